@@ -1,0 +1,121 @@
+# Every target sets up what it needs: Python 3.11+, a Rust toolchain, a C++ compiler and make are enough.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+
+# The first interpreter that is new enough; name another with `make PYTHON=...`.
+PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11 python,\
+	$(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# What the extension is built from.
+RUST_INPUTS := Cargo.toml Cargo.lock pyproject.toml $(shell find rust_core -type f -not -name '*.md')
+# Pytest options for `make test`, such as ARGS='-k recall'.
+ARGS ?=
+# What the protocol must stay compatible with: the newest release, else the last commit.
+BASE ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || echo HEAD)
+
+.PHONY: help setup demo test test-python test-rust check check-format check-lint check-types check-proto check-rust \
+	format bench bench-peers proto reference lock wheel clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# -- Set up: two stamps, so that a second run costs nothing -----------------------------------------------------------
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found: install one, or name it with PYTHON=..."; exit 1; }
+	@echo "== Creating $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo "python -m venv failed; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
+
+$(VENV)/.dependencies: requirements/dev.txt | $(BIN)/python
+	@echo "== Installing the locked dependencies"
+	@$(PIP) install --require-hashes --only-binary :all: -r requirements/dev.txt
+	@touch $@
+
+# A tagged extension beside the abi3 one would win the import, so old ones go first.
+$(VENV)/.extension: $(VENV)/.dependencies $(RUST_INPUTS)
+	@command -v cargo >/dev/null || { echo "No cargo was found: install a Rust toolchain (https://rustup.rs)."; exit 1; }
+	@echo "== Building the Rust core in release (some minutes the first time)"
+	@rm -f python/astrocyte/_core*.so python/astrocyte/_core*.pyd
+	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked
+	@touch $@
+
+setup: $(VENV)/.extension ## Create .venv, install the locked dependencies, build the extension
+
+# -- Run --------------------------------------------------------------------------------------------------------------
+
+demo: setup ## Start a server, import a conversation, ask ten questions, forget something
+	@$(BIN)/python examples/demo.py
+
+test: test-rust test-python ## Run every test (ARGS='-k recall' narrows the Python ones)
+
+test-python: setup
+	@$(BIN)/python -m pytest $(ARGS)
+
+test-rust:
+	@cargo test --locked --workspace --quiet
+
+bench: setup ## Measure: the boundary's legs and the server beside a bare gRPC echo
+	@$(BIN)/python -m pytest -m bench benches --benchmark-columns=median,iqr,rounds
+	@$(BIN)/python benches/server.py
+
+$(VENV)/.peers: requirements/bench.txt | $(VENV)/.extension
+	@$(PIP) install --require-hashes --only-binary :all: -r requirements/bench.txt
+	@touch $@
+
+bench-peers: $(VENV)/.peers ## Measure: the core beside numpy, usearch + tantivy and qdrant-edge on the same rows
+	@$(BIN)/python benches/core_peers.py
+
+# -- Check, cheapest first --------------------------------------------------------------------------------------------
+
+check: check-format check-lint check-proto check-types check-rust ## Formats, lints, types, protocol, import order
+
+check-format: $(VENV)/.dependencies
+	@$(BIN)/ruff format --check .
+	@cargo fmt --all --check
+
+check-lint: $(VENV)/.dependencies
+	@$(BIN)/ruff check .
+	@PYTHONPATH=python $(BIN)/lint-imports
+
+check-proto: $(VENV)/.dependencies
+	@if git cat-file -e '$(BASE):proto/buf.yaml' 2>/dev/null; then $(BIN)/python proto/lint.py --against '$(BASE)'; \
+		else $(BIN)/python proto/lint.py; fi
+	@$(BIN)/python proto/generate.py --check
+
+# stubtest imports the extension, so it is built first.
+check-types: setup
+	@$(BIN)/mypy
+	@MYPYPATH=python $(BIN)/python -m mypy.stubtest astrocyte._core
+
+# Twice: the crate is a library without Python first.
+check-rust:
+	@cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
+	@cargo clippy --locked --workspace --all-targets --features python --quiet -- -D warnings
+
+# -- Change -----------------------------------------------------------------------------------------------------------
+
+format: $(VENV)/.dependencies ## Rewrite sources in the house format
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix --exit-zero --quiet .
+	@cargo fmt --all
+
+proto: $(VENV)/.dependencies ## Regenerate python/astrocyte/v1 from proto/
+	@$(BIN)/python proto/generate.py
+
+reference: setup ## Rewrite the reference parts of README and docs/
+	@$(BIN)/python scripts/reference.py
+
+lock: ## Rewrite requirements/*.txt from pyproject.toml (needs uv)
+	@requirements/relock.sh
+
+wheel: $(VENV)/.dependencies ## Build the wheel into dist/
+	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin build --release --locked --out dist
+
+clean: ## Remove the environment, builds and caches of this checkout
+	@rm -rf $(VENV) target dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .benchmarks
+	@rm -f python/astrocyte/_core*.so python/astrocyte/_core*.pyd

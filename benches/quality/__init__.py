@@ -1,0 +1,1 @@
+"""Recall quality of the product on question sets; `python -m benches.quality --help` says how."""

@@ -1,0 +1,77 @@
+"""Measure how well the product recalls, in process and with its default configuration.
+
+Each file is a question set: banks of memories, and questions with the ids of their evidence. Every bank is retained
+into a new store in a temporary folder, every question is one recall.
+
+Example:
+    python -m benches.quality --data set-a.json --data set-b.json.gz --out runs/new --against runs/old
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import platform
+import sys
+import tempfile
+from importlib import metadata
+from pathlib import Path
+
+from benches.quality.data import QuestionSet, read_run, read_set, write_run
+from benches.quality.product import open_brain
+from benches.quality.report import evaluate, table, timing_line
+from benches.quality.runner import Answers, answer
+
+# Names the interval's draws; any other number does as well.
+SEED = 20_250_101
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run every set and print its table."""
+    options = _parser().parse_args(arguments)
+    sets = [(path, read_set(path)) for path in options.data]
+    print(
+        f"astrocyte {metadata.version('astrocyte-grpc')}, Python {platform.python_version()}, "
+        f"{platform.machine()}, bootstrap seed {options.seed}"
+    )
+    for path, questions in sets:
+        _measure(path, questions, options)
+    return 0
+
+
+def _measure(path: Path, questions: QuestionSet, options: argparse.Namespace) -> None:
+    answers = asyncio.run(_run(questions))
+    count = sum(len(bank.turns) for bank in questions.banks)
+    asked = sum(len(bank.questions) for bank in questions.banks)
+    print(f"\n{path.name}: {len(questions.banks)} banks, {count} memories, {asked} questions")
+    name = path.name.split(".", 1)[0] + ".jsonl"
+    old = None
+    if options.against:
+        # The saved run ranks under the first id of equal memories too, so both are judged alike.
+        old = evaluate(questions, read_run(options.against / name), answers.kept)
+    for line in table(questions.name, evaluate(questions, answers.ranked, answers.kept), old, seed=options.seed):
+        print(line)
+    print(timing_line(answers.timings, count))
+    if options.out:
+        write_run(options.out / name, answers.ranked)
+
+
+async def _run(questions: QuestionSet) -> Answers:
+    with tempfile.TemporaryDirectory(prefix="astrocyte-quality-") as folder:
+        async with open_brain(Path(folder)) as brain:
+            return await answer(brain, questions)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benches.quality", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, action="append", required=True, help="a question set; may be repeated")
+    parser.add_argument("--out", type=Path, help="folder that receives one .jsonl of ranked ids per set")
+    parser.add_argument("--against", type=Path, help="folder of an earlier --out, to compare with")
+    parser.add_argument("--seed", type=int, default=SEED, help="seed of the bootstrap")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""Question sets and saved runs, as files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+# Bank and question: names a question in all files of a set.
+Key = tuple[str, str]
+Run = Mapping[Key, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One memory of a set."""
+
+    id: str
+    text: str
+    speaker: str | None = None
+    occurred_at: datetime | None = None
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question and the ids of what should come back."""
+
+    id: str
+    text: str
+    category: str
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bank:
+    """What is remembered together, in the order it was said, and what is asked about it."""
+
+    name: str
+    turns: tuple[Turn, ...]
+    questions: tuple[Question, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionSet:
+    """All banks of one file."""
+
+    name: str
+    banks: tuple[Bank, ...]
+
+
+def read_set(path: Path) -> QuestionSet:
+    """Read a set from JSON, gzipped if the name ends in `.gz`.
+
+    Layout: `{"dataset", "banks": [{"bank", "memories": [{"id", "text", "speaker"?, "time"?, "session"?}],
+    "queries": [{"id", "text", "category", "evidence": [memory ids]}]}]}`. Times without an offset are UTC.
+    Evidence that is not among the bank's memories, and questions that have no other, are left out.
+    """
+    data = path.read_bytes()
+    parsed = json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
+    name = parsed.get("dataset") or path.name.split(".", 1)[0]
+    return QuestionSet(name, tuple(_bank(bank) for bank in parsed["banks"]))
+
+
+def write_run(path: Path, run: Run) -> None:
+    """Write a run as JSON lines: bank, query, ranked ids."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        for (bank, query), ranked in run.items():
+            file.write(json.dumps({"bank": bank, "query": query, "ranked": ranked}, ensure_ascii=False) + "\n")
+
+
+def read_run(path: Path) -> dict[Key, list[str]]:
+    """Read what `write_run` wrote."""
+    lines = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+    return {(line["bank"], line["query"]): line["ranked"] for line in lines}
+
+
+def _bank(raw: Mapping[str, Any]) -> Bank:
+    turns = tuple(_turn(memory) for memory in raw["memories"])
+    known = {turn.id for turn in turns}
+    questions = (_question(query, known) for query in raw["queries"])
+    return Bank(str(raw["bank"]), turns, tuple(question for question in questions if question.evidence))
+
+
+def _turn(raw: Mapping[str, Any]) -> Turn:
+    time = datetime.fromisoformat(raw["time"]) if raw.get("time") else None
+    if time is not None and time.tzinfo is None:
+        time = time.replace(tzinfo=UTC)
+    session = raw.get("session")
+    return Turn(str(raw["id"]), raw["text"], raw.get("speaker") or None, time, None if session is None else str(session))
+
+
+def _question(raw: Mapping[str, Any], known: Iterable[str]) -> Question:
+    evidence = tuple(str(identifier) for identifier in raw["evidence"] if str(identifier) in known)
+    return Question(str(raw["id"]), raw["text"], raw["category"], evidence)

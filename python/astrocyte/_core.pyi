@@ -1,0 +1,209 @@
+"""The compiled retrieval core. Only `astrocyte.core` imports it.
+
+Ids are 16 bytes, hashes 16 bytes, keys are unsigned 63-bit integers, vectors are little-endian f32 `bytes`, times are
+integer milliseconds since the epoch. All classes are frozen and may be shared by threads; the interpreter lock is
+released while they work.
+"""
+
+from collections.abc import Sequence
+from typing import final
+
+__all__ = [
+    "Bank",
+    "Core",
+    "CoreFault",
+    "CoreInvalid",
+    "Hit",
+    "RecallRequest",
+    "RecallResponse",
+    "Row",
+    "StaticEmbedder",
+    "build_info",
+    "content_hash",
+    "count_tokens",
+    "count_tokens_many",
+]
+
+class CoreInvalid(ValueError):
+    """The caller's value is wrong: ``args`` is (field, message)."""
+
+class CoreFault(RuntimeError):
+    """The core failed: a scratch file, a damaged table, or a bug (a caught panic)."""
+
+def build_info() -> dict[str, str]:
+    """version, profile ("release" or "debug"), simd (the kernel chosen at run time), token_table, pyo3."""
+
+def content_hash(text: str) -> bytes:
+    """16 bytes that are equal for contents that differ only in Unicode composition, case or white space."""
+
+def count_tokens(text: str) -> int:
+    """Tokens of ``text`` in the cl100k_base table (byte-pair encoding, bundled)."""
+
+def count_tokens_many(texts: Sequence[str]) -> list[int]:
+    """`count_tokens` of each text."""
+
+@final
+class StaticEmbedder:
+    """Token vectors looked up and pooled; tens of microseconds a text."""
+
+    def __new__(cls, table: bytes) -> StaticEmbedder: ...
+    @property
+    def model_id(self) -> str: ...
+    @property
+    def dimensions(self) -> int: ...
+    def embed(self, texts: Sequence[str]) -> list[bytes]: ...
+
+@final
+class Row:
+    """One version of a memory, ready to be indexed.
+
+    ``text`` is the text to index for keywords (with speaker and date), ``vector`` the whole's or None. ``chunks`` holds
+    (text to index, vector or None, token count) per chunk, and is empty when the whole is the only chunk.
+    """
+
+    def __new__(
+        cls,
+        key: int,
+        memory_id: bytes,
+        content_hash: bytes,
+        text: str,
+        vector: bytes | None,
+        *,
+        tokens: int,
+        known_from: int,
+        known_until: int | None = None,
+        occurred_at: int | None = None,
+        valid_from: int | None = None,
+        valid_until: int | None = None,
+        fact_type: str = "",
+        layer: str = "",
+        tags: Sequence[str] = (),
+        metadata: Sequence[tuple[str, str]] = (),
+        session: str | None = None,
+        speaker: str | None = None,
+        chunks: Sequence[tuple[str, bytes | None, int]] = (),
+    ) -> Row: ...
+
+@final
+class RecallRequest:
+    """Everything that one recall needs.
+
+    The filter (``tags`` to ``memory_ids``) is compiled to a bitmap before any arm runs. ``occurred`` and ``retained``
+    are (first, last) in milliseconds, both included, None open; ``occurred`` holds on occurred_at, or known_from where
+    there is none. Without ``as_of`` only current versions are seen. ``time_windows`` makes the temporal arm run.
+    ``external`` holds (arm name, weight, [(memory id, score)]) lists, best first. ``weights`` is (semantic, keyword,
+    temporal). ``budget`` is in tokens, counted for the hit's chunk or, with ``budget_whole``, for the whole memory.
+    """
+
+    def __new__(
+        cls,
+        *,
+        text: str | None = None,
+        vector: bytes | None = None,
+        k: int = 10,
+        depth: int = 100,
+        tags: Sequence[str] = (),
+        tag_match: str = "any",
+        fact_types: Sequence[str] = (),
+        metadata: Sequence[tuple[str, str]] = (),
+        session: str | None = None,
+        occurred: tuple[int | None, int | None] | None = None,
+        retained: tuple[int | None, int | None] | None = None,
+        as_of: int | None = None,
+        valid_at: int | None = None,
+        memory_ids: Sequence[bytes] | None = None,
+        time_windows: Sequence[tuple[int, int]] = (),
+        time_tail_ms: int = 2_592_000_000,
+        external: Sequence[tuple[str, float, Sequence[tuple[bytes, float]]]] = (),
+        fusion: str = "relative_score",
+        rank_constant: float = 60.0,
+        weights: tuple[float, float, float] = (1.0, 1.0, 1.0),
+        context_windows: bool = True,
+        layer_weights: Sequence[tuple[str, float]] = (),
+        dedup_threshold: float | None = None,
+        budget: int | None = None,
+        budget_whole: bool = False,
+    ) -> RecallRequest: ...
+
+@final
+class Hit:
+    """A ranked version. ``ordinal`` is the best chunk, -1 when the whole is the only chunk.
+
+    ``arms`` holds (arm index into `RecallResponse.arm_names`, rank from 1, raw score) for the arms that proposed it.
+    """
+
+    @property
+    def key(self) -> int: ...
+    @property
+    def memory_id(self) -> bytes: ...
+    @property
+    def ordinal(self) -> int: ...
+    @property
+    def score(self) -> float: ...
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def layer(self) -> str: ...
+    @property
+    def arms(self) -> list[tuple[int, int, float]]: ...
+
+@final
+class RecallResponse:
+    """Hits, best first, with what the trace needs. ``arm_micros`` and ``arm_candidates`` go with ``arm_names``."""
+
+    @property
+    def hits(self) -> list[Hit]: ...
+    @property
+    def arm_names(self) -> list[str]: ...
+    @property
+    def arm_micros(self) -> list[float]: ...
+    @property
+    def arm_candidates(self) -> list[int]: ...
+    @property
+    def candidates(self) -> int:
+        """Distinct memories proposed by any arm."""
+    @property
+    def allowed(self) -> int:
+        """Memories that pass the filter."""
+    @property
+    def plan(self) -> str:
+        """How the filter was met: "scan" or "gather", with counts."""
+    @property
+    def truncated(self) -> bool: ...
+    @property
+    def unknown_external(self) -> int: ...
+    @property
+    def position(self) -> int: ...
+
+@final
+class Core:
+    """The owner of scratch space. ``scratch_dir`` None keeps original vectors in memory."""
+
+    def __new__(cls, scratch_dir: str | None = None) -> Core: ...
+    def bank(self, dimensions: int) -> Bank: ...
+    def recall_many(self, requests: Sequence[tuple[Bank, RecallRequest]]) -> list[RecallResponse]:
+        """Each result equals the single call's; work is spread over the cores."""
+
+@final
+class Bank:
+    """The index of one bank: flat int8 scan with f32 rescoring, BM25, columns and bitmaps."""
+
+    def apply(
+        self,
+        position: int,
+        upserts: Sequence[Row] = (),
+        ended: Sequence[tuple[int, int]] = (),
+        removed: Sequence[int] = (),
+    ) -> None:
+        """Apply one commit. A position that was applied already is a no-op; a bad row refuses the whole batch."""
+    def recall(self, request: RecallRequest) -> RecallResponse: ...
+    def near_duplicates(self, vectors: Sequence[bytes], threshold: float) -> list[tuple[int, bytes, float] | None]:
+        """Per vector the most similar current memory (key, memory id, cosine) at or above the threshold, or None."""
+    def contains_hashes(self, hashes: Sequence[bytes]) -> list[bytes | None]:
+        """Per content hash the memory id of the current memory that has it, or None."""
+    @property
+    def position(self) -> int: ...
+    @property
+    def dimensions(self) -> int: ...
+    def stats(self) -> dict[str, int]:
+        """memories, rows, dead_rows, terms, sessions, and bytes by part: bytes_vectors, bytes_lexical, bytes_columns, bytes_scratch, bytes."""

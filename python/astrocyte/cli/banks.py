@@ -1,0 +1,138 @@
+"""Commands on banks: list, create, show, delete."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+from rich.text import Text
+
+from astrocyte.cli.connection import Session, operation
+from astrocyte.cli.output import OUT, facts, grid, megabytes, print_json, stamp
+from astrocyte.model import Bank
+
+
+@click.group()
+def banks() -> None:
+    """List, create, show and delete banks: each one a set of memories that is searched together.
+
+    \b
+    astrocyte banks list
+    astrocyte banks create family --name "The family"
+    astrocyte banks show family
+    """
+
+
+@banks.command("list")
+@click.option("--prefix", default="", help="Only banks whose id starts with this.")
+@operation
+async def list_banks(session: Session, prefix: str) -> None:
+    """List the banks, by id.
+
+    \b
+    astrocyte banks list --prefix user-
+    """
+    found: list[Bank] = []
+    token = ""
+    while True:
+        page = await session.backend.list_banks(session.caller, prefix=prefix, page_token=token)
+        found.extend(page.banks)
+        token = page.next_page_token
+        if not token:
+            break
+    if session.as_json:
+        print_json(found)
+        return
+    table = grid(("bank", "name", "changes", "vectors", "created"), right=("changes",))
+    for bank in found:
+        vectors = f"{bank.embedding_model}, {bank.dimensions}"
+        table.add_row(bank.bank_id, Text(bank.display_name), f"{bank.position}", vectors, stamp(bank.created_at))
+    OUT.print(table if found else "There are no banks yet: the first retain makes one.")
+
+
+@banks.command("create")
+@click.argument("bank")
+@click.option("--name", "display_name", default="", help="Its name for people.")
+@click.option("--description", default="", help="What it is for.")
+@click.option("--model", "embedding_model", help="Model of vectors that you will send yourself; needs --dimensions.")
+@click.option("--dimensions", type=click.IntRange(1), help="Values per vector of that model.")
+@operation
+async def create_bank(
+    session: Session,
+    bank: str,
+    display_name: str,
+    description: str,
+    embedding_model: str | None,
+    dimensions: int | None,
+) -> None:
+    """Create BANK. A retain does so by itself; this is for names, and for vectors of your own.
+
+    \b
+    astrocyte banks create family --name "The family"
+    astrocyte banks create papers --model voyage-4 --dimensions 1024
+    """
+    made = await session.backend.create_bank(
+        session.caller,
+        bank,
+        display_name=display_name,
+        description=description,
+        embedding_model=embedding_model,
+        dimensions=dimensions,
+    )
+    if session.as_json:
+        print_json(made)
+    else:
+        OUT.print(Text(f"Created {made.bank_id} ({made.embedding_model}, {made.dimensions} dimensions)"))
+
+
+@banks.command("show")
+@click.argument("bank")
+@operation
+async def show_bank(session: Session, bank: str) -> None:
+    """Show what BANK is and how much it holds.
+
+    \b
+    astrocyte banks show family
+    """
+    found = await session.backend.get_bank(session.caller, bank)
+    stats = await session.backend.bank_stats(session.caller, bank)
+    if session.as_json:
+        print_json({"bank": found, "stats": stats})
+        return
+    index = "not loaded" if stats.indexed_position < 0 else f"{megabytes(stats.index_bytes)} in memory"
+    rows: list[tuple[str, object]] = [
+        ("bank", found.bank_id),
+        ("name", found.display_name or "none"),
+        ("description", found.description or "none"),
+        ("memories", f"{stats.memory_count:,}"),
+        ("chunks", f"{stats.chunk_count:,}"),
+        ("tokens", f"{stats.token_count:,}"),
+        ("forgotten", f"{stats.forgotten_count:,} that can still be undeleted"),
+        ("vectors", f"{found.embedding_model}, {found.dimensions} dimensions"),
+        ("index", index),
+        ("position", found.position),
+        ("created", stamp(found.created_at)),
+    ]
+    OUT.print(facts(rows))
+
+
+@banks.command("delete")
+@click.argument("bank")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@operation
+async def delete_bank(session: Session, bank: str, yes: bool) -> None:
+    """Delete BANK with everything in it. This cannot be undone.
+
+    \b
+    astrocyte banks delete family
+    """
+    stats = await session.backend.bank_stats(session.caller, bank)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise click.UsageError("nobody is there to ask: add --yes")
+        click.confirm(f"Delete {bank} with its {stats.memory_count} memories for good?", abort=True, err=True)
+    deleted = await session.backend.delete_bank(session.caller, bank)
+    if session.as_json:
+        print_json({"bank_id": bank, "deleted_count": deleted})
+    else:
+        OUT.print(Text(f"Deleted {bank} and its {deleted} memories."))

@@ -1,0 +1,305 @@
+"""Commands on memories: retain, recall, history, forget, undelete."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from datetime import datetime
+
+import click
+from rich.text import Text
+
+from astrocyte.cli.connection import Session, operation
+from astrocyte.cli.output import ERR, OUT, hits_table, milliseconds, print_json
+from astrocyte.cli.values import MOMENT, PAIR
+from astrocyte.model import (
+    ContentType,
+    DedupAction,
+    DetailLevel,
+    ForgetResult,
+    ForgetSelector,
+    FusionMethod,
+    MemoryHit,
+    MetadataValue,
+    RecallQuery,
+    RecallTrace,
+    RetainItem,
+    RetainResult,
+    TagMatch,
+    TimeRange,
+)
+
+# Ids that a person reads before saying yes; --json has the first thousand.
+SHOWN_IDS = 10
+
+Pairs = tuple[tuple[str, MetadataValue], ...]
+
+
+@click.command()
+@click.argument("bank")
+@click.argument("content")
+@click.option(
+    "--type",
+    "content_type",
+    type=click.Choice([kind.value for kind in ContentType]),
+    default="text",
+    show_default=True,
+    help="Format; it chooses how long content is cut.",
+)
+@click.option("--tag", "tags", multiple=True, help="A label to filter by; may be repeated.")
+@click.option("--meta", "metadata", type=PAIR, multiple=True, help="A pair to keep with it; may be repeated.")
+@click.option("--speaker", help="Who said it.")
+@click.option("--session", "session_id", help="The conversation that it belongs to.")
+@click.option("--occurred-at", type=MOMENT, help="When it happened, with the time zone.")
+@click.option("--source", help="Where it comes from, in your words.")
+@click.option(
+    "--on-duplicate",
+    "dedup_action",
+    type=click.Choice([kind.value for kind in DedupAction]),
+    help="What to do when the bank holds nearly the same: keep that, store both, or replace it.",
+)
+@operation
+async def retain(
+    session: Session, bank: str, content: str, metadata: Pairs, dedup_action: str | None, **fields: object
+) -> None:
+    """Store CONTENT in BANK; "-" reads it from standard input.
+
+    \b
+    astrocyte retain family "Mara is allergic to sesame." --tag health --speaker Ines
+    astrocyte retain trips "We land at 17:40." --occurred-at 2025-08-04T12:00:00Z
+    pandoc minutes.docx -t plain | astrocyte retain work - --type document
+
+    The bank is made on first use. The command returns when the memory is on the disk.
+    """
+    text = sys.stdin.read() if content == "-" else content
+    item = RetainItem(
+        content=text,
+        metadata=dict(metadata),
+        dedup_action=DedupAction(dedup_action) if dedup_action else None,
+        **fields,  # type: ignore[arg-type] # click made them of the types that the options name
+    )
+    result = await session.backend.retain(session.caller, bank, item)
+    if session.as_json:
+        print_json(result)
+    else:
+        OUT.print(Text(_retained(result)))
+
+
+def _retained(result: RetainResult) -> str:
+    if result.deduplicated and not result.stored:
+        return f"The bank holds this already: {result.memory_id}"
+    if not result.stored:
+        return f"Not stored: {result.error}"
+    verb = "Updated" if result.was_update else "Stored"
+    near = f"; nearly the same as {result.near_duplicate_of}" if result.near_duplicate_of else ""
+    return (
+        f"{verb} {result.memory_id} ({result.memory_layer}, {result.token_count} tokens in {result.chunk_count} "
+        f"chunk{'s' if result.chunk_count != 1 else ''}, position {result.position}){near}"
+    )
+
+
+def _filters(function: Callable[..., object]) -> Callable[..., object]:
+    """The options that recall and history share."""
+    for option in reversed(
+        (
+            click.option("-k", "--max-results", type=click.IntRange(1), default=10, show_default=True, help="Hits."),
+            click.option("--max-tokens", type=click.IntRange(1), help="Token budget of all hits together."),
+            click.option("--tag", "tags", multiple=True, help="Only memories with this label; may be repeated."),
+            click.option(
+                "--tag-match",
+                type=click.Choice([kind.value for kind in TagMatch]),
+                default="any",
+                show_default=True,
+                help="How several labels have to match.",
+            ),
+            click.option("--fact-type", "fact_types", multiple=True, help="Only this kind of fact; may be repeated."),
+            click.option("--meta", "metadata", type=PAIR, multiple=True, help="Only memories with this pair."),
+            click.option("--session", "session_id", help="Only memories of this conversation."),
+            click.option("--since", type=MOMENT, help="Only what happened at this time or later."),
+            click.option("--until", type=MOMENT, help="Only what happened at this time or earlier."),
+            click.option("--valid-at", type=MOMENT, help="Only what was true at this time."),
+            click.option(
+                "--fusion",
+                "fusion_method",
+                type=click.Choice([kind.value for kind in FusionMethod]),
+                help="How the arms' lists become one.",
+            ),
+            click.option(
+                "--detail",
+                type=click.Choice([kind.value for kind in DetailLevel]),
+                default="chunk",
+                show_default=True,
+                help="Show titles, best chunks or whole memories.",
+            ),
+            click.option("--trace", is_flag=True, help="Show how the answer came about."),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+@click.command()
+@click.argument("bank")
+@click.argument("query")
+@_filters
+@operation
+async def recall(session: Session, bank: str, query: str, trace: bool, **filters: object) -> None:
+    """Find the memories of BANK that matter to QUERY, best first.
+
+    \b
+    astrocyte recall family "what is Mara allergic to?"
+    astrocyte recall family "trips" --since 2025-08-01T00:00:00Z --tag travel -k 5
+    astrocyte --json recall family "wedding date" | jq -r '.hits[0].text'
+
+    Words and meaning are both searched, and times in the query ("last May") count. The last column shows at which rank
+    each arm of the search had the memory.
+    """
+    result = await session.backend.recall(session.caller, _query(bank, query, None, filters))
+    if session.as_json:
+        print_json(result)
+    else:
+        _print_hits(result.hits, result.total_available, result.trace, truncated=result.truncated, trace=trace)
+
+
+@click.command()
+@click.argument("bank")
+@click.argument("query")
+@click.option("--as-of", type=MOMENT, required=True, help="The instant to look back to, with the time zone.")
+@_filters
+@operation
+async def history(session: Session, bank: str, query: str, as_of: datetime, trace: bool, **filters: object) -> None:
+    """Recall on BANK as it was known at an instant.
+
+    \b
+    astrocyte history family "wedding date" --as-of 2025-05-01T00:00:00Z
+
+    Shows memories in the version of that instant, and what has been updated since as it was. What was forgotten stays
+    forgotten, at every instant.
+    """
+    result = await session.backend.history(session.caller, _query(bank, query, as_of, filters))
+    if session.as_json:
+        print_json(result)
+    else:
+        _print_hits(result.hits, result.total_available, result.trace, truncated=result.truncated, trace=trace)
+
+
+def _query(bank: str, query: str, as_of: datetime | None, filters: dict[str, object]) -> RecallQuery:
+    since, until = filters.pop("since"), filters.pop("until")
+    fusion = filters.pop("fusion_method")
+    return RecallQuery(
+        query=query,
+        bank_id=bank,
+        as_of=as_of,
+        tag_match=TagMatch(filters.pop("tag_match")),
+        metadata=dict(filters.pop("metadata")),  # type: ignore[call-overload] # pairs, by the option's type
+        time_range=TimeRange(since, until) if since or until else None,  # type: ignore[arg-type] # as above
+        fusion_method=FusionMethod(fusion) if fusion else None,
+        detail_level=DetailLevel(filters.pop("detail")),
+        include_sources=True,
+        **filters,  # type: ignore[arg-type] # click made the rest of the types that the options name
+    )
+
+
+def _print_hits(
+    hits: tuple[MemoryHit, ...], total: int, how: RecallTrace | None, *, truncated: bool, trace: bool
+) -> None:
+    if not hits:
+        OUT.print("Nothing was found.")
+    else:
+        OUT.print(hits_table(hits))
+    if how is None:
+        return
+    cut = "; the token budget cut the list" if truncated else ""
+    OUT.print(f"{len(hits)} of {total} candidates in {how.latency_ms or 0:.2f} ms{cut}", style="dim")
+    if trace:
+        OUT.print(f"fused by {how.fusion_method}; {how.plan}; position {how.position}", style="dim")
+        OUT.print(f"stages in ms: {milliseconds(how.stage_timings_ms)}", style="dim")
+        OUT.print(f"arms in ms: {milliseconds(how.strategy_timings_ms)}", style="dim")
+        for window in how.time_windows:
+            OUT.print(f"time in the query: {window.start} to {window.end}", style="dim")
+
+
+@click.command()
+@click.argument("bank")
+@click.option("--id", "memory_ids", multiple=True, help="This memory; may be repeated.")
+@click.option("--tag", "tags", multiple=True, help="Memories with this label; may be repeated.")
+@click.option("--before", "before_date", type=MOMENT, help="What happened before this time.")
+@click.option("--all", "everything", is_flag=True, help="Every memory of the bank.")
+@click.option(
+    "--erase", "compliance", is_flag=True, help="Erase from the disk as well, with a receipt; not undeletable."
+)
+@click.option("--reason", help="Why; kept in the log.")
+@click.option("--dry-run", is_flag=True, help="Only tell what would be forgotten.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@operation
+async def forget(  # each parameter is an option
+    session: Session,
+    bank: str,
+    memory_ids: tuple[str, ...],
+    tags: tuple[str, ...],
+    before_date: datetime | None,
+    everything: bool,
+    compliance: bool,
+    reason: str | None,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Take memories out of every answer of BANK, history included.
+
+    \b
+    astrocyte forget family --id mem_0198a7... --reason "asked to"
+    astrocyte forget family --tag travel --before 2025-06-01T00:00:00Z --dry-run
+    astrocyte forget family --all --erase --yes
+
+    Selectors combine with AND. The command asks before it forgets. What was forgotten can be brought back with undelete
+    for thirty days (forget.purge_after_days); with --erase no byte of it is left when the command returns.
+    """
+    selector = ForgetSelector(memory_ids, tags, "all" if everything else None, before_date)
+    preview = await session.backend.forget(session.caller, bank, selector, reason=reason, dry_run=True)
+    # An erasure also takes what was forgotten before, which a preview does not count.
+    if dry_run or (preview.deleted_count == 0 and not compliance):
+        _print_forgotten(session, preview)
+        return
+    if not yes:
+        _confirm(preview, compliance=compliance)
+    result = await session.backend.forget(session.caller, bank, selector, compliance=compliance, reason=reason)
+    _print_forgotten(session, result)
+
+
+def _confirm(preview: ForgetResult, *, compliance: bool) -> None:
+    if not sys.stdin.isatty():
+        raise click.UsageError("nobody is there to ask: add --yes, or --dry-run to see what would go")
+    for memory_id in preview.memory_ids[:SHOWN_IDS]:
+        ERR.print(f"  {memory_id}", style="dim")
+    if preview.deleted_count > SHOWN_IDS:
+        ERR.print(f"  and {preview.deleted_count - SHOWN_IDS} more", style="dim")
+    verb = "Erase for good" if compliance else "Forget"
+    click.confirm(f"{verb} {preview.deleted_count} memories?", abort=True, err=True)
+
+
+def _print_forgotten(session: Session, result: ForgetResult) -> None:
+    if session.as_json:
+        print_json(result)
+        return
+    verb = "would go" if result.dry_run else "erased" if result.receipt else "forgotten"
+    OUT.print(f"{result.deleted_count} memories {verb}.")
+    if result.receipt:
+        rows = ", ".join(f"{name} {count}" for name, count in result.receipt.counts.items())
+        OUT.print(f"Rows erased: {rows}. Root hash after: {result.receipt.root_hash_after}", style="dim")
+
+
+@click.command()
+@click.argument("bank")
+@click.argument("memory_id")
+@operation
+async def undelete(session: Session, bank: str, memory_id: str) -> None:
+    """Bring the forgotten memory MEMORY_ID of BANK back.
+
+    \b
+    astrocyte undelete family mem_0198a7...
+    """
+    memory = await session.backend.undelete(session.caller, bank, memory_id)
+    if session.as_json:
+        print_json(memory)
+    else:
+        OUT.print(Text(f"{memory.memory_id} is back: {memory.content}"))

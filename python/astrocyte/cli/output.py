@@ -1,0 +1,106 @@
+"""Answers, for people (tables) and for programs (JSON)."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from enum import Enum
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from astrocyte.model import MemoryHit
+
+# Hits are answers and go to stdout; progress and failures go to stderr, so that a pipe gets the answer alone.
+OUT = Console(highlight=False, soft_wrap=False)
+ERR = Console(stderr=True, highlight=False)
+
+
+def plain(value: object) -> object:
+    """A domain value as what JSON knows: dataclasses by field, times in ISO 8601, bytes in base64."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return value
+    return [plain(item) for item in value]
+
+
+def print_json(value: object) -> None:
+    """Write a domain value to stdout as one JSON document."""
+    click.echo(json.dumps(plain(value), ensure_ascii=False, indent=2))
+
+
+def stamp(moment: datetime | None) -> str:
+    """A time to the minute, or to the day at midnight; empty when there is none."""
+    if moment is None:
+        return ""
+    return moment.strftime("%Y-%m-%d" if (moment.hour, moment.minute) == (0, 0) else "%Y-%m-%d %H:%M")
+
+
+def megabytes(size: int) -> str:
+    """A number of bytes in MB."""
+    return f"{size / 1e6:.1f} MB"
+
+
+def facts(rows: Iterable[tuple[str, object]]) -> Table:
+    """Names beside values, without lines."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, Text(str(value)))
+    return table
+
+
+def grid(columns: Sequence[str], *, right: Sequence[str] = ()) -> Table:
+    """An empty table in the house look; ``right`` names the columns that hold numbers."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in columns:
+        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    return table
+
+
+def hits_table(hits: Sequence[MemoryHit]) -> Table:
+    """Ranked hits with where each arm put them."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("#", justify="right")
+    table.add_column("score", justify="right")
+    table.add_column("when", no_wrap=True, style="cyan")
+    table.add_column("memory", ratio=1)
+    table.add_column("arms", style="dim")
+    for rank, hit in enumerate(hits, start=1):
+        arms = "\n".join(f"{arm.arm} {arm.rank}" for arm in hit.arms)
+        table.add_row(f"{rank}", f"{hit.score:.3f}", stamp(hit.occurred_at or hit.retained_at), _body(hit), arms)
+    return table
+
+
+def _body(hit: MemoryHit) -> Text:
+    """Speaker and text, then the id that other commands ask for; as plain text, so that no content is taken for markup."""
+    text = Text()
+    if hit.speaker:
+        text.append(f"{hit.speaker}: ", style="bold")
+    text.append(hit.text)
+    text.append(f"\n{hit.memory_id}", style="dim")
+    if hit.tags:
+        text.append(f"  {', '.join(hit.tags)}", style="green")
+    return text
+
+
+def milliseconds(timings: Mapping[str, float] | None) -> str:
+    """Timings by name in one line, with two digits that count."""
+    return ", ".join(f"{name} {value:.2f}" for name, value in (timings or {}).items() if math.isfinite(value))

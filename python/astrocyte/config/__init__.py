@@ -1,0 +1,279 @@
+"""Settings: every limit and choice, with its default, read from a YAML file, the environment and overrides.
+
+Later wins: defaults, file, environment, overrides. In the environment a key is ``ASTROCYTE_`` and its path with two
+underscores between the parts: ``ASTROCYTE_SERVER__PORT=50052``, ``ASTROCYTE_RECALL__FUSION_METHOD=rrf``. Lists and
+mappings are JSON there. This module is the only reader of environment and configuration files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ValidationError as PydanticError
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+
+from astrocyte.config.source import SourceLines, check_keys, merge, read_yaml, refuse, unknown_variables
+from astrocyte.errors import ConfigError
+
+__all__ = [
+    "ApiKey",
+    "AuthSettings",
+    "BankSettings",
+    "EmbeddingSettings",
+    "ForgetSettings",
+    "IndexSettings",
+    "LimitSettings",
+    "RecallSettings",
+    "RecallWeights",
+    "RetainSettings",
+    "ServerSettings",
+    "Settings",
+    "load_settings",
+]
+
+# A share of the whole, both ends included.
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Weight = Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+Chunking = Literal["sentence", "paragraph", "dialogue", "fixed"]
+
+
+class Section(BaseModel):
+    """Frozen, and strange keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ServerSettings(Section):
+    """Where and how the gRPC server listens."""
+
+    host: str = Field(
+        "127.0.0.1", min_length=1, description="Address to bind, or unix:PATH; beyond loopback it needs TLS and keys."
+    )
+    port: int = Field(50051, ge=0, le=65535, description="0 lets the system choose.")
+    tls_cert_file: Path | None = Field(None, description="PEM certificate chain; with it the port speaks TLS only.")
+    tls_key_file: Path | None = Field(None, description="PEM private key of the certificate.")
+    tls_client_ca_file: Path | None = Field(None, description="PEM roots; with them clients must show a certificate.")
+    insecure: bool = Field(False, description="Bind beyond loopback without TLS or keys: on a private network only.")
+    reflection: bool = Field(True, description="Answer gRPC reflection, so that tools work without the protos.")
+    drain_seconds: Seconds = Field(10.0, description="How long calls may still run after SIGTERM.")
+    read_concurrency: Count = Field(256, description="Reads in progress; as many may wait, more are told to retry.")
+    write_concurrency: Count = Field(256, description="Writes in progress; as many may wait, more are told to retry.")
+    admin_concurrency: Count = Field(32, description="Admin calls in progress; as many may wait, more are refused.")
+    stream_concurrency: Count = Field(256, description="Open streams; more are refused with a time to retry after.")
+    read_deadline_seconds: Seconds = Field(5.0, description="Imposed on reads and admin calls without a deadline.")
+    write_deadline_seconds: Seconds = Field(10.0, description="Imposed on writes without a deadline.")
+    max_connection_age_seconds: Seconds = Field(3_600.0, description="Then clients reconnect, and spread over servers.")
+    max_message_bytes: int = Field(1_048_576, ge=1024, description="Largest request; more is RESOURCE_EXHAUSTED.")
+
+    @model_validator(mode="after")
+    def _check_tls(self) -> ServerSettings:
+        if (self.tls_cert_file is None) != (self.tls_key_file is None):
+            raise ValueError("tls_cert_file and tls_key_file go together: set both or neither")
+        if self.tls_client_ca_file is not None and self.tls_cert_file is None:
+            raise ValueError("tls_client_ca_file needs tls_cert_file and tls_key_file")
+        return self
+
+
+class ApiKey(Section):
+    """A static bearer key: its SHA-256 in hex, never the key itself."""
+
+    name: str = Field(min_length=1, description="What logs call it.")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="Lower-case hex SHA-256 of the key.")
+    tenant: str = Field("default", min_length=1, description="Tenant of every call made with it.")
+    principal: str = Field(min_length=1, description="Principal of every call made with it.")
+
+
+class AuthSettings(Section):
+    """Credentials that the server accepts; none means loopback only, without credentials."""
+
+    api_keys: tuple[ApiKey, ...] = ()
+
+
+class LimitSettings(Section):
+    """What a request may hold. Beyond a limit a call fails with the field's name, and changes nothing."""
+
+    content_bytes: Count = Field(102_400, description="UTF-8 bytes of one memory.")
+    tags: Count = Field(64, description="Tags of a memory or of a filter.")
+    tag_chars: Count = Field(128, description="Characters of a tag.")
+    metadata_keys: Count = Field(64, description="Keys of a memory's metadata, or of a metadata filter.")
+    metadata_key_bytes: Count = Field(128, description="UTF-8 bytes of a metadata key.")
+    metadata_value_bytes: Count = Field(1_024, description="UTF-8 bytes of a metadata value, written as text.")
+    metadata_bytes: Count = Field(4_096, description="UTF-8 bytes of all keys and values together.")
+    query_bytes: Count = Field(8_192, description="UTF-8 bytes of a query.")
+    max_results: Count = Field(200, description="Hits of one recall.")
+    max_tokens: Count = Field(32_768, description="Ceiling of a recall's token budget; a larger wish is cut to it.")
+    batch_items: Count = Field(256, description="Items of a BatchRetain, queries of a BatchRecall.")
+    page_size: Count = Field(1_000, description="Largest page of a list.")
+    memory_ids: Count = Field(1_000, description="Memory ids in one filter or selector.")
+    fact_types: Count = Field(32, description="Fact types in one filter.")
+    label_chars: Count = Field(64, description="Characters of a fact type, content type or layer.")
+    name_chars: Count = Field(256, description="Characters of a session, speaker, source, model or display name.")
+    text_chars: Count = Field(4_096, description="Characters of a reason or a bank's description.")
+    dimensions: Count = Field(4_096, description="Largest number of dimensions of a vector.")
+
+
+class BankSettings(Section):
+    """How banks come to be."""
+
+    auto_create: bool = Field(True, description="The first retain makes a bank that does not exist.")
+
+
+class EmbeddingSettings(Section):
+    """What turns text into vectors."""
+
+    provider: str = Field("static", min_length=1, description="static, openai, fastembed, or another entry point.")
+    options: dict[str, Any] = Field(default_factory=dict, description="Handed to the provider, which checks them.")
+
+
+class RecallWeights(Section):
+    """Weight of each arm in the fusion; 0 silences an arm. The defaults are those that measured best."""
+
+    semantic: Weight = 0.8
+    keyword: Weight = 1.0
+    temporal: Weight = 1.0
+
+
+class RecallSettings(Section):
+    """How memories are found and ranked."""
+
+    fusion_method: Literal["rrf", "relative_score"] = Field("relative_score", description="How lists become one.")
+    rank_constant: float = Field(60.0, gt=0.0, le=1e6, description="k of reciprocal rank fusion.")
+    weights: RecallWeights = Field(RecallWeights(), description="Weights of relative_score.")
+    rrf_weights: RecallWeights = Field(
+        RecallWeights(semantic=0.5, keyword=1.0, temporal=0.3), description="Weights of rrf, which knows ranks only."
+    )
+    depth: Count = Field(100, description="Candidates of each arm, at the least.")
+    overfetch: Count = Field(3, description="Candidates of each arm per hit asked for.")
+    context_windows: bool = Field(True, description="Score short turns together with their neighbours in the session.")
+    time_tail_days: float = Field(30.0, ge=0.0, le=36_500.0, description="How long after a date people still tell it.")
+    dedup_threshold: Share | None = Field(None, description="Fold hits at least this alike (cosine); none by default.")
+    inline_rows: int = Field(20_000, ge=0, description="Up to so many rows a recall runs on the loop, without a hop.")
+    min_position_seconds: Seconds = Field(5.0, description="How long to wait for a min_position not yet applied.")
+
+
+class RetainSettings(Section):
+    """How content becomes memories."""
+
+    dedup_threshold: Share = Field(0.95, description="Cosine from which two memories may be near duplicates.")
+    dedup_action: Literal["skip", "warn", "update"] = Field("skip", description="What is done with a near duplicate.")
+    chunk_tokens: int = Field(160, ge=16, description="Largest chunk; a memory of up to 1.25 times that stays whole.")
+    overlap_tokens: int = Field(32, ge=0, description="Tokens that chunks of the fixed strategy share.")
+    chunking: dict[str, Chunking] = Field(
+        default_factory=lambda: {
+            "text": "sentence",
+            "conversation": "dialogue",
+            "transcript": "dialogue",
+            "document": "paragraph",
+            "email": "paragraph",
+            "event": "sentence",
+        },
+        description="Strategy by content type; a type that is not named takes that of text.",
+    )
+
+    @model_validator(mode="after")
+    def _check_overlap(self) -> RetainSettings:
+        if self.overlap_tokens * 2 > self.chunk_tokens:
+            raise ValueError("overlap_tokens may be at most half of chunk_tokens")
+        return self
+
+
+class ForgetSettings(Section):
+    """How forgetting ends."""
+
+    purge_after_days: float = Field(30.0, ge=0.0, le=36_500.0, description="How long a forgotten memory can come back.")
+    purge_interval_seconds: Seconds = Field(3_600.0, description="How often what is due is erased.")
+
+
+class IndexSettings(Section):
+    """The derived index."""
+
+    threads: int = Field(0, ge=0, le=256, description="Threads for index work; 0 takes one per processor.")
+    scratch: bool = Field(True, description="Keep original vectors of large banks in an unlinked file, not in memory.")
+
+
+class Settings(BaseSettings):
+    """Everything that can be set. Frozen; made by `load_settings` or `Settings.from_mapping`."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", env_prefix="ASTROCYTE_", env_nested_delimiter="__")
+
+    provider_tier: Literal["storage"] = Field("storage", description="Who retrieves: this process (storage).")
+    vector_store: Literal["in_memory", "sqlite"] = Field("sqlite", description="Where memories live.")
+    llm_provider: Literal["none", "mock"] = Field("none", description="No operation calls a language model yet.")
+    data_dir: Path = Field(Path("astrocyte-data"), description="Directory of the SQLite store.")
+    server: ServerSettings = ServerSettings()
+    auth: AuthSettings = AuthSettings()
+    limits: LimitSettings = LimitSettings()
+    banks: BankSettings = BankSettings()
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    recall: RecallSettings = RecallSettings()
+    retain: RetainSettings = RetainSettings()
+    forget: ForgetSettings = ForgetSettings()
+    index: IndexSettings = IndexSettings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        **_: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what is passed in: `load_settings` merges the sources, so that it can say where a wrong key stands."""
+        del settings_cls
+        return (init_settings,)
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> Settings:
+        """Settings from a dictionary alone; the environment is not read.
+
+        Raises:
+            ConfigError: A key is unknown or a value out of range.
+        """
+        return _build(dict(values), SourceLines())
+
+
+def load_settings(
+    path: Path | str | None = None,
+    *,
+    overrides: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Settings:
+    """Settings from a file (None: no file), the environment, and overrides, the later winning.
+
+    Args:
+        path: YAML file.
+        overrides: Nested like the file; command-line flags come this way.
+        environ: Variables to read instead of the process's.
+
+    Raises:
+        ConfigError: A key is unknown or a value out of range, in any source.
+    """
+    variables = os.environ if environ is None else environ
+    values, lines = read_yaml(Path(path)) if path is not None else ({}, SourceLines())
+    check_keys(Settings, values, lines)
+    unknown_variables(Settings, variables)
+    values = merge(values, _from_environment(variables))
+    return _build(merge(values, overrides or {}), lines)
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """The variables as a nested mapping, by pydantic-settings' rules."""
+    source = EnvSettingsSource(Settings)
+    source.env_vars = {name.lower(): value for name, value in environ.items()}
+    try:
+        return source()
+    except ValueError as error:
+        raise ConfigError(f"environment: {error}; lists and mappings are written as JSON") from error
+
+
+def _build(values: dict[str, Any], lines: SourceLines) -> Settings:
+    check_keys(Settings, values, lines)
+    try:
+        return Settings(**values)
+    except PydanticError as error:
+        raise refuse(error, lines) from error

@@ -1,0 +1,188 @@
+"""Where settings come from: YAML with line numbers, the environment, and what is said about a wrong key."""
+
+from __future__ import annotations
+
+import difflib
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel
+from pydantic import ValidationError as PydanticError
+
+from astrocyte.errors import ConfigError
+
+ENV_PREFIX = "ASTROCYTE_"
+ENV_DELIMITER = "__"
+# Variables of that prefix that are no settings: where the settings are, and what the command line's client connects to.
+OTHER_VARIABLES = frozenset({"ASTROCYTE_CONFIG", "ASTROCYTE_ADDRESS", "ASTROCYTE_TOKEN", "ASTROCYTE_CA_FILE"})
+# How alike a wrong key must be to be offered: one typing slip in a short name still passes.
+SIMILARITY = 0.6
+
+KeyPath = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLines:
+    """Which line of a file gave each key; empty for dictionaries."""
+
+    name: str = ""
+    lines: Mapping[KeyPath, int] = field(default_factory=dict)
+
+    def place(self, path: KeyPath) -> str:
+        """Where a key stands, as the start of a message: ``astrocyte.yaml, line 3: server.prot``."""
+        dotted = ".".join(path)
+        line = self.lines.get(path)
+        if line is not None:
+            return f"{self.name}, line {line}: {dotted}"
+        return dotted
+
+
+def read_yaml(path: Path) -> tuple[dict[str, Any], SourceLines]:
+    """The values of a file and the line of every key.
+
+    Raises:
+        ConfigError: The file cannot be read, is not YAML, is not a mapping, or says a key twice.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise ConfigError(f"{path}: cannot be read: {reason}", metadata={"file": str(path)}) from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not valid YAML: {error}", metadata={"file": str(path)}) from error
+    if node is None:
+        return {}, SourceLines(str(path))
+    if not isinstance(node, yaml.MappingNode):
+        raise ConfigError(f"{path}: expected a mapping of settings at the top", metadata={"file": str(path)})
+    lines: dict[KeyPath, int] = {}
+    _collect_lines(node, (), lines, str(path))
+    return yaml.safe_load(text), SourceLines(str(path), lines)
+
+
+def _collect_lines(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], name: str) -> None:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            below = (*path, str(key.value))
+            line = key.start_mark.line + 1
+            if below in lines:
+                raise ConfigError(
+                    f"{name}, line {line}: {'.'.join(below)} is set twice; the first time on line {lines[below]}",
+                    metadata={"file": name, "line": str(line), "key": ".".join(below)},
+                )
+            lines[below] = line
+            _collect_lines(value, below, lines, name)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            below = (*path, str(index))
+            lines[below] = value.start_mark.line + 1
+            _collect_lines(value, below, lines, name)
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """``base`` with the values of ``over`` on top; mappings are merged, everything else is replaced."""
+    merged = dict(base)
+    for key, value in over.items():
+        below = merged.get(key)
+        merged[key] = merge(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
+    return merged
+
+
+def check_keys(model: type[BaseModel], values: Mapping[str, Any], source: SourceLines) -> None:
+    """Refuse the first key that ``model`` does not know.
+
+    Raises:
+        ConfigError: Names the key, its line where it came from a file, and the nearest valid key.
+    """
+    for path, known in _unknown(model, values, ()):
+        raise ConfigError(
+            f"{source.place(path)} is not a setting; {_suggest(model, path, known)}",
+            metadata={"key": ".".join(path), **_line(source, path)},
+        )
+
+
+def unknown_variables(model: type[BaseModel], environ: Mapping[str, str]) -> None:
+    """Refuse a variable with our prefix that names no setting.
+
+    Raises:
+        ConfigError: Names the variable and the nearest valid one.
+    """
+    for name in sorted(environ):
+        if not name.upper().startswith(ENV_PREFIX) or name.upper() in OTHER_VARIABLES:
+            continue
+        path = tuple(name[len(ENV_PREFIX) :].lower().split(ENV_DELIMITER))
+        values: Any = None
+        for part in reversed(path):
+            values = {part: values}
+        for wrong, known in _unknown(model, values, ()):
+            raise ConfigError(
+                f"environment variable {name} names no setting; {_suggest(model, wrong, known)}",
+                metadata={"key": ".".join(path), "variable": name},
+            )
+
+
+def refuse(error: PydanticError, source: SourceLines) -> ConfigError:
+    """The first problem that pydantic found, as our error: where, what came, what was expected."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    path = tuple(str(part) for part in first["loc"])
+    message = first["msg"].removeprefix("Value error, ")
+    count = error.error_count() - 1
+    more = f" (and {count} more)" if count else ""
+    # A plain value helps; what may be a secret pasted into the wrong place is not repeated.
+    came = first.get("input")
+    shown = f"; got {came!r}" if isinstance(came, (int, float, str)) and path[:1] != ("auth",) else ""
+    where = source.place(path) or source.name or "settings"
+    return ConfigError(f"{where}: {message}{shown}{more}", metadata={"key": ".".join(path), **_line(source, path)})
+
+
+def _line(source: SourceLines, path: KeyPath) -> dict[str, str]:
+    line = source.lines.get(path)
+    return {} if line is None else {"file": source.name, "line": str(line)}
+
+
+def _unknown(model: type[BaseModel], values: object, path: KeyPath) -> Iterator[tuple[KeyPath, list[str]]]:
+    """Paths of unknown keys with the keys that their level knows."""
+    if not isinstance(values, Mapping):
+        return
+    for key, value in values.items():
+        name = str(key)
+        info = model.model_fields.get(name)
+        if info is None:
+            yield (*path, name), sorted(model.model_fields)
+            continue
+        below = _model_in(info.annotation)
+        if below is not None:
+            entries = enumerate(value) if isinstance(value, (list, tuple)) else [(None, value)]
+            for index, entry in entries:
+                yield from _unknown(below, entry, (*path, name) if index is None else (*path, name, str(index)))
+
+
+def _model_in(annotation: object) -> type[BaseModel] | None:
+    """The settings model inside an annotation such as ``tuple[ApiKey, ...]``, or None."""
+    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
+        return annotation if issubclass(annotation, BaseModel) else None
+    return next((found for part in typing.get_args(annotation) if (found := _model_in(part))), None)
+
+
+def _suggest(model: type[BaseModel], path: KeyPath, known: list[str]) -> str:
+    near = difflib.get_close_matches(path[-1], known, n=1, cutoff=SIMILARITY)
+    if near:
+        return f"did you mean {'.'.join((*path[:-1], near[0]))}?"
+    everywhere = {dotted.rsplit(".", 1)[-1]: dotted for dotted in _all_keys(model, ())}
+    near = difflib.get_close_matches(path[-1], sorted(everywhere), n=1, cutoff=SIMILARITY)
+    if near:
+        return f"did you mean {everywhere[near[0]]}?"
+    return f"known here: {', '.join(known)}"
+
+
+def _all_keys(model: type[BaseModel], path: KeyPath) -> Iterator[str]:
+    for name, info in model.model_fields.items():
+        yield ".".join((*path, name))
+        below = _model_in(info.annotation)
+        if below is not None:
+            yield from _all_keys(below, (*path, name))

@@ -1,0 +1,160 @@
+"""Recall: the question and the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from astrocyte.model.memory import Embedding, Metadata
+
+
+class TagMatch(StrEnum):
+    """How a tag filter holds. Untagged memories never pass ANY or ALL."""
+
+    ANY = "any"
+    ALL = "all"
+    NONE = "none"
+
+
+class FusionMethod(StrEnum):
+    """How the arms' lists become one."""
+
+    RRF = "rrf"
+    RELATIVE_SCORE = "relative_score"
+
+
+class DetailLevel(StrEnum):
+    """What a hit's text holds."""
+
+    TITLES = "titles"
+    CHUNK = "chunk"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """From start to end, both included; None is open."""
+
+    start: datetime | None = None
+    end: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecallQuery:
+    """One recall. Fields are checked by the gate, not here; None takes the configured default.
+
+    ``time_range`` holds on occurred_at, or retained_at where there is none. ``as_of`` is what the service knew then,
+    ``valid_at`` what was true then. ``weights`` is by arm (semantic, keyword, temporal).
+    """
+
+    query: str
+    bank_id: str
+    max_results: int = 10
+    max_tokens: int | None = None
+    tags: tuple[str, ...] = ()
+    tag_match: TagMatch = TagMatch.ANY
+    fact_types: tuple[str, ...] = ()
+    memory_ids: tuple[str, ...] = ()
+    metadata: Metadata = field(default_factory=dict)
+    session_id: str | None = None
+    time_range: TimeRange | None = None
+    retained_range: TimeRange | None = None
+    as_of: datetime | None = None
+    valid_at: datetime | None = None
+    query_reference_date: datetime | None = None
+    include_sources: bool = False
+    include_trace: bool = True
+    layer_weights: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
+    fusion_method: FusionMethod | None = None
+    rank_constant: float | None = None
+    dedup_threshold: float | None = None
+    detail_level: DetailLevel = DetailLevel.CHUNK
+    embedding: Embedding | None = None
+    min_position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ArmScore:
+    """Where one arm put a hit: rank from 1, and the arm's raw score."""
+
+    arm: str
+    rank: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryHit:
+    """A memory that matched. ``chunk_index`` counts from 0; -1 when the text is not a chunk."""
+
+    text: str
+    score: float
+    memory_id: str | None = None
+    bank_id: str | None = None
+    metadata: Metadata | None = None
+    tags: tuple[str, ...] | None = None
+    occurred_at: datetime | None = None
+    retained_at: datetime | None = None
+    source: str | None = None
+    memory_layer: str | None = None
+    fact_type: str | None = None
+    session_id: str | None = None
+    speaker: str | None = None
+    principal: str | None = None
+    chunk_index: int = -1
+    chunk_count: int = 1
+    token_count: int = 0
+    version: int = 1
+    arms: tuple[ArmScore, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecallTrace:
+    """How a recall went. Every field is filled; ``tier_used`` is 3 (full retrieval), the only tier there is yet.
+
+    ``stage_timings_ms`` covers analyse, embed, core and hydrate; ``strategy_timings_ms`` the arms inside core.
+    ``plan`` says how the filter was met: rows allowed, rows in all, scan or gather.
+    """
+
+    strategies_used: tuple[str, ...] | None = None
+    total_candidates: int | None = None
+    fusion_method: str | None = None
+    latency_ms: float | None = None
+    strategy_timings_ms: Mapping[str, float] | None = None
+    strategy_candidate_counts: Mapping[str, int] | None = None
+    tier_used: int | None = None
+    layer_distribution: Mapping[str, int] | None = None
+    cache_hit: bool | None = None
+    wiki_tier_used: bool | None = None
+    stage_timings_ms: Mapping[str, float] | None = None
+    plan: str | None = None
+    time_windows: tuple[TimeRange, ...] = ()
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RecallResult:
+    """Ranked hits. ``total_available`` counts the distinct memories that any arm proposed.
+
+    ``truncated`` is True when the token budget dropped or cut a hit.
+    """
+
+    hits: tuple[MemoryHit, ...]
+    total_available: int
+    truncated: bool
+    trace: RecallTrace | None = None
+    authority_context: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryResult:
+    """A recall on the bank as it was known at ``as_of``."""
+
+    hits: tuple[MemoryHit, ...]
+    total_available: int
+    truncated: bool
+    as_of: datetime
+    bank_id: str
+    trace: RecallTrace | None = None

@@ -1,0 +1,1 @@
+"""One file per verb, and the steps that verbs share."""

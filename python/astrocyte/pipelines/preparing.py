@@ -1,0 +1,206 @@
+"""From an item to a memory ready to be stored: normalised, hashed, counted, cut and embedded."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from astrocyte.config import RetainSettings
+from astrocyte.core import content_hash, count_tokens, count_tokens_many
+from astrocyte.errors import DimensionMismatch, ValidationError
+from astrocyte.model import Bank, Embedding, RetainItem
+from astrocyte.pipelines.analysis import to_ms
+from astrocyte.pipelines.chunking import Chunk, split
+from astrocyte.pipelines.indexing import ID_PREFIX, embedded_text
+from astrocyte.pipelines.normalising import normalise
+from astrocyte.providers.protocols import Embedder
+from astrocyte.stores.protocols import ChunkRecord, NewMemory
+
+# Content types of things that happened, against things that are known.
+EPISODIC = frozenset({"conversation", "transcript", "email", "event"})
+SPOKEN = frozenset({"conversation", "transcript"})
+# What a profile says about content whose type it overrides: (type that chooses the steps, fact type).
+PROFILES = {"builtin_text": ("text", "world"), "builtin_conversation": ("conversation", "experience")}
+# A content a little above the chunk size stays whole: a short last piece finds less than the whole does.
+SLACK = 1.25
+# Room above an even share, so that pieces end at boundaries without one more piece for the rest.
+EVEN_SHARE = 1.15
+
+
+@dataclass(slots=True)
+class Draft:
+    """An item on its way: what is known of the memory before it has a vector."""
+
+    item: RetainItem
+    content: str
+    content_hash: bytes
+    tokens: int
+    fact_type: str
+    layer: str
+    speaker: str | None
+    session_id: str | None
+    chunks: list[Chunk] = field(default_factory=list)
+    vector: bytes | None = None
+    chunk_vectors: list[bytes | None] = field(default_factory=list)
+
+    def texts(self) -> list[str]:
+        """What is embedded: the whole, then each chunk."""
+        return [embedded_text(text, self.speaker) for text in (self.content, *(chunk.text for chunk in self.chunks))]
+
+    def memory(self, principal: str, memory_id: str | None = None) -> NewMemory:
+        """The memory to store, under a new id unless one is given."""
+        item = self.item
+        vectors = self.chunk_vectors or [None] * len(self.chunks)
+        return NewMemory(
+            memory_id=memory_id or new_memory_id(),
+            content=self.content,
+            content_hash=self.content_hash,
+            content_type=item.content_type,
+            fact_type=self.fact_type,
+            memory_layer=self.layer,
+            token_count=self.tokens,
+            vector=self.vector,
+            chunks=tuple(
+                ChunkRecord(chunk.text, chunk.tokens, vector)
+                for chunk, vector in zip(self.chunks, vectors, strict=True)
+            ),
+            tags=tuple(dict.fromkeys(item.tags)),
+            metadata=dict(item.metadata),
+            source=item.source,
+            session_id=self.session_id,
+            speaker=self.speaker,
+            principal=principal,
+            occurred_at=optional_ms(item.occurred_at),
+            valid_from=optional_ms(item.valid_from),
+            valid_until=optional_ms(item.valid_until),
+        )
+
+
+def optional_ms(value: datetime | None) -> int | None:
+    """Milliseconds since the epoch, or None."""
+    return None if value is None else to_ms(value)
+
+
+def new_memory_id() -> str:
+    """``mem_`` and a UUID of version 7 in hexadecimal: ids sort by the time of their making."""
+    random = int.from_bytes(os.urandom(10))
+    value = (time.time_ns() // 1_000_000) << 80 | 0x7 << 76 | (random >> 68) << 64 | 0b10 << 62 | random & (1 << 62) - 1
+    return f"{ID_PREFIX}{value:032x}"
+
+
+class Preparer:
+    """Turns items into drafts by the configured rules."""
+
+    def __init__(self, settings: RetainSettings, embedder: Embedder) -> None:
+        self._settings = settings
+        self._embedder = embedder
+
+    def draft(self, bank: Bank, item: RetainItem, at: str = "") -> Draft:
+        """An item normalised, hashed, counted and cut, with the caller's vector where one came.
+
+        Speaker and session are taken from the metadata keys ``speaker`` and ``session_id`` where the item does not say
+        them itself.
+
+        Raises:
+            ValidationError: Nothing is left of the content, or the vector does not belong into this bank.
+        """
+        kind, fact_type = PROFILES.get(item.extraction_profile or "", (item.content_type, ""))
+        content = normalise(item.content, kind)
+        if not content:
+            raise ValidationError("is empty; there is nothing to remember", field=f"{at}content")
+        speaker = item.speaker or _text(item.metadata.get("speaker"))
+        draft = Draft(
+            item=item,
+            content=content,
+            content_hash=content_hash(embedded_text(content, speaker)),
+            tokens=count_tokens(content),
+            fact_type=item.fact_type or fact_type or ("experience" if kind in SPOKEN else "world"),
+            layer="episodic" if kind in EPISODIC else "semantic",
+            speaker=speaker,
+            session_id=item.session_id or _text(item.metadata.get("session_id")),
+        )
+        if draft.tokens > SLACK * self._settings.chunk_tokens:
+            draft.chunks = self._cut(content, draft.tokens, kind)
+        self._take_vector(bank, draft, at)
+        return draft
+
+    def embed_now(self, drafts: Sequence[Draft]) -> None:
+        """Give each draft that lacks them its vectors, by a local embedder."""
+        waiting, texts = self._waiting(drafts)
+        if texts:
+            _hand_out(waiting, self._embedder.embed_now(texts))
+
+    async def embed(self, drafts: Sequence[Draft]) -> None:
+        """Give each draft that lacks them its vectors.
+
+        Raises:
+            ProviderUnavailable: The embedder failed.
+        """
+        waiting, texts = self._waiting(drafts)
+        if texts:
+            _hand_out(waiting, await self._embedder.embed(texts))
+
+    @staticmethod
+    def _waiting(drafts: Sequence[Draft]) -> tuple[list[Draft], list[str]]:
+        waiting = [draft for draft in drafts if draft.vector is None]
+        return waiting, [text for draft in waiting for text in draft.texts()]
+
+    def _cut(self, content: str, tokens: int, kind: str) -> list[Chunk]:
+        """Chunks of about equal size; none when no boundary was found."""
+        settings = self._settings
+        strategy = settings.chunking.get(kind) or settings.chunking.get("text", "sentence")
+        pieces = math.ceil(tokens / settings.chunk_tokens)
+        size = min(settings.chunk_tokens, math.ceil(EVEN_SHARE * tokens / pieces))
+        overlap = min(settings.overlap_tokens, size // 2)
+        chunks = split(content, strategy, size=size, overlap=overlap, count_tokens=count_tokens_many)
+        return chunks if len(chunks) > 1 else []
+
+    def _take_vector(self, bank: Bank, draft: Draft, at: str) -> None:
+        embedding = draft.item.embedding
+        if embedding is not None:
+            check_space(bank, embedding, at)
+            draft.vector = embedding.values
+        elif bank.embedding_model != self._embedder.model_id:
+            raise DimensionMismatch(
+                f"bank {bank.bank_id!r} holds vectors of {bank.embedding_model!r}, this server makes "
+                f"{self._embedder.model_id!r}; send a vector of the bank's model",
+                field=f"{at}embedding",
+                metadata={"bank_model": bank.embedding_model, "server_model": self._embedder.model_id},
+            )
+
+
+def check_space(bank: Bank, embedding: Embedding, at: str) -> None:
+    """Raise `DimensionMismatch` where a vector does not live in the bank's space."""
+    if embedding.model != bank.embedding_model:
+        raise DimensionMismatch(
+            f"bank {bank.bank_id!r} holds vectors of {bank.embedding_model!r}, got one of {embedding.model!r}",
+            field=f"{at}embedding.model",
+            metadata={"bank_model": bank.embedding_model, "model": embedding.model},
+        )
+    if embedding.dimensions != bank.dimensions:
+        raise DimensionMismatch(
+            f"bank {bank.bank_id!r} holds vectors of {bank.dimensions} dimensions, got {embedding.dimensions}",
+            field=f"{at}embedding.dimensions",
+            metadata={"bank_dimensions": str(bank.dimensions), "dimensions": str(embedding.dimensions)},
+        )
+
+
+def usable(vector: bytes) -> bytes | None:
+    """The vector, or None where it is all zero: text without a known token has no direction."""
+    return vector if vector.strip(b"\x00") else None
+
+
+def _hand_out(drafts: list[Draft], vectors: list[bytes]) -> None:
+    start = 0
+    for draft in drafts:
+        end = start + 1 + len(draft.chunks)
+        draft.vector, *draft.chunk_vectors = map(usable, vectors[start:end])
+        start = end
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None

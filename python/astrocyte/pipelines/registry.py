@@ -1,0 +1,205 @@
+"""The indexes of all banks: built from rows on first use, kept equal to the store by its commits.
+
+The store calls `IndexRegistry.on_commit` after each commit, in order. A bank that is being loaded collects those
+batches; the loader replays them over what it read before the index is shown, so none is lost. A batch that the loader
+had read already is replayed over its own effect, which changes nothing: the core ignores positions that it holds, and
+puts a version in the place of its like. An index that failed to take a batch is dropped and built anew on next use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+
+import structlog
+
+from astrocyte.core import Bank as CoreBank
+from astrocyte.core import Core, Row
+from astrocyte.errors import BankNotFound, FailedPrecondition
+from astrocyte.model import Bank
+from astrocyte.pipelines.indexing import event_time, row_of
+from astrocyte.stores.protocols import IndexBatch, MemoryStore, VersionRecord
+
+log = structlog.get_logger(__name__)
+
+
+class BankIndex:
+    """The index of one bank, with the span of times of what it holds.
+
+    The span only grows: it says which years the bank is about, and a forgotten memory does not unsay that.
+    """
+
+    __slots__ = ("core", "earliest", "latest")
+
+    def __init__(self, core: CoreBank) -> None:
+        self.core = core
+        self.earliest: int | None = None
+        self.latest: int | None = None
+
+    def apply(self, batch: IndexBatch) -> None:
+        """Take one commit."""
+        self.core.apply(batch.position, self.rows(batch.upserts), batch.ended, batch.removed)
+
+    def rows(self, versions: tuple[VersionRecord, ...] | list[VersionRecord]) -> list[Row]:
+        """Index rows of the versions, whose times widen the span."""
+        for version in versions:
+            time = event_time(version)
+            if self.earliest is None or time < self.earliest:
+                self.earliest = time
+            if self.latest is None or time > self.latest:
+                self.latest = time
+        return [row_of(version) for version in versions]
+
+
+class _Slot:
+    """One bank's place: a shown index, or batches that wait for the loader."""
+
+    __slots__ = ("index", "loading", "lock", "pending")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.index: BankIndex | None = None
+        self.pending: list[IndexBatch] = []
+        self.loading: asyncio.Future[BankIndex] | None = None
+
+
+class IndexRegistry:
+    """Finds, loads and feeds the indexes. One event loop uses it; the store's writer thread feeds it."""
+
+    def __init__(self, store: MemoryStore, core: Core, executor: Executor) -> None:
+        self._store = store
+        self._core = core
+        self._executor = executor
+        self._slots: dict[int, _Slot] = {}
+        self._waiters: dict[int, set[Callable[[], None]]] = {}
+        store.subscribe(self.on_commit)
+
+    def loaded(self, bank: Bank) -> BankIndex | None:
+        """The bank's index, if it is in memory."""
+        slot = self._slots.get(bank.key)
+        return None if slot is None else slot.index
+
+    async def get(self, bank: Bank) -> BankIndex:
+        """The bank's index, loaded if it is not; callers that come meanwhile share one load.
+
+        Raises:
+            BankNotFound: It was deleted meanwhile.
+        """
+        slot = self._slots.get(bank.key)
+        if slot is None:
+            slot = self._slots[bank.key] = _Slot()
+        if slot.index is not None:
+            return slot.index
+        if slot.loading is None:
+            loop = asyncio.get_running_loop()
+            slot.loading = loop.run_in_executor(self._executor, self._load, bank, slot)
+            slot.loading.add_done_callback(lambda done: self._loaded(bank.key, slot, done))
+        # A caller that gives up must not stop the load for the others.
+        return await asyncio.shield(slot.loading)
+
+    def drop(self, bank: Bank) -> None:
+        """Forget the bank's index; the next use loads it again."""
+        self._slots.pop(bank.key, None)
+        self._notify(bank.key)
+
+    def on_commit(self, batch: IndexBatch) -> None:
+        """Take one commit; called by the store after each, in order, from its writer thread."""
+        slot = self._slots.get(batch.bank.key)
+        if slot is not None:
+            with slot.lock:
+                if slot.index is None:
+                    slot.pending.append(batch)
+                else:
+                    self._apply(slot, batch)
+        self._notify(batch.bank.key)
+
+    async def wait_for(self, bank: Bank, position: int, timeout_seconds: float) -> None:
+        """Return once the bank's index has reached ``position``.
+
+        Raises:
+            FailedPrecondition: It had not in time.
+        """
+        index = await self.get(bank)
+        if index.core.position >= position:
+            return
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                with self.subscribed(bank) as changed:
+                    while (index := await self.get(bank)).core.position < position:
+                        changed.clear()
+                        if index.core.position < position:
+                            await changed.wait()
+        except TimeoutError:
+            raise FailedPrecondition(
+                f"bank {bank.bank_id!r} is at position {index.core.position}; min_position {position} was not reached "
+                f"in {timeout_seconds:g} s; use a position that a retain into this bank returned",
+                metadata={
+                    "bank_id": bank.bank_id,
+                    "position": str(index.core.position),
+                    "min_position": str(position),
+                },
+            ) from None
+
+    @contextlib.contextmanager
+    def subscribed(self, bank: Bank) -> Iterator[asyncio.Event]:
+        """An event that is set after each commit in the bank, and when the bank goes."""
+        event = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def wake() -> None:
+            # A loop that closed has nobody left to wake.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(event.set)
+
+        self._waiters.setdefault(bank.key, set()).add(wake)
+        try:
+            yield event
+        finally:
+            waiters = self._waiters[bank.key]
+            waiters.discard(wake)
+            if not waiters:
+                del self._waiters[bank.key]
+
+    def _notify(self, bank_key: int) -> None:
+        for wake in tuple(self._waiters.get(bank_key, ())):
+            wake()
+
+    def _load(self, bank: Bank, slot: _Slot) -> BankIndex:
+        """Build the index from rows, then catch up with the commits that came meanwhile. Runs in the executor."""
+        current = self._store.get_bank(bank.tenant, bank.bank_id)
+        if current is None or current.key != bank.key:
+            raise BankNotFound(bank.bank_id)
+        index = BankIndex(self._core.bank(bank.dimensions))
+        rows = [row for versions in self._store.iter_versions(bank) for row in index.rows(versions)]
+        # The rows may be of a later position than this; replaying what lies between is harmless, missing it is not.
+        index.core.apply(current.position, rows)
+        while True:
+            with slot.lock:
+                if not slot.pending:
+                    slot.index = index
+                    return index
+                batches, slot.pending = slot.pending, []
+            for batch in batches:
+                index.apply(batch)
+
+    def _loaded(self, bank_key: int, slot: _Slot, done: asyncio.Future[BankIndex]) -> None:
+        slot.loading = None
+        failed = done.cancelled() or done.exception() is not None
+        if failed and self._slots.get(bank_key) is slot:
+            # The slot would collect batches for ever; the next use starts afresh.
+            del self._slots[bank_key]
+
+    def _apply(self, slot: _Slot, batch: IndexBatch) -> None:
+        index = slot.index
+        if index is None:
+            return
+        try:
+            index.apply(batch)
+        except Exception as error:
+            # The commit stands, whatever the index says: the rows are the truth, and the index is built anew from them.
+            slot.index = None
+            self._slots.pop(batch.bank.key, None)
+            log.exception("index_dropped", bank_key=batch.bank.key, position=batch.position, error=type(error).__name__)

@@ -1,0 +1,214 @@
+"""The surface that every front door speaks: the gate implements it in process, the client over the wire."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+from astrocyte.errors import AstrocyteError
+from astrocyte.model import (
+    Bank,
+    BankPage,
+    BankStats,
+    Caller,
+    Change,
+    ForgetResult,
+    ForgetSelector,
+    HistoryResult,
+    Memory,
+    MemoryPage,
+    MemoryUpdate,
+    RecallQuery,
+    RecallResult,
+    RetainItem,
+    RetainResult,
+    ServerInfo,
+)
+
+
+class Backend(Protocol):
+    """All operations, in domain types. Every method checks its arguments before it does anything.
+
+    Common to all: `ValidationError` names the field that is wrong and means that nothing was changed; `BankNotFound`
+    is raised for a bank that does not exist (retain makes it instead, where ``banks.auto_create`` is on). A
+    ``request_id`` is a key chosen by the client, a UUID for choice: the same id with the same request answers what it
+    answered before, with another request it raises `RequestIdReused`. ``validate_only`` checks the request and changes
+    nothing: results have ``stored`` False and no error, an update answers the memory as it is. A remote backend
+    takes tenant and principal from its credential and refuses a ``caller`` that says otherwise.
+    """
+
+    async def retain(
+        self,
+        caller: Caller,
+        bank_id: str,
+        item: RetainItem,
+        *,
+        request_id: str | None = None,
+        validate_only: bool = False,
+    ) -> RetainResult:
+        """Store one memory; durable, and found by the next recall, when this returns."""
+
+    async def retain_batch(
+        self,
+        caller: Caller,
+        bank_id: str,
+        items: Sequence[RetainItem],
+        *,
+        request_id: str | None = None,
+        validate_only: bool = False,
+    ) -> list[RetainResult]:
+        """Store all items in one transaction, or none; results in the order of the items.
+
+        Raises:
+            ValidationError: An item is wrong; ``field`` starts with ``items[i].``.
+        """
+
+    async def retain_many(
+        self,
+        caller: Caller,
+        bank_id: str,
+        items: Sequence[RetainItem],
+        *,
+        request_ids: Sequence[str | None] = (),
+    ) -> list[RetainResult | AstrocyteError]:
+        """Store what can be stored, each item for itself; an item's own failure stands in its place.
+
+        ``request_ids`` is empty or has one entry (perhaps None) per item. Raises only what concerns all items, such
+        as a bank id that is not one.
+        """
+
+    async def recall(self, caller: Caller, query: RecallQuery) -> RecallResult:
+        """Rank the bank's memories for a query.
+
+        Raises:
+            FailedPrecondition: ``min_position`` was not reached in time.
+            DimensionMismatch: The query's vector is of another size or model than the bank's.
+        """
+
+    async def recall_batch(self, caller: Caller, queries: Sequence[RecallQuery]) -> list[RecallResult]:
+        """Answer all queries; each result equals the single call's.
+
+        Raises:
+            ValidationError: A query is wrong; ``field`` starts with ``queries[i].``.
+        """
+
+    async def history(self, caller: Caller, query: RecallQuery) -> HistoryResult:
+        """Recall on the bank as it was known at ``query.as_of``, which is required."""
+
+    async def forget(  # noqa: PLR0913 - each is a part of the request that no other call has
+        self,
+        caller: Caller,
+        bank_id: str,
+        selector: ForgetSelector,
+        *,
+        compliance: bool = False,
+        reason: str | None = None,
+        dry_run: bool = False,
+        request_id: str | None = None,
+    ) -> ForgetResult:
+        """Forget what the selector meets; with ``compliance`` erase it for good, with a receipt.
+
+        A plain forget can be taken back by `undelete` until ``purge_after``. ``dry_run`` counts and changes nothing.
+        """
+
+    async def undelete(self, caller: Caller, bank_id: str, memory_id: str) -> Memory:
+        """Bring a forgotten memory back.
+
+        Raises:
+            MemoryNotFound: There is none of that id, or it was erased.
+        """
+
+    async def get_memory(self, caller: Caller, bank_id: str, memory_id: str) -> Memory:
+        """The current version of a memory.
+
+        Raises:
+            MemoryNotFound: There is none, or it was forgotten.
+        """
+
+    async def list_memories(
+        self,
+        caller: Caller,
+        bank_id: str,
+        *,
+        tags: Sequence[str] = (),
+        session_id: str | None = None,
+        page_size: int = 0,
+        page_token: str = "",
+    ) -> MemoryPage:
+        """A page of the bank's memories in order of arrival, all pages as of the first one's position.
+
+        ``page_size`` 0 takes the default. A token is good for the call that it came from, with the same filter.
+        """
+
+    async def update_memory(
+        self,
+        caller: Caller,
+        bank_id: str,
+        update: MemoryUpdate,
+        *,
+        request_id: str | None = None,
+        validate_only: bool = False,
+    ) -> Memory:
+        """Make a new version of a memory; the old one stays visible at an ``as_of`` before it ended.
+
+        Raises:
+            MemoryNotFound: There is none, or it was forgotten.
+            Conflict: ``update.etag`` is not the current one.
+        """
+
+    def watch(self, caller: Caller, bank_id: str, *, after: int | None = None) -> AsyncIterator[Change]:
+        """The bank's changes after a position (None: from now on), then each as it is committed, without end.
+
+        Ends with `BankNotFound` when the bank is deleted.
+        """
+
+    async def create_bank(
+        self,
+        caller: Caller,
+        bank_id: str,
+        *,
+        display_name: str = "",
+        description: str = "",
+        embedding_model: str | None = None,
+        dimensions: int | None = None,
+    ) -> Bank:
+        """Create a bank. The embedding space is the server's unless both its name and size are given.
+
+        Raises:
+            AlreadyExists: There is a bank of that id.
+        """
+
+    async def get_bank(self, caller: Caller, bank_id: str) -> Bank:
+        """The bank with its current position."""
+
+    async def list_banks(
+        self, caller: Caller, *, prefix: str = "", page_size: int = 0, page_token: str = ""
+    ) -> BankPage:
+        """A page of the caller's banks by id. ``page_size`` 0 takes the default."""
+
+    async def update_bank(
+        self,
+        caller: Caller,
+        bank_id: str,
+        *,
+        display_name: str | None = None,
+        description: str | None = None,
+        etag: str | None = None,
+    ) -> Bank:
+        """Change what is not None.
+
+        Raises:
+            Conflict: ``etag`` is not the current one.
+        """
+
+    async def delete_bank(self, caller: Caller, bank_id: str, *, etag: str | None = None) -> int:
+        """Delete the bank and everything in it; returns how many memories were visible."""
+
+    async def bank_stats(self, caller: Caller, bank_id: str) -> BankStats:
+        """Counts of the bank, from the rows and from the index where it is loaded."""
+
+    async def server_info(self, caller: Caller) -> ServerInfo:
+        """What runs."""
+
+    async def close(self) -> None:
+        """Finish what was begun and release everything."""

@@ -1,0 +1,219 @@
+"""Shapes and limits of requests. The gate runs this first, so that bad input changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC
+
+from astrocyte.config import LimitSettings
+from astrocyte.errors import ValidationError
+from astrocyte.model import ForgetSelector, MemoryUpdate, RecallQuery, RetainItem
+from astrocyte.policy import checks
+
+# Arms whose weight a caller may set.
+ARMS = ("semantic", "keyword", "temporal")
+# Profiles that come with the product; S2 names them.
+PROFILES = ("builtin_conversation", "builtin_text")
+# Fields that an update may name.
+UPDATABLE = frozenset({"content", "tags", "metadata", "source", "occurred_at", "valid_from", "valid_until"})
+# Positions are 63-bit on the way into the index.
+LARGEST_POSITION = 2**63 - 1
+# Room for a UUID with a prefix of the client's own.
+REQUEST_ID_CHARS = 128
+
+
+class Validator:
+    """All checks of requests, under one set of limits.
+
+    Every method raises `ValidationError` whose ``field`` is the path of the wrong value, prefixed by ``at``.
+    """
+
+    def __init__(self, limits: LimitSettings) -> None:
+        self._limits = limits
+
+    def item(self, item: RetainItem, at: str = "") -> None:
+        """One thing to remember."""
+        limits = self._limits
+        checks.content(item.content, f"{at}content", limits.content_bytes)
+        checks.label(item.content_type, f"{at}content_type", limits.label_chars)
+        if item.tags:
+            checks.labels(item.tags, f"{at}tags", limits.tags, limits.tag_chars)
+        if item.metadata:
+            checks.metadata(item.metadata, f"{at}metadata", limits)
+        if item.embedding is not None:
+            checks.embedding(item.embedding, f"{at}embedding", limits.dimensions)
+        if item.occurred_at is not None:
+            checks.instant(item.occurred_at, f"{at}occurred_at")
+        self._valid_range(item, at)
+        for name in ("source", "session_id", "speaker"):
+            value = getattr(item, name)
+            if value is not None:
+                checks.label(value, f"{at}{name}", limits.name_chars)
+        if item.fact_type is not None:
+            checks.label(item.fact_type, f"{at}fact_type", limits.label_chars)
+        if item.extraction_profile is not None and item.extraction_profile not in PROFILES:
+            raise ValidationError(
+                f"there is no profile {ascii(item.extraction_profile)[:64]}; there are {', '.join(PROFILES)}",
+                field=f"{at}extraction_profile",
+            )
+        if item.dedup_threshold is not None:
+            checks.number(item.dedup_threshold, f"{at}dedup_threshold", 0.0, 1.0)
+
+    def items(self, items: Sequence[RetainItem]) -> None:
+        """A batch: not empty, within the limit, every item right."""
+        if not items:
+            raise ValidationError("is empty; send at least one item", field="items")
+        checks.count(items, "items", self._limits.batch_items)
+        for index, item in enumerate(items):
+            self.item(item, f"items[{index}].")
+
+    def query(self, query: RecallQuery, at: str = "") -> None:
+        """One recall."""
+        limits = self._limits
+        checks.bank_id(query.bank_id, f"{at}bank_id")
+        checks.text(query.query, f"{at}query", limits.query_bytes)
+        if query.embedding is not None:
+            checks.embedding(query.embedding, f"{at}embedding", limits.dimensions)
+        elif not query.query or query.query.isspace():
+            raise ValidationError("is empty; ask something, or send an embedding", field=f"{at}query")
+        checks.integer(query.max_results, f"{at}max_results", 1, limits.max_results)
+        if query.max_tokens is not None:
+            checks.integer(query.max_tokens, f"{at}max_tokens", 1, LARGEST_POSITION)
+        checks.integer(query.min_position, f"{at}min_position", 0, LARGEST_POSITION)
+        self._filters(query, at)
+        self._times(query, at)
+        self._ranking(query, at)
+
+    def queries(self, queries: Sequence[RecallQuery]) -> None:
+        """A batch: not empty, within the limit, every query right."""
+        if not queries:
+            raise ValidationError("is empty; send at least one query", field="queries")
+        checks.count(queries, "queries", self._limits.batch_items)
+        for index, query in enumerate(queries):
+            self.query(query, f"queries[{index}].")
+
+    def selector(self, selector: ForgetSelector) -> ForgetSelector:
+        """What to forget; a ``before_date`` without a zone is read as UTC."""
+        limits = self._limits
+        checks.labels(selector.memory_ids, "memory_ids", limits.memory_ids, limits.name_chars)
+        checks.labels(selector.tags, "tags", limits.tags, limits.tag_chars)
+        if selector.scope not in (None, "", "all"):
+            raise ValidationError(f"expected 'all' or nothing, got {ascii(selector.scope)[:64]}", field="scope")
+        if not (selector.memory_ids or selector.tags or selector.scope or selector.before_date):
+            raise ValidationError(
+                "names nothing; give memory_ids, tags, before_date, or scope='all' for the whole bank", field="selector"
+            )
+        if selector.before_date is not None and selector.before_date.tzinfo is None:
+            return replace(selector, before_date=selector.before_date.replace(tzinfo=UTC))
+        return selector
+
+    def update(self, update: MemoryUpdate) -> None:
+        """New values for named fields."""
+        limits = self._limits
+        checks.label(update.memory_id, "memory_id", limits.name_chars)
+        if not update.fields:
+            raise ValidationError(f"is empty; name any of {', '.join(sorted(UPDATABLE))}", field="fields")
+        unknown = sorted(update.fields - UPDATABLE)
+        if unknown:
+            raise ValidationError(f"{unknown[0]!r} is not one of {', '.join(sorted(UPDATABLE))}", field="fields")
+        if "content" in update.fields:
+            checks.content(update.content, "content", limits.content_bytes)
+        checks.labels(update.tags, "tags", limits.tags, limits.tag_chars)
+        checks.metadata(update.metadata, "metadata", limits)
+        if update.source is not None:
+            checks.label(update.source, "source", limits.name_chars)
+        if update.occurred_at is not None:
+            checks.instant(update.occurred_at, "occurred_at")
+        self._valid_range(update, "")
+        if update.embedding is not None:
+            if "content" not in update.fields:
+                raise ValidationError("comes without content; a vector belongs to its text", field="embedding")
+            checks.embedding(update.embedding, "embedding", limits.dimensions)
+
+    def reason(self, reason: str | None) -> None:
+        """Why something is forgotten, for the record."""
+        if reason:
+            checks.label(reason, "reason", self._limits.text_chars)
+
+    def bank_texts(self, display_name: str | None, description: str | None) -> None:
+        """The words that people see of a bank; both may be empty."""
+        if display_name:
+            checks.label(display_name, "display_name", self._limits.name_chars)
+        if description:
+            checks.text(description, "description", self._limits.text_chars)
+
+    def space(self, model: str | None, dimensions: int | None) -> None:
+        """The parts of an embedding space that were given."""
+        if model is not None:
+            checks.label(model, "embedding_model", self._limits.name_chars)
+        if dimensions is not None:
+            checks.integer(dimensions, "dimensions", 1, self._limits.dimensions)
+
+    def request_id(self, value: str | None, path: str = "request_id") -> None:
+        """A client's key for a request."""
+        if value is not None:
+            checks.label(value, path, REQUEST_ID_CHARS)
+
+    def page_size(self, value: int) -> int:
+        """How many entries a page has; 0 takes the default."""
+        checks.integer(value, "page_size", 0, self._limits.page_size)
+        return value or min(DEFAULT_PAGE, self._limits.page_size)
+
+    def listing(self, tags: Sequence[str], session_id: str | None) -> None:
+        """Filters of a list of memories."""
+        checks.labels(tags, "tags", self._limits.tags, self._limits.tag_chars)
+        if session_id is not None:
+            checks.label(session_id, "session_id", self._limits.name_chars)
+
+    def memory_id(self, memory_id: str) -> None:
+        """Any label passes: an id that we never made is simply not found."""
+        checks.label(memory_id, "memory_id", self._limits.name_chars)
+
+    def _valid_range(self, item: RetainItem | MemoryUpdate, at: str) -> None:
+        if item.valid_from is not None:
+            checks.instant(item.valid_from, f"{at}valid_from")
+        if item.valid_until is not None:
+            checks.instant(item.valid_until, f"{at}valid_until")
+        if item.valid_from is not None and item.valid_until is not None and item.valid_from > item.valid_until:
+            raise ValidationError("ends before valid_from", field=f"{at}valid_until")
+
+    def _filters(self, query: RecallQuery, at: str) -> None:
+        limits = self._limits
+        if query.tags:
+            checks.labels(query.tags, f"{at}tags", limits.tags, limits.tag_chars)
+        if query.fact_types:
+            checks.labels(query.fact_types, f"{at}fact_types", limits.fact_types, limits.label_chars)
+        if query.memory_ids:
+            checks.labels(query.memory_ids, f"{at}memory_ids", limits.memory_ids, limits.name_chars)
+        if query.metadata:
+            checks.metadata(query.metadata, f"{at}metadata", limits, reserved=False)
+        if query.session_id is not None:
+            checks.label(query.session_id, f"{at}session_id", limits.name_chars)
+
+    def _times(self, query: RecallQuery, at: str) -> None:
+        for name in ("as_of", "valid_at", "query_reference_date"):
+            value = getattr(query, name)
+            if value is not None:
+                checks.instant(value, f"{at}{name}")
+        if query.time_range is not None:
+            checks.time_range(query.time_range, f"{at}time_range")
+        if query.retained_range is not None:
+            checks.time_range(query.retained_range, f"{at}retained_range")
+
+    def _ranking(self, query: RecallQuery, at: str) -> None:
+        if query.weights:
+            checks.weights(query.weights, f"{at}weights", ARMS)
+        if query.layer_weights:
+            checks.count(query.layer_weights, f"{at}layer_weights", self._limits.fact_types)
+            for layer in query.layer_weights:
+                checks.label(layer, f"{at}layer_weights", self._limits.label_chars)
+            checks.weights(query.layer_weights, f"{at}layer_weights")
+        if query.rank_constant is not None:
+            checks.number(query.rank_constant, f"{at}rank_constant", 1e-6, 1e6)
+        if query.dedup_threshold is not None:
+            checks.number(query.dedup_threshold, f"{at}dedup_threshold", 0.0, 1.0)
+
+
+# Entries of a page when the caller does not say; a screenful that stays far below the message limit.
+DEFAULT_PAGE = 100

@@ -1,0 +1,79 @@
+"""Wire messages to domain values and back: pure, in both directions, for server and client alike.
+
+``decode_x`` makes a domain value of a message and raises `ValidationError` with the path of what cannot be read;
+``encode_x`` makes a message of a domain value and raises `Refused`, or whatever protobuf raises, for a value that the
+wire cannot carry: `refuse` says which. What is None in the domain is unset or empty on the wire.
+"""
+
+from astrocyte.services.convert.bank import (
+    decode_bank,
+    decode_bank_stats,
+    decode_server_info,
+    encode_bank,
+    encode_bank_stats,
+    encode_server_info,
+)
+from astrocyte.services.convert.forget import (
+    decode_change,
+    decode_forget_result,
+    decode_selector,
+    encode_change,
+    encode_forget_request,
+    encode_forget_result,
+)
+from astrocyte.services.convert.memory import (
+    decode_item,
+    decode_memory,
+    decode_retain_result,
+    decode_update,
+    encode_item,
+    encode_memory,
+    encode_retain_request,
+    encode_retain_result,
+    encode_update_request,
+)
+from astrocyte.services.convert.recall import (
+    decode_history_query,
+    decode_history_result,
+    decode_query,
+    decode_recall_result,
+    encode_history_request,
+    encode_history_result,
+    encode_query,
+    encode_recall_result,
+)
+from astrocyte.services.convert.values import Refused, refuse
+
+__all__ = [
+    "Refused",
+    "decode_bank",
+    "decode_bank_stats",
+    "decode_change",
+    "decode_forget_result",
+    "decode_history_query",
+    "decode_history_result",
+    "decode_item",
+    "decode_memory",
+    "decode_query",
+    "decode_recall_result",
+    "decode_retain_result",
+    "decode_selector",
+    "decode_server_info",
+    "decode_update",
+    "encode_bank",
+    "encode_bank_stats",
+    "encode_change",
+    "encode_forget_request",
+    "encode_forget_result",
+    "encode_history_request",
+    "encode_history_result",
+    "encode_item",
+    "encode_memory",
+    "encode_query",
+    "encode_recall_result",
+    "encode_retain_request",
+    "encode_retain_result",
+    "encode_server_info",
+    "encode_update_request",
+    "refuse",
+]

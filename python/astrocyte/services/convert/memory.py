@@ -1,0 +1,243 @@
+"""Memories, and what retaining and updating them takes and answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf.field_mask_pb2 import FieldMask
+
+from astrocyte.model import (
+    ContentType,
+    DedupAction,
+    Memory,
+    MemoryState,
+    MemoryUpdate,
+    RetainItem,
+    RetainResult,
+    RetentionAction,
+)
+from astrocyte.services.convert.values import (
+    Choices,
+    Reader,
+    decode_embedding,
+    decode_instant,
+    decode_metadata,
+    encode_embedding,
+    encode_instant,
+    encode_metadata,
+    optional_instant,
+    read,
+    same,
+)
+from astrocyte.v1 import memory_pb2, types_pb2
+
+CONTENT_TYPES = Choices("content_type", ContentType, types_pb2.ContentType, "CONTENT_TYPE_")
+DEDUP_ACTIONS = Choices("dedup_action", DedupAction, memory_pb2.DedupAction, "DEDUP_ACTION_")
+RETENTION_ACTIONS = Choices("retention_action", RetentionAction, memory_pb2.RetentionAction, "RETENTION_ACTION_")
+STATES = Choices("state", MemoryState, types_pb2.MemoryState, "MEMORY_STATE_")
+
+ITEM_READERS: dict[str, Reader] = {
+    "content": same,
+    "content_type": CONTENT_TYPES.decode,
+    "metadata": decode_metadata,
+    "tags": tuple,
+    "occurred_at": decode_instant,
+    "valid_from": decode_instant,
+    "valid_until": decode_instant,
+    "source": same,
+    "session_id": same,
+    "speaker": same,
+    "fact_type": same,
+    "extraction_profile": same,
+    "pii_detected": same,
+    "embedding": decode_embedding,
+    "dedup_action": DEDUP_ACTIONS.decode,
+    "dedup_threshold": same,
+}
+RESULT_READERS: dict[str, Reader] = {
+    "stored": same,
+    "memory_id": same,
+    "deduplicated": same,
+    "error": same,
+    "retention_action": RETENTION_ACTIONS.decode,
+    "curated": same,
+    "memory_layer": same,
+    "position": same,
+    "chunk_count": same,
+    "token_count": same,
+    "was_update": same,
+    "near_duplicate_of": same,
+    "similarity": same,
+}
+UPDATE_READERS: dict[str, Reader] = {
+    "memory_id": same,
+    "update_mask": lambda mask: frozenset(mask.paths),
+    "content": same,
+    "tags": tuple,
+    "metadata": decode_metadata,
+    "source": same,
+    "occurred_at": decode_instant,
+    "valid_from": decode_instant,
+    "valid_until": decode_instant,
+    "embedding": decode_embedding,
+    "etag": same,
+}
+
+
+def decode_item(message: memory_pb2.RetainItem | memory_pb2.RetainRequest, path: str = "") -> RetainItem:
+    """An item, from a batch or stream or from the request that holds its fields itself.
+
+    Raises:
+        ValidationError: ``path`` goes before the field's name.
+    """
+    return RetainItem(**{"content": "", **read(message, ITEM_READERS, path)})
+
+
+def _item_fields(item: RetainItem) -> dict[str, Any]:
+    return {
+        "content": item.content,
+        "content_type": CONTENT_TYPES.encode(item.content_type),
+        "metadata": encode_metadata(item.metadata),
+        "tags": item.tags,
+        "occurred_at": encode_instant(item.occurred_at),
+        "valid_from": encode_instant(item.valid_from),
+        "valid_until": encode_instant(item.valid_until),
+        "source": item.source,
+        "session_id": item.session_id,
+        "speaker": item.speaker,
+        "fact_type": item.fact_type,
+        "extraction_profile": item.extraction_profile,
+        "pii_detected": item.pii_detected,
+        "embedding": encode_embedding(item.embedding),
+        "dedup_action": DEDUP_ACTIONS.encode(item.dedup_action),
+        "dedup_threshold": item.dedup_threshold,
+    }
+
+
+def encode_item(item: RetainItem) -> memory_pb2.RetainItem:
+    """An item of a batch or stream."""
+    return memory_pb2.RetainItem(**_item_fields(item))
+
+
+def encode_retain_request(
+    bank_id: str, item: RetainItem, request_id: str | None, *, validate_only: bool
+) -> memory_pb2.RetainRequest:
+    """An item as a request of its own."""
+    return memory_pb2.RetainRequest(
+        bank_id=bank_id, request_id=request_id or "", validate_only=validate_only, **_item_fields(item)
+    )
+
+
+def decode_retain_result(message: memory_pb2.RetainResponse) -> RetainResult:
+    """What became of an item."""
+    return RetainResult(**{"stored": False, **read(message, RESULT_READERS, "")})
+
+
+def encode_retain_result(result: RetainResult) -> memory_pb2.RetainResponse:
+    """What became of an item."""
+    return memory_pb2.RetainResponse(
+        stored=result.stored,
+        memory_id=result.memory_id or "",
+        deduplicated=result.deduplicated,
+        error=result.error or "",
+        retention_action=RETENTION_ACTIONS.encode(result.retention_action),
+        curated=result.curated,
+        memory_layer=result.memory_layer or "",
+        position=result.position,
+        chunk_count=result.chunk_count,
+        token_count=result.token_count,
+        was_update=result.was_update,
+        near_duplicate_of=result.near_duplicate_of or "",
+        similarity=result.similarity,
+    )
+
+
+def decode_memory(message: types_pb2.Memory) -> Memory:
+    """A memory as the server sent it."""
+    return Memory(
+        memory_id=message.memory_id,
+        bank_id=message.bank_id,
+        version=message.version,
+        content=message.content,
+        content_type=CONTENT_TYPES.decode(message.content_type),
+        fact_type=message.fact_type,
+        memory_layer=message.memory_layer,
+        tags=tuple(message.tags),
+        metadata=decode_metadata(message.metadata),
+        source=message.source or None,
+        session_id=message.session_id or None,
+        speaker=message.speaker or None,
+        principal=message.principal,
+        occurred_at=optional_instant(message, "occurred_at"),
+        valid_from=optional_instant(message, "valid_from"),
+        valid_until=optional_instant(message, "valid_until"),
+        retained_at=decode_instant(message.retained_at),
+        updated_at=decode_instant(message.updated_at),
+        forgotten_at=optional_instant(message, "forgotten_at"),
+        purge_after=optional_instant(message, "purge_after"),
+        chunk_count=message.chunk_count,
+        token_count=message.token_count,
+        position=message.position,
+        etag=message.etag,
+        state=STATES.decode(message.state),
+    )
+
+
+def encode_memory(memory: Memory) -> types_pb2.Memory:
+    """A memory in full."""
+    return types_pb2.Memory(
+        memory_id=memory.memory_id,
+        bank_id=memory.bank_id,
+        version=memory.version,
+        content=memory.content,
+        content_type=CONTENT_TYPES.encode(memory.content_type),
+        fact_type=memory.fact_type,
+        memory_layer=memory.memory_layer,
+        tags=memory.tags,
+        metadata=encode_metadata(memory.metadata),
+        source=memory.source or "",
+        session_id=memory.session_id or "",
+        speaker=memory.speaker or "",
+        principal=memory.principal,
+        occurred_at=encode_instant(memory.occurred_at),
+        valid_from=encode_instant(memory.valid_from),
+        valid_until=encode_instant(memory.valid_until),
+        retained_at=encode_instant(memory.retained_at),
+        updated_at=encode_instant(memory.updated_at),
+        forgotten_at=encode_instant(memory.forgotten_at),
+        purge_after=encode_instant(memory.purge_after),
+        chunk_count=memory.chunk_count,
+        token_count=memory.token_count,
+        position=memory.position,
+        etag=memory.etag,
+        state=STATES.encode(memory.state),
+    )
+
+
+def decode_update(message: memory_pb2.UpdateMemoryRequest) -> MemoryUpdate:
+    """A change of a memory; which fields may be named is the gate's to check."""
+    values = read(message, UPDATE_READERS, "")
+    fields = values.pop("update_mask", frozenset())
+    return MemoryUpdate(**{"memory_id": "", "fields": fields, **values})
+
+
+def encode_update_request(
+    bank_id: str, update: MemoryUpdate, request_id: str | None, *, validate_only: bool
+) -> memory_pb2.UpdateMemoryRequest:
+    """A change of a memory as a request."""
+    return memory_pb2.UpdateMemoryRequest(
+        bank_id=bank_id,
+        memory_id=update.memory_id,
+        update_mask=FieldMask(paths=sorted(update.fields)),
+        content=update.content,
+        tags=update.tags,
+        metadata=encode_metadata(update.metadata),
+        source=update.source or "",
+        occurred_at=encode_instant(update.occurred_at),
+        valid_from=encode_instant(update.valid_from),
+        valid_until=encode_instant(update.valid_until),
+        embedding=encode_embedding(update.embedding),
+        etag=update.etag or "",
+        request_id=request_id or "",
+        validate_only=validate_only,
+    )

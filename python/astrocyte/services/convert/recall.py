@@ -1,0 +1,264 @@
+"""Recall and history: the question and the answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from astrocyte.errors import ValidationError
+from astrocyte.model import (
+    ArmScore,
+    DetailLevel,
+    FusionMethod,
+    HistoryResult,
+    MemoryHit,
+    RecallQuery,
+    RecallResult,
+    RecallTrace,
+    TagMatch,
+)
+from astrocyte.services.convert.values import (
+    Choices,
+    Reader,
+    decode_embedding,
+    decode_instant,
+    decode_metadata,
+    decode_range,
+    encode_embedding,
+    encode_instant,
+    encode_metadata,
+    encode_range,
+    read,
+    same,
+)
+from astrocyte.v1 import memory_pb2, types_pb2
+
+TAG_MATCHES = Choices("tag_match", TagMatch, memory_pb2.TagMatch, "TAG_MATCH_")
+FUSION_METHODS = Choices("fusion_method", FusionMethod, memory_pb2.FusionMethod, "FUSION_METHOD_")
+DETAIL_LEVELS = Choices("detail_level", DetailLevel, memory_pb2.DetailLevel, "DETAIL_LEVEL_")
+
+QUERY_READERS: dict[str, Reader] = {
+    "bank_id": same,
+    "query": same,
+    "max_results": same,
+    "max_tokens": same,
+    "tags": tuple,
+    "tag_match": TAG_MATCHES.decode,
+    "fact_types": tuple,
+    "memory_ids": tuple,
+    "metadata": decode_metadata,
+    "session_id": same,
+    "time_range": decode_range,
+    "retained_range": decode_range,
+    "as_of": decode_instant,
+    "valid_at": decode_instant,
+    "query_reference_date": decode_instant,
+    "include_sources": same,
+    "include_trace": same,
+    "layer_weights": dict,
+    "weights": dict,
+    "fusion_method": FUSION_METHODS.decode,
+    "rank_constant": same,
+    "dedup_threshold": same,
+    "detail_level": DETAIL_LEVELS.decode,
+    "embedding": decode_embedding,
+    "min_position": same,
+}
+HISTORY_READERS: dict[str, Reader] = {
+    name: QUERY_READERS[name] for name in ("bank_id", "query", "as_of", "max_results", "max_tokens", "tags")
+}
+HIT_READERS: dict[str, Reader] = {
+    "memory_id": same,
+    "text": same,
+    "score": same,
+    "bank_id": same,
+    "metadata": decode_metadata,
+    "tags": tuple,
+    "occurred_at": decode_instant,
+    "retained_at": decode_instant,
+    "source": same,
+    "memory_layer": same,
+    "fact_type": same,
+    "session_id": same,
+    "speaker": same,
+    "principal": same,
+    "chunk_index": same,
+    "chunk_count": same,
+    "token_count": same,
+    "version": same,
+    "arms": lambda arms: tuple(ArmScore(arm.arm, arm.rank, arm.score) for arm in arms),
+}
+
+
+def decode_query(message: memory_pb2.RecallRequest, path: str = "") -> RecallQuery:
+    """A question.
+
+    Raises:
+        ValidationError: ``path`` goes before the field's name.
+    """
+    return RecallQuery(**{"bank_id": "", "query": "", **read(message, QUERY_READERS, path)})
+
+
+def encode_query(query: RecallQuery) -> memory_pb2.RecallRequest:
+    """A question as a request."""
+    return memory_pb2.RecallRequest(
+        bank_id=query.bank_id,
+        query=query.query,
+        max_results=query.max_results,
+        max_tokens=query.max_tokens or 0,
+        tags=query.tags,
+        tag_match=TAG_MATCHES.encode(query.tag_match),
+        fact_types=query.fact_types,
+        memory_ids=query.memory_ids,
+        metadata=encode_metadata(query.metadata),
+        session_id=query.session_id or "",
+        time_range=encode_range(query.time_range),
+        retained_range=encode_range(query.retained_range),
+        as_of=encode_instant(query.as_of),
+        valid_at=encode_instant(query.valid_at),
+        query_reference_date=encode_instant(query.query_reference_date),
+        include_sources=query.include_sources,
+        include_trace=query.include_trace,
+        layer_weights=query.layer_weights,
+        weights=query.weights,
+        fusion_method=FUSION_METHODS.encode(query.fusion_method),
+        rank_constant=query.rank_constant,
+        dedup_threshold=query.dedup_threshold,
+        detail_level=DETAIL_LEVELS.encode(query.detail_level),
+        embedding=encode_embedding(query.embedding),
+        min_position=query.min_position,
+    )
+
+
+def decode_history_query(message: memory_pb2.HistoryRequest) -> RecallQuery:
+    """A question about the past, as the recall that answers it."""
+    if not message.HasField("as_of"):
+        raise ValidationError("is required: the instant to look from", field="as_of")
+    return RecallQuery(**{"bank_id": "", "query": "", **read(message, HISTORY_READERS, "")})
+
+
+def encode_history_request(query: RecallQuery) -> memory_pb2.HistoryRequest:
+    """A question about the past as a request; history knows no other fields than these."""
+    return memory_pb2.HistoryRequest(
+        bank_id=query.bank_id,
+        query=query.query,
+        as_of=encode_instant(query.as_of),
+        max_results=query.max_results,
+        max_tokens=query.max_tokens or 0,
+        tags=query.tags,
+    )
+
+
+def _decode_hit(message: types_pb2.MemoryHit, empty: dict[str, Any]) -> MemoryHit:
+    return MemoryHit(**{**empty, **read(message, HIT_READERS, "")})
+
+
+def _encode_hit(hit: MemoryHit) -> types_pb2.MemoryHit:
+    return types_pb2.MemoryHit(
+        memory_id=hit.memory_id or "",
+        text=hit.text,
+        score=hit.score,
+        bank_id=hit.bank_id or "",
+        metadata=encode_metadata(hit.metadata) if hit.metadata else None,
+        tags=hit.tags,
+        occurred_at=encode_instant(hit.occurred_at),
+        retained_at=encode_instant(hit.retained_at),
+        source=hit.source or "",
+        memory_layer=hit.memory_layer or "",
+        fact_type=hit.fact_type or "",
+        session_id=hit.session_id or "",
+        speaker=hit.speaker or "",
+        principal=hit.principal or "",
+        chunk_index=hit.chunk_index if hit.chunk_index >= 0 else None,
+        chunk_count=hit.chunk_count,
+        token_count=hit.token_count,
+        version=hit.version,
+        arms=[types_pb2.ArmScore(arm=arm.arm, rank=arm.rank, score=arm.score) for arm in hit.arms],
+    )
+
+
+def _decode_trace(message: types_pb2.RecallTrace) -> RecallTrace:
+    return RecallTrace(
+        strategies_used=tuple(message.strategies_used),
+        total_candidates=message.total_candidates,
+        fusion_method=message.fusion_method,
+        latency_ms=message.latency_ms,
+        strategy_timings_ms=dict(message.strategy_timings_ms),
+        strategy_candidate_counts=dict(message.strategy_candidate_counts),
+        tier_used=message.tier_used,
+        layer_distribution=dict(message.layer_distribution),
+        cache_hit=message.cache_hit,
+        wiki_tier_used=message.wiki_tier_used,
+        stage_timings_ms=dict(message.stage_timings_ms),
+        plan=message.plan,
+        time_windows=tuple(decode_range(window) for window in message.time_windows),
+        position=message.position,
+    )
+
+
+def _encode_trace(trace: RecallTrace | None) -> types_pb2.RecallTrace | None:
+    if trace is None:
+        return None
+    return types_pb2.RecallTrace(
+        strategies_used=trace.strategies_used,
+        total_candidates=trace.total_candidates or 0,
+        fusion_method=trace.fusion_method or "",
+        latency_ms=trace.latency_ms or 0.0,
+        strategy_timings_ms=trace.strategy_timings_ms,
+        strategy_candidate_counts=trace.strategy_candidate_counts,
+        tier_used=trace.tier_used or 0,
+        layer_distribution=trace.layer_distribution,
+        cache_hit=bool(trace.cache_hit),
+        wiki_tier_used=bool(trace.wiki_tier_used),
+        stage_timings_ms=trace.stage_timings_ms,
+        plan=trace.plan or "",
+        time_windows=[encode_range(window) for window in trace.time_windows],
+        position=trace.position,
+    )
+
+
+def decode_recall_result(message: memory_pb2.RecallResponse, *, sources: bool) -> RecallResult:
+    """An answer. ``sources`` is what the question asked: with them, no metadata is {}, without, it is None."""
+    empty = {"text": "", "score": 0.0, "tags": (), "metadata": {} if sources else None}
+    return RecallResult(
+        hits=tuple(_decode_hit(hit, empty) for hit in message.hits),
+        total_available=message.total_available,
+        truncated=message.truncated,
+        trace=_decode_trace(message.trace) if message.HasField("trace") else None,
+        authority_context=message.authority_context or None,
+    )
+
+
+def encode_recall_result(result: RecallResult) -> memory_pb2.RecallResponse:
+    """An answer."""
+    return memory_pb2.RecallResponse(
+        hits=[_encode_hit(hit) for hit in result.hits],
+        total_available=result.total_available,
+        truncated=result.truncated,
+        trace=_encode_trace(result.trace),
+        authority_context=result.authority_context or "",
+    )
+
+
+def decode_history_result(message: memory_pb2.HistoryResponse) -> HistoryResult:
+    """An answer about the past."""
+    empty = {"text": "", "score": 0.0, "tags": (), "metadata": None}
+    return HistoryResult(
+        hits=tuple(_decode_hit(hit, empty) for hit in message.hits),
+        total_available=message.total_available,
+        truncated=message.truncated,
+        as_of=decode_instant(message.as_of),
+        bank_id=message.bank_id,
+        trace=_decode_trace(message.trace) if message.HasField("trace") else None,
+    )
+
+
+def encode_history_result(result: HistoryResult) -> memory_pb2.HistoryResponse:
+    """An answer about the past."""
+    return memory_pb2.HistoryResponse(
+        hits=[_encode_hit(hit) for hit in result.hits],
+        total_available=result.total_available,
+        truncated=result.truncated,
+        as_of=encode_instant(result.as_of),
+        bank_id=result.bank_id,
+        trace=_encode_trace(result.trace),
+    )

@@ -1,0 +1,260 @@
+"""What the layers above may ask of a store. The SQLite store implements it; the contract suite holds for every one.
+
+Reads are synchronous, safe from any thread, and see one committed state each. Writes are coroutines: they return after
+the commit is durable, and a cancelled caller does not cancel a write that has begun. Times are integer milliseconds
+since the epoch, UTC; ``None`` is open. A store stamps times itself, never going back within a bank, so that the order of
+times agrees with the order of commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from astrocyte.model import Bank, BankStats, Change, ErasureReceipt, ForgetSelector, Memory, Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRecord:
+    """A piece of a memory that has several. ``vector`` is little-endian f32, or None when the caller sent the whole's."""
+
+    text: str
+    tokens: int
+    vector: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewMemory:
+    """A memory ready to be stored. ``chunks`` is empty when the whole is the only chunk."""
+
+    memory_id: str
+    content: str
+    content_hash: bytes
+    content_type: str
+    fact_type: str
+    memory_layer: str
+    token_count: int
+    vector: bytes | None
+    chunks: tuple[ChunkRecord, ...] = ()
+    tags: tuple[str, ...] = ()
+    metadata: Metadata = field(default_factory=dict)
+    source: str | None = None
+    session_id: str | None = None
+    speaker: str | None = None
+    principal: str = "local"
+    occurred_at: int | None = None
+    valid_from: int | None = None
+    valid_until: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRecord:
+    """A version of a memory as the index needs it.
+
+    ``row_key`` names the version for ever; ``known_from``/``known_until`` bound when the service held it as the truth,
+    the end not included.
+    """
+
+    row_key: int
+    version: int
+    known_from: int
+    known_until: int | None
+    memory: NewMemory
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """Store a new memory, unless the bank holds one of the same content hash."""
+
+    memory: NewMemory
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Make ``memory`` the next version of ``memory.memory_id``; ``expected_etag`` None replaces whatever is there."""
+
+    memory: NewMemory
+    expected_etag: str | None = None
+
+
+Write = Insert | Replace
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOutcome:
+    """What became of one write. ``duplicate_of`` is set, and nothing stored, when the content was there already."""
+
+    memory_id: str
+    position: int
+    version: int
+    duplicate_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestKey:
+    """A client's request id and a digest of the request, so that a retry is told from another request."""
+
+    request_id: str
+    operation: str
+    fingerprint: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class IndexBatch:
+    """What one commit changed in one bank, for the index: applied in order, once, after the commit.
+
+    ``ended`` holds (row_key, known_until) of versions that stopped being current but stay visible in history;
+    ``removed`` holds versions that must never be returned again.
+    """
+
+    bank: Bank
+    position: int
+    upserts: tuple[VersionRecord, ...] = ()
+    ended: tuple[tuple[int, int], ...] = ()
+    removed: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What recall asks back from the database: a version, and which chunk (-1: none, the whole is the chunk)."""
+
+    row_key: int
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True)
+class HydratedRow:
+    """A version that the database says is visible, with the text of the chunk asked for."""
+
+    row_key: int
+    memory: Memory
+    chunk_text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Visibility:
+    """When to look: as the service knew at ``as_of``, as was true at ``valid_at``; None is now and no matter when."""
+
+    as_of: int | None = None
+    valid_at: int | None = None
+
+
+class MemoryStore(Protocol):
+    """The truth: banks, memories with their versions, the change log and the request table."""
+
+    def subscribe(self, listener: Callable[[IndexBatch], None]) -> None:
+        """Call ``listener`` after every commit, in commit order, before the writer's coroutine returns."""
+
+    async def create_bank(
+        self, tenant: str, bank_id: str, *, display_name: str, description: str, embedding_model: str, dimensions: int
+    ) -> Bank:
+        """Create a bank.
+
+        Raises:
+            AlreadyExists: The tenant has a bank of that id.
+        """
+
+    def get_bank(self, tenant: str, bank_id: str) -> Bank | None:
+        """The bank, or None."""
+
+    def list_banks(self, tenant: str, *, prefix: str, after: str, limit: int) -> list[Bank]:
+        """Banks whose id starts with ``prefix`` and sorts after ``after``, by id."""
+
+    async def update_bank(
+        self, bank: Bank, *, display_name: str | None, description: str | None, expected_etag: str | None
+    ) -> Bank:
+        """Change what is not None.
+
+        Raises:
+            Conflict: ``expected_etag`` is not the bank's.
+            BankNotFound: It was deleted meanwhile.
+        """
+
+    async def delete_bank(self, bank: Bank, *, expected_etag: str | None) -> int:
+        """Delete the bank with all its rows; returns how many memories were visible."""
+
+    def bank_stats(self, bank: Bank) -> BankStats:
+        """Counts from the rows; the index part is left at its not-loaded values."""
+
+    def find_response(self, tenant: str, request: RequestKey) -> bytes | None:
+        """The stored response of an earlier, equal request, or None.
+
+        Raises:
+            RequestIdReused: The id was used by another request.
+        """
+
+    async def commit(
+        self,
+        bank: Bank,
+        writes: Sequence[Write],
+        *,
+        request: RequestKey | None = None,
+        respond: Callable[[Sequence[WriteOutcome]], bytes] | None = None,
+    ) -> tuple[list[WriteOutcome], bytes | None]:
+        """Commit all writes in one transaction, or none.
+
+        With a ``request``, ``respond`` turns the outcomes into the response that is stored beside them; a concurrent
+        equal request gets that response and no outcomes.
+
+        Raises:
+            MemoryNotFound, Conflict: A replaced memory is gone, or its etag differs.
+            RequestIdReused: The request id was used by another request.
+            DiskFull: Nothing was committed.
+        """
+
+    def memory(self, bank: Bank, memory_id: str, *, include_forgotten: bool = False) -> Memory | None:
+        """The current version, or None."""
+
+    def version(self, bank: Bank, memory_id: str) -> VersionRecord | None:
+        """The current version with its chunks and vectors, or None; an update keeps what it does not change."""
+
+    def versions(self, bank: Bank, memory_id: str) -> list[Memory]:
+        """All versions, oldest first; none when the memory is forgotten."""
+
+    def list_memories(
+        self, bank: Bank, *, tags: Sequence[str], session_id: str | None, at_position: int, after: int, limit: int
+    ) -> tuple[list[tuple[int, Memory]], int]:
+        """Visible memories as they were at a position, with their row keys, in ascending row key, and the total count."""
+
+    def hydrate(self, bank: Bank, passages: Sequence[Passage], visibility: Visibility) -> list[HydratedRow]:
+        """The rows of this bank among ``passages`` that are visible; order is not kept, others are left out."""
+
+    def select(self, bank: Bank, selector: ForgetSelector) -> tuple[int, list[str]]:
+        """How many memories the selector meets, and the first 1,000 ids, without changing anything."""
+
+    async def forget(
+        self,
+        bank: Bank,
+        selector: ForgetSelector,
+        *,
+        reason: str,
+        principal: str,
+        purge_after: int,
+        request: RequestKey | None = None,
+    ) -> tuple[int, list[str], int]:
+        """Forget what the selector meets at commit time; returns count, first 1,000 ids and the position."""
+
+    async def erase(
+        self, bank: Bank, selector: ForgetSelector, *, reason: str, principal: str, request: RequestKey | None = None
+    ) -> tuple[list[str], int, ErasureReceipt]:
+        """Erase rows, forgotten ones included, so that no byte of them is left in the files when it returns."""
+
+    async def undelete(self, bank: Bank, memory_id: str) -> Memory:
+        """Bring a forgotten memory back.
+
+        Raises:
+            MemoryNotFound: There is none, or it was purged.
+        """
+
+    async def purge(self, now: int) -> int:
+        """Erase forgotten memories whose ``purge_after`` is past, and requests beyond their keeping time."""
+
+    def changes(self, bank: Bank, *, after: int, limit: int) -> list[Change]:
+        """The change log from the position after ``after``, ascending."""
+
+    def iter_versions(self, bank: Bank, *, batch_size: int = 1_000) -> Iterator[list[VersionRecord]]:
+        """Every version that recall may ever see, by row key; all batches come from one committed state."""
+
+    def close(self) -> None:
+        """Finish the writes that wait, then release the files."""

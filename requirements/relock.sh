@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Writes the lock files beside this script from pyproject.toml. Needs uv (pip install uv); installing needs pip only.
+# Arguments are handed on: `--upgrade`, or `--upgrade-package grpcio`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+lock() {
+    local out=$1
+    shift
+    uv pip compile pyproject.toml --output-file "requirements/$out" --universal --python-version 3.11 \
+        --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --quiet \
+        --custom-compile-command "requirements/relock.sh" "$@"
+}
+lock runtime.txt "$@"
+lock dev.txt --extra dev "$@"
+# The peers of the benchmarks, on top of dev.
+lock bench.txt --extra dev --extra bench "$@"

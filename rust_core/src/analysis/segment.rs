@@ -1,0 +1,266 @@
+//! Folded text to words, compounds and pieces of scripts without spaces.
+//!
+//! Words follow UAX #29 (default word boundaries) with these tailorings: a period, colon or underscore between letters
+//! divides, because the compound keeps them together; a comma joins digits only in groups of three; scripts without
+//! spaces, and Hangul, whose particles hang on the word, come as overlapping pairs of characters.
+
+use unicode_normalization::char::is_combining_mark;
+
+/// What [`for_each_piece`] finds, in the order of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Piece<'a> {
+    /// A word in its own case; commas of large numbers are still in it.
+    Word(&'a str),
+    /// Words joined by single signs, such as an e-mail address, a path, a date, `snake_case` or `well-known`.
+    Compound(&'a str),
+    /// Two neighbouring characters of a script without spaces, or one that stands alone.
+    Pair(&'a str),
+    /// A single Han character that also is in a pair: it is a word often enough.
+    Character(&'a str),
+}
+
+/// Kinds of characters; the number of an unspaced script divides runs of different scripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Letter,
+    Digit,
+    Mark,
+    Unspaced(u8),
+    Other,
+}
+
+/// Calls `found` with each piece of `text`, which is folded.
+pub(super) fn for_each_piece<'a>(text: &'a str, mut found: impl FnMut(Piece<'a>)) {
+    let mut at = 0;
+    while at < text.len() {
+        let (kind, width) = kind_at(text, at);
+        match kind {
+            Kind::Letter | Kind::Digit => at = compound(text, at, &mut found),
+            Kind::Unspaced(script) => at = pairs(text, at, script, &mut found),
+            Kind::Mark | Kind::Other => at += width,
+        }
+    }
+}
+
+/// Emits the words that begin at `start` and are joined by signs, then the whole; returns where they end.
+fn compound<'a>(text: &'a str, start: usize, found: &mut impl FnMut(Piece<'a>)) -> usize {
+    let mut end = word_end(text, start);
+    found(Piece::Word(&text[start..end]));
+    let mut joined = false;
+    while let Some(next) = joined_word(text, end) {
+        end = word_end(text, next);
+        found(Piece::Word(&text[next..end]));
+        joined = true;
+    }
+    let suffix = language_suffix(text, start, end);
+    if joined || suffix > 0 {
+        found(Piece::Compound(&text[start..end + suffix]));
+    }
+    end + suffix
+}
+
+/// Where the next word starts when a single joining sign stands at `end`.
+fn joined_word(text: &str, end: usize) -> Option<usize> {
+    let sign = *text.as_bytes().get(end)?;
+    if !matches!(sign, b'_' | b'-' | b'.' | b'@' | b'/' | b':' | b'+' | b'#' | b'&' | b'=') {
+        return None;
+    }
+    let next = end + 1;
+    (next < text.len() && matches!(kind_at(text, next).0, Kind::Letter | Kind::Digit)).then_some(next)
+}
+
+/// Bytes of the sign that belongs to a one-letter name: C++, C#, F#.
+fn language_suffix(text: &str, start: usize, end: usize) -> usize {
+    if end - start != 1 {
+        0
+    } else if text[end..].starts_with("++") {
+        2
+    } else {
+        usize::from(text[end..].starts_with('#'))
+    }
+}
+
+/// End of the word at `start`: letters, digits and marks, and the signs that UAX #29 allows inside.
+fn word_end(text: &str, start: usize) -> usize {
+    let (mut last, width) = kind_at(text, start);
+    let mut at = start + width;
+    while at < text.len() {
+        let (kind, width) = kind_at(text, at);
+        match kind {
+            Kind::Letter | Kind::Digit => last = kind,
+            Kind::Mark => {}
+            Kind::Unspaced(_) => break,
+            Kind::Other if !joins_inside(text, at, last) => break,
+            Kind::Other => {}
+        }
+        at += width;
+    }
+    at
+}
+
+/// Whether the sign at `at`, after a character of kind `last`, is part of the word around it.
+fn joins_inside(text: &str, at: usize, last: Kind) -> bool {
+    let bytes = text.as_bytes();
+    if at + 1 >= bytes.len() {
+        return false;
+    }
+    match (bytes[at], last) {
+        (b'\'', Kind::Letter) => kind_at(text, at + 1).0 == Kind::Letter,
+        (b'.', Kind::Digit) => kind_at(text, at + 1).0 == Kind::Digit,
+        (b',', Kind::Digit) => {
+            let group = bytes[at + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+            group == 3
+        }
+        _ => false,
+    }
+}
+
+/// Emits the overlapping pairs of the run at `start`; returns where it ends.
+fn pairs<'a>(text: &'a str, start: usize, script: u8, found: &mut impl FnMut(Piece<'a>)) -> usize {
+    let mut before: Option<usize> = None;
+    let mut at = start;
+    loop {
+        let end = character_end(text, at);
+        if script == HAN_AND_KANA && is_han(text, at) {
+            found(Piece::Character(&text[at..end]));
+        }
+        if let Some(first) = before {
+            found(Piece::Pair(&text[first..end]));
+        }
+        let goes_on = end < text.len() && kind_at(text, end).0 == Kind::Unspaced(script);
+        if !goes_on {
+            if before.is_none() {
+                found(Piece::Pair(&text[at..end]));
+            }
+            return end;
+        }
+        before = Some(at);
+        at = end;
+    }
+}
+
+/// End of the character at `at` with the marks on it.
+fn character_end(text: &str, at: usize) -> usize {
+    let mut end = at + kind_at(text, at).1;
+    while end < text.len() {
+        let (kind, width) = kind_at(text, end);
+        if kind != Kind::Mark {
+            break;
+        }
+        end += width;
+    }
+    end
+}
+
+fn is_han(text: &str, at: usize) -> bool {
+    text[at..].chars().next().is_some_and(|character| !matches!(character, '\u{3041}'..='\u{30FF}' | '\u{31F0}'..='\u{31FF}'))
+}
+
+/// Kind and width in bytes of the character at `at`.
+#[inline]
+fn kind_at(text: &str, at: usize) -> (Kind, usize) {
+    let byte = text.as_bytes()[at];
+    if byte.is_ascii_alphabetic() {
+        return (Kind::Letter, 1);
+    }
+    if byte.is_ascii_digit() {
+        return (Kind::Digit, 1);
+    }
+    if byte.is_ascii() {
+        return (Kind::Other, 1);
+    }
+    match text[at..].chars().next() {
+        Some(character) => (kind_beyond_ascii(character), character.len_utf8()),
+        None => (Kind::Other, 1),
+    }
+}
+
+// Scripts that may stand in one run have one number: Japanese mixes Han and kana within a word.
+const HAN_AND_KANA: u8 = 0;
+
+fn kind_beyond_ascii(character: char) -> Kind {
+    if is_combining_mark(character) {
+        return Kind::Mark;
+    }
+    match character {
+        '\u{3005}' | '\u{3007}' | '\u{3041}'..='\u{309F}' | '\u{30A1}'..='\u{30FA}' | '\u{30FC}'..='\u{30FF}' => {
+            Kind::Unspaced(HAN_AND_KANA)
+        }
+        '\u{31F0}'..='\u{31FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' => {
+            Kind::Unspaced(HAN_AND_KANA)
+        }
+        '\u{20000}'..='\u{323AF}' => Kind::Unspaced(HAN_AND_KANA),
+        '\u{0E01}'..='\u{0E4E}' => Kind::Unspaced(1),
+        '\u{0E81}'..='\u{0ECE}' | '\u{0EDC}'..='\u{0EDF}' => Kind::Unspaced(2),
+        '\u{1780}'..='\u{17D3}' | '\u{17D7}' | '\u{17DC}' => Kind::Unspaced(3),
+        '\u{1000}'..='\u{103F}' | '\u{1050}'..='\u{1089}' | '\u{AA60}'..='\u{AA7F}' => Kind::Unspaced(4),
+        '\u{1100}'..='\u{11FF}' | '\u{AC00}'..='\u{D7A3}' => Kind::Unspaced(5),
+        _ if character.is_numeric() => Kind::Digit,
+        _ if character.is_alphabetic() => Kind::Letter,
+        _ => Kind::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use unicode_segmentation::UnicodeSegmentation;
+
+    use super::{Piece, for_each_piece};
+
+    fn pieces(text: &str) -> Vec<Piece<'_>> {
+        let mut all = Vec::new();
+        for_each_piece(text, |piece| all.push(piece));
+        all
+    }
+
+    fn words(text: &str) -> Vec<&str> {
+        pieces(text).into_iter().filter_map(|piece| if let Piece::Word(word) = piece { Some(word) } else { None }).collect()
+    }
+
+    fn compounds(text: &str) -> Vec<&str> {
+        let compound = |piece| if let Piece::Compound(whole) = piece { Some(whole) } else { None };
+        pieces(text).into_iter().filter_map(compound).collect()
+    }
+
+    #[test]
+    fn words_and_numbers_keep_what_belongs_inside() {
+        assert_eq!(words("Don't pay 1,000.50 (or 2,5)!"), ["Don't", "pay", "1,000.50", "or", "2", "5"]);
+        assert_eq!(words("v1.2.3 at 10.0.0.1."), ["v1.2.3", "at", "10.0.0.1"]);
+    }
+
+    #[test]
+    fn an_identifier_is_its_parts_and_the_whole() {
+        assert_eq!(words("ann.lee@example.com"), ["ann", "lee", "example", "com"]);
+        assert_eq!(compounds("ann.lee@example.com"), ["ann.lee@example.com"]);
+        assert_eq!(compounds("snake_case INC-4412 2023-05-08 AT&T C++ C#"), [
+            "snake_case", "INC-4412", "2023-05-08", "AT&T", "C++", "C#"
+        ]);
+        assert_eq!(compounds("the end. Next -- a_"), [""; 0]);
+    }
+
+    #[test]
+    fn scripts_without_spaces_become_overlapping_pairs() {
+        assert_eq!(pieces("猫だ"), [Piece::Character("猫"), Piece::Pair("猫だ")]);
+        assert_eq!(pieces("カ x"), [Piece::Pair("カ"), Piece::Word("x")]);
+        assert_eq!(pieces("서울에"), [Piece::Pair("서울"), Piece::Pair("울에")]);
+        // A vowel sign stays with its consonant.
+        assert_eq!(pieces("กินข้าว").len(), 4);
+    }
+
+    proptest! {
+        #[test]
+        fn spaced_scripts_match_the_standard(text in "[a-zA-Zа-яёäéא-ת0-9 !?()\"]{0,40}") {
+            prop_assume!(!text.contains('"') || !text.chars().any(|c| ('א'..='ת').contains(&c)));
+            prop_assert_eq!(words(&text), text.unicode_words().collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn any_text_is_cut_at_character_borders(text in "\\PC{0,60}") {
+            for piece in pieces(&text) {
+                let (Piece::Word(part) | Piece::Compound(part) | Piece::Pair(part) | Piece::Character(part)) = piece;
+                prop_assert!(!part.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The index of one bank.
+
+mod apply;
+mod duplicates;
+mod state;
+
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use crate::error::{CoreError, Result};
+use crate::originals::Scratch;
+use crate::recall;
+use crate::types::{BankStats, ContentHash, MemoryId, RecallRequest, RecallResponse, Row};
+use crate::vector::MAX_DIMENSIONS;
+pub(crate) use state::State;
+
+/// Flat int8 scan with f32 rescoring, BM25, columns and bitmaps, behind one lock. Clones share the index.
+#[derive(Debug, Clone)]
+pub struct Bank {
+    dimensions: usize,
+    state: Arc<RwLock<State>>,
+}
+
+impl Bank {
+    pub(crate) fn new(dimensions: usize, scratch: Option<Arc<Scratch>>) -> Result<Self> {
+        if !(1..=MAX_DIMENSIONS).contains(&dimensions) {
+            return Err(CoreError::Invalid {
+                field: "dimensions",
+                expected: format!("1 to {MAX_DIMENSIONS}"),
+                got: dimensions.to_string(),
+            });
+        }
+        Ok(Self { dimensions, state: Arc::new(RwLock::new(State::new(dimensions, scratch))) })
+    }
+
+    /// Applies one commit: the upserts in their order, then the ends (key, known until), then the removals.
+    ///
+    /// A position at or below the last applied one is a no-op. A row whose key is there replaces it. Keys that are not
+    /// there are passed over: they were forgotten. A refused batch changes nothing.
+    ///
+    /// # Errors
+    /// [`CoreError::Dimensions`] and [`CoreError::Vector`] with the index of the row in `upserts`.
+    pub fn apply(&self, position: u64, upserts: &[Row], ended: &[(u64, i64)], removed: &[u64]) -> Result<()> {
+        if position <= self.position() {
+            return Ok(());
+        }
+        let prepared = apply::prepare(upserts, self.dimensions)?;
+        let mut state = self.state.write();
+        // Another thread may have applied it meanwhile.
+        if position > state.position {
+            state.admit(upserts, &prepared)?;
+            state.commit(upserts, prepared, ended, removed);
+            state.position = position;
+        }
+        Ok(())
+    }
+
+    /// Answers one recall on the present state.
+    ///
+    /// # Errors
+    /// [`CoreError::Invalid`] for a parameter out of range, [`CoreError::Dimensions`] and [`CoreError::Vector`] for the
+    /// query's vector, [`CoreError::Io`] when the scratch file cannot be read.
+    pub fn recall(&self, request: &RecallRequest) -> Result<RecallResponse> {
+        let query = recall::Query::new(request, self.dimensions)?;
+        recall::run(&self.state.read(), request, &query)
+    }
+
+    /// Per vector the most similar current memory (key, memory id, cosine) at or above `threshold`, or None. Wholes
+    /// are compared, not chunks; equal cosines by ascending memory id.
+    ///
+    /// # Errors
+    /// [`CoreError::Dimensions`] and [`CoreError::Vector`] with the index of the vector, [`CoreError::Io`] when the
+    /// scratch file cannot be read.
+    pub fn near_duplicates(
+        &self,
+        vectors: &[Vec<f32>],
+        threshold: f32,
+    ) -> Result<Vec<Option<(u64, MemoryId, f32)>>> {
+        if !threshold.is_finite() {
+            return Err(CoreError::Invalid {
+                field: "threshold",
+                expected: "a finite cosine".to_owned(),
+                got: threshold.to_string(),
+            });
+        }
+        let units = vectors
+            .iter()
+            .enumerate()
+            .map(|(row, vector)| crate::vector::normalise(row, vector, self.dimensions))
+            .collect::<Result<Vec<_>>>()?;
+        self.state.read().near_duplicates(&units, threshold)
+    }
+
+    /// Per content hash the memory id of the current memory that has it, or None.
+    pub fn contains_hashes(&self, hashes: &[ContentHash]) -> Vec<Option<MemoryId>> {
+        let state = self.state.read();
+        let find = |hash| state.columns.current_with_hash(hash).map(|v| state.columns.memory_id[v as usize]);
+        hashes.iter().map(find).collect()
+    }
+
+    /// Position of the last applied commit; 0 before the first.
+    pub fn position(&self) -> u64 {
+        self.state.read().position
+    }
+
+    /// Length of the bank's vectors.
+    pub fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    /// Counts and bytes.
+    pub fn stats(&self) -> BankStats {
+        self.state.read().stats()
+    }
+}

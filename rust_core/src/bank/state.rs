@@ -1,0 +1,88 @@
+//! Everything that a bank holds, behind its one lock.
+
+use std::sync::Arc;
+
+use crate::catalog::Catalog;
+use crate::chains::Chains;
+use crate::columns::Columns;
+use crate::lexical::{Bm25Index, LexicalIndex};
+use crate::originals::{Originals, Scratch};
+use crate::rowset::RowSet;
+use crate::types::BankStats;
+use crate::vector::RowVectors;
+
+/// The index of a bank at one position.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// Position of the last applied commit.
+    pub(crate) position: u64,
+    pub(crate) columns: Columns,
+    pub(crate) catalog: Catalog,
+    pub(crate) chains: Chains,
+    /// Names of memory layers; versions hold their numbers.
+    pub(crate) layers: Vec<String>,
+    pub(crate) vectors: RowVectors,
+    pub(crate) originals: Originals,
+    /// Slot of each row's original vector.
+    pub(crate) slots: Vec<u32>,
+    /// Tokens of each row's text.
+    pub(crate) tokens: Vec<u32>,
+    pub(crate) lexical: Bm25Index,
+    /// Rows of current versions.
+    pub(crate) current_rows: RowSet,
+    /// Rows of removed versions.
+    pub(crate) dead_rows: u32,
+}
+
+impl State {
+    pub(crate) fn new(dimensions: usize, scratch: Option<Arc<Scratch>>) -> Self {
+        Self {
+            position: 0,
+            columns: Columns::default(),
+            catalog: Catalog::default(),
+            chains: Chains::default(),
+            layers: Vec::new(),
+            vectors: RowVectors::new(dimensions),
+            originals: Originals::new(dimensions, scratch),
+            slots: Vec::new(),
+            tokens: Vec::new(),
+            lexical: Bm25Index::default(),
+            current_rows: RowSet::default(),
+            dead_rows: 0,
+        }
+    }
+
+    /// Number of rows, dead ones included.
+    pub(crate) fn rows(&self) -> u32 {
+        self.vectors.len() as u32
+    }
+
+    /// Whether every version is one row, so that rows and versions have the same numbers.
+    pub(crate) fn is_flat(&self) -> bool {
+        self.rows() == self.columns.len()
+    }
+
+    pub(crate) fn stats(&self) -> BankStats {
+        let vectors = self.vectors.bytes();
+        let lexical = self.lexical.bytes();
+        let columns = self.columns.bytes()
+            + self.catalog.bytes()
+            + self.chains.bytes()
+            + (self.slots.capacity() + self.tokens.capacity()) * size_of::<u32>()
+            + self.current_rows.bytes();
+        let (originals, scratch) = self.originals.bytes();
+        BankStats {
+            memories: u64::from(self.columns.current.len()),
+            versions: u64::from(self.columns.live.len()),
+            rows: u64::from(self.rows() - self.dead_rows),
+            dead_rows: u64::from(self.dead_rows),
+            terms: self.lexical.terms() as u64,
+            sessions: self.chains.session_count() as u64,
+            bytes_vectors: vectors as u64,
+            bytes_lexical: lexical as u64,
+            bytes_columns: columns as u64,
+            bytes_scratch: scratch as u64,
+            bytes: (vectors + lexical + columns + originals) as u64,
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The hash by which two contents count as the same.
+
+use unicode_normalization::UnicodeNormalization;
+
+use crate::types::ContentHash;
+
+/// Sixteen bytes of BLAKE3 over `text` with white space collapsed, canonically composed (NFC).
+///
+/// Case and compatibility forms count: a hash match drops a memory without a further look, and "the password is Hunter2"
+/// is another statement than "hunter2", 10² another number than 102. Spelling variants that mean the same are left to
+/// the near-duplicate check, which compares and guards.
+pub fn content_hash(text: &str) -> ContentHash {
+    let mut hasher = blake3::Hasher::new();
+    // ASCII is composed already.
+    if text.is_ascii() {
+        hash_words(text, &mut hasher);
+    } else {
+        hash_words(&text.nfc().collect::<String>(), &mut hasher);
+    }
+    let mut hash = ContentHash::default();
+    hasher.finalize_xof().fill(&mut hash);
+    hash
+}
+
+fn hash_words(text: &str, hasher: &mut blake3::Hasher) {
+    for (index, word) in text.split_whitespace().enumerate() {
+        if index > 0 {
+            hasher.update(b" ");
+        }
+        hasher.update(word.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::content_hash;
+
+    #[test]
+    fn composition_and_white_space_do_not_count() {
+        assert_eq!(content_hash("caf\u{e9}  au\tlait\n"), content_hash(" cafe\u{301} au lait"));
+        assert_eq!(content_hash(""), content_hash(" \n\u{3000}"));
+    }
+
+    #[test]
+    fn case_words_and_compatibility_forms_count() {
+        for (left, right) in [("Will", "will"), ("a b", "ab"), ("10²", "102"), ("not", "")] {
+            assert_ne!(content_hash(left), content_hash(right), "{left} {right}");
+        }
+    }
+
+    #[test]
+    fn the_value_is_fixed() {
+        // The first 16 bytes of BLAKE3 of "hello world", as b3sum prints them.
+        let hex: String = content_hash("hello   world").iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, "d74981efa70a0c880b8d8c1985d075db");
+    }
+}

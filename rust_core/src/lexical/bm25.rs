@@ -1,0 +1,257 @@
+//! The in-memory index: a hash dictionary, postings, and each row's terms so that removal is exact.
+
+use hashbrown::HashMap;
+
+use super::postings::{Overflow, Postings};
+use super::{LexicalIndex, MAX_ROWS};
+use crate::analysis::{AnalyzedQuery, AnalyzedText};
+use crate::rowset::RowSet;
+
+// Saturation of the term frequency; Robertson and Zaragoza give 1.2 to 2.
+const K1: f32 = 1.2;
+// Share of the length normalisation; 0.75 in the same source.
+const B: f32 = 0.75;
+// More distinct words than a question has; bounds the work of a pasted page.
+const MAX_QUERY_TERMS: usize = 64;
+// Removed postings are dropped when they are more than a quarter of all, and enough to be worth a pass.
+const DEAD_SHARE: usize = 4;
+const DEAD_FLOOR: usize = 8192;
+
+// The top bit of a row's length says that the row is counted.
+const COUNTED: u32 = 1 << 31;
+// A row's terms lie in the forward list at 40 bits of offset, 24 bits of count.
+const COUNT_BITS: u32 = 24;
+// A span that no row can have: the last offset and the largest count.
+const REMOVED: u64 = u64::MAX;
+
+/// BM25 with per-bank statistics over counted rows. Equal for equal sets of rows, whatever came and went before.
+#[derive(Debug, Clone, Default)]
+pub struct Bm25Index {
+    dictionary: HashMap<u64, u32, BuildFingerprintHasher>,
+    terms: Vec<Postings>,
+    overflow: Overflow,
+    /// Length in words per row, with the bit [`COUNTED`].
+    lengths: Vec<u32>,
+    /// Offset and count in `forward` per row.
+    spans: Vec<u64>,
+    /// Numbers of the terms of each row.
+    forward: Vec<u32>,
+    counted_rows: u64,
+    counted_length: u64,
+    dead_postings: usize,
+    posting_bytes: usize,
+}
+
+impl Bm25Index {
+    /// An empty index.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn term_number(&mut self, fingerprint: u64) -> u32 {
+        *self.dictionary.entry(fingerprint).or_insert_with(|| {
+            self.terms.push(Postings::new(fingerprint));
+            (self.terms.len() - 1) as u32
+        })
+    }
+
+    fn span(&self, row: u32) -> std::ops::Range<usize> {
+        let span = self.spans.get(row as usize).copied().filter(|&span| span != REMOVED).unwrap_or(0);
+        let start = (span >> COUNT_BITS) as usize;
+        start..start + (span & ((1 << COUNT_BITS) - 1)) as usize
+    }
+
+    /// Inverse document frequency, above 0 for every term: ln(1 + (N - n + 0.5) / (n + 0.5)).
+    fn inverse_document_frequency(&self, term: u32) -> f32 {
+        let found_in = f64::from(self.terms[term as usize].document_frequency);
+        (1.0 + (self.counted_rows as f64 - found_in + 0.5) / (found_in + 0.5)).ln() as f32
+    }
+
+    /// The known terms of `query` with idf times weight, the rarest first if there are too many.
+    fn weighted_terms(&self, query: &AnalyzedQuery) -> Vec<(u32, f32)> {
+        let mut weighted: Vec<(u32, f32)> = query
+            .terms
+            .iter()
+            .filter_map(|(fingerprint, weight)| {
+                let term = *self.dictionary.get(fingerprint)?;
+                Some((term, weight * self.inverse_document_frequency(term)))
+            })
+            .collect();
+        if weighted.len() > MAX_QUERY_TERMS {
+            // Stable, so equal weights stay in the order of the fingerprints, which does not depend on history.
+            weighted.sort_by(|left, right| right.1.total_cmp(&left.1));
+            weighted.truncate(MAX_QUERY_TERMS);
+        }
+        weighted
+    }
+
+    fn rebuild(&mut self, new_rows: &[u32]) {
+        let mut new_terms = vec![u32::MAX; self.terms.len()];
+        let mut kept = Vec::with_capacity(self.terms.len());
+        for (number, mut postings) in std::mem::take(&mut self.terms).into_iter().enumerate() {
+            postings.renumber(new_rows);
+            if postings.len() > 0 {
+                new_terms[number] = kept.len() as u32;
+                kept.push(postings);
+            }
+        }
+        kept.shrink_to_fit();
+        self.terms = kept;
+        self.dictionary.clear();
+        self.dictionary.extend(self.terms.iter().zip(0..).map(|(postings, number)| (postings.fingerprint, number)));
+        self.dictionary.shrink_to_fit();
+        self.overflow = std::mem::take(&mut self.overflow)
+            .into_iter()
+            .filter(|&((_, row), _)| new_rows[row as usize] != u32::MAX)
+            .map(|((term, row), frequency)| ((new_terms[term as usize], new_rows[row as usize]), frequency))
+            .collect();
+        self.rebuild_rows(new_rows, &new_terms);
+        self.posting_bytes = self.terms.iter().map(Postings::heap_bytes).sum();
+        self.dead_postings = 0;
+    }
+
+    fn rebuild_rows(&mut self, new_rows: &[u32], new_terms: &[u32]) {
+        let bound = new_rows.iter().filter(|&&row| row != u32::MAX).max().map_or(0, |&row| row as usize + 1);
+        let mut forward = Vec::with_capacity(self.forward.len() - self.dead_postings);
+        let mut lengths = vec![0; bound];
+        let mut spans = vec![0; bound];
+        for row in 0..self.spans.len() {
+            let new_row = new_rows[row] as usize;
+            if new_rows[row] != u32::MAX {
+                let start = forward.len();
+                forward.extend(self.forward[self.span(row as u32)].iter().map(|&term| new_terms[term as usize]));
+                spans[new_row] = (start << COUNT_BITS | (forward.len() - start)) as u64;
+                lengths[new_row] = self.lengths[row];
+            }
+        }
+        (self.forward, self.lengths, self.spans) = (forward, lengths, spans);
+    }
+}
+
+impl LexicalIndex for Bm25Index {
+    fn add(&mut self, row: u32, text: &AnalyzedText, counted: bool) {
+        assert!(row < MAX_ROWS && row as usize >= self.spans.len(), "row {row} is not above {}", self.spans.len());
+        let more_rows = row as usize + 1 - self.spans.len();
+        reserve_exactly(&mut self.forward, text.terms.len());
+        reserve_exactly(&mut self.lengths, more_rows);
+        reserve_exactly(&mut self.spans, more_rows);
+        let start = self.forward.len();
+        for &(fingerprint, frequency) in &text.terms {
+            let term = self.term_number(fingerprint);
+            let postings = &mut self.terms[term as usize];
+            let before = postings.heap_bytes();
+            if postings.push(row, frequency) {
+                self.overflow.insert((term, row), frequency);
+            }
+            postings.document_frequency += u32::from(counted);
+            self.posting_bytes += postings.heap_bytes() - before;
+            self.forward.push(term);
+        }
+        self.lengths.resize(row as usize, 0);
+        self.lengths.push(text.length | if counted { COUNTED } else { 0 });
+        self.spans.resize(row as usize, 0);
+        self.spans.push((start << COUNT_BITS | text.terms.len()) as u64);
+        self.counted_rows += u64::from(counted);
+        self.counted_length += if counted { u64::from(text.length) } else { 0 };
+    }
+
+    fn retire(&mut self, row: u32) {
+        let Some(length) = self.lengths.get_mut(row as usize) else { return };
+        if *length & COUNTED == 0 {
+            return;
+        }
+        *length &= !COUNTED;
+        self.counted_rows -= 1;
+        self.counted_length -= u64::from(*length);
+        for term in &self.forward[self.span(row)] {
+            self.terms[*term as usize].document_frequency -= 1;
+        }
+    }
+
+    fn remove(&mut self, row: u32) {
+        self.retire(row);
+        let span = self.span(row);
+        self.dead_postings += span.len();
+        self.forward[span].fill(u32::MAX);
+        if let Some(span) = self.spans.get_mut(row as usize) {
+            (*span, self.lengths[row as usize]) = (REMOVED, 0);
+        }
+        if self.dead_postings > DEAD_FLOOR && self.dead_postings > self.forward.len() / DEAD_SHARE {
+            let same: Vec<u32> =
+                self.spans.iter().zip(0..).map(|(&span, row)| if span == REMOVED { u32::MAX } else { row }).collect();
+            let rows = self.spans.len();
+            self.rebuild(&same);
+            // Numbers at the end stay taken.
+            self.lengths.resize(rows, 0);
+            self.spans.resize(rows, REMOVED);
+        }
+    }
+
+    fn compact(&mut self, new_rows: &[u32]) {
+        debug_assert!(new_rows.len() >= self.spans.len(), "one new number per row");
+        self.rebuild(new_rows);
+    }
+
+    fn score(&self, query: &AnalyzedQuery, allowed: &RowSet, scores: &mut [f32], touched: &mut Vec<u32>) {
+        let average = (self.counted_length as f32 / self.counted_rows.max(1) as f32).max(1.0);
+        let (base, slope) = (K1 * (1.0 - B), K1 * B / average);
+        for (term, weight) in self.weighted_terms(query) {
+            let factor = weight * (K1 + 1.0);
+            self.terms[term as usize].for_each(term, &self.overflow, |row, frequency| {
+                if allowed.contains(row) {
+                    let length = (self.lengths[row as usize] & !COUNTED) as f32;
+                    let score = &mut scores[row as usize];
+                    if *score == 0.0 {
+                        touched.push(row);
+                    }
+                    *score += factor * frequency / (frequency + base + slope * length);
+                }
+            });
+        }
+    }
+
+    fn terms(&self) -> usize {
+        self.terms.len()
+    }
+
+    fn bytes(&self) -> usize {
+        // A slot of the dictionary is the pair and one control byte.
+        self.dictionary.capacity() * 8 / 7 * (size_of::<(u64, u32)>() + 1)
+            + self.terms.capacity() * size_of::<Postings>()
+            + self.posting_bytes
+            + self.overflow.capacity() * (size_of::<((u32, u32), u32)>() + 1)
+            + self.lengths.capacity() * size_of::<u32>()
+            + self.spans.capacity() * size_of::<u64>()
+            + self.forward.capacity() * size_of::<u32>()
+    }
+}
+
+
+/// Makes room for `more` values, an eighth at a time: these vectors are most of the index.
+fn reserve_exactly<T>(values: &mut Vec<T>, more: usize) {
+    if values.len() + more > values.capacity() {
+        values.reserve_exact(more.max(values.len() / 8 + 16));
+    }
+}
+
+/// A fingerprint is a hash already.
+#[derive(Debug, Clone, Copy, Default)]
+struct FingerprintHasher(u64);
+
+type BuildFingerprintHasher = std::hash::BuildHasherDefault<FingerprintHasher>;
+
+impl std::hash::Hasher for FingerprintHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

@@ -1,0 +1,28 @@
+//! The retrieval core: filter, dense arm, BM25 arm, outside lists, fusion, dedup and token budget in one call.
+//!
+//! The crate is pure Rust. Only `python`, behind the feature of the same name, knows that Python exists.
+
+pub mod analysis;
+pub mod bank;
+pub mod columns;
+pub mod error;
+pub mod filter;
+pub mod hash;
+pub mod lexical;
+pub mod originals;
+#[cfg(feature = "python")]
+mod python;
+pub mod recall;
+pub mod registry;
+pub mod rowset;
+pub mod tokens;
+pub mod types;
+pub mod vector;
+
+pub use bank::Bank;
+pub use error::{CoreError, Result};
+pub use registry::Core;
+pub use types::{
+    ArmScore, BankStats, Chunk, ContentHash, ExternalList, FusionMethod, Hit, MemoryId, RecallRequest, RecallResponse,
+    Row, TagMatch,
+};

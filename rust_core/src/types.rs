@@ -1,0 +1,288 @@
+//! The values that cross the crate's border: rows in, requests in, hits out.
+
+/// Sixteen bytes that name a memory over all its versions.
+pub type MemoryId = [u8; 16];
+/// Sixteen bytes that are equal for equal normalised contents.
+pub type ContentHash = [u8; 16];
+
+/// A piece of a memory that has several.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chunk {
+    /// Text to index for keywords.
+    pub text: String,
+    /// Embedding, or None when only the whole has one.
+    pub vector: Option<Vec<f32>>,
+    /// Tokens of the chunk's text, for budgets.
+    pub tokens: u32,
+}
+
+/// One version of a memory, ready to be indexed. Times are milliseconds since the epoch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Names the version for ever.
+    pub key: u64,
+    /// Names the memory.
+    pub memory_id: MemoryId,
+    /// Hash of the normalised content.
+    pub content_hash: ContentHash,
+    /// Text of the whole to index for keywords, with speaker and date.
+    pub text: String,
+    /// Embedding of the whole.
+    pub vector: Option<Vec<f32>>,
+    /// Tokens of the whole, for budgets.
+    pub tokens: u32,
+    /// When the service began to hold this version as the truth.
+    pub known_from: i64,
+    /// When it stopped; None while it is current. The instant itself is not included.
+    pub known_until: Option<i64>,
+    /// When the event was.
+    pub occurred_at: Option<i64>,
+    /// Start of the time for which the statement holds, included.
+    pub valid_from: Option<i64>,
+    /// End of that time, not included.
+    pub valid_until: Option<i64>,
+    /// Kind of fact; empty when unknown.
+    pub fact_type: String,
+    /// Memory layer; empty when unknown.
+    pub layer: String,
+    /// Tags, in any order.
+    pub tags: Vec<String>,
+    /// Metadata pairs that filters may ask for by equality.
+    pub metadata: Vec<(String, String)>,
+    /// Conversation that the memory belongs to.
+    pub session: Option<String>,
+    /// Who said it.
+    pub speaker: Option<String>,
+    /// Pieces; empty when the whole is the only chunk.
+    pub chunks: Vec<Chunk>,
+}
+
+impl Row {
+    /// A row with the given identity and text, current from `known_from` on, and nothing else set.
+    pub fn new(key: u64, memory_id: MemoryId, content_hash: ContentHash, text: String, known_from: i64) -> Self {
+        Self {
+            key,
+            memory_id,
+            content_hash,
+            text,
+            vector: None,
+            tokens: 0,
+            known_from,
+            known_until: None,
+            occurred_at: None,
+            valid_from: None,
+            valid_until: None,
+            fact_type: String::new(),
+            layer: String::new(),
+            tags: Vec::new(),
+            metadata: Vec::new(),
+            session: None,
+            speaker: None,
+            chunks: Vec::new(),
+        }
+    }
+}
+
+/// How several tags of a filter combine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TagMatch {
+    /// At least one of them.
+    #[default]
+    Any,
+    /// Every one of them.
+    All,
+    /// Not one of them; rows without tags pass.
+    None,
+}
+
+/// How the arms' lists become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FusionMethod {
+    /// Weighted sum of the z-scores within each arm.
+    #[default]
+    RelativeScore,
+    /// Weighted sum of 1 / (rank constant + rank).
+    ReciprocalRank,
+}
+
+/// A ranked list that another system proposes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExternalList {
+    /// Name of the arm in the response.
+    pub name: String,
+    /// Weight in the fusion.
+    pub weight: f64,
+    /// Memory ids with scores, best first.
+    pub hits: Vec<(MemoryId, f64)>,
+}
+
+/// Everything that one recall needs. `Default` gives the documented defaults.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecallRequest {
+    /// Words to search; None runs no keyword arm.
+    pub text: Option<String>,
+    /// Query embedding; None runs no semantic arm.
+    pub vector: Option<Vec<f32>>,
+    /// Hits wanted.
+    pub k: usize,
+    /// Candidates per arm.
+    pub depth: usize,
+    /// Tags to match.
+    pub tags: Vec<String>,
+    /// How the tags combine.
+    pub tag_match: TagMatch,
+    /// Fact types that pass; empty lets all pass.
+    pub fact_types: Vec<String>,
+    /// Metadata pairs that must all be there.
+    pub metadata: Vec<(String, String)>,
+    /// Conversation to stay within.
+    pub session: Option<String>,
+    /// First and last instant of `occurred_at` (`known_from` where there is none), both included, None open.
+    pub occurred: Option<(Option<i64>, Option<i64>)>,
+    /// First and last instant of `known_from`, both included, None open.
+    pub retained: Option<(Option<i64>, Option<i64>)>,
+    /// See what the service knew then; None sees the current versions.
+    pub as_of: Option<i64>,
+    /// Only statements that held then.
+    pub valid_at: Option<i64>,
+    /// Only these memories; an empty list lets none pass.
+    pub memory_ids: Option<Vec<MemoryId>>,
+    /// Windows (first, last) of event time that make the temporal arm run.
+    pub time_windows: Vec<(i64, i64)>,
+    /// How long after a window the temporal arm's score decays, in milliseconds.
+    pub time_tail_ms: i64,
+    /// Lists from outside, each a further arm.
+    pub external: Vec<ExternalList>,
+    /// How arms are fused.
+    pub fusion: FusionMethod,
+    /// The rank constant of reciprocal rank fusion, above 0.
+    pub rank_constant: f64,
+    /// Weights of the semantic, keyword and temporal arms; 0 turns an arm off.
+    pub weights: [f64; 3],
+    /// Whether a short turn is scored with its neighbours in the conversation.
+    pub context_windows: bool,
+    /// Factors per memory layer; layers not named count 1.
+    pub layer_weights: Vec<(String, f64)>,
+    /// Cosine at which two hits count as one; None dedups by content hash alone.
+    pub dedup_threshold: Option<f32>,
+    /// Most tokens that the hits may have together.
+    pub budget: Option<u64>,
+    /// Count the whole memory's tokens instead of the hit chunk's.
+    pub budget_whole: bool,
+}
+
+impl Default for RecallRequest {
+    fn default() -> Self {
+        Self {
+            text: None,
+            vector: None,
+            k: 10,
+            depth: 100,
+            tags: Vec::new(),
+            tag_match: TagMatch::Any,
+            fact_types: Vec::new(),
+            metadata: Vec::new(),
+            session: None,
+            occurred: None,
+            retained: None,
+            as_of: None,
+            valid_at: None,
+            memory_ids: None,
+            time_windows: Vec::new(),
+            // About a month: people tell of things later.
+            time_tail_ms: 2_592_000_000,
+            external: Vec::new(),
+            fusion: FusionMethod::RelativeScore,
+            // The constant of the paper (Cormack, Clarke and Buettcher, SIGIR 2009).
+            rank_constant: 60.0,
+            weights: [1.0; 3],
+            context_windows: true,
+            layer_weights: Vec::new(),
+            dedup_threshold: None,
+            budget: None,
+            budget_whole: false,
+        }
+    }
+}
+
+/// An arm's word on a hit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ArmScore {
+    /// Index into [`RecallResponse::arm_names`].
+    pub arm: u32,
+    /// Rank within the arm, from 1.
+    pub rank: u32,
+    /// The arm's own score.
+    pub score: f64,
+}
+
+/// A ranked version of a memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hit {
+    /// Key of the version.
+    pub key: u64,
+    /// Id of the memory.
+    pub memory_id: MemoryId,
+    /// The best chunk, -1 when the whole is the only chunk.
+    pub ordinal: i32,
+    /// Fused score; higher is better; finite.
+    pub score: f64,
+    /// Tokens that the hit counts against the budget.
+    pub tokens: u32,
+    /// The memory's layer.
+    pub layer: String,
+    /// The arms that proposed it.
+    pub arms: Vec<ArmScore>,
+}
+
+/// The answer to one recall, with what a trace needs.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RecallResponse {
+    /// Best first; equal scores by ascending memory id.
+    pub hits: Vec<Hit>,
+    /// Arms that ran, in the order of their indices.
+    pub arm_names: Vec<String>,
+    /// Time that each arm took.
+    pub arm_micros: Vec<f64>,
+    /// Candidates that each arm proposed.
+    pub arm_candidates: Vec<u32>,
+    /// Distinct memories proposed by any arm.
+    pub candidates: u32,
+    /// Memories that pass the filter.
+    pub allowed: u32,
+    /// How the filter was met: "scan" or "gather", with counts.
+    pub plan: String,
+    /// Whether the token budget dropped a hit, or the first one must be cut.
+    pub truncated: bool,
+    /// Ids of outside lists that this bank does not hold.
+    pub unknown_external: u32,
+    /// Position of the last applied commit that the answer saw.
+    pub position: u64,
+}
+
+/// Counts and bytes of a bank's index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BankStats {
+    /// Current memories.
+    pub memories: u64,
+    /// Versions held, ended ones included.
+    pub versions: u64,
+    /// Indexed rows: wholes and chunks.
+    pub rows: u64,
+    /// Rows of removed versions, not yet compacted away.
+    pub dead_rows: u64,
+    /// Distinct terms.
+    pub terms: u64,
+    /// Conversations.
+    pub sessions: u64,
+    /// Resident bytes of the int8 rows.
+    pub bytes_vectors: u64,
+    /// Resident bytes of the keyword index.
+    pub bytes_lexical: u64,
+    /// Resident bytes of columns, maps and filters.
+    pub bytes_columns: u64,
+    /// Bytes of original vectors: on disk, or in memory without a scratch file.
+    pub bytes_scratch: u64,
+    /// All resident bytes.
+    pub bytes: u64,
+}

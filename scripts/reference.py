@@ -1,0 +1,185 @@
+"""Write the reference parts of the documentation from what they describe.
+
+    python scripts/reference.py            write
+    python scripts/reference.py --check    fail, and name the files, when they are out of date
+
+Settings come from `astrocyte.config`, commands from `astrocyte.cli`, calls and reasons from the comments of the protocol.
+Each part stands between two markers, and everything outside them is written by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import get_args, get_origin
+
+import click
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from astrocyte.cli import cli
+from astrocyte.config import Settings
+
+ROOT = Path(__file__).resolve().parent.parent
+PROTOS = ROOT / "proto/astrocyte/v1"
+MARKERS = re.compile(r"(<!-- reference: (\w+) -->\n).*?(<!-- end of reference -->)", re.DOTALL)
+DOCUMENTS = ("README.md", "docs/configuration.md", "docs/cli.md", "docs/api.md", "docs/errors.md")
+# The comment lines above a declaration.
+COMMENT = r"((?:^ *//.*\n)+)"
+
+
+def settings() -> str:
+    """A table of all settings, section by section."""
+    return "\n".join(_section(Settings, ()))
+
+
+def _section(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
+    plain = {name: info for name, info in model.model_fields.items() if not _is_section(info)}
+    if path:
+        yield f"\n### {'.'.join(path)}\n\n{(model.__doc__ or '').strip()}\n"
+    if plain:
+        yield "| key | type | default | meaning |\n|---|---|---|---|"
+        for name, info in plain.items():
+            yield f"| `{'.'.join((*path, name))}` | {_type(info)} | {_default(info)} | {_meaning(info)} |"
+    for name, info in model.model_fields.items():
+        if _is_section(info):
+            yield from _section(info.annotation, (*path, name))  # type: ignore[arg-type] # a model, by _is_section
+
+
+def _is_section(info: FieldInfo) -> bool:
+    return isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel)
+
+
+def _meaning(info: FieldInfo) -> str:
+    bounds = [text for item in info.metadata for text in _bounds(item)]
+    return " ".join(filter(None, (info.description or "", f"({', '.join(bounds)})" if bounds else "")))
+
+
+def _bounds(item: object) -> Iterator[str]:
+    for name, sign in (("ge", "≥"), ("gt", ">"), ("le", "≤"), ("lt", "<")):
+        value = getattr(item, name, None)
+        if value is not None:
+            yield f"{sign} {value:g}"
+
+
+def _type(info: FieldInfo) -> str:
+    return _type_name(info.annotation).replace("|", "\\|")
+
+
+def _type_name(annotation: object) -> str:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if not arguments:
+        return {"str": "text", "Path": "path", "bool": "true, false", "NoneType": "none"}.get(
+            getattr(annotation, "__name__", str(annotation)), getattr(annotation, "__name__", str(annotation))
+        )
+    if all(isinstance(argument, str) for argument in arguments):
+        return ", ".join(f"`{argument}`" for argument in arguments)
+    if origin in (tuple, list):
+        return f"list of {_type_name(arguments[0])}"
+    if origin is dict:
+        return "mapping"
+    if hasattr(annotation, "__metadata__"):
+        return _type_name(arguments[0])
+    return " or ".join(_type_name(argument) for argument in arguments)
+
+
+def _default(info: FieldInfo) -> str:
+    value = info.get_default(call_default_factory=True, validated_data={})
+    if value is PydanticUndefined:
+        return "required"
+    if isinstance(value, dict):
+        return "<br>".join(f"`{key}: {item}`" for key, item in value.items()) or "empty"
+    if isinstance(value, (tuple, list)):
+        return ", ".join(f"`{item}`" for item in value) or "empty"
+    if value is None:
+        return "none"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def commands() -> str:
+    """The help of every command, as the command itself prints it."""
+    return "\n".join(_command(cli, "astrocyte", None))
+
+
+def _command(command: click.Command, name: str, parent: click.Context | None) -> Iterator[str]:
+    context = click.Context(
+        command, info_name=name, parent=parent, terminal_width=100, max_content_width=100, **command.context_settings
+    )
+    yield f"\n## {context.command_path}\n\n```text\n{command.get_help(context).rstrip()}\n```"
+    if isinstance(command, click.Group):
+        for below in command.list_commands(context):
+            found = command.get_command(context, below)
+            if found is not None:
+                yield from _command(found, below, context)
+
+
+def calls() -> str:
+    """A table of all calls with the first sentence of their comments."""
+    rows = ["| service | call | what it does | REST path (annotated) |", "|---|---|---|---|"]
+    for file in sorted(PROTOS.glob("*.proto"), key=lambda path: path.name != "memory.proto"):
+        text = file.read_text(encoding="utf-8")
+        for service in re.finditer(r"^service (\w+) \{\n(.*?)^\}", text, re.DOTALL | re.MULTILINE):
+            for call in re.finditer(COMMENT + r"^ *rpc (\w+)(.*?)^  \}", service[2], re.DOTALL | re.MULTILINE):
+                verb, path = re.findall(r'(get|post|patch|delete|put): "([^"]+)"', call[3])[0]
+                rows.append(
+                    f"| {service[1]} | `{call[2]}` | {_sentence(call[1], call[2])} | `{verb.upper()} {path}` |"
+                )
+    return "\n".join(rows) + "\n"
+
+
+def _sentence(comment: str, name: str) -> str:
+    """The first sentence of a comment, without the name that it starts with."""
+    text = _text(comment).removeprefix(f"{name} ")
+    first = re.split(r"(?<=[.;])\s", text, maxsplit=1)[0].rstrip(".;")
+    return first[0].upper() + first[1:]
+
+
+def _text(comment: str) -> str:
+    return " ".join(line.strip().removeprefix("//").strip() for line in comment.splitlines()).strip()
+
+
+def reasons() -> str:
+    """A table of all reasons that a call fails for."""
+    rows = ["| reason | gRPC code | what happened | metadata |", "|---|---|---|---|"]
+    text = (PROTOS / "errors.proto").read_text(encoding="utf-8")
+    for found in re.finditer(COMMENT + r"^ *ERROR_REASON_(\w+) = [1-9]", text, re.MULTILINE):
+        code, _, rest = _text(found[1]).partition(": ")
+        what, _, metadata = rest.partition(" Metadata: ")
+        rows.append(f"| `{found[2]}` | {code} | {what[0].upper()}{what[1:]} | {metadata.rstrip('.')} |")
+    return "\n".join(rows) + "\n"
+
+
+PARTS: dict[str, Callable[[], str]] = {"settings": settings, "commands": commands, "calls": calls, "reasons": reasons}
+
+
+def render(document: str) -> str:
+    """A document with its reference parts written anew."""
+    return MARKERS.sub(lambda found: f"{found[1]}\n{PARTS[found[2]]().strip()}\n\n{found[3]}", document)
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    check = parser.parse_args().check
+    stale = []
+    for name in DOCUMENTS:
+        path = ROOT / name
+        before = path.read_text(encoding="utf-8")
+        after = render(before)
+        if before != after:
+            stale.append(name)
+            if not check:
+                path.write_text(after, encoding="utf-8")
+    if stale:
+        print(f"{'out of date' if check else 'written'}: {', '.join(stale)}")
+    if check and stale:
+        sys.exit("run python scripts/reference.py")
+
+
+if __name__ == "__main__":
+    main()

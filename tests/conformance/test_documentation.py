@@ -1,0 +1,104 @@
+"""The documentation says what is: lists are complete, references current, and every Python example runs."""
+
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from astrocyte.cli import cli
+from astrocyte.v1 import admin_pb2, errors_pb2, memory_pb2
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+CALLS = [
+    method.name
+    for module in (memory_pb2, admin_pb2)
+    for service in module.DESCRIPTOR.services_by_name.values()
+    for method in service.methods
+]
+
+
+def commands(group: click.Group = cli, path: tuple[str, ...] = ("astrocyte",)) -> Iterator[tuple[str, click.Command]]:
+    for name, command in sorted(group.commands.items()):
+        yield " ".join((*path, name)), command
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+
+
+COMMANDS = dict(commands())
+
+
+def test_references_are_current() -> None:
+    check = [sys.executable, "scripts/reference.py", "--check"]
+    done = subprocess.run(check, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/api.md"])
+def test_every_call_is_listed(document: str) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    assert [call for call in CALLS if f"`{call}`" not in text] == []
+
+
+def test_every_reason_is_documented() -> None:
+    text = (ROOT / "docs/errors.md").read_text(encoding="utf-8")
+    reasons = [name.removeprefix("ERROR_REASON_") for name in errors_pb2.ErrorReason.keys()]  # noqa: SIM118 - an enum, not a mapping
+    assert [reason for reason in reasons if reason != "UNSPECIFIED" and f"`{reason}`" not in text] == []
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_every_command_teaches(path: str) -> None:
+    command = COMMANDS[path]
+    text = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
+    assert f"## {path}\n" in text
+    assert command.help, "a command without help"
+    assert "astrocyte " in command.help, "a help without an example"
+    silent = [option.name for option in command.params if isinstance(option, click.Option) and not option.help]
+    assert silent == [], "options without help"
+
+
+def links(document: Path) -> list[str]:
+    return re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"], ids=str)
+def test_links_lead_somewhere(document: Path) -> None:
+    assert [link for link in links(document) if not (document.parent / link).exists()] == []
+
+
+def examples() -> Iterator[pytest.param]:  # type: ignore[valid-type] # pytest.param is a function
+    for document in DOCUMENTS:
+        text = document.read_text(encoding="utf-8")
+        for found in re.finditer(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+            line = text.count("\n", 0, found.start()) + 1
+            yield pytest.param(found[1], id=f"{document.relative_to(ROOT)}:{line}")
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server of its own, as a user starts it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    folder = tmp_path_factory.mktemp("server")
+    command = [sys.executable, "-m", "astrocyte", "--data-dir", str(folder), "serve", "--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder) as server:
+        assert server.stdout is not None
+        assert f":{port}" in server.stdout.readline()
+        yield f"localhost:{port}"
+        server.terminate()
+        assert server.wait(20) == 0
+
+
+@pytest.mark.parametrize("example", examples())
+def test_examples_run(example: str, address: str, tmp_path: Path) -> None:
+    program = tmp_path / "example.py"
+    program.write_text(example.replace("localhost:50051", address), encoding="utf-8")
+    run = [sys.executable, "-W", "error", str(program)]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False)
+    assert done.returncode == 0, done.stderr

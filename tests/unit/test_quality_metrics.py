@@ -1,0 +1,163 @@
+"""Metrics, question sets and the runner of benches/quality, with a fake in the product's place."""
+
+import gzip
+import json
+import math
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pytest
+
+from benches.quality.data import read_run, read_set, write_run
+from benches.quality.metrics import METRICS, mean, paired_interval, score
+from benches.quality.report import OVERALL, evaluate, table, timing_line
+from benches.quality.runner import answer
+
+SET = {
+    "dataset": "tiny",
+    "banks": [
+        {
+            "bank": "b",
+            "memories": [
+                {"id": 1, "text": "the cat sat", "speaker": "Ann", "time": "2024-05-08T10:00:00", "session": 3},
+                {"id": 2, "text": "the dog ran", "time": "2024-05-08T10:00:00+02:00"},
+                {"id": 3, "text": "the cat sat"},
+            ],
+            "queries": [
+                {"id": "q1", "text": "cat", "category": "single", "evidence": ["3"]},
+                {"id": "q2", "text": "dog", "category": "adversarial", "evidence": ["2", "gone"]},
+                {"id": "q3", "text": "no evidence", "category": "single", "evidence": ["gone"]},
+            ],
+        }
+    ],
+}
+
+
+class FakeBrain:
+    """Finds memories that share a word with the query; keeps equal contents once."""
+
+    def __init__(self):
+        self.contents: dict[str, str] = {}
+        self.items: list[dict[str, object]] = []
+
+    async def retain_many(self, items, bank_id):
+        self.items += items
+        results = []
+        for item in items:
+            known = {content: key for key, content in self.contents.items()}
+            key = known.get(item["content"], f"{bank_id}/{len(self.contents)}")
+            self.contents[key] = item["content"]
+            results.append(SimpleNamespace(memory_id=key))
+        return results
+
+    async def recall(self, query, bank_id, *, max_results, detail_level):
+        assert bank_id == "tiny-0"
+        assert max_results == 20
+        hits = [SimpleNamespace(memory_id=key) for key, content in self.contents.items() if query in content]
+        return SimpleNamespace(hits=hits)
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    path = tmp_path / "tiny.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(SET).encode()))
+    return read_set(path)
+
+
+def test_perfect_ranking_scores_one():
+    assert score(["a", "b", "x"], {"a", "b"}) == dict.fromkeys(METRICS, 1.0)
+
+
+def test_nothing_found_scores_zero():
+    assert score(["x", "y"], {"a"}) == dict.fromkeys(METRICS, 0.0)
+    assert score([], {"a"}) == dict.fromkeys(METRICS, 0.0)
+
+
+def test_values_of_a_mixed_ranking():
+    # Evidence at ranks 3 and 12, a third piece missing.
+    ranked = [f"x{i}" for i in range(20)]
+    ranked[2], ranked[11] = "a", "b"
+    scores = score(ranked, {"a", "b", "c"})
+    assert scores["R@5"] == scores["R@10"] == pytest.approx(1 / 3)
+    assert scores["R@20"] == pytest.approx(2 / 3)
+    assert (scores["Hit@10"], scores["MRR"]) == (1.0, pytest.approx(1 / 3))
+    # DCG 1/log2(4); the best order has ranks 1 to 3: 1 + 1/log2(3) + 1/2.
+    assert scores["nDCG@10"] == pytest.approx(0.5 / (1.5 + 1 / math.log2(3)))
+
+
+def test_an_id_that_comes_twice_counts_once():
+    assert score(["a", "a", "b"], {"a", "b"})["nDCG@10"] == 1.0
+
+
+def test_more_evidence_than_places_can_still_reach_one():
+    evidence = [f"e{i}" for i in range(30)]
+    assert score(evidence, evidence)["nDCG@10"] == pytest.approx(1.0)
+    assert score(evidence, evidence)["R@10"] == pytest.approx(1 / 3)
+
+
+def test_no_evidence_is_an_error():
+    with pytest.raises(ValueError, match="evidence"):
+        score(["a"], [])
+
+
+def test_mean_is_by_metric():
+    both = [score(["a"], {"a"}), score(["x"], {"a"})]
+    assert mean(both) == dict.fromkeys(METRICS, 0.5)
+    assert mean([]) == {}
+
+
+def test_interval_of_a_constant_difference_is_a_point():
+    assert paired_interval([0.75] * 9, [0.25] * 9, seed=1) == (0.5, 0.5, 0.5)
+
+
+def test_interval_holds_the_difference_and_follows_the_seed():
+    new, old = [1.0, 0.0, 1.0, 1.0, 0.0] * 20, [0.0, 0.0, 1.0, 0.0, 1.0] * 20
+    first = paired_interval(new, old, seed=5)
+    assert first == paired_interval(new, old, seed=5)
+    difference, lower, upper = first
+    assert difference == pytest.approx(0.2)
+    assert lower < difference < upper
+    # Standard error of a mean of 100 differences with variance .56 is .075.
+    assert upper - lower == pytest.approx(2 * 1.96 * 0.0748, rel=0.15)
+
+
+def test_interval_wants_pairs():
+    with pytest.raises(ValueError, match="equal length"):
+        paired_interval([1.0], [], seed=1)
+
+
+def test_a_set_is_read_with_its_gaps(tiny):
+    (bank,) = tiny.banks
+    first, second, third = bank.turns
+    assert (first.id, first.speaker, first.session) == ("1", "Ann", "3")
+    assert first.occurred_at == datetime(2024, 5, 8, 10, tzinfo=UTC)
+    assert second.occurred_at == datetime(2024, 5, 8, 8, tzinfo=UTC)
+    assert (third.speaker, third.occurred_at, third.session) == (None, None, None)
+    assert [(q.id, q.evidence) for q in bank.questions] == [("q1", ("3",)), ("q2", ("2",))]
+
+
+async def test_run_is_judged_under_the_kept_id(tiny, tmp_path):
+    brain = FakeBrain()
+    answers = await answer(brain, tiny)
+    assert "occurred_at" not in brain.items[2]
+    # The third memory was stored as the first: its evidence is met by the first's id.
+    assert answers.kept["b", "3"] == "1"
+    assert answers.ranked == {("b", "q1"): ["1"], ("b", "q2"): ["2"]}
+    found = evaluate(tiny, answers.ranked, answers.kept)
+    assert mean(found[OVERALL])["R@5"] == 1.0
+    assert len(found[OVERALL]) == 1, "adversarial stays apart"
+    write_run(tmp_path / "runs" / "tiny.jsonl", answers.ranked)
+    assert read_run(tmp_path / "runs" / "tiny.jsonl") == answers.ranked
+    lines = list(table("tiny", found, evaluate(tiny, {}, answers.kept), seed=1))
+    assert any("adversarial (apart)" in line for line in lines)
+    assert "R@10 +1.000 [+1.000, +1.000]" in lines[-1]
+    assert timing_line(answers.timings, 3).startswith("retain 3 in ")
+
+
+async def test_what_is_not_stored_stops_the_run(tiny):
+    class Refusing(FakeBrain):
+        async def retain_many(self, items, bank_id):
+            return [SimpleNamespace(memory_id=None, error="full") for _ in items]
+
+    with pytest.raises(RuntimeError, match="memory 1"):
+        await answer(Refusing(), tiny)
