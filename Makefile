@@ -61,14 +61,14 @@ test-rust:
 
 bench: setup ## Measure: the boundary's legs and the server beside a bare gRPC echo
 	@$(BIN)/python -m pytest -m bench benches --benchmark-columns=median,iqr,rounds
-	@$(BIN)/python benches/server.py
+	@$(BIN)/python -m benches.server
 
 $(VENV)/.peers: requirements/bench.txt | $(VENV)/.extension
 	@$(PIP) install --require-hashes --only-binary :all: -r requirements/bench.txt
 	@touch $@
 
 bench-peers: $(VENV)/.peers ## Measure: the core beside numpy, usearch + tantivy and qdrant-edge on the same rows
-	@$(BIN)/python benches/core_peers.py
+	@$(BIN)/python -m benches.core_peers
 
 # -- Check, cheapest first --------------------------------------------------------------------------------------------
 

@@ -23,13 +23,14 @@ import json
 import struct
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse import csr_matrix, identity
 import xxhash
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, identity
 
 MODEL_NAME = "static-minilm-256"
 # Raised whenever a change of recipe changes the vectors: vectors of two versions are not comparable.
@@ -59,9 +60,14 @@ CG_TOLERANCE = 1e-3
 CG_STEPS = 80
 # Largest int8 magnitude used, so that the range is symmetric.
 INT8_MAX = 127
+# Seconds between two lines of progress.
+PROGRESS_SECONDS = 5
+# Ids of the marks around every text in the source model's vocabulary.
 CLS_ID, SEP_ID = 101, 102
 
-Weights = Mapping[str, np.ndarray]
+Floats = NDArray[np.float32]
+Ids = NDArray[np.int64]
+Weights = Mapping[str, Floats]
 
 
 @dataclass(frozen=True)
@@ -78,8 +84,8 @@ class Table:
     """A quantised table: row i of token i is scales[i] * rows[i]."""
 
     tokens: list[str]
-    scales: np.ndarray
-    rows: np.ndarray
+    scales: Floats
+    rows: NDArray[np.int8]
 
 
 def source_directory() -> Path | None:
@@ -101,7 +107,7 @@ def load_source(directory: Path) -> Source:
     return Source(read_safetensors(tensors), vocabulary.decode("utf-8").split("\n")[:-1], hashes)
 
 
-def read_safetensors(data: bytes) -> dict[str, np.ndarray]:
+def read_safetensors(data: bytes) -> dict[str, Floats]:
     """The float tensors of a safetensors file as float32, by name without the `bert.` prefix."""
     kinds = {"F32": np.float32, "F16": np.float16}
     (length,) = struct.unpack_from("<Q", data)
@@ -116,13 +122,14 @@ def read_safetensors(data: bytes) -> dict[str, np.ndarray]:
     return tensors
 
 
-def kept_token_ids(vocabulary: list[str]) -> np.ndarray:
+def kept_token_ids(vocabulary: list[str]) -> Ids:
     """Ids of the tokens that text can hold: all but `[PAD]`, `[unused0]` and their like."""
-    special = [len(t) > 2 and t.startswith("[") and t.endswith("]") for t in vocabulary]
+    # "[" and "]" themselves are tokens of text.
+    special = [t.startswith("[") and t.endswith("]") and t not in {"[", "]"} for t in vocabulary]
     return np.flatnonzero(~np.array(special))
 
 
-def forward(weights: Weights, ids: np.ndarray) -> np.ndarray:
+def forward(weights: Weights, ids: Ids) -> Floats:
     """Mean of the output vectors, shape (n, 384), for ids of shape (n, length), [CLS] and [SEP] included."""
     count, length = ids.shape
     x = weights["embeddings.word_embeddings.weight"][ids]
@@ -138,10 +145,11 @@ def forward(weights: Weights, ids: np.ndarray) -> np.ndarray:
         )
         inner = _gelu(_linear(x, weights, prefix + "intermediate.dense"))
         x = _layer_norm(x + _linear(inner, weights, prefix + "output.dense"), weights, prefix + "output.LayerNorm")
-    return x.mean(axis=1)
+    pooled: Floats = x.mean(axis=1)
+    return pooled
 
 
-def _attention(x: np.ndarray, weights: Weights, prefix: str, shape: tuple[int, int]) -> np.ndarray:
+def _attention(x: Floats, weights: Weights, prefix: str, shape: tuple[int, int]) -> Floats:
     count, length = shape
     heads = (count, length, HEADS, HIDDEN // HEADS)
     query, key, value = (
@@ -150,34 +158,37 @@ def _attention(x: np.ndarray, weights: Weights, prefix: str, shape: tuple[int, i
     scores = query @ key.transpose(0, 1, 3, 2) / np.float32(np.sqrt(HIDDEN // HEADS))
     scores = np.exp(scores - scores.max(axis=-1, keepdims=True))
     scores /= scores.sum(axis=-1, keepdims=True)
-    return (scores @ value).transpose(0, 2, 1, 3).reshape(count, length, HIDDEN)
+    context: Floats = (scores @ value).transpose(0, 2, 1, 3).reshape(count, length, HIDDEN)
+    return context
 
 
-def _linear(x: np.ndarray, weights: Weights, name: str) -> np.ndarray:
+def _linear(x: Floats, weights: Weights, name: str) -> Floats:
     return x @ weights[name + ".weight"].T + weights[name + ".bias"]
 
 
-def _layer_norm(x: np.ndarray, weights: Weights, name: str) -> np.ndarray:
+def _layer_norm(x: Floats, weights: Weights, name: str) -> Floats:
     x = x - x.mean(axis=-1, keepdims=True)
     deviation = np.sqrt((x * x).mean(axis=-1, keepdims=True) + LAYER_NORM_EPSILON)
-    return x / deviation * weights[name + ".weight"] + weights[name + ".bias"]
+    normal: Floats = x / deviation * weights[name + ".weight"] + weights[name + ".bias"]
+    return normal
 
 
-def _gelu(x: np.ndarray) -> np.ndarray:
+def _gelu(x: Floats) -> Floats:
     return x * np.float32(0.5) * (1 + _erf(x * np.float32(np.sqrt(0.5))))
 
 
-def _erf(x: np.ndarray) -> np.ndarray:
+def _erf(x: Floats) -> Floats:
     """The error function within 2e-7. Source: Abramowitz and Stegun, formula 7.1.26."""
     size = np.abs(x)
     t = 1 / (1 + np.float32(0.3275911) * size)
-    poly = np.float32(1.061405429)
+    poly: Floats = np.full_like(x, 1.061405429)
     for coefficient in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
-        poly = poly * t + np.float32(coefficient)
-    return np.copysign(1 - poly * t * np.exp(-size * size), x)
+        poly = np.asarray(poly * t + coefficient, np.float32)
+    value: Floats = np.copysign(1 - poly * t * np.exp(-size * size), x)
+    return value
 
 
-def encode(weights: Weights, strings: list[np.ndarray], label: str) -> np.ndarray:
+def encode(weights: Weights, strings: list[Ids], label: str) -> Floats:
     """The model's vector of each token string, shape (n, 384); prints its progress to stderr."""
     out = np.zeros((len(strings), HIDDEN), np.float32)
     by_length: dict[int, list[int]] = {}
@@ -190,13 +201,13 @@ def encode(weights: Weights, strings: list[np.ndarray], label: str) -> np.ndarra
             batch = members[begin : begin + step]
             out[batch] = forward(weights, np.array([[CLS_ID, *strings[i], SEP_ID] for i in batch]))
             done += len(batch)
-            if time.monotonic() - last > 5:  # noqa: PLR2004 (seconds between two lines of progress)
+            if time.monotonic() - last > PROGRESS_SECONDS:
                 last = time.monotonic()
                 print(f"{label}: {done}/{len(strings)} in {last - started:.0f} s", file=sys.stderr, flush=True)
     return out
 
 
-def random_strings(kept: np.ndarray, count: int, seed: int) -> list[np.ndarray]:
+def random_strings(kept: Ids, count: int, seed: int) -> list[Ids]:
     """Token strings, partly even over the vocabulary and partly by Zipf's law over its order."""
     rng = np.random.default_rng(seed)
     mass = 1 / (np.arange(len(kept)) + ZIPF_OFFSET)
@@ -210,12 +221,12 @@ def random_strings(kept: np.ndarray, count: int, seed: int) -> list[np.ndarray]:
     return strings
 
 
-def rank_weights(count: int) -> np.ndarray:
+def rank_weights(count: int) -> Floats:
     """ln(1 + rank): the vocabulary is ordered by frequency, so early tokens say little."""
     return np.log1p(np.arange(count)).astype(np.float32)
 
 
-def regress(plain: np.ndarray, strings: list[np.ndarray], targets: np.ndarray) -> np.ndarray:
+def regress(plain: Floats, strings: list[Ids], targets: Floats) -> Floats:
     """Rows moved from `plain` so that weighted means of rows come near the centred unit targets.
 
     Minimises |A X - Y|^2 + RIDGE |X - X0|^2, where A averages with the rank weights, Y are the targets
@@ -240,10 +251,11 @@ def regress(plain: np.ndarray, strings: list[np.ndarray], targets: np.ndarray) -
     prior = prior * ((fitted * unit).sum() / (fitted * fitted).sum())
     residual = unit - averages @ prior
     normal = (averages.T @ averages + RIDGE * identity(len(plain), dtype=np.float32)).tocsr()
-    return prior + _conjugate_gradients(normal, averages.T @ residual)
+    moved: Floats = prior + _conjugate_gradients(normal, averages.T @ residual)
+    return moved
 
 
-def _conjugate_gradients(matrix: csr_matrix, right: np.ndarray) -> np.ndarray:
+def _conjugate_gradients(matrix: csr_matrix, right: Floats) -> Floats:
     """Solve for every column of `right` at once."""
     solution = np.zeros_like(right)
     residual = right.copy()
@@ -263,17 +275,18 @@ def _conjugate_gradients(matrix: csr_matrix, right: np.ndarray) -> np.ndarray:
     return solution
 
 
-def project(rows: np.ndarray, dimensions: int) -> np.ndarray:
+def project(rows: Floats, dimensions: int) -> Floats:
     """Centred rows on their first principal components, the sign of each fixed by its largest entry."""
     centred = rows.astype(np.float64) - rows.mean(axis=0)
     _, vectors = np.linalg.eigh(centred.T @ centred)
     basis = vectors[:, ::-1][:, :dimensions]
     largest = np.abs(basis).argmax(axis=0)
     basis = basis * np.sign(basis[largest, np.arange(dimensions)])
-    return (centred @ basis).astype(np.float32)
+    projected: Floats = (centred @ basis).astype(np.float32)
+    return projected
 
 
-def quantise(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def quantise(rows: Floats) -> tuple[Floats, NDArray[np.int8]]:
     """One float32 scale per row and int8 values; the scale holds the pooling weight with the size of the row."""
     scales = (np.abs(rows).max(axis=1) / INT8_MAX).astype(np.float32)
     safe = np.where(scales > 0, scales, 1)
@@ -322,14 +335,15 @@ def distil(source: Source, strings: int, seed: int, cache: Path | None) -> Table
     return Table([source.vocabulary[i] for i in kept], *quantise(rows))
 
 
-def _cached(cache: Path | None, name: str, make) -> np.ndarray:  # noqa: ANN001 (a thunk)
+def _cached(cache: Path | None, name: str, make: Callable[[], Floats]) -> Floats:
     if cache is None:
         return make()
     path = cache / f"{name}.npy"
     if not path.exists():
         cache.mkdir(parents=True, exist_ok=True)
         np.save(path, make())
-    return np.load(path)
+    saved: Floats = np.load(path)
+    return saved
 
 
 def sidecar(data: bytes, source: Source, strings: int, seed: int) -> dict[str, object]:

@@ -3,8 +3,8 @@
     python scripts/reference.py            write
     python scripts/reference.py --check    fail, and name the files, when they are out of date
 
-Settings come from `astrocyte.config`, commands from `astrocyte.cli`, calls and reasons from the comments of the protocol.
-Each part stands between two markers, and everything outside them is written by hand.
+Settings come from `astrocyte.config`, commands from `astrocyte.cli`, calls and reasons from the comments of the
+protocol. Each part stands between two markers, and everything outside them is written by hand.
 """
 
 from __future__ import annotations
@@ -125,9 +125,7 @@ def calls() -> str:
         for service in re.finditer(r"^service (\w+) \{\n(.*?)^\}", text, re.DOTALL | re.MULTILINE):
             for call in re.finditer(COMMENT + r"^ *rpc (\w+)(.*?)^  \}", service[2], re.DOTALL | re.MULTILINE):
                 verb, path = re.findall(r'(get|post|patch|delete|put): "([^"]+)"', call[3])[0]
-                rows.append(
-                    f"| {service[1]} | `{call[2]}` | {_sentence(call[1], call[2])} | `{verb.upper()} {path}` |"
-                )
+                rows.append(f"| {service[1]} | `{call[2]}` | {_sentence(call[1], call[2])} | `{verb.upper()} {path}` |")
     return "\n".join(rows) + "\n"
 
 

@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     sets = [(path, read_set(path)) for path in options.data]
     print(
-        f"astrocyte {metadata.version('astrocyte-grpc')}, Python {platform.python_version()}, "
+        f"astrocyte {_version()}, Python {platform.python_version()}, "
         f"{platform.machine()}, bootstrap seed {options.seed}"
     )
     for path, questions in sets:
@@ -43,7 +43,9 @@ def _measure(path: Path, questions: QuestionSet, options: argparse.Namespace) ->
     answers = asyncio.run(_run(questions))
     count = sum(len(bank.turns) for bank in questions.banks)
     asked = sum(len(bank.questions) for bank in questions.banks)
-    print(f"\n{path.name}: {len(questions.banks)} banks, {count} memories, {asked} questions")
+    print(
+        f"\n{path.name}: {len(questions.banks)} banks, {count} memories ({answers.refused} refused), {asked} questions"
+    )
     name = path.name.split(".", 1)[0] + ".jsonl"
     old = None
     if options.against:
@@ -60,6 +62,13 @@ async def _run(questions: QuestionSet) -> Answers:
     with tempfile.TemporaryDirectory(prefix="astrocyte-quality-") as folder:
         async with open_brain(Path(folder)) as brain:
             return await answer(brain, questions)
+
+
+def _version() -> str:
+    try:
+        return metadata.version("astrocyte-grpc")
+    except metadata.PackageNotFoundError:
+        return "(not installed, from the source tree)"
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -92,7 +92,9 @@ def _turn(raw: Mapping[str, Any]) -> Turn:
     if time is not None and time.tzinfo is None:
         time = time.replace(tzinfo=UTC)
     session = raw.get("session")
-    return Turn(str(raw["id"]), raw["text"], raw.get("speaker") or None, time, None if session is None else str(session))
+    return Turn(
+        str(raw["id"]), raw["text"], raw.get("speaker") or None, time, None if session is None else str(session)
+    )
 
 
 def _question(raw: Mapping[str, Any], known: Iterable[str]) -> Question:

@@ -1,0 +1,133 @@
+"""Agent memory: retain, recall, history and forgetting, in process or over gRPC.
+
+from astrocyte import Astrocyte, connect
+
+brain = Astrocyte.from_config("astrocyte.yaml")   # in this process
+brain = connect("localhost:50051")                # a server's
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from astrocyte.astrocyte import Astrocyte, make_embedding
+from astrocyte.errors import (
+    AccessDenied,
+    AlreadyExists,
+    AstrocyteError,
+    AuthorizationError,
+    BankNotFound,
+    CapabilityNotSupported,
+    ConfigError,
+    Conflict,
+    DimensionMismatch,
+    DiskFull,
+    FailedPrecondition,
+    MemoryNotFound,
+    NotFound,
+    ProviderUnavailable,
+    RateLimited,
+    RequestIdReused,
+    SchemaTooNew,
+    StoreError,
+    StoreLocked,
+    ValidationError,
+)
+from astrocyte.model import (
+    ActorIdentity,
+    ArmScore,
+    AstrocyteContext,
+    Bank,
+    BankPage,
+    BankStats,
+    Change,
+    ChangeKind,
+    ContentType,
+    DedupAction,
+    DetailLevel,
+    Embedding,
+    ErasureReceipt,
+    ForgetResult,
+    FusionMethod,
+    HistoryResult,
+    Memory,
+    MemoryHit,
+    MemoryPage,
+    MemoryState,
+    RecallQuery,
+    RecallResult,
+    RecallTrace,
+    RetainItem,
+    RetainResult,
+    RetentionAction,
+    ServerInfo,
+    TagMatch,
+    TimeRange,
+)
+
+if TYPE_CHECKING:
+    from astrocyte.client import connect
+
+__all__ = [
+    "AccessDenied",
+    "ActorIdentity",
+    "AlreadyExists",
+    "ArmScore",
+    "Astrocyte",
+    "AstrocyteContext",
+    "AstrocyteError",
+    "AuthorizationError",
+    "Bank",
+    "BankNotFound",
+    "BankPage",
+    "BankStats",
+    "CapabilityNotSupported",
+    "Change",
+    "ChangeKind",
+    "ConfigError",
+    "Conflict",
+    "ContentType",
+    "DedupAction",
+    "DetailLevel",
+    "DimensionMismatch",
+    "DiskFull",
+    "Embedding",
+    "ErasureReceipt",
+    "FailedPrecondition",
+    "ForgetResult",
+    "FusionMethod",
+    "HistoryResult",
+    "Memory",
+    "MemoryHit",
+    "MemoryNotFound",
+    "MemoryPage",
+    "MemoryState",
+    "NotFound",
+    "ProviderUnavailable",
+    "RateLimited",
+    "RecallQuery",
+    "RecallResult",
+    "RecallTrace",
+    "RequestIdReused",
+    "RetainItem",
+    "RetainResult",
+    "RetentionAction",
+    "SchemaTooNew",
+    "ServerInfo",
+    "StoreError",
+    "StoreLocked",
+    "TagMatch",
+    "TimeRange",
+    "ValidationError",
+    "connect",
+    "make_embedding",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import the client when it is first asked for: who works in process never loads gRPC."""
+    if name == "connect":
+        from astrocyte.client import connect  # noqa: PLC0415 - see above
+
+        return connect
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

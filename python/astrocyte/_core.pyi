@@ -25,19 +25,27 @@ __all__ = [
 ]
 
 class CoreInvalid(ValueError):
-    """The caller's value is wrong: ``args`` is (field, message)."""
+    """The caller's value is wrong: ``args`` is (field, message).
+
+    Field "vector_length" is a vector of another length than the bank's. A value of another type is a TypeError,
+    a number that does not fit its 64 bits an OverflowError, as in Python.
+    """
 
 class CoreFault(RuntimeError):
     """The core failed: a scratch file, a damaged table, or a bug (a caught panic)."""
 
 def build_info() -> dict[str, str]:
-    """version, profile ("release" or "debug"), simd (the kernel chosen at run time), token_table, pyo3."""
+    """version, profile ("release" or "debug"), simd (the kernel chosen at run time), token_table."""
 
 def content_hash(text: str) -> bytes:
-    """16 bytes that are equal for contents that differ only in Unicode composition, case or white space."""
+    """16 bytes of BLAKE3 over the text with white space collapsed, canonically composed (NFC).
+
+    Case and compatibility forms count, because equal hashes drop a memory without a further look: "the password is
+    Hunter2" is not "hunter2", and 10² is not 102. What is nearly the same is the business of `Bank.near_duplicates`.
+    """
 
 def count_tokens(text: str) -> int:
-    """Tokens of ``text`` in the cl100k_base table (byte-pair encoding, bundled)."""
+    """Tokens of ``text`` in the cl100k_base table (byte-pair encoding, bundled); special tokens count as text."""
 
 def count_tokens_many(texts: Sequence[str]) -> list[int]:
     """`count_tokens` of each text."""
@@ -206,4 +214,8 @@ class Bank:
     @property
     def dimensions(self) -> int: ...
     def stats(self) -> dict[str, int]:
-        """memories, rows, dead_rows, terms, sessions, and bytes by part: bytes_vectors, bytes_lexical, bytes_columns, bytes_scratch, bytes."""
+        """Counts and bytes by part.
+
+        memories, versions, rows, dead_rows, terms, sessions; bytes_vectors, bytes_lexical, bytes_columns,
+        bytes_scratch, and bytes: all that is resident.
+        """

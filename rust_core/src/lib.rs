@@ -4,18 +4,23 @@
 
 pub mod analysis;
 pub mod bank;
-pub mod columns;
+mod catalog;
+mod chains;
+mod columns;
+pub mod embed;
 pub mod error;
-pub mod filter;
+mod filter;
+mod fusion;
 pub mod hash;
 pub mod lexical;
-pub mod originals;
+mod originals;
 #[cfg(feature = "python")]
 mod python;
-pub mod recall;
+mod recall;
 pub mod registry;
 pub mod rowset;
 pub mod tokens;
+mod topk;
 pub mod types;
 pub mod vector;
 

@@ -9,16 +9,29 @@ pub(crate) type Scored = (f32, u32);
 
 /// Higher score first; equal scores by ascending memory id, then by ascending version. Scores are not NaN.
 pub(crate) fn better_first(left: &Scored, right: &Scored, ids: &[MemoryId]) -> Ordering {
-    right.0.partial_cmp(&left.0).unwrap_or(Ordering::Equal).then_with(|| {
-        ids[left.1 as usize].cmp(&ids[right.1 as usize]).then_with(|| left.1.cmp(&right.1))
-    })
+    by_score(left, right, &|a, b| by_id(a, b, ids))
+}
+
+/// Order of two versions by memory id, then by number.
+pub(crate) fn by_id(left: u32, right: u32, ids: &[MemoryId]) -> Ordering {
+    ids[left as usize].cmp(&ids[right as usize]).then_with(|| left.cmp(&right))
+}
+
+fn by_score(left: &Scored, right: &Scored, ties: &impl Fn(u32, u32) -> Ordering) -> Ordering {
+    right.0.partial_cmp(&left.0).unwrap_or(Ordering::Equal).then_with(|| ties(left.1, right.1))
 }
 
 /// Scores that are looked at together: as many as fit an AVX-512 register or four SSE registers.
 const LANES: usize = 16;
 
-/// Fills `best` with the `depth` best entries of `scores` above `floor`, best first.
-pub(crate) fn top(scores: &[f32], floor: f32, depth: usize, ids: &[MemoryId], best: &mut Vec<Scored>) {
+/// Fills `best` with the `depth` best entries of `scores` above `floor`, best first, equal scores in the order of `ties`.
+pub(crate) fn top(
+    scores: &[f32],
+    floor: f32,
+    depth: usize,
+    ties: impl Fn(u32, u32) -> Ordering,
+    best: &mut Vec<Scored>,
+) {
     best.clear();
     if depth == 0 {
         return;
@@ -43,13 +56,13 @@ pub(crate) fn top(scores: &[f32], floor: f32, depth: usize, ids: &[MemoryId], be
             }
         }
         if best.len() >= room {
-            best.select_nth_unstable_by(depth - 1, |a, b| better_first(a, b, ids));
+            best.select_nth_unstable_by(depth - 1, |a, b| by_score(a, b, &ties));
             best.truncate(depth);
             threshold = best[depth - 1].0;
             cut_once = true;
         }
     }
-    best.sort_unstable_by(|a, b| better_first(a, b, ids));
+    best.sort_unstable_by(|a, b| by_score(a, b, &ties));
     best.truncate(depth);
 }
 
@@ -62,15 +75,14 @@ mod tests {
         let count = 1000u32;
         let ids: Vec<MemoryId> = (0..count).map(|n| u128::from(count - n).to_be_bytes()).collect();
         let mut best = Vec::new();
-        top(&vec![0.5; count as usize], 0.0, 3, &ids, &mut best);
+        top(&vec![0.5; count as usize], 0.0, 3, |a, b| by_id(a, b, &ids), &mut best);
         assert_eq!(best, [(0.5, 999), (0.5, 998), (0.5, 997)]);
     }
 
     #[test]
     fn the_floor_itself_is_out() {
-        let ids = vec![[0; 16]; 4];
         let mut best = Vec::new();
-        top(&[0.0, 1.0, -1.0, 0.0], 0.0, 10, &ids, &mut best);
+        top(&[0.0, 1.0, -1.0, 0.0], 0.0, 10, |a, b| a.cmp(&b), &mut best);
         assert_eq!(best, [(1.0, 1)]);
     }
 }

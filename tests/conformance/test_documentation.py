@@ -1,5 +1,6 @@
 """The documentation says what is: lists are complete, references current, and every Python example runs."""
 
+import ast
 import re
 import socket
 import subprocess
@@ -60,6 +61,27 @@ def test_every_command_teaches(path: str) -> None:
     assert "astrocyte " in command.help, "a help without an example"
     silent = [option.name for option in command.params if isinstance(option, click.Option) and not option.help]
     assert silent == [], "options without help"
+
+
+def test_every_option_of_an_embedder_is_documented() -> None:
+    text = (ROOT / "docs/embedders.md").read_text(encoding="utf-8")
+    options = [
+        option.target.id
+        for path in (ROOT / "python/astrocyte/providers").glob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Options")
+        for option in node.body
+        if isinstance(option, ast.AnnAssign) and isinstance(option.target, ast.Name)
+    ]
+    assert len(options) > 10
+    assert [option for option in options if f"`{option}`" not in text] == []
+
+
+def test_the_architecture_names_files_that_exist() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`((?:python|rust_core|tests|proto|benches|scripts)/[\w./]+)", text)
+    assert len(paths) > 10
+    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 def links(document: Path) -> list[str]:

@@ -3,12 +3,15 @@
 import gzip
 import json
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from benches.quality.data import read_run, read_set, write_run
+from benches.quality.data import QuestionSet, read_run, read_set, write_run
 from benches.quality.metrics import METRICS, mean, paired_interval, score
 from benches.quality.report import OVERALL, evaluate, table, timing_line
 from benches.quality.runner import answer
@@ -36,13 +39,13 @@ SET = {
 class FakeBrain:
     """Finds memories that share a word with the query; keeps equal contents once."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.contents: dict[str, str] = {}
         self.items: list[dict[str, object]] = []
 
-    async def retain_many(self, items, bank_id):
+    async def retain_many(self, items: Sequence[dict[str, Any]], bank_id: str) -> list[Any]:
         self.items += items
-        results = []
+        results: list[Any] = []
         for item in items:
             known = {content: key for key, content in self.contents.items()}
             key = known.get(item["content"], f"{bank_id}/{len(self.contents)}")
@@ -50,7 +53,7 @@ class FakeBrain:
             results.append(SimpleNamespace(memory_id=key))
         return results
 
-    async def recall(self, query, bank_id, *, max_results, detail_level):
+    async def recall(self, query: str, bank_id: str, *, max_results: int, detail_level: str) -> SimpleNamespace:
         assert bank_id == "tiny-0"
         assert max_results == 20
         hits = [SimpleNamespace(memory_id=key) for key, content in self.contents.items() if query in content]
@@ -58,59 +61,60 @@ class FakeBrain:
 
 
 @pytest.fixture
-def tiny(tmp_path):
+def tiny(tmp_path: Path) -> QuestionSet:
     path = tmp_path / "tiny.json.gz"
     path.write_bytes(gzip.compress(json.dumps(SET).encode()))
     return read_set(path)
 
 
-def test_perfect_ranking_scores_one():
+def test_perfect_ranking_scores_one() -> None:
     assert score(["a", "b", "x"], {"a", "b"}) == dict.fromkeys(METRICS, 1.0)
 
 
-def test_nothing_found_scores_zero():
+def test_nothing_found_scores_zero() -> None:
     assert score(["x", "y"], {"a"}) == dict.fromkeys(METRICS, 0.0)
     assert score([], {"a"}) == dict.fromkeys(METRICS, 0.0)
 
 
-def test_values_of_a_mixed_ranking():
+def test_values_of_a_mixed_ranking() -> None:
     # Evidence at ranks 3 and 12, a third piece missing.
     ranked = [f"x{i}" for i in range(20)]
     ranked[2], ranked[11] = "a", "b"
     scores = score(ranked, {"a", "b", "c"})
     assert scores["R@5"] == scores["R@10"] == pytest.approx(1 / 3)
     assert scores["R@20"] == pytest.approx(2 / 3)
-    assert (scores["Hit@10"], scores["MRR"]) == (1.0, pytest.approx(1 / 3))
+    assert scores["Hit@10"] == 1.0
+    assert scores["MRR"] == pytest.approx(1 / 3)
     # DCG 1/log2(4); the best order has ranks 1 to 3: 1 + 1/log2(3) + 1/2.
     assert scores["nDCG@10"] == pytest.approx(0.5 / (1.5 + 1 / math.log2(3)))
 
 
-def test_an_id_that_comes_twice_counts_once():
+def test_an_id_that_comes_twice_counts_once() -> None:
     assert score(["a", "a", "b"], {"a", "b"})["nDCG@10"] == 1.0
 
 
-def test_more_evidence_than_places_can_still_reach_one():
+def test_more_evidence_than_places_can_still_reach_one() -> None:
     evidence = [f"e{i}" for i in range(30)]
     assert score(evidence, evidence)["nDCG@10"] == pytest.approx(1.0)
     assert score(evidence, evidence)["R@10"] == pytest.approx(1 / 3)
 
 
-def test_no_evidence_is_an_error():
+def test_no_evidence_is_an_error() -> None:
     with pytest.raises(ValueError, match="evidence"):
         score(["a"], [])
 
 
-def test_mean_is_by_metric():
+def test_mean_is_by_metric() -> None:
     both = [score(["a"], {"a"}), score(["x"], {"a"})]
     assert mean(both) == dict.fromkeys(METRICS, 0.5)
     assert mean([]) == {}
 
 
-def test_interval_of_a_constant_difference_is_a_point():
+def test_interval_of_a_constant_difference_is_a_point() -> None:
     assert paired_interval([0.75] * 9, [0.25] * 9, seed=1) == (0.5, 0.5, 0.5)
 
 
-def test_interval_holds_the_difference_and_follows_the_seed():
+def test_interval_holds_the_difference_and_follows_the_seed() -> None:
     new, old = [1.0, 0.0, 1.0, 1.0, 0.0] * 20, [0.0, 0.0, 1.0, 0.0, 1.0] * 20
     first = paired_interval(new, old, seed=5)
     assert first == paired_interval(new, old, seed=5)
@@ -121,12 +125,12 @@ def test_interval_holds_the_difference_and_follows_the_seed():
     assert upper - lower == pytest.approx(2 * 1.96 * 0.0748, rel=0.15)
 
 
-def test_interval_wants_pairs():
+def test_interval_wants_pairs() -> None:
     with pytest.raises(ValueError, match="equal length"):
         paired_interval([1.0], [], seed=1)
 
 
-def test_a_set_is_read_with_its_gaps(tiny):
+def test_a_set_is_read_with_its_gaps(tiny: QuestionSet) -> None:
     (bank,) = tiny.banks
     first, second, third = bank.turns
     assert (first.id, first.speaker, first.session) == ("1", "Ann", "3")
@@ -136,7 +140,7 @@ def test_a_set_is_read_with_its_gaps(tiny):
     assert [(q.id, q.evidence) for q in bank.questions] == [("q1", ("3",)), ("q2", ("2",))]
 
 
-async def test_run_is_judged_under_the_kept_id(tiny, tmp_path):
+async def test_run_is_judged_under_the_kept_id(tiny: QuestionSet, tmp_path: Path) -> None:
     brain = FakeBrain()
     answers = await answer(brain, tiny)
     assert "occurred_at" not in brain.items[2]
@@ -154,10 +158,22 @@ async def test_run_is_judged_under_the_kept_id(tiny, tmp_path):
     assert timing_line(answers.timings, 3).startswith("retain 3 in ")
 
 
-async def test_what_is_not_stored_stops_the_run(tiny):
-    class Refusing(FakeBrain):
-        async def retain_many(self, items, bank_id):
+async def test_refused_evidence_counts_as_not_found(tiny: QuestionSet, capsys: pytest.CaptureFixture[str]) -> None:
+    class Forgetful(FakeBrain):
+        async def retain_many(self, items: Sequence[dict[str, Any]], bank_id: str) -> list[Any]:
+            results = await super().retain_many(items, bank_id)
+            return [SimpleNamespace(memory_id=None, error="too long"), results[1], ValueError("no")]
+
+    answers = await answer(Forgetful(), tiny)
+    assert answers.refused == 2
+    assert "memory 1: not stored" in capsys.readouterr().err
+    assert mean(evaluate(tiny, answers.ranked, answers.kept)[OVERALL])["R@20"] == 0.0
+
+
+async def test_a_bank_without_any_memory_stops_the_run(tiny: QuestionSet) -> None:
+    class Full(FakeBrain):
+        async def retain_many(self, items: Sequence[dict[str, Any]], bank_id: str) -> list[Any]:
             return [SimpleNamespace(memory_id=None, error="full") for _ in items]
 
-    with pytest.raises(RuntimeError, match="memory 1"):
-        await answer(Refusing(), tiny)
+    with pytest.raises(RuntimeError, match="expected 3 memories"):
+        await answer(Full(), tiny)

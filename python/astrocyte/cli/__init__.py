@@ -1,17 +1,17 @@
 """The command ``astrocyte``: a server to start, and every operation by hand.
 
-One file per group of commands; `connection` says where a command works, `output` how it answers, `failures` how it ends.
+One file per group of commands; `connection` says where a command works, `output` how it answers, `failures` how it
+ends.
 """
 
 from __future__ import annotations
-
-from importlib.metadata import version
 
 import click
 
 from astrocyte.cli.banks import banks
 from astrocyte.cli.failures import ExitCode
 from astrocyte.cli.importing import import_file
+from astrocyte.cli.logs import to_standard_error
 from astrocyte.cli.memories import forget, history, recall, retain, undelete
 from astrocyte.cli.server import info, serve
 
@@ -40,13 +40,19 @@ Exit codes:
 
 
 @click.group(help=_HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(version("astrocyte-grpc"), prog_name="astrocyte")
+@click.version_option(package_name="astrocyte-grpc", prog_name="astrocyte")
 @click.option("--server", metavar="ADDRESS", envvar="ASTROCYTE_ADDRESS", help="Work on the server at host:port.")
 @click.option(
     "--ca-file",
     type=click.Path(exists=True, dir_okay=False),
     envvar="ASTROCYTE_CA_FILE",
     help="Speak TLS to the server, which these PEM roots vouch for.",
+)
+@click.option(
+    "--token",
+    metavar="KEY",
+    envvar="ASTROCYTE_TOKEN",
+    help="API key for the server; better set ASTROCYTE_TOKEN, which no process list shows.",
 )
 @click.option("--data-dir", type=click.Path(file_okay=False), help="Work in this process, on this directory.")
 @click.option(
@@ -56,10 +62,12 @@ Exit codes:
     help="Settings in YAML, for work in this process and for serve.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON, for programs.")
+@click.option("--debug", is_flag=True, help="Show where a failure comes from.")
 @click.pass_context
-def cli(context: click.Context, **options: object) -> None:
-    """Keep the options that all commands share; `HELP` is what a reader sees."""
+def cli(context: click.Context, /, **options: object) -> None:
+    """Keep the options that all commands share."""
     context.obj = options
+    to_standard_error()
 
 
 for command in (serve, retain, recall, history, forget, undelete, import_file, banks, info):

@@ -26,7 +26,7 @@ def banks() -> None:
 @banks.command("list")
 @click.option("--prefix", default="", help="Only banks whose id starts with this.")
 @operation
-async def list_banks(session: Session, prefix: str) -> None:
+async def list_banks(session: Session, /, prefix: str) -> None:
     """List the banks, by id.
 
     \b
@@ -59,6 +59,7 @@ async def list_banks(session: Session, prefix: str) -> None:
 @operation
 async def create_bank(
     session: Session,
+    /,
     bank: str,
     display_name: str,
     description: str,
@@ -88,7 +89,7 @@ async def create_bank(
 @banks.command("show")
 @click.argument("bank")
 @operation
-async def show_bank(session: Session, bank: str) -> None:
+async def show_bank(session: Session, /, bank: str) -> None:
     """Show what BANK is and how much it holds.
 
     \b
@@ -120,7 +121,7 @@ async def show_bank(session: Session, bank: str) -> None:
 @click.argument("bank")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @operation
-async def delete_bank(session: Session, bank: str, yes: bool) -> None:
+async def delete_bank(session: Session, /, bank: str, yes: bool) -> None:
     """Delete BANK with everything in it. This cannot be undone.
 
     \b

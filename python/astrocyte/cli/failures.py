@@ -53,14 +53,16 @@ _CODES: tuple[tuple[type[errors.AstrocyteError], ExitCode], ...] = (
 )
 
 
-def exit_code(error: errors.AstrocyteError) -> ExitCode:
+def exit_code(error: Exception) -> ExitCode:
     """The code that stands for an error."""
     return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)
 
 
-def explain(error: errors.AstrocyteError) -> str:
+def explain(error: Exception) -> str:
     """The error in one line, with what to do where the message cannot know that it is read at a prompt."""
     message = " ".join(str(error).split())
+    if not isinstance(error, errors.AstrocyteError):
+        return f"{type(error).__name__}: {message}; this is a fault of the program, --debug shows where"
     if isinstance(error, errors.StoreLocked):
         return f"{message}; if that is a server of yours, reach it with --server"
     if isinstance(error, errors.AuthorizationError):

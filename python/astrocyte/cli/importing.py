@@ -6,8 +6,10 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -74,7 +76,7 @@ class Report:
 )
 @click.option("--check", is_flag=True, help="Read and check the file, store nothing.")
 @operation
-async def import_file(session: Session, bank: str, file: Path, dedup_action: str | None, check: bool) -> None:
+async def import_file(session: Session, /, bank: str, file: Path, dedup_action: str | None, check: bool) -> None:
     """Retain every line of FILE (JSON lines) in BANK.
 
     \b
@@ -144,7 +146,7 @@ def _progress() -> Progress:
 
 
 def _lines(file: Path, action: DedupAction | None = None) -> Iterator[tuple[int, RetainItem | None, str]]:
-    """(line number from 1, item, what is wrong with it) of every line that is not blank; one of the last two is empty."""
+    """Of every line that is not blank: its number from 1, and its item or else what is wrong with it."""
     with file.open("rb") as stream:
         for number, line in enumerate(stream, start=1):
             if not line.strip():
@@ -178,7 +180,7 @@ def read_line(line: bytes, action: DedupAction | None = None) -> RetainItem:
         metadata=_metadata(given),
         tags=_tags(given),
         dedup_action=action,
-        **_copied(given),  # type: ignore[arg-type] # checked against _COPIED
+        **_copied(given),
         **_times(given),
     )
 
@@ -215,7 +217,7 @@ def _tags(given: dict[str, object]) -> tuple[str, ...]:
     return tuple(tags)
 
 
-def _copied(given: dict[str, object]) -> dict[str, object]:
+def _copied(given: dict[str, object]) -> dict[str, Any]:
     found = {key: given[key] for key in _COPIED if key in given}
     for key, value in found.items():
         if not isinstance(value, _COPIED[key]):
@@ -223,10 +225,10 @@ def _copied(given: dict[str, object]) -> dict[str, object]:
     return found
 
 
-def _times(given: dict[str, object]) -> dict[str, object]:
+def _times(given: dict[str, object]) -> dict[str, Any]:
     if "occurred_at" in given and "time" in given:
         raise ValueError("expected one of occurred_at and time")
-    times: dict[str, object] = {}
+    times: dict[str, datetime] = {}
     for key, name in _TIMES.items():
         if key in given:
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 import click
 from rich.text import Text
@@ -60,7 +61,7 @@ Pairs = tuple[tuple[str, MetadataValue], ...]
 )
 @operation
 async def retain(
-    session: Session, bank: str, content: str, metadata: Pairs, dedup_action: str | None, **fields: object
+    session: Session, /, bank: str, content: str, metadata: Pairs, dedup_action: str | None, **fields: Any
 ) -> None:
     """Store CONTENT in BANK; "-" reads it from standard input.
 
@@ -76,7 +77,7 @@ async def retain(
         content=text,
         metadata=dict(metadata),
         dedup_action=DedupAction(dedup_action) if dedup_action else None,
-        **fields,  # type: ignore[arg-type] # click made them of the types that the options name
+        **fields,
     )
     result = await session.backend.retain(session.caller, bank, item)
     if session.as_json:
@@ -143,7 +144,7 @@ def _filters(function: Callable[..., object]) -> Callable[..., object]:
 @click.argument("query")
 @_filters
 @operation
-async def recall(session: Session, bank: str, query: str, trace: bool, **filters: object) -> None:
+async def recall(session: Session, /, bank: str, query: str, trace: bool, **filters: Any) -> None:
     """Find the memories of BANK that matter to QUERY, best first.
 
     \b
@@ -167,7 +168,7 @@ async def recall(session: Session, bank: str, query: str, trace: bool, **filters
 @click.option("--as-of", type=MOMENT, required=True, help="The instant to look back to, with the time zone.")
 @_filters
 @operation
-async def history(session: Session, bank: str, query: str, as_of: datetime, trace: bool, **filters: object) -> None:
+async def history(session: Session, /, bank: str, query: str, as_of: datetime, trace: bool, **filters: Any) -> None:
     """Recall on BANK as it was known at an instant.
 
     \b
@@ -183,7 +184,7 @@ async def history(session: Session, bank: str, query: str, as_of: datetime, trac
         _print_hits(result.hits, result.total_available, result.trace, truncated=result.truncated, trace=trace)
 
 
-def _query(bank: str, query: str, as_of: datetime | None, filters: dict[str, object]) -> RecallQuery:
+def _query(bank: str, query: str, as_of: datetime | None, filters: dict[str, Any]) -> RecallQuery:
     since, until = filters.pop("since"), filters.pop("until")
     fusion = filters.pop("fusion_method")
     return RecallQuery(
@@ -191,12 +192,12 @@ def _query(bank: str, query: str, as_of: datetime | None, filters: dict[str, obj
         bank_id=bank,
         as_of=as_of,
         tag_match=TagMatch(filters.pop("tag_match")),
-        metadata=dict(filters.pop("metadata")),  # type: ignore[call-overload] # pairs, by the option's type
-        time_range=TimeRange(since, until) if since or until else None,  # type: ignore[arg-type] # as above
+        metadata=dict(filters.pop("metadata")),
+        time_range=TimeRange(since, until) if since or until else None,
         fusion_method=FusionMethod(fusion) if fusion else None,
         detail_level=DetailLevel(filters.pop("detail")),
         include_sources=True,
-        **filters,  # type: ignore[arg-type] # click made the rest of the types that the options name
+        **filters,
     )
 
 
@@ -234,6 +235,7 @@ def _print_hits(
 @operation
 async def forget(  # each parameter is an option
     session: Session,
+    /,
     bank: str,
     memory_ids: tuple[str, ...],
     tags: tuple[str, ...],
@@ -292,7 +294,7 @@ def _print_forgotten(session: Session, result: ForgetResult) -> None:
 @click.argument("bank")
 @click.argument("memory_id")
 @operation
-async def undelete(session: Session, bank: str, memory_id: str) -> None:
+async def undelete(session: Session, /, bank: str, memory_id: str) -> None:
     """Bring the forgotten memory MEMORY_ID of BANK back.
 
     \b

@@ -27,17 +27,21 @@ def plain(value: object) -> object:
     """A domain value as what JSON knows: dataclasses by field, times in ISO 8601, bytes in base64."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+        return [plain(item) for item in value]
+    return _scalar(value)
+
+
+def _scalar(value: object) -> object:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        return value
-    return [plain(item) for item in value]
+    return value
 
 
 def print_json(value: object) -> None:
@@ -81,7 +85,7 @@ def hits_table(hits: Sequence[MemoryHit]) -> Table:
     table.add_column("#", justify="right")
     table.add_column("score", justify="right")
     table.add_column("when", no_wrap=True, style="cyan")
-    table.add_column("memory", ratio=1)
+    table.add_column("memory", ratio=1, overflow="fold")
     table.add_column("arms", style="dim")
     for rank, hit in enumerate(hits, start=1):
         arms = "\n".join(f"{arm.arm} {arm.rank}" for arm in hit.arms)
@@ -90,7 +94,7 @@ def hits_table(hits: Sequence[MemoryHit]) -> Table:
 
 
 def _body(hit: MemoryHit) -> Text:
-    """Speaker and text, then the id that other commands ask for; as plain text, so that no content is taken for markup."""
+    """Speaker and text, then the id that other commands ask for; plain text, so that no content is taken for markup."""
     text = Text()
     if hit.speaker:
         text.append(f"{hit.speaker}: ", style="bold")

@@ -128,7 +128,9 @@ class EmbeddingSettings(Section):
     """What turns text into vectors."""
 
     provider: str = Field("static", min_length=1, description="static, openai, fastembed, or another entry point.")
-    options: dict[str, Any] = Field(default_factory=dict, description="Handed to the provider, which checks them.")
+    options: dict[str, Any] = Field(
+        default_factory=dict, repr=False, description="Handed to the provider, which checks them."
+    )
 
 
 class RecallWeights(Section):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 
 from astrocyte.model import TimeRange
-from astrocyte.pipelines.dates import Calendar, find_windows
+from astrocyte.pipelines.dates import HINT, Calendar, find_windows
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_ORDINAL = EPOCH.toordinal()
@@ -50,6 +50,8 @@ def time_windows(
                 LATEST_MS if time_range.end is None else to_ms(time_range.end),
             )
         )
+    if not HINT.search(text):
+        return windows
     today = reference.astimezone(UTC).date() if reference is not None else _day_of(last)
     for start, end in find_windows(text, Calendar.of(_day_of(first), _day_of(last), today)):
         windows.append(((start - EPOCH_ORDINAL) * DAY_MS, (end + 1 - EPOCH_ORDINAL) * DAY_MS - 1))

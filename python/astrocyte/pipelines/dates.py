@@ -92,12 +92,21 @@ class Calendar:
         return cls(range(first.year, last.year + 1)[-MOST_YEARS:] or [reference.year], reference)
 
 
+Resolver = Callable[[re.Match[str], Calendar], list[Window]]
+
+
 @dataclass(frozen=True, slots=True)
 class _Found:
     start: int
     end: int
     windows: list[Window]
     year: int | None
+    match: re.Match[str]
+    resolve: Resolver
+
+    def in_year(self, year: int, bank: Calendar) -> list[Window]:
+        """The windows that the expression would have with that year named."""
+        return self.resolve(self.match, Calendar([year], bank.reference))
 
 
 def find_windows(text: str, bank: Calendar) -> list[Window]:
@@ -112,23 +121,23 @@ def find_windows(text: str, bank: Calendar) -> list[Window]:
             windows = resolve(match, bank)
             if windows:
                 year = match.groupdict().get("year")
-                found.append(_Found(match.start(), match.end(), windows, int(year) if year else None))
+                found.append(_Found(match.start(), match.end(), windows, int(year) if year else None, match, resolve))
     found.sort(key=lambda item: item.start)
-    return sorted(set(_joined(text, found)))
+    return sorted(set(_joined(text, found, bank)))
 
 
-def _joined(text: str, found: list[_Found]) -> list[Window]:
+def _joined(text: str, found: list[_Found], bank: Calendar) -> list[Window]:
     """All windows, where two expressions with "to" between them make one."""
     windows: list[Window] = []
     index = 0
     while index < len(found):
-        pairs = _range(text, found[index], found[index + 1]) if index + 1 < len(found) else []
+        pairs = _range(text, found[index], found[index + 1], bank) if index + 1 < len(found) else []
         windows.extend(pairs or found[index].windows)
         index += 2 if pairs else 1
     return windows
 
 
-def _range(text: str, first: _Found, second: _Found) -> list[Window]:
+def _range(text: str, first: _Found, second: _Found, bank: Calendar) -> list[Window]:
     gap = text[first.end : second.start].strip().lower()
     between = text[: first.start].lower().rstrip().endswith("between")
     if gap not in JOINERS and not (between and gap in BETWEEN_JOINERS):
@@ -136,9 +145,9 @@ def _range(text: str, first: _Found, second: _Found) -> list[Window]:
     # A year named once holds for both ends.
     starts, ends = first.windows, second.windows
     if first.year is None and second.year is not None:
-        starts = _in_year(starts, second.year)
+        starts = first.in_year(second.year, bank)
     if second.year is None and first.year is not None:
-        ends = _in_year(ends, first.year)
+        ends = second.in_year(first.year, bank)
     certain = len(starts) == len(ends) == 1
     return [
         (start[0], end[1])
@@ -146,10 +155,6 @@ def _range(text: str, first: _Found, second: _Found) -> list[Window]:
         for end in ends
         if start[0] <= end[1] and (certain or end[1] - start[0] <= LONGEST_RANGE_DAYS)
     ]
-
-
-def _in_year(windows: list[Window], year: int) -> list[Window]:
-    return [window for window in windows if date.fromordinal(window[0]).year == year] or windows
 
 
 def _day(year: int, month: int, day: int) -> int:
@@ -231,16 +236,18 @@ def _season(match: re.Match[str], bank: Calendar) -> list[Window]:
     relative, season = match["relative"], match["season"].lower()
     if not match["year"] and not relative and not SEASON_CONTEXT.search(match.string[: match.start()]):
         return []
-    years = list(_years(match, bank))
-    start = SEASONS[season]
-    if season == "winter":
+    today = bank.reference
+    years = [today.year - 1, today.year] if relative else list(_years(match, bank))
+    if season == "winter" and not match["year"]:
         # A winter belongs to two years.
-        years = years if match["year"] else [years[0] - 1, *years]
-        windows = [(_day(year, 12, 1), _day(year + 1, 2, 31)) for year in years]
-    else:
-        windows = [(_day(year, start, 1), _day(year, start + 2, 31)) for year in years]
+        years = [years[0] - 1, *years]
+    start = SEASONS[season]
+    # Twelve months from January on: a winter that starts in December ends in February of the next year.
+    ends = [(year + (start + 2) // 13, (start + 1) % 12 + 1) for year in years]
+    windows = [(_day(year, start, 1), _day(*end, 31)) for year, end in zip(years, ends, strict=True)]
     if relative:
-        windows = [window for window in windows if window[0] <= bank.reference.toordinal()][-1:]
+        this = relative.strip().lower() == "this"
+        windows = [window for window in windows if window[0 if this else 1] < today.toordinal() + this][-1:]
     return windows
 
 
@@ -317,9 +324,6 @@ def _bare_year(match: re.Match[str], _: Calendar) -> list[Window]:
 
 def _whole_year(year: int) -> Window:
     return _day(year, 1, 1), _day(year, 12, 31)
-
-
-Resolver = Callable[[re.Match[str], Calendar], list[Window]]
 
 
 def _rule(pattern: str, resolve: Resolver, flags: re.RegexFlag = re.NOFLAG) -> tuple[re.Pattern[str], Resolver]:

@@ -34,6 +34,8 @@ FIGURES = frozenset(_FIGURES.split())
 OPENERS = frozenset(_OPENERS.split())
 # Words with the marks that hold their parts together: don't, 8:30, 2023-05-08, 3.5.
 WORD = re.compile(r"[^\W_]+(?:['.,:/-][^\W_]+)*")
+SYMBOL_CATEGORIES = frozenset({"Sc", "Sm", "So"})
+ASCII_SYMBOLS = frozenset("$+<=>|~")
 SENTENCE_MARKS = frozenset(".!?\n\u2026\u3002\uff01\uff1f")
 
 
@@ -42,11 +44,14 @@ def differs(old: str, new: str) -> bool:
 
     Numbers, dates and names are compared as sequences, so that "Ann paid Bob" is not "Bob paid Ann"; negation words by
     how often each occurs. A capitalised word is a name unless either text also has it in lower case, or it is a common
-    word that opens a sentence.
+    word that opens a sentence. Symbols and words beyond ASCII have to be the same too: the rules above know only
+    English, and an embedder may know neither. Texts without words are never alike.
     """
     if old == new:
         return False
     first, second = _words(old), _words(new)
+    if not first or not second or _symbols(old) != _symbols(new):
+        return True
     if _negations(first) != _negations(second) or _figures(first) != _figures(second):
         return True
     plain = {word for word, _ in (*first, *second) if word.islower()}
@@ -79,7 +84,14 @@ def _negations(words: list[tuple[str, bool]]) -> Counter[str]:
 
 def _figures(words: list[tuple[str, bool]]) -> list[str]:
     lowered = [word.lower() for word, _ in words]
-    return [word for word in lowered if word in FIGURES or any(map(str.isdigit, word))]
+    return [word for word in lowered if word in FIGURES or not word.isascii() or any(map(str.isdigit, word))]
+
+
+def _symbols(text: str) -> list[str]:
+    """Currency signs, operators, emoji."""
+    if text.isascii():
+        return [mark for mark in text if mark in ASCII_SYMBOLS]
+    return [mark for mark in text if unicodedata.category(mark) in SYMBOL_CATEGORIES]
 
 
 def _names(words: list[tuple[str, bool]], plain: set[str]) -> list[str]:

@@ -27,6 +27,8 @@ SPOKEN = frozenset({"conversation", "transcript"})
 PROFILES = {"builtin_text": ("text", "world"), "builtin_conversation": ("conversation", "experience")}
 # A content a little above the chunk size stays whole: a short last piece finds less than the whole does.
 SLACK = 1.25
+# Longer values under a speaker's or session's metadata key are something else.
+NAME_CHARS = 256
 # Room above an even share, so that pieces end at boundaries without one more piece for the rest.
 EVEN_SHARE = 1.15
 
@@ -203,4 +205,5 @@ def _hand_out(drafts: list[Draft], vectors: list[bytes]) -> None:
 
 
 def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
+    """A name out of metadata, where it could be one."""
+    return value if isinstance(value, str) and value.isprintable() and 0 < len(value) <= NAME_CHARS else None

@@ -32,16 +32,21 @@ class BankIndex:
     The span only grows: it says which years the bank is about, and a forgotten memory does not unsay that.
     """
 
-    __slots__ = ("core", "earliest", "latest")
+    __slots__ = ("core", "earliest", "latest", "row_count")
 
     def __init__(self, core: CoreBank) -> None:
         self.core = core
+        self.row_count = 0
         self.earliest: int | None = None
         self.latest: int | None = None
 
     def apply(self, batch: IndexBatch) -> None:
         """Take one commit."""
         self.core.apply(batch.position, self.rows(batch.upserts), batch.ended, batch.removed)
+
+    def small(self, rows: int) -> bool:
+        """Whether so few rows were ever added that work on them is sure to be short."""
+        return self.row_count <= rows
 
     def rows(self, versions: tuple[VersionRecord, ...] | list[VersionRecord]) -> list[Row]:
         """Index rows of the versions, whose times widen the span."""
@@ -51,6 +56,7 @@ class BankIndex:
                 self.earliest = time
             if self.latest is None or time > self.latest:
                 self.latest = time
+            self.row_count += 1 + len(version.memory.chunks)
         return [row_of(version) for version in versions]
 
 
@@ -202,4 +208,5 @@ class IndexRegistry:
             # The commit stands, whatever the index says: the rows are the truth, and the index is built anew from them.
             slot.index = None
             self._slots.pop(batch.bank.key, None)
-            log.exception("index_dropped", bank_key=batch.bank.key, position=batch.position, error=type(error).__name__)
+            # No traceback: its frames hold content.
+            log.error("index_dropped", bank_key=batch.bank.key, position=batch.position, error=type(error).__name__)  # noqa: TRY400

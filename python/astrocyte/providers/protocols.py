@@ -9,8 +9,8 @@ from typing import Protocol
 class Embedder(Protocol):
     """Texts to unit vectors of one named space.
 
-    ``model_id`` names the space for ever: two embedders with the same id give comparable vectors. ``local`` is True when
-    ``embed_now`` answers within microseconds and without input or output, so that it may run on the event loop.
+    ``model_id`` names the space for ever: two embedders with the same id give comparable vectors. ``local`` is True
+    when ``embed_now`` answers within microseconds and without input or output, so that it may run on the event loop.
     """
 
     @property

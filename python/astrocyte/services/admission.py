@@ -1,4 +1,4 @@
-"""How many calls of one kind run at once: beyond that they wait, and beyond as many again they are told to come back."""
+"""How many calls of one kind run at once: beyond that they wait, and beyond as many again they are refused."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Admission:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     @property
-    def running(self) -> int:
-        """Calls that were let in and have not left."""
-        return self._running
+    def limit(self) -> int:
+        """Calls that run at once; as many may wait."""
+        return self._limit
 
     def try_enter(self) -> bool:
         """Let a call in if nobody has to wait. Pair with `leave`."""
@@ -60,7 +60,7 @@ class Admission:
             if turn.done() and not turn.cancelled():
                 # The place was handed over just before the caller gave up: pass it on.
                 self.leave()
-            else:
+            elif turn in self._waiting:
                 self._waiting.remove(turn)
             raise
 

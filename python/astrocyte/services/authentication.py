@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from grpc.aio import ServicerContext
@@ -15,7 +15,7 @@ from astrocyte.model import DEFAULT_TENANT, Caller
 HEADER = "authorization"
 SCHEME = "bearer "
 
-Metadata = Sequence[tuple[str, str | bytes]]
+Metadata = Iterable[tuple[str, str | bytes]]
 Authenticate = Callable[[Metadata, ServicerContext[Any, Any]], Caller]
 
 

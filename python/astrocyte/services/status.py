@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError, Message
@@ -74,7 +75,7 @@ BARE_CODES: Mapping[int, type[AstrocyteError]] = {
     StatusCode.UNAUTHENTICATED.value[0]: AuthorizationError,
     StatusCode.FAILED_PRECONDITION.value[0]: FailedPrecondition,
 }
-# A client waits this long after a refusal by a server that did not say; about the time that a full queue takes to drain.
+# A client waits this long after a refusal that does not say; about the time that a full queue takes to drain.
 DEFAULT_RETRY_SECONDS = 1.0
 
 # A client refuses trailers of 8 KiB and more. Percent-encoding can triple the message, and it stands in the details
@@ -109,7 +110,7 @@ def trailers(error: AstrocyteError, status: Status) -> tuple[tuple[str, str | by
     return (details,)
 
 
-def _detail(error: AstrocyteError, message: str) -> Message | None:
+def _detail(error: AstrocyteError, message: str) -> Any:  # noqa: ANN401 - googleapis-common-protos has no types
     """The detail that the kind of error calls for besides ErrorInfo."""
     if isinstance(error, ValidationError):
         violation = error_details_pb2.BadRequest.FieldViolation(
@@ -210,7 +211,7 @@ def _validation_error(status: Status, metadata: Mapping[str, str]) -> Validation
 def _reason(status: Status) -> str:
     info = error_details_pb2.ErrorInfo()
     _unpack(status, info)
-    return info.reason
+    return str(info.reason)
 
 
 def _rate_limited(status: Status, metadata: Mapping[str, str]) -> RateLimited:

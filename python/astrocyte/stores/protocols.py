@@ -2,8 +2,8 @@
 
 Reads are synchronous, safe from any thread, and see one committed state each. Writes are coroutines: they return after
 the commit is durable, and a cancelled caller does not cancel a write that has begun. Times are integer milliseconds
-since the epoch, UTC; ``None`` is open. A store stamps times itself, never going back within a bank, so that the order of
-times agrees with the order of commits.
+since the epoch, UTC; ``None`` is open. A store stamps times itself, never going back within a bank, so that the order
+of times agrees with the order of commits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from astrocyte.model import Bank, BankStats, Change, ErasureReceipt, ForgetSelec
 
 @dataclass(frozen=True, slots=True)
 class ChunkRecord:
-    """A piece of a memory that has several. ``vector`` is little-endian f32, or None when the caller sent the whole's."""
+    """A piece of a memory that has several.
+
+    ``vector`` is little-endian f32, or None when the caller sent the whole's.
+    """
 
     text: str
     tokens: int
@@ -140,11 +143,33 @@ class Visibility:
     valid_at: int | None = None
 
 
+class IndexListener(Protocol):
+    """What keeps an index equal to the rows."""
+
+    def __call__(self, batch: IndexBatch) -> None:
+        """Take what was committed.
+
+        Called on the writer's thread, one batch at a time, in commit order, after the commit and before its callers are
+        answered; every write of the store waits for it, so it is short and waits for nothing. Keys in ``ended`` and
+        ``removed`` that the index does not hold are of no concern. The commit stands whatever happens here: an
+        exception is logged and the batch is not given again, so a listener that cannot take one must drop the bank's
+        index and build it anew from `MemoryStore.iter_versions`.
+        """
+
+
 class MemoryStore(Protocol):
     """The truth: banks, memories with their versions, the change log and the request table."""
 
-    def subscribe(self, listener: Callable[[IndexBatch], None]) -> None:
-        """Call ``listener`` after every commit, in commit order, before the writer's coroutine returns."""
+    @property
+    def healthy(self) -> bool:
+        """Whether the store takes writes. Once False it stays so: the disk failed, and only a restart helps."""
+
+    @property
+    def schema_version(self) -> int:
+        """Number of the newest migration that was applied."""
+
+    def subscribe(self, listener: IndexListener) -> None:
+        """Call ``listener`` after every commit."""
 
     async def create_bank(
         self, tenant: str, bank_id: str, *, display_name: str, description: str, embedding_model: str, dimensions: int
@@ -194,8 +219,9 @@ class MemoryStore(Protocol):
     ) -> tuple[list[WriteOutcome], bytes | None]:
         """Commit all writes in one transaction, or none.
 
-        With a ``request``, ``respond`` turns the outcomes into the response that is stored beside them; a concurrent
-        equal request gets that response and no outcomes.
+        With a ``request``, ``respond`` turns the outcomes into the response that is stored beside them; an equal
+        request that came before gets that response and no outcomes. ``respond`` runs within the transaction, so it is
+        short, and its response holds no content, metadata or vector, because it outlives an erasure.
 
         Raises:
             MemoryNotFound, Conflict: A replaced memory is gone, or its etag differs.
@@ -215,13 +241,19 @@ class MemoryStore(Protocol):
     def list_memories(
         self, bank: Bank, *, tags: Sequence[str], session_id: str | None, at_position: int, after: int, limit: int
     ) -> tuple[list[tuple[int, Memory]], int]:
-        """Visible memories as they were at a position, with their row keys, in ascending row key, and the total count."""
+        """Visible memories as they were at a position, with their row keys, in ascending row key; and the total count.
+
+        A memory has any of the ``tags``. What was forgotten since that position is left out, and not counted.
+        """
 
     def hydrate(self, bank: Bank, passages: Sequence[Passage], visibility: Visibility) -> list[HydratedRow]:
         """The rows of this bank among ``passages`` that are visible; order is not kept, others are left out."""
 
-    def select(self, bank: Bank, selector: ForgetSelector) -> tuple[int, list[str]]:
-        """How many memories the selector meets, and the first 1,000 ids, without changing anything."""
+    def select(self, bank: Bank, selector: ForgetSelector, *, include_forgotten: bool = False) -> tuple[int, list[str]]:
+        """How many memories the selector meets, and the first 1,000 ids, without changing anything.
+
+        The latest version decides; of several ids or tags any will do. ``include_forgotten`` counts what `erase` would.
+        """
 
     async def forget(
         self,
@@ -233,12 +265,18 @@ class MemoryStore(Protocol):
         purge_after: int,
         request: RequestKey | None = None,
     ) -> tuple[int, list[str], int]:
-        """Forget what the selector meets at commit time; returns count, first 1,000 ids and the position."""
+        """Forget what the selector meets at commit time; returns count, first 1,000 ids and the position.
+
+        An equal request that came before gets its answer again.
+        """
 
     async def erase(
         self, bank: Bank, selector: ForgetSelector, *, reason: str, principal: str, request: RequestKey | None = None
     ) -> tuple[list[str], int, ErasureReceipt]:
-        """Erase rows, forgotten ones included, so that no byte of them is left in the files when it returns."""
+        """Erase rows, forgotten ones included, so that no byte of them is left in the files when it returns.
+
+        Returns the first 1,000 ids, the position and the receipt; an equal request that came before gets them again.
+        """
 
     async def undelete(self, bank: Bank, memory_id: str) -> Memory:
         """Bring a forgotten memory back.
@@ -254,7 +292,11 @@ class MemoryStore(Protocol):
         """The change log from the position after ``after``, ascending."""
 
     def iter_versions(self, bank: Bank, *, batch_size: int = 1_000) -> Iterator[list[VersionRecord]]:
-        """Every version that recall may ever see, by row key; all batches come from one committed state."""
+        """Every version that recall may ever see, by row key, as of the position at the first batch.
+
+        No transaction stays open between two batches: what is forgotten while they are read is left out of the later
+        ones, which the batches given to the listeners meanwhile would remove anyway.
+        """
 
     def close(self) -> None:
         """Finish the writes that wait, then release the files."""

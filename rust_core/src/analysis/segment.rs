@@ -62,11 +62,15 @@ fn compound<'a>(text: &'a str, start: usize, found: &mut impl FnMut(Piece<'a>)) 
 /// Where the next word starts when a single joining sign stands at `end`.
 fn joined_word(text: &str, end: usize) -> Option<usize> {
     let sign = *text.as_bytes().get(end)?;
-    if !matches!(sign, b'_' | b'-' | b'.' | b'@' | b'/' | b':' | b'+' | b'#' | b'&' | b'=') {
+    if !matches!(
+        sign,
+        b'_' | b'-' | b'.' | b'@' | b'/' | b':' | b'+' | b'#' | b'&' | b'='
+    ) {
         return None;
     }
     let next = end + 1;
-    (next < text.len() && matches!(kind_at(text, next).0, Kind::Letter | Kind::Digit)).then_some(next)
+    (next < text.len() && matches!(kind_at(text, next).0, Kind::Letter | Kind::Digit))
+        .then_some(next)
 }
 
 /// Bytes of the sign that belongs to a one-letter name: C++, C#, F#.
@@ -88,10 +92,9 @@ fn word_end(text: &str, start: usize) -> usize {
         let (kind, width) = kind_at(text, at);
         match kind {
             Kind::Letter | Kind::Digit => last = kind,
-            Kind::Mark => {}
             Kind::Unspaced(_) => break,
             Kind::Other if !joins_inside(text, at, last) => break,
-            Kind::Other => {}
+            Kind::Mark | Kind::Other => {}
         }
         at += width;
     }
@@ -108,7 +111,10 @@ fn joins_inside(text: &str, at: usize, last: Kind) -> bool {
         (b'\'', Kind::Letter) => kind_at(text, at + 1).0 == Kind::Letter,
         (b'.', Kind::Digit) => kind_at(text, at + 1).0 == Kind::Digit,
         (b',', Kind::Digit) => {
-            let group = bytes[at + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let group = bytes[at + 1..]
+                .iter()
+                .take_while(|byte| byte.is_ascii_digit())
+                .count();
             group == 3
         }
         _ => false,
@@ -153,7 +159,9 @@ fn character_end(text: &str, at: usize) -> usize {
 }
 
 fn is_han(text: &str, at: usize) -> bool {
-    text[at..].chars().next().is_some_and(|character| !matches!(character, '\u{3041}'..='\u{30FF}' | '\u{31F0}'..='\u{31FF}'))
+    text[at..].chars().next().is_some_and(
+        |character| !matches!(character, '\u{3041}'..='\u{30FF}' | '\u{31F0}'..='\u{31FF}'),
+    )
 }
 
 /// Kind and width in bytes of the character at `at`.
@@ -183,17 +191,22 @@ fn kind_beyond_ascii(character: char) -> Kind {
         return Kind::Mark;
     }
     match character {
-        '\u{3005}' | '\u{3007}' | '\u{3041}'..='\u{309F}' | '\u{30A1}'..='\u{30FA}' | '\u{30FC}'..='\u{30FF}' => {
-            Kind::Unspaced(HAN_AND_KANA)
-        }
-        '\u{31F0}'..='\u{31FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' => {
-            Kind::Unspaced(HAN_AND_KANA)
-        }
-        '\u{20000}'..='\u{323AF}' => Kind::Unspaced(HAN_AND_KANA),
+        '\u{3005}'
+        | '\u{3007}'
+        | '\u{3041}'..='\u{309F}'
+        | '\u{30A1}'..='\u{30FA}'
+        | '\u{30FC}'..='\u{30FF}'
+        | '\u{31F0}'..='\u{31FF}'
+        | '\u{3400}'..='\u{4DBF}'
+        | '\u{4E00}'..='\u{9FFF}'
+        | '\u{F900}'..='\u{FAFF}'
+        | '\u{20000}'..='\u{323AF}' => Kind::Unspaced(HAN_AND_KANA),
         '\u{0E01}'..='\u{0E4E}' => Kind::Unspaced(1),
         '\u{0E81}'..='\u{0ECE}' | '\u{0EDC}'..='\u{0EDF}' => Kind::Unspaced(2),
         '\u{1780}'..='\u{17D3}' | '\u{17D7}' | '\u{17DC}' => Kind::Unspaced(3),
-        '\u{1000}'..='\u{103F}' | '\u{1050}'..='\u{1089}' | '\u{AA60}'..='\u{AA7F}' => Kind::Unspaced(4),
+        '\u{1000}'..='\u{103F}' | '\u{1050}'..='\u{1089}' | '\u{AA60}'..='\u{AA7F}' => {
+            Kind::Unspaced(4)
+        }
         '\u{1100}'..='\u{11FF}' | '\u{AC00}'..='\u{D7A3}' => Kind::Unspaced(5),
         _ if character.is_numeric() => Kind::Digit,
         _ if character.is_alphabetic() => Kind::Letter,
@@ -215,33 +228,58 @@ mod tests {
     }
 
     fn words(text: &str) -> Vec<&str> {
-        pieces(text).into_iter().filter_map(|piece| if let Piece::Word(word) = piece { Some(word) } else { None }).collect()
+        pieces(text)
+            .into_iter()
+            .filter_map(|piece| {
+                if let Piece::Word(word) = piece {
+                    Some(word)
+                } else {
+                    None
+                }
+            })
+            .collect()
     }
 
     fn compounds(text: &str) -> Vec<&str> {
-        let compound = |piece| if let Piece::Compound(whole) = piece { Some(whole) } else { None };
+        let compound = |piece| {
+            if let Piece::Compound(whole) = piece {
+                Some(whole)
+            } else {
+                None
+            }
+        };
         pieces(text).into_iter().filter_map(compound).collect()
     }
 
     #[test]
     fn words_and_numbers_keep_what_belongs_inside() {
-        assert_eq!(words("Don't pay 1,000.50 (or 2,5)!"), ["Don't", "pay", "1,000.50", "or", "2", "5"]);
+        assert_eq!(
+            words("Don't pay 1,000.50 (or 2,5)!"),
+            ["Don't", "pay", "1,000.50", "or", "2", "5"]
+        );
         assert_eq!(words("v1.2.3 at 10.0.0.1."), ["v1.2.3", "at", "10.0.0.1"]);
     }
 
     #[test]
     fn an_identifier_is_its_parts_and_the_whole() {
-        assert_eq!(words("ann.lee@example.com"), ["ann", "lee", "example", "com"]);
+        assert_eq!(
+            words("ann.lee@example.com"),
+            ["ann", "lee", "example", "com"]
+        );
         assert_eq!(compounds("ann.lee@example.com"), ["ann.lee@example.com"]);
-        assert_eq!(compounds("snake_case INC-4412 2023-05-08 AT&T C++ C#"), [
-            "snake_case", "INC-4412", "2023-05-08", "AT&T", "C++", "C#"
-        ]);
+        assert_eq!(
+            compounds("snake_case INC-4412 2023-05-08 AT&T C++ C#"),
+            ["snake_case", "INC-4412", "2023-05-08", "AT&T", "C++", "C#"]
+        );
         assert_eq!(compounds("the end. Next -- a_"), [""; 0]);
     }
 
     #[test]
     fn scripts_without_spaces_become_overlapping_pairs() {
-        assert_eq!(pieces("猫だ"), [Piece::Character("猫"), Piece::Pair("猫だ")]);
+        assert_eq!(
+            pieces("猫だ"),
+            [Piece::Character("猫"), Piece::Pair("猫だ")]
+        );
         assert_eq!(pieces("カ x"), [Piece::Pair("カ"), Piece::Word("x")]);
         assert_eq!(pieces("서울에"), [Piece::Pair("서울"), Piece::Pair("울에")]);
         // A vowel sign stays with its consonant.

@@ -63,14 +63,29 @@ pub(super) fn word_terms(lower: &str) -> WordTerms {
 
 fn compute(lower: &str, surface: u64) -> WordTerms {
     if is_stop_word(lower) {
-        return WordTerms { stem: 0, surface, differs: false };
+        return WordTerms {
+            stem: 0,
+            surface,
+            differs: false,
+        };
     }
     // Snowball's English rules know letters and apostrophes; anything else is compared as it is.
-    if !lower.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'\'') {
-        return WordTerms { stem: stem_term(lower), surface, differs: false };
+    if !lower
+        .bytes()
+        .all(|byte| byte.is_ascii_lowercase() || byte == b'\'')
+    {
+        return WordTerms {
+            stem: stem_term(lower),
+            surface,
+            differs: false,
+        };
     }
     let stem = Stemmer::create(Algorithm::English).stem(lower);
-    WordTerms { stem: stem_term(&stem), surface, differs: stem != lower }
+    WordTerms {
+        stem: stem_term(&stem),
+        surface,
+        differs: stem != lower,
+    }
 }
 
 #[cfg(test)]

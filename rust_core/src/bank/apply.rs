@@ -78,7 +78,8 @@ impl State {
         for &key in removed {
             self.remove(key);
         }
-        if self.dead_rows >= DEAD_MINIMUM && self.dead_rows > self.rows() / DEAD_SHARE {
+        let worth_it = self.dead_rows >= DEAD_MINIMUM || self.dead_rows == self.rows();
+        if worth_it && self.dead_rows > self.rows() / DEAD_SHARE {
             self.compact();
         }
     }

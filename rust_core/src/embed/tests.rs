@@ -24,15 +24,19 @@ fn problem(bytes: &[u8]) -> String {
     StaticEmbedder::from_bytes(bytes).err().map(|error| error.to_string()).unwrap_or_default()
 }
 
+fn tiny() -> StaticEmbedder {
+    StaticEmbedder::from_bytes(&table(1)).expect("a whole table")
+}
+
 fn embed(text: &str) -> (bool, [f32; 2]) {
     let mut out = [7.0; 2];
-    let signal = StaticEmbedder::from_bytes(&table(1)).unwrap().embed(text, &mut out);
+    let signal = tiny().embed(text, &mut out);
     (signal, out)
 }
 
 #[test]
 fn a_table_tells_its_name_and_length() {
-    let embedder = StaticEmbedder::from_bytes(&table(1)).unwrap();
+    let embedder = tiny();
     assert_eq!((embedder.model_id(), embedder.dimensions()), ("tiny-v1", 2));
 }
 
@@ -55,7 +59,7 @@ fn a_text_that_says_nothing_gets_the_even_vector() {
 #[test]
 fn an_out_of_another_length_stays_untouched() {
     let mut out = [7.0; 3];
-    assert!(!StaticEmbedder::from_bytes(&table(1)).unwrap().embed("a", &mut out));
+    assert!(!tiny().embed("a", &mut out));
     assert!(out.iter().all(|value| value.to_bits() == 7.0_f32.to_bits()));
 }
 

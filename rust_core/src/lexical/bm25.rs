@@ -50,13 +50,19 @@ impl Bm25Index {
 
     fn term_number(&mut self, fingerprint: u64) -> u32 {
         *self.dictionary.entry(fingerprint).or_insert_with(|| {
+            reserve_exactly(&mut self.terms, 1);
             self.terms.push(Postings::new(fingerprint));
             (self.terms.len() - 1) as u32
         })
     }
 
     fn span(&self, row: u32) -> std::ops::Range<usize> {
-        let span = self.spans.get(row as usize).copied().filter(|&span| span != REMOVED).unwrap_or(0);
+        let span = self
+            .spans
+            .get(row as usize)
+            .copied()
+            .filter(|&span| span != REMOVED)
+            .unwrap_or(0);
         let start = (span >> COUNT_BITS) as usize;
         start..start + (span & ((1 << COUNT_BITS) - 1)) as usize
     }
@@ -98,12 +104,22 @@ impl Bm25Index {
         kept.shrink_to_fit();
         self.terms = kept;
         self.dictionary.clear();
-        self.dictionary.extend(self.terms.iter().zip(0..).map(|(postings, number)| (postings.fingerprint, number)));
+        self.dictionary.extend(
+            self.terms
+                .iter()
+                .zip(0..)
+                .map(|(postings, number)| (postings.fingerprint, number)),
+        );
         self.dictionary.shrink_to_fit();
         self.overflow = std::mem::take(&mut self.overflow)
             .into_iter()
             .filter(|&((_, row), _)| new_rows[row as usize] != u32::MAX)
-            .map(|((term, row), frequency)| ((new_terms[term as usize], new_rows[row as usize]), frequency))
+            .map(|((term, row), frequency)| {
+                (
+                    (new_terms[term as usize], new_rows[row as usize]),
+                    frequency,
+                )
+            })
             .collect();
         self.rebuild_rows(new_rows, &new_terms);
         self.posting_bytes = self.terms.iter().map(Postings::heap_bytes).sum();
@@ -111,17 +127,24 @@ impl Bm25Index {
     }
 
     fn rebuild_rows(&mut self, new_rows: &[u32], new_terms: &[u32]) {
-        let bound = new_rows.iter().filter(|&&row| row != u32::MAX).max().map_or(0, |&row| row as usize + 1);
+        let bound = new_rows
+            .iter()
+            .filter(|&&row| row != u32::MAX)
+            .max()
+            .map_or(0, |&row| row as usize + 1);
         let mut forward = Vec::with_capacity(self.forward.len() - self.dead_postings);
         let mut lengths = vec![0; bound];
         let mut spans = vec![0; bound];
-        for row in 0..self.spans.len() {
-            let new_row = new_rows[row] as usize;
-            if new_rows[row] != u32::MAX {
+        for (row, (&length, &new_row)) in self.lengths.iter().zip(new_rows).enumerate() {
+            if new_row != u32::MAX {
                 let start = forward.len();
-                forward.extend(self.forward[self.span(row as u32)].iter().map(|&term| new_terms[term as usize]));
-                spans[new_row] = (start << COUNT_BITS | (forward.len() - start)) as u64;
-                lengths[new_row] = self.lengths[row];
+                forward.extend(
+                    self.forward[self.span(row as u32)]
+                        .iter()
+                        .map(|&term| new_terms[term as usize]),
+                );
+                spans[new_row as usize] = (start << COUNT_BITS | (forward.len() - start)) as u64;
+                lengths[new_row as usize] = length;
             }
         }
         (self.forward, self.lengths, self.spans) = (forward, lengths, spans);
@@ -130,7 +153,11 @@ impl Bm25Index {
 
 impl LexicalIndex for Bm25Index {
     fn add(&mut self, row: u32, text: &AnalyzedText, counted: bool) {
-        assert!(row < MAX_ROWS && row as usize >= self.spans.len(), "row {row} is not above {}", self.spans.len());
+        assert!(
+            row < MAX_ROWS && row as usize >= self.spans.len(),
+            "row {row} is not above {}",
+            self.spans.len()
+        );
         let more_rows = row as usize + 1 - self.spans.len();
         reserve_exactly(&mut self.forward, text.terms.len());
         reserve_exactly(&mut self.lengths, more_rows);
@@ -148,15 +175,19 @@ impl LexicalIndex for Bm25Index {
             self.forward.push(term);
         }
         self.lengths.resize(row as usize, 0);
-        self.lengths.push(text.length | if counted { COUNTED } else { 0 });
+        self.lengths
+            .push(text.length | if counted { COUNTED } else { 0 });
         self.spans.resize(row as usize, 0);
-        self.spans.push((start << COUNT_BITS | text.terms.len()) as u64);
+        self.spans
+            .push((start << COUNT_BITS | text.terms.len()) as u64);
         self.counted_rows += u64::from(counted);
         self.counted_length += if counted { u64::from(text.length) } else { 0 };
     }
 
     fn retire(&mut self, row: u32) {
-        let Some(length) = self.lengths.get_mut(row as usize) else { return };
+        let Some(length) = self.lengths.get_mut(row as usize) else {
+            return;
+        };
         if *length & COUNTED == 0 {
             return;
         }
@@ -177,8 +208,12 @@ impl LexicalIndex for Bm25Index {
             (*span, self.lengths[row as usize]) = (REMOVED, 0);
         }
         if self.dead_postings > DEAD_FLOOR && self.dead_postings > self.forward.len() / DEAD_SHARE {
-            let same: Vec<u32> =
-                self.spans.iter().zip(0..).map(|(&span, row)| if span == REMOVED { u32::MAX } else { row }).collect();
+            let same: Vec<u32> = self
+                .spans
+                .iter()
+                .zip(0..)
+                .map(|(&span, row)| if span == REMOVED { u32::MAX } else { row })
+                .collect();
             let rows = self.spans.len();
             self.rebuild(&same);
             // Numbers at the end stay taken.
@@ -192,7 +227,13 @@ impl LexicalIndex for Bm25Index {
         self.rebuild(new_rows);
     }
 
-    fn score(&self, query: &AnalyzedQuery, allowed: &RowSet, scores: &mut [f32], touched: &mut Vec<u32>) {
+    fn score(
+        &self,
+        query: &AnalyzedQuery,
+        allowed: &RowSet,
+        scores: &mut [f32],
+        touched: &mut Vec<u32>,
+    ) {
         let average = (self.counted_length as f32 / self.counted_rows.max(1) as f32).max(1.0);
         let (base, slope) = (K1 * (1.0 - B), K1 * B / average);
         for (term, weight) in self.weighted_terms(query) {
@@ -225,7 +266,6 @@ impl LexicalIndex for Bm25Index {
             + self.forward.capacity() * size_of::<u32>()
     }
 }
-
 
 /// Makes room for `more` values, an eighth at a time: these vectors are most of the index.
 fn reserve_exactly<T>(values: &mut Vec<T>, more: usize) {

@@ -31,7 +31,13 @@ pub trait LexicalIndex {
     fn compact(&mut self, new_rows: &[u32]);
     /// Adds each allowed matching row's score, above 0 and finite, to `scores[row]` (0.0 on entry) and pushes the row to
     /// `touched` once, in no order. The 64 rarest terms of the query count.
-    fn score(&self, query: &AnalyzedQuery, allowed: &RowSet, scores: &mut [f32], touched: &mut Vec<u32>);
+    fn score(
+        &self,
+        query: &AnalyzedQuery,
+        allowed: &RowSet,
+        scores: &mut [f32],
+        touched: &mut Vec<u32>,
+    );
     /// Distinct terms.
     fn terms(&self) -> usize;
     /// Resident bytes.

@@ -25,7 +25,11 @@ pub(super) struct Postings {
 
 impl Postings {
     pub(super) fn new(fingerprint: u64) -> Self {
-        Self { fingerprint, document_frequency: 0, rows: SmallVec::new() }
+        Self {
+            fingerprint,
+            document_frequency: 0,
+            rows: SmallVec::new(),
+        }
     }
 
     /// Appends `row`; returns whether `frequency` must go to the side table. Keeps a quarter of room, not a half.
@@ -33,7 +37,8 @@ impl Postings {
         if self.rows.len() == self.rows.capacity() {
             self.rows.reserve_exact(self.rows.len() / 4 + 2);
         }
-        self.rows.push(row << FREQUENCY_BITS | frequency.min(FREQUENCY_MASK));
+        self.rows
+            .push(row << FREQUENCY_BITS | frequency.min(FREQUENCY_MASK));
         frequency >= FREQUENCY_MASK
     }
 
@@ -47,7 +52,11 @@ impl Postings {
     pub(super) fn for_each(&self, term: u32, overflow: &Overflow, mut found: impl FnMut(u32, f32)) {
         for &posting in &self.rows {
             let (row, low) = (posting >> FREQUENCY_BITS, posting & FREQUENCY_MASK);
-            let frequency = if low == FREQUENCY_MASK { overflow.get(&(term, row)).copied().unwrap_or(low) } else { low };
+            let frequency = if low == FREQUENCY_MASK {
+                overflow.get(&(term, row)).copied().unwrap_or(low)
+            } else {
+                low
+            };
             found(row, frequency as f32);
         }
     }
@@ -65,6 +74,10 @@ impl Postings {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        if self.rows.spilled() { self.rows.capacity() * size_of::<u32>() } else { 0 }
+        if self.rows.spilled() {
+            self.rows.capacity() * size_of::<u32>()
+        } else {
+            0
+        }
     }
 }

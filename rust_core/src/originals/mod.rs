@@ -5,7 +5,7 @@ mod scratch;
 use std::io;
 use std::sync::Arc;
 
-pub use scratch::Scratch;
+pub(crate) use scratch::Scratch;
 use scratch::SLAB_BYTES;
 
 /// A row without a vector.

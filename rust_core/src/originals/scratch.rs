@@ -14,7 +14,7 @@ pub(crate) const SLAB_BYTES: usize = 1 << 20;
 
 /// The file. It has no name once it is open, so that nothing is left behind by a crash.
 #[derive(Debug)]
-pub struct Scratch {
+pub(crate) struct Scratch {
     file: File,
     slabs: Mutex<Slabs>,
 }
@@ -30,7 +30,7 @@ impl Scratch {
     ///
     /// # Errors
     /// Whatever the file system says.
-    pub fn create(directory: &Path) -> io::Result<Self> {
+    pub(crate) fn create(directory: &Path) -> io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
         let count = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -33,7 +33,13 @@ pub(super) fn count(piece: &[u8], vocabulary: &Vocabulary) -> usize {
 type Pairs = BinaryHeap<Reverse<(u32, usize, usize)>>;
 
 /// Adds the part at `start` and its successor, if together they are a token.
-fn push_pair(pairs: &mut Pairs, parts: &Parts, start: usize, piece: &[u8], vocabulary: &Vocabulary) {
+fn push_pair(
+    pairs: &mut Pairs,
+    parts: &Parts,
+    start: usize,
+    piece: &[u8],
+    vocabulary: &Vocabulary,
+) {
     if let Some(end) = parts.pair_end(start)
         && let Some(rank) = vocabulary.rank(&piece[start..end])
     {
@@ -52,7 +58,10 @@ struct Parts {
 impl Parts {
     /// One part per byte.
     fn new(length: usize) -> Self {
-        Self { ends: (1..=length).collect(), befores: (0..length).map(|start| start.wrapping_sub(1)).collect() }
+        Self {
+            ends: (1..=length).collect(),
+            befores: (0..length).map(|start| start.wrapping_sub(1)).collect(),
+        }
     }
 
     /// End of the part that follows the one at `start`.
@@ -76,6 +85,9 @@ impl Parts {
     }
 
     fn before(&self, start: usize) -> Option<usize> {
-        self.befores.get(start).copied().filter(|&before| before != usize::MAX)
+        self.befores
+            .get(start)
+            .copied()
+            .filter(|&before| before != usize::MAX)
     }
 }

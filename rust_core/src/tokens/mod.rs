@@ -1,9 +1,9 @@
-//! Counts tokens as the cl100k_base vocabulary makes them: what a language model's context is measured in.
+//! Counts tokens as the `cl100k_base` vocabulary makes them: what a language model's context is measured in.
 //!
-//! Own code over a bundled table (from OpenAI's tiktoken, MIT licence; packed by `scripts/pack_token_table.py`), because
+//! Own code over a bundled table (from tiktoken, MIT licence; packed by `scripts/pack_token_table.py`), because
 //! the ready-made crates carry every vocabulary or a prepared automaton of 15 MB, and we only count.
 //!
-//! Source: the split pattern of cl100k_base in tiktoken; byte-pair encoding by Sennrich, Haddow and Birch, ACL 2016.
+//! Source: the split pattern of `cl100k_base` in tiktoken; byte-pair encoding by Sennrich, Haddow and Birch, ACL 2016.
 
 mod merge;
 mod split;
@@ -51,17 +51,27 @@ impl Vocabulary {
             offsets.push(at as u32);
             at += 1 + usize::from(packed[at]);
         }
-        let mut vocabulary = Self { packed, ranks: HashTable::with_capacity(offsets.len()), offsets };
+        let mut vocabulary = Self {
+            packed,
+            ranks: HashTable::with_capacity(offsets.len()),
+            offsets,
+        };
         for rank in 0..vocabulary.offsets.len() as u32 {
             let hash = xxh3_64(token(packed, &vocabulary.offsets, rank));
-            vocabulary.ranks.insert_unique(hash, rank, |&rank| xxh3_64(token(packed, &vocabulary.offsets, rank)));
+            vocabulary.ranks.insert_unique(hash, rank, |&rank| {
+                xxh3_64(token(packed, &vocabulary.offsets, rank))
+            });
         }
         vocabulary
     }
 
     /// Rank of the token `bytes`, None when there is no such token.
     fn rank(&self, bytes: &[u8]) -> Option<u32> {
-        self.ranks.find(xxh3_64(bytes), |&rank| token(self.packed, &self.offsets, rank) == bytes).copied()
+        self.ranks
+            .find(xxh3_64(bytes), |&rank| {
+                token(self.packed, &self.offsets, rank) == bytes
+            })
+            .copied()
     }
 }
 
@@ -78,7 +88,8 @@ mod tests {
 
     use super::{VOCABULARY, count_tokens};
 
-    static ORACLE: LazyLock<tiktoken_rs::CoreBPE> = LazyLock::new(|| tiktoken_rs::cl100k_base().expect("bundled"));
+    static ORACLE: LazyLock<tiktoken_rs::CoreBPE> =
+        LazyLock::new(|| tiktoken_rs::cl100k_base().expect("bundled"));
 
     #[test]
     fn known_answers() {

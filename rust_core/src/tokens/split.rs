@@ -1,4 +1,4 @@
-//! Where cl100k_base cuts a text before it merges bytes.
+//! Where `cl100k_base` cuts a text before it merges bytes.
 
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
@@ -18,7 +18,9 @@ enum Kind {
 /// `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 pub(super) fn piece_length(text: &str) -> usize {
     let mut characters = text.chars();
-    let Some(first) = characters.next() else { return 0 };
+    let Some(first) = characters.next() else {
+        return 0;
+    };
     let kind = kind_of(first);
     if first == '\''
         && let Some(length) = contraction(text)
@@ -29,7 +31,9 @@ pub(super) fn piece_length(text: &str) -> usize {
     let next = characters.next().map(kind_of);
     match (kind, next) {
         (Kind::Letter, _) => run(text, width, |kind| kind == Kind::Letter),
-        (Kind::Space | Kind::Other, Some(Kind::Letter)) => run(text, width, |kind| kind == Kind::Letter),
+        (Kind::Space | Kind::Other, Some(Kind::Letter)) => {
+            run(text, width, |kind| kind == Kind::Letter)
+        }
         (Kind::Number, _) => numbers(text),
         (Kind::Other, _) => signs(text, width),
         (Kind::Space, Some(Kind::Other)) if first == ' ' => signs(text, width),
@@ -55,12 +59,18 @@ fn contraction(text: &str) -> Option<usize> {
 
 /// End of the run of characters from `start` on whose kind `belongs`.
 fn run(text: &str, start: usize, belongs: impl Fn(Kind) -> bool) -> usize {
-    let end = text[start..].char_indices().find(|&(_, character)| !belongs(kind_of(character)));
+    let end = text[start..]
+        .char_indices()
+        .find(|&(_, character)| !belongs(kind_of(character)));
     end.map_or(text.len(), |(at, _)| start + at)
 }
 
 fn numbers(text: &str) -> usize {
-    text.chars().take(3).take_while(|&character| kind_of(character) == Kind::Number).map(char::len_utf8).sum()
+    text.chars()
+        .take(3)
+        .take_while(|&character| kind_of(character) == Kind::Number)
+        .map(char::len_utf8)
+        .sum()
 }
 
 fn signs(text: &str, start: usize) -> usize {

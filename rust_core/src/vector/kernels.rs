@@ -130,6 +130,9 @@ fn block_product(query: &Block, row: &Block) -> i32 {
     query.0.iter().zip(&row.0).map(|(q, r)| i32::from(q.cast_signed()) * i32::from(*r)).sum()
 }
 
+/// Rows that are asked for ahead of their use: about as many as arrive while one cache miss is served.
+const AHEAD: usize = 8;
+
 /// Splits `out` into groups of four rows, whose loads and sums overlap, and single rows at the end.
 macro_rules! in_groups_of_four {
     ($query:expr, $rows:expr, $out:expr, $row_of:expr, $four:ident, $one:ident) => {{
@@ -142,6 +145,11 @@ macro_rules! in_groups_of_four {
         let grouped = groups.len() * 4;
         for (group, products) in groups.iter_mut().enumerate() {
             let first = group * 4;
+            if first + AHEAD + 4 <= grouped {
+                for ahead in first + AHEAD..first + AHEAD + 4 {
+                    prefetch(row(ahead));
+                }
+            }
             *products = $four($query, [row(first), row(first + 1), row(first + 2), row(first + 3)]);
         }
         for (index, product) in rest.iter_mut().enumerate() {
@@ -154,7 +162,16 @@ macro_rules! in_groups_of_four {
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::Block;
+    use super::{AHEAD, Block};
+
+    /// Asks for a row's cache lines.
+    #[inline]
+    fn prefetch(row: &[Block]) {
+        for block in row {
+            // SAFETY: a prefetch reads nothing that the program sees, and the address is that of a live block.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(block.0.as_ptr().cast()) };
+        }
+    }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
     pub(super) fn products_avx512(
@@ -268,7 +285,11 @@ mod x86 {
 mod arm {
     use std::arch::aarch64::*;
 
-    use super::Block;
+    use super::{AHEAD, Block};
+
+    /// Asks for a row's cache lines: the portable way is to do nothing, the processor reads ahead by itself.
+    #[inline]
+    fn prefetch(_row: &[Block]) {}
 
     #[target_feature(enable = "neon")]
     pub(super) fn products_neon(query: &[Block], rows: &[Block], out: &mut [i32], row_of: impl Fn(usize) -> usize) {

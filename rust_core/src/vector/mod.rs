@@ -6,7 +6,7 @@ mod rows;
 
 pub use kernels::Kernel;
 pub use quantise::{Block, QuantisedQuery};
-pub(crate) use rows::RowVectors;
+pub(crate) use rows::{NO_SCORE, RowVectors};
 
 use crate::error::{CoreError, Result};
 

@@ -1,10 +1,10 @@
 //! Bytes for floats: each vector scaled by its own largest component.
 
 /// Components in a block: one AVX-512 register, one cache line.
-pub const BLOCK: usize = 64;
+pub(super) const BLOCK: usize = 64;
 /// Rows are stored as unsigned bytes around this offset, which is what the VNNI instruction wants (unsigned x signed);
 /// the sum of the query's bytes takes the offset out again.
-pub const OFFSET: i32 = 128;
+pub(super) const OFFSET: i32 = 128;
 /// The largest magnitude of a quantised component; -128 is not used, so that signed products stay within 16 bits.
 const LEVELS: f32 = 127.0;
 
@@ -51,7 +51,7 @@ impl QuantisedQuery {
 }
 
 /// Writes `vector` as offset bytes into `row`, whose padding is left at zero, and returns the size of one step.
-pub fn quantise_row(vector: &[f32], row: &mut [Block]) -> f32 {
+pub(super) fn quantise_row(vector: &[f32], row: &mut [Block]) -> f32 {
     let scale = step(vector);
     let inverse = 1.0 / scale;
     for (block, part) in row.iter_mut().zip(vector.chunks(BLOCK)) {

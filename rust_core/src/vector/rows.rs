@@ -36,9 +36,9 @@ impl RowVectors {
         self.scales.push(vector.map_or(0.0, |vector| quantise_row(vector, &mut self.blocks[start..])));
     }
 
-    /// Whether the row has a vector.
-    pub(crate) fn has(&self, row: u32) -> bool {
-        self.scales[row as usize] != 0.0
+    /// Size of one step of the row; 0 for a row without a vector.
+    pub(crate) fn step(&self, row: u32) -> f32 {
+        self.scales[row as usize]
     }
 
     /// Wipes the row's bytes.

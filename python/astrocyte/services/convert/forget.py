@@ -26,7 +26,7 @@ def decode_selector(message: memory_pb2.ForgetRequest) -> ForgetSelector:
     return ForgetSelector(scope=SCOPES[message.scope], **read(message, SELECTOR_READERS, ""))
 
 
-def encode_forget_request(  # noqa: PLR0913 - the parts of one request
+def encode_forget_request(
     bank_id: str,
     selector: ForgetSelector,
     *,

@@ -152,28 +152,36 @@ def _decode_hit(message: types_pb2.MemoryHit, empty: dict[str, Any]) -> MemoryHi
     return MemoryHit(**{**empty, **read(message, HIT_READERS, "")})
 
 
-def _encode_hit(hit: MemoryHit) -> types_pb2.MemoryHit:
-    return types_pb2.MemoryHit(
-        memory_id=hit.memory_id or "",
-        text=hit.text,
-        score=hit.score,
-        bank_id=hit.bank_id or "",
-        metadata=encode_metadata(hit.metadata) if hit.metadata else None,
-        tags=hit.tags,
-        occurred_at=encode_instant(hit.occurred_at),
-        retained_at=encode_instant(hit.retained_at),
-        source=hit.source or "",
-        memory_layer=hit.memory_layer or "",
-        fact_type=hit.fact_type or "",
-        session_id=hit.session_id or "",
-        speaker=hit.speaker or "",
-        principal=hit.principal or "",
-        chunk_index=hit.chunk_index if hit.chunk_index >= 0 else None,
-        chunk_count=hit.chunk_count,
-        token_count=hit.token_count,
-        version=hit.version,
-        arms=[types_pb2.ArmScore(arm=arm.arm, rank=arm.rank, score=arm.score) for arm in hit.arms],
-    )
+def _encode_hit(hit: MemoryHit) -> dict[str, Any]:
+    """A hit as the dictionary that protobuf makes the message of.
+
+    Every recall does this for each of its hits: it takes two thirds of the time of building the messages here, because
+    they are not made twice (once here, once copied into the answer).
+    """
+    fields = {
+        "memory_id": hit.memory_id,
+        "text": hit.text,
+        "score": hit.score,
+        "bank_id": hit.bank_id,
+        "tags": hit.tags,
+        "occurred_at": encode_instant(hit.occurred_at),
+        "retained_at": encode_instant(hit.retained_at),
+        "source": hit.source,
+        "memory_layer": hit.memory_layer,
+        "fact_type": hit.fact_type,
+        "session_id": hit.session_id,
+        "speaker": hit.speaker,
+        "principal": hit.principal,
+        "chunk_count": hit.chunk_count,
+        "token_count": hit.token_count,
+        "version": hit.version,
+        "arms": [{"arm": arm.arm, "rank": arm.rank, "score": arm.score} for arm in hit.arms],
+    }
+    if hit.chunk_index >= 0:
+        fields["chunk_index"] = hit.chunk_index
+    if hit.metadata:
+        fields["metadata"] = encode_metadata(hit.metadata)
+    return fields
 
 
 def _decode_trace(message: types_pb2.RecallTrace) -> RecallTrace:
@@ -195,25 +203,25 @@ def _decode_trace(message: types_pb2.RecallTrace) -> RecallTrace:
     )
 
 
-def _encode_trace(trace: RecallTrace | None) -> types_pb2.RecallTrace | None:
+def _encode_trace(trace: RecallTrace | None) -> Any:  # noqa: ANN401 - a dictionary, as of a hit
     if trace is None:
         return None
-    return types_pb2.RecallTrace(
-        strategies_used=trace.strategies_used,
-        total_candidates=trace.total_candidates or 0,
-        fusion_method=trace.fusion_method or "",
-        latency_ms=trace.latency_ms or 0.0,
-        strategy_timings_ms=trace.strategy_timings_ms,
-        strategy_candidate_counts=trace.strategy_candidate_counts,
-        tier_used=trace.tier_used or 0,
-        layer_distribution=trace.layer_distribution,
-        cache_hit=bool(trace.cache_hit),
-        wiki_tier_used=bool(trace.wiki_tier_used),
-        stage_timings_ms=trace.stage_timings_ms,
-        plan=trace.plan or "",
-        time_windows=[encode_range(window) for window in trace.time_windows],
-        position=trace.position,
-    )
+    return {
+        "strategies_used": trace.strategies_used,
+        "total_candidates": trace.total_candidates,
+        "fusion_method": trace.fusion_method,
+        "latency_ms": trace.latency_ms,
+        "strategy_timings_ms": trace.strategy_timings_ms,
+        "strategy_candidate_counts": trace.strategy_candidate_counts,
+        "tier_used": trace.tier_used,
+        "layer_distribution": trace.layer_distribution,
+        "cache_hit": trace.cache_hit,
+        "wiki_tier_used": trace.wiki_tier_used,
+        "stage_timings_ms": trace.stage_timings_ms,
+        "plan": trace.plan,
+        "time_windows": [encode_range(window) for window in trace.time_windows],
+        "position": trace.position,
+    }
 
 
 def decode_recall_result(message: memory_pb2.RecallResponse, *, sources: bool) -> RecallResult:
@@ -231,7 +239,7 @@ def decode_recall_result(message: memory_pb2.RecallResponse, *, sources: bool) -
 def encode_recall_result(result: RecallResult) -> memory_pb2.RecallResponse:
     """An answer."""
     return memory_pb2.RecallResponse(
-        hits=[_encode_hit(hit) for hit in result.hits],
+        hits=[_encode_hit(hit) for hit in result.hits],  # type: ignore[misc]  # dictionaries, see there
         total_available=result.total_available,
         truncated=result.truncated,
         trace=_encode_trace(result.trace),
@@ -255,7 +263,7 @@ def decode_history_result(message: memory_pb2.HistoryResponse) -> HistoryResult:
 def encode_history_result(result: HistoryResult) -> memory_pb2.HistoryResponse:
     """An answer about the past."""
     return memory_pb2.HistoryResponse(
-        hits=[_encode_hit(hit) for hit in result.hits],
+        hits=[_encode_hit(hit) for hit in result.hits],  # type: ignore[misc]  # dictionaries, see there
         total_available=result.total_available,
         truncated=result.truncated,
         as_of=encode_instant(result.as_of),

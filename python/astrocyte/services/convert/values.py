@@ -1,4 +1,4 @@
-"""Values that messages are made of: instants, metadata, closed sets of names, embeddings; and the table-driven reader."""
+"""Values that messages are made of: instants, metadata, closed sets of names, vectors; and the table-driven reader."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Reader = Callable[[Any], Any]
 M = TypeVar("M", bound=StrEnum)
 
 
-class Refused(ValueError):
+class Refused(ValueError):  # noqa: N818 - named as the tree of errors.py is
     """A value that cannot cross; ``at`` is its path below the field that is being converted."""
 
     def __init__(self, at: str, description: str) -> None:

@@ -1,0 +1,50 @@
+"""What every benchmark prints first: machine, versions, build."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from astrocyte.core import build_info
+
+
+def describe(*packages: str, **parameters: object) -> str:
+    """The machine, the build of the core, versions of ``packages``, and ``parameters``, in three lines."""
+    build = build_info()
+    versions = ", ".join(f"{name} {_version(name)}" for name in ("astrocyte-grpc", *packages))
+    given = ", ".join(f"{name} {value}" for name, value in parameters.items())
+    return (
+        f"machine   {_processor()}, {os.cpu_count()} threads, {platform.system()} {platform.release()}, "
+        f"CPython {platform.python_version()}\n"
+        f"build     core {build['version']} ({build['profile']}, {build['simd']}); {versions}\n"
+        f"run       {given}"
+    )
+
+
+def resident_bytes(pid: int | str = "self") -> int:
+    """Resident memory of a process, from /proc."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def processor_seconds(pid: int) -> float:
+    """User and system time of a process so far, from /proc."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+    # Fields 14 and 15 of proc(5); two are cut off before the bracket.
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "missing"

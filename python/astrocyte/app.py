@@ -1,0 +1,120 @@
+"""The composition root: from settings to a gate. Nothing else builds stores, providers or pipelines."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+import apsw
+import structlog
+
+from astrocyte.config import Settings
+from astrocyte.core import Core, build_info
+from astrocyte.errors import AstrocyteError
+from astrocyte.model import ServerInfo
+from astrocyte.pipelines.forget import ForgetPipeline
+from astrocyte.pipelines.preparing import Preparer
+from astrocyte.pipelines.recall import RecallPipeline
+from astrocyte.pipelines.registry import IndexRegistry
+from astrocyte.pipelines.retain import RetainPipeline
+from astrocyte.pipelines.update import UpdatePipeline
+from astrocyte.policy.gate import Gate, Pipelines
+from astrocyte.providers.protocols import Embedder
+from astrocyte.providers.registry import create_embedder
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.sqlite import open_store
+
+log = structlog.get_logger(__name__)
+
+
+class App:
+    """Everything that runs for one data directory, built from settings and released by `close`.
+
+    Args:
+        settings: How.
+
+    Raises:
+        ConfigError: The embedder cannot be made.
+        StoreError: The store cannot be opened; `StoreLocked` when another process has it.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        with contextlib.ExitStack() as undo:
+            embedder = create_embedder(settings.embedding.provider, settings.embedding.options)
+            data_dir = settings.data_dir.expanduser() if settings.vector_store == "sqlite" else None
+            store: MemoryStore = open_store(data_dir)
+            undo.callback(store.close)
+            threads = settings.index.threads or os.cpu_count() or 1
+            executor = ThreadPoolExecutor(threads, thread_name_prefix="astrocyte-core")
+            undo.callback(executor.shutdown)
+            core = Core(str(data_dir) if data_dir is not None and settings.index.scratch else None)
+            registry = IndexRegistry(store, core, executor)
+            undo.pop_all()
+        self._embedder = embedder
+        self._store = store
+        self._executor = executor
+        self._purging: asyncio.Task[None] | None = None
+        self.gate = Gate(
+            settings,
+            store,
+            registry,
+            embedder,
+            Pipelines(
+                retain=RetainPipeline(store, registry, embedder, settings, executor),
+                recall=RecallPipeline(store, core, registry, embedder, settings, executor),
+                update=UpdatePipeline(store, embedder, Preparer(settings.retain, embedder)),
+                forget=ForgetPipeline(store, settings.forget),
+            ),
+            _describe(settings, store, embedder),
+            executor,
+            self.close,
+        )
+
+    def start_purging(self) -> None:
+        """Erase what is due from now on, in the background; a long-running process calls this once, on its loop."""
+        if self._purging is None:
+            self._purging = asyncio.get_running_loop().create_task(self._purge_for_ever(), name="astrocyte-purge")
+
+    async def close(self) -> None:
+        """Finish the writes that wait, then release files, threads and connections. A second call does nothing."""
+        if self._purging is not None:
+            self._purging.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._purging
+            self._purging = None
+        await self._embedder.close()
+        await asyncio.get_running_loop().run_in_executor(None, self._store.close)
+        self._executor.shutdown(wait=True)
+
+    async def _purge_for_ever(self) -> None:
+        while True:
+            try:
+                erased = await self._store.purge(time.time_ns() // 1_000_000)
+                if erased:
+                    log.info("purged", memories=erased)
+            except AstrocyteError as error:
+                log.warning("purge_failed", reason=error.reason)
+            await asyncio.sleep(self.settings.forget.purge_interval_seconds)
+
+
+def _describe(settings: Settings, store: MemoryStore, embedder: Embedder) -> ServerInfo:
+    build = build_info()
+    return ServerInfo(
+        version=version("astrocyte-grpc"),
+        core_version=build["version"],
+        core_profile=build["profile"],
+        simd=build["simd"],
+        sqlite_version=apsw.sqlite_lib_version(),
+        schema_version=store.schema_version,
+        embedding_model=embedder.model_id,
+        dimensions=embedder.dimensions,
+        token_table=build["token_table"],
+        store=settings.vector_store,
+        started_at=datetime.now(UTC),
+    )

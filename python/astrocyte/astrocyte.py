@@ -1,0 +1,548 @@
+"""The Python API: the same operations in process and, through `astrocyte.connect`, over the wire.
+
+async with Astrocyte.from_config("astrocyte.yaml") as brain:
+    await brain.retain("Mara cannot eat sesame.", bank_id="family")
+    result = await brain.recall("what can Mara not eat?", bank_id="family")
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack
+
+from astrocyte.config import Settings, load_settings
+from astrocyte.core import vector_bytes
+from astrocyte.errors import AstrocyteError, CapabilityNotSupported, ValidationError
+from astrocyte.model import (
+    DEFAULT_TENANT,
+    AstrocyteContext,
+    Bank,
+    BankPage,
+    BankStats,
+    Caller,
+    Change,
+    DedupAction,
+    DetailLevel,
+    Embedding,
+    ForgetResult,
+    ForgetSelector,
+    FusionMethod,
+    HistoryResult,
+    Memory,
+    MemoryHit,
+    MemoryPage,
+    MemoryUpdate,
+    MetadataValue,
+    RecallQuery,
+    RecallResult,
+    RetainItem,
+    RetainResult,
+    RetentionAction,
+    ServerInfo,
+    TagMatch,
+    TimeRange,
+)
+from astrocyte.policy.backend import Backend
+
+# Items of one commit: enough to share its cost, few enough that the first are acknowledged soon.
+COMMIT_ITEMS = 256
+
+# `Astrocyte.list` hides the name in the class body.
+Texts = list[str]
+Results = list[RetainResult]
+Metadata = dict[str, MetadataValue]
+E = TypeVar("E", bound=StrEnum)
+
+
+class RetainOptions(TypedDict, total=False):
+    """What retain takes beyond the specification's parameters."""
+
+    session_id: str | None
+    speaker: str | None
+    fact_type: str | None
+    valid_from: datetime | None
+    valid_until: datetime | None
+    embedding: Embedding | None
+    dedup_action: DedupAction | str | None
+    dedup_threshold: float | None
+
+
+class RecallOptions(TypedDict, total=False):
+    """What recall takes beyond the specification's parameters."""
+
+    tag_match: TagMatch | str
+    memory_ids: Texts | None
+    metadata: Metadata | None
+    session_id: str | None
+    retained_range: tuple[datetime | None, datetime | None] | None
+    valid_at: datetime | None
+    query_reference_date: datetime | None
+    include_trace: bool
+    weights: dict[str, float] | None
+    fusion_method: FusionMethod | str | None
+    rank_constant: float | None
+    dedup_threshold: float | None
+    embedding: Embedding | None
+    min_position: int
+
+
+class UpdateOptions(TypedDict, total=False):
+    """Fields that update can change; those that are given are changed, None clears."""
+
+    content: str
+    tags: Texts | None
+    metadata: Metadata | None
+    source: str | None
+    occurred_at: datetime | None
+    valid_from: datetime | None
+    valid_until: datetime | None
+
+
+class Astrocyte:
+    """Memory for agents.
+
+    Make one by `from_config` or `from_config_dict`, or `astrocyte.connect` for a server's; close it at the end, or use
+    it as an async context manager. Every method checks its arguments first and raises `ValidationError` for a wrong
+    one; ``context`` says who calls, and defaults to the local user.
+
+    Args:
+        backend: What does the work.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    @classmethod
+    def from_config(cls, path: str | Path) -> Self:
+        """Memory in this process, as a YAML file and the environment say.
+
+        Raises:
+            ConfigError: A setting is wrong; the message names its line.
+            StoreLocked: Another process has the data directory.
+        """
+        return cls(_open(load_settings(path)))
+
+    @classmethod
+    def from_config_dict(cls, config: Mapping[str, Any]) -> Self:
+        """Memory in this process, as a dictionary of settings says; the environment is not read.
+
+        Raises:
+            ConfigError: A setting is wrong.
+            StoreLocked: Another process has the data directory.
+        """
+        return cls(_open(Settings.from_mapping(config)))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Finish the writes that wait and release everything."""
+        await self._backend.close()
+
+    async def retain(  # noqa: PLR0913 - the parameters of the specification
+        self,
+        content: str,
+        bank_id: str,
+        *,
+        metadata: Metadata | None = None,
+        tags: Texts | None = None,
+        context: AstrocyteContext | None = None,
+        content_type: str = "text",
+        extraction_profile: str | None = None,
+        occurred_at: datetime | None = None,
+        source: str | None = None,
+        pii_detected: bool = False,
+        request_id: str | None = None,
+        **options: Unpack[RetainOptions],
+    ) -> RetainResult:
+        """Store content; it is durable, and found by the next recall, when this returns.
+
+        Args:
+            content: What to remember.
+            bank_id: Where; the bank is made on first use.
+            metadata: Key-value pairs that come back with the memory and can be filtered on. ``speaker`` and
+                ``session_id`` among them count as such where the options of these names are not given.
+            tags: Labels to filter on.
+            context: Who calls.
+            content_type: text, conversation, transcript, document, email or event.
+            extraction_profile: builtin_text or builtin_conversation.
+            occurred_at: When it happened, with a time zone.
+            source: Where it comes from.
+            pii_detected: You know that it holds personal data.
+            request_id: The same id with the same request answers what it answered before.
+            **options: See `RetainOptions`.
+        """
+        item = _item(
+            content=content,
+            metadata=metadata,
+            tags=tags,
+            content_type=content_type,
+            extraction_profile=extraction_profile,
+            occurred_at=occurred_at,
+            source=source,
+            pii_detected=pii_detected,
+            **options,
+        )
+        return await self._backend.retain(_caller(context), bank_id, item, request_id=request_id)
+
+    async def retain_many(
+        self,
+        items: Sequence[RetainItem | Mapping[str, Any]],
+        bank_id: str,
+        *,
+        context: AstrocyteContext | None = None,
+    ) -> Results:
+        """Store many items, each for itself; results in order, ``error`` says what was wrong with one.
+
+        Args:
+            items: `RetainItem`, or mappings with the keywords of `retain`.
+            bank_id: Where.
+            context: Who calls.
+        """
+        caller = _caller(context)
+        made = [item if isinstance(item, RetainItem) else _item(**item) for item in items]
+        results: Results = []
+        for start in range(0, len(made), COMMIT_ITEMS):
+            stored = await self._backend.retain_many(caller, bank_id, made[start : start + COMMIT_ITEMS])
+            results.extend(_rejected(result) if isinstance(result, AstrocyteError) else result for result in stored)
+        return results
+
+    async def recall(  # noqa: PLR0913 - the parameters of the specification
+        self,
+        query: str,
+        bank_id: str | None = None,
+        *,
+        banks: Texts | None = None,
+        strategy: Literal["cascade", "parallel", "first_match"] | None = None,
+        max_results: int = 10,
+        max_tokens: int | None = None,
+        tags: Texts | None = None,
+        context: AstrocyteContext | None = None,
+        external_context: Sequence[MemoryHit] | None = None,
+        fact_types: Texts | None = None,
+        time_range: tuple[datetime, datetime] | None = None,
+        include_sources: bool = False,
+        layer_weights: dict[str, float] | None = None,
+        detail_level: str | None = None,
+        as_of: datetime | None = None,
+        **options: Unpack[RecallOptions],
+    ) -> RecallResult:
+        """Find the memories that matter to a query, best first.
+
+        Args:
+            query: A question in natural language.
+            bank_id: Where to look.
+            banks: Not supported yet; refused.
+            strategy: Not supported yet; refused.
+            max_results: Hits wanted.
+            max_tokens: Budget of all hits' texts together.
+            tags: Only memories with at least one of these labels; see ``tag_match`` in the options.
+            context: Who calls.
+            external_context: Not supported yet; refused.
+            fact_types: Only these kinds of facts.
+            time_range: Only memories that happened (or, where that is not known, were stored) in it; ends included.
+            include_sources: Whether hits carry source and metadata.
+            layer_weights: Factors by memory layer.
+            detail_level: titles, chunk (the default) or full.
+            as_of: The bank as the service knew it then.
+            **options: See `RecallOptions`.
+
+        Raises:
+            BankNotFound: There is no such bank.
+            CapabilityNotSupported: ``banks``, ``strategy`` or ``external_context`` was given.
+        """
+        _refuse(banks=banks, strategy=strategy, external_context=external_context)
+        if bank_id is None:
+            raise ValidationError("is missing; say which bank to search", field="bank_id")
+        extra: dict[str, Any] = dict(options)
+        _convert(extra, "tag_match", lambda value: _choice(TagMatch, value, "tag_match"))
+        _convert(extra, "fusion_method", lambda value: _choice(FusionMethod, value, "fusion_method"))
+        _convert(extra, "retained_range", lambda value: _range(value, "retained_range"))
+        _convert(extra, "memory_ids", lambda value: _texts(value, "memory_ids"))
+        asked = RecallQuery(
+            query=query,
+            bank_id=bank_id,
+            max_results=max_results,
+            max_tokens=max_tokens,
+            tags=_texts(tags, "tags"),
+            fact_types=_texts(fact_types, "fact_types"),
+            time_range=_range(time_range, "time_range") if time_range is not None else None,
+            include_sources=include_sources,
+            layer_weights=layer_weights or {},
+            detail_level=_choice(DetailLevel, detail_level or DetailLevel.CHUNK, "detail_level"),
+            as_of=as_of,
+            **extra,
+        )
+        return await self._backend.recall(_caller(context), asked)
+
+    async def recall_many(
+        self, queries: Sequence[RecallQuery], *, context: AstrocyteContext | None = None
+    ) -> list[RecallResult]:
+        """Answer many queries, over any banks; each result equals the one of `recall`."""
+        return await self._backend.recall_batch(_caller(context), queries)
+
+    async def history(  # noqa: PLR0913 - the parameters of the specification
+        self,
+        query: str,
+        bank_id: str,
+        as_of: datetime,
+        *,
+        max_results: int = 10,
+        max_tokens: int | None = None,
+        tags: Texts | None = None,
+        context: AstrocyteContext | None = None,
+    ) -> HistoryResult:
+        """Recall on the bank as it was known at ``as_of``. Forgotten memories are absent at every instant."""
+        asked = RecallQuery(
+            query=query,
+            bank_id=bank_id,
+            as_of=as_of,
+            max_results=max_results,
+            max_tokens=max_tokens,
+            tags=_texts(tags, "tags"),
+        )
+        return await self._backend.history(_caller(context), asked)
+
+    async def forget(  # noqa: PLR0913 - the parameters of the specification
+        self,
+        bank_id: str,
+        *,
+        memory_ids: Texts | None = None,
+        tags: Texts | None = None,
+        scope: str | None = None,
+        context: AstrocyteContext | None = None,
+        compliance: bool = False,
+        reason: str | None = None,
+        before_date: datetime | None = None,
+        dry_run: bool = False,
+        request_id: str | None = None,
+    ) -> ForgetResult:
+        """Forget the memories that all given selectors meet; at least one is needed.
+
+        Args:
+            bank_id: Where.
+            memory_ids: These; ids that the bank does not hold are passed over.
+            tags: Those with at least one of these labels.
+            scope: ``all`` for every memory of the bank.
+            context: Who calls.
+            compliance: Erase for good, with a receipt.
+            reason: Kept with the deletion.
+            before_date: Those that happened (or were stored) before; without a time zone it is read as UTC.
+            dry_run: Count and change nothing.
+            request_id: The same id with the same request answers what it answered before.
+        """
+        selector = ForgetSelector(
+            memory_ids=_texts(memory_ids, "memory_ids"), tags=_texts(tags, "tags"), scope=scope, before_date=before_date
+        )
+        return await self._backend.forget(
+            _caller(context),
+            bank_id,
+            selector,
+            compliance=compliance,
+            reason=reason,
+            dry_run=dry_run,
+            request_id=request_id,
+        )
+
+    async def undelete(self, memory_id: str, bank_id: str, *, context: AstrocyteContext | None = None) -> Memory:
+        """Bring a forgotten memory back."""
+        return await self._backend.undelete(_caller(context), bank_id, memory_id)
+
+    async def get(self, memory_id: str, bank_id: str, *, context: AstrocyteContext | None = None) -> Memory:
+        """One memory."""
+        return await self._backend.get_memory(_caller(context), bank_id, memory_id)
+
+    async def list(
+        self,
+        bank_id: str,
+        *,
+        tags: Texts | None = None,
+        session_id: str | None = None,
+        page_size: int = 0,
+        page_token: str = "",
+        context: AstrocyteContext | None = None,
+    ) -> MemoryPage:
+        """A page of memories in order of arrival; all pages show the bank as the first one did."""
+        return await self._backend.list_memories(
+            _caller(context),
+            bank_id,
+            tags=_texts(tags, "tags"),
+            session_id=session_id,
+            page_size=page_size,
+            page_token=page_token,
+        )
+
+    async def update(
+        self,
+        memory_id: str,
+        bank_id: str,
+        *,
+        embedding: Embedding | None = None,
+        etag: str | None = None,
+        request_id: str | None = None,
+        context: AstrocyteContext | None = None,
+        **changes: Unpack[UpdateOptions],
+    ) -> Memory:
+        """Make a new version of a memory from the fields that are given; see `UpdateOptions`."""
+        values: dict[str, Any] = dict(changes)
+        _convert(values, "tags", lambda value: _texts(value, "tags"))
+        for name, empty in (("tags", ()), ("metadata", {})):
+            if name in values and values[name] is None:
+                values[name] = empty
+        update = MemoryUpdate(memory_id, frozenset(values), embedding=embedding, etag=etag, **values)
+        return await self._backend.update_memory(_caller(context), bank_id, update, request_id=request_id)
+
+    def watch(
+        self, bank_id: str, *, after: int | None = None, context: AstrocyteContext | None = None
+    ) -> AsyncIterator[Change]:
+        """The bank's changes after a position (None: from now on), as they come, without end."""
+        return self._backend.watch(_caller(context), bank_id, after=after)
+
+    async def create_bank(
+        self,
+        bank_id: str,
+        *,
+        display_name: str = "",
+        description: str = "",
+        embedding_model: str | None = None,
+        dimensions: int | None = None,
+        context: AstrocyteContext | None = None,
+    ) -> Bank:
+        """Create a bank. One with an embedding model of your own takes your vectors only."""
+        return await self._backend.create_bank(
+            _caller(context),
+            bank_id,
+            display_name=display_name,
+            description=description,
+            embedding_model=embedding_model,
+            dimensions=dimensions,
+        )
+
+    async def get_bank(self, bank_id: str, *, context: AstrocyteContext | None = None) -> Bank:
+        """One bank."""
+        return await self._backend.get_bank(_caller(context), bank_id)
+
+    async def list_banks(
+        self, *, prefix: str = "", page_size: int = 0, page_token: str = "", context: AstrocyteContext | None = None
+    ) -> BankPage:
+        """A page of banks by id."""
+        return await self._backend.list_banks(
+            _caller(context), prefix=prefix, page_size=page_size, page_token=page_token
+        )
+
+    async def update_bank(
+        self,
+        bank_id: str,
+        *,
+        display_name: str | None = None,
+        description: str | None = None,
+        etag: str | None = None,
+        context: AstrocyteContext | None = None,
+    ) -> Bank:
+        """Change what is not None."""
+        return await self._backend.update_bank(
+            _caller(context), bank_id, display_name=display_name, description=description, etag=etag
+        )
+
+    async def delete_bank(
+        self, bank_id: str, *, etag: str | None = None, context: AstrocyteContext | None = None
+    ) -> int:
+        """Delete a bank and everything in it; returns how many memories it showed."""
+        return await self._backend.delete_bank(_caller(context), bank_id, etag=etag)
+
+    async def bank_stats(self, bank_id: str, *, context: AstrocyteContext | None = None) -> BankStats:
+        """Counts of a bank."""
+        return await self._backend.bank_stats(_caller(context), bank_id)
+
+    async def server_info(self, *, context: AstrocyteContext | None = None) -> ServerInfo:
+        """What runs."""
+        return await self._backend.server_info(_caller(context))
+
+
+def make_embedding(model: str, values: Sequence[float]) -> Embedding:
+    """A vector of your own for retain, update and recall.
+
+    Args:
+        model: Name of the model that made it; it must be the bank's.
+        values: A list or a one-dimensional array; need not be of length 1.
+
+    Raises:
+        ValidationError: A value is no number, or too large for 32 bits.
+    """
+    return Embedding(model, len(values), vector_bytes(values))
+
+
+def _open(settings: Settings) -> Backend:
+    from astrocyte.app import App  # noqa: PLC0415 - who works on a server needs no store
+
+    return App(settings).gate
+
+
+def _caller(context: AstrocyteContext | None) -> Caller:
+    """Who calls, out of the caller's own words: in process there is no credential to ask."""
+    if context is None:
+        return Caller()
+    if context.on_behalf_of is not None:
+        raise CapabilityNotSupported("context.on_behalf_of is not supported yet; call as the principal itself")
+    return Caller(context.tenant_id or DEFAULT_TENANT, context.principal)
+
+
+def _item(**values: Any) -> RetainItem:  # noqa: ANN401 - keywords of retain, checked by the gate
+    """An item from the keywords of retain."""
+    given = {name: value for name, value in values.items() if value is not None}
+    _convert(given, "tags", lambda value: _texts(value, "tags"))
+    _convert(given, "dedup_action", lambda value: _choice(DedupAction, value, "dedup_action"))
+    try:
+        return RetainItem(**given)
+    except TypeError as error:
+        raise ValidationError(f"is not an item of retain: {error}", field="items") from None
+
+
+def _rejected(error: AstrocyteError) -> RetainResult:
+    return RetainResult(stored=False, error=error.message, retention_action=RetentionAction.REJECTED.value)
+
+
+def _refuse(**values: object) -> None:
+    for name, value in values.items():
+        if value is not None:
+            raise CapabilityNotSupported(f"{name} is not supported yet; leave it out", metadata={"parameter": name})
+
+
+def _convert(values: dict[str, Any], name: str, convert: Callable[[Any], Any]) -> None:
+    """Convert a value in place where it is there and not None."""
+    if values.get(name) is not None:
+        values[name] = convert(values[name])
+
+
+def _choice(kind: type[E], value: str, field: str) -> E:
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(kind)
+        raise ValidationError(f"expected one of {known}, got {ascii(value)[:64]}", field=field) from None
+
+
+def _texts(value: Sequence[str] | None, field: str) -> tuple[str, ...]:
+    """A tuple of texts; one text alone is a mistake, since it is a sequence of letters too."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        raise ValidationError("expected a list of texts, got one text", field=field)
+    return tuple(value)
+
+
+def _range(value: tuple[datetime | None, datetime | None], field: str) -> TimeRange:
+    try:
+        start, end = value
+    except (TypeError, ValueError):
+        raise ValidationError("expected a pair of datetimes, start and end", field=field) from None
+    return TimeRange(start, end)

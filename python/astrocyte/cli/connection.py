@@ -1,0 +1,105 @@
+"""Where a command works: in this process on a data directory, or on a server."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec
+
+import click
+from click.core import ParameterSource
+
+from astrocyte.cli.failures import exit_code, explain
+from astrocyte.config import Settings, load_settings
+from astrocyte.model import Caller
+from astrocyte.policy.backend import Backend
+
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True)
+class Session:
+    """What the body of a command gets: something to work on, as whom, and how to answer."""
+
+    backend: Backend
+    caller: Caller
+    as_json: bool
+
+
+def operation(body: Callable[Concatenate[Session, P], Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """A command whose body runs on an open backend, and whose failures end in one line and a code."""
+
+    @functools.wraps(body)
+    def command(*args: P.args, **kwargs: P.kwargs) -> None:
+        context = click.get_current_context().find_root()
+
+        async def run() -> None:
+            async with _backend(context) as backend:
+                await body(Session(backend, Caller(), as_json=bool(context.obj["as_json"])), *args, **kwargs)
+
+        with failures():
+            asyncio.run(run())
+
+    return command
+
+
+@contextmanager
+def failures() -> Iterator[None]:
+    """Turn an error into one line on stderr and an exit code; with --debug, into a traceback."""
+    try:
+        yield
+    except (click.ClickException, click.exceptions.Exit, click.Abort):
+        raise
+    except Exception as error:
+        if click.get_current_context().find_root().obj["debug"]:
+            raise
+        click.echo(f"astrocyte: {explain(error)}", err=True)
+        raise click.exceptions.Exit(exit_code(error)) from error
+
+
+def settings(context: click.Context, **overrides: Any) -> Settings:
+    """Settings from --config, the environment, --data-dir and ``overrides``, the later winning.
+
+    Raises:
+        ConfigError: A key is unknown or a value out of range.
+    """
+    options = context.find_root().obj
+    if options["data_dir"]:
+        overrides["data_dir"] = Path(options["data_dir"])
+    return load_settings(options["config"], overrides=overrides)
+
+
+@asynccontextmanager
+async def _backend(context: click.Context) -> AsyncIterator[Backend]:
+    options = context.obj
+    # Each side is imported when it is needed: `--help` and a remote call start without a store.
+    if _is_remote(context):
+        from astrocyte.client import RemoteBackend
+
+        remote = RemoteBackend(options["server"], api_key=options["token"], tls=options["ca_file"] or False)
+        try:
+            yield remote
+        finally:
+            await remote.close()
+        return
+    from astrocyte.app import App
+
+    app = App(settings(context))
+    try:
+        yield app.gate
+    finally:
+        await app.close()
+
+
+def _is_remote(context: click.Context) -> bool:
+    """Whether a server is meant: an address in the environment yields to a directory on the command line."""
+    named = context.obj["server"] is not None
+    if named and context.obj["data_dir"]:
+        if context.get_parameter_source("server") is ParameterSource.COMMANDLINE:
+            raise click.UsageError("--server and --data-dir exclude each other")
+        return False
+    return named

@@ -1,0 +1,24 @@
+"""Logs on standard error: lines for people at a terminal, JSON for everything else."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import structlog
+
+
+def to_standard_error(level: int = logging.WARNING) -> None:
+    """Write events of at least ``level`` to standard error; standard output belongs to answers."""
+    people = sys.stderr.isatty()
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.dev.ConsoleRenderer() if people else structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )

@@ -1,0 +1,77 @@
+"""Commands about the server: serve, info."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any
+
+import click
+
+from astrocyte.cli.connection import Session, failures, operation, settings
+from astrocyte.cli.logs import to_standard_error
+from astrocyte.cli.output import OUT, facts, print_json, stamp
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65_535), help="0 lets the system choose.  [default: 50051]")
+@click.option("--tls-cert-file", type=_FILE, help="PEM certificate chain; the port then speaks TLS only.")
+@click.option("--tls-key-file", type=_FILE, help="PEM private key of the certificate.")
+@click.option("--insecure", is_flag=True, default=None, help="Listen beyond this machine without TLS or keys.")
+@click.pass_context
+def serve(context: click.Context, /, **flags: Any) -> None:
+    """Serve gRPC until SIGTERM or Ctrl-C, then drain.
+
+    \b
+    astrocyte serve
+    astrocyte --data-dir /var/lib/astrocyte serve --port 50052
+    astrocyte --config astrocyte.yaml serve
+
+    Prints "Listening on ADDRESS" when it is ready. Without TLS and API keys it listens on this machine only; --insecure
+    lifts that, for private networks. Every other setting is in the file that --config names (docs/configuration.md).
+    """
+    to_standard_error(logging.INFO)
+    given = {name: value for name, value in flags.items() if value is not None}
+    with failures():
+        asyncio.run(_serve(context, given))
+
+
+async def _serve(context: click.Context, given: dict[str, Any]) -> None:
+    from astrocyte.app import App
+    from astrocyte.server import check_exposure
+    from astrocyte.server import serve as serve_app
+
+    chosen = settings(context, server=given)
+    # Before a store is opened for nothing.
+    check_exposure(chosen)
+    app = App(chosen)
+    app.start_purging()
+    await serve_app(app, announce=lambda address: click.echo(f"Listening on {address}"))
+
+
+@click.command()
+@operation
+async def info(session: Session, /) -> None:
+    """Show versions, build, embedder and store of what runs.
+
+    \b
+    astrocyte info
+    astrocyte --server localhost:50051 info
+    """
+    found = await session.backend.server_info(session.caller)
+    if session.as_json:
+        print_json(found)
+        return
+    rows: list[tuple[str, object]] = [
+        ("astrocyte", found.version),
+        ("core", f"{found.core_version} ({found.core_profile}, {found.simd})"),
+        ("embedder", f"{found.embedding_model}, {found.dimensions} dimensions"),
+        ("tokens", found.token_table),
+        ("store", f"{found.store}, SQLite {found.sqlite_version}, schema {found.schema_version}"),
+        ("started", stamp(found.started_at)),
+    ]
+    OUT.print(facts(rows))

@@ -1,0 +1,305 @@
+"""The one door to the compiled core: the same classes and functions, with errors of our tree.
+
+`Core` and `Bank` wrap the extension's classes and add nothing but the translation of errors; rows, requests, responses
+and hits are the extension's own, so that nothing is copied per hit. Code that makes a `Row` or a `RecallRequest` from
+values that nobody has checked yet does it inside `translated_errors`.
+
+Example:
+    >>> core = Core()
+    >>> bank = core.bank(2)
+    >>> row = Row(1, bytes(16), content_hash("tea"), "tea", vector_bytes([1.0, 0.0]), tokens=1, known_from=0)
+    >>> bank.apply(1, [row])
+    >>> [hit.key for hit in bank.recall(RecallRequest(text="tea")).hits]
+    [1]
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from importlib import resources
+
+from astrocyte import _core
+from astrocyte._core import CoreFault, CoreInvalid, Hit, RecallRequest, RecallResponse, Row, build_info
+from astrocyte.errors import DimensionMismatch, StoreError, ValidationError
+
+__all__ = [
+    "Bank",
+    "Core",
+    "Hit",
+    "RecallRequest",
+    "RecallResponse",
+    "Row",
+    "StaticEmbedder",
+    "build_info",
+    "bundled_embedder",
+    "content_hash",
+    "count_tokens",
+    "count_tokens_many",
+    "translated_errors",
+    "vector_bytes",
+    "vector_values",
+]
+
+# The table that scripts/distill_static_embedder.py writes.
+BUNDLED_TABLE = "static-minilm-256.bin"
+# What the extension calls the field of a vector of the wrong length.
+VECTOR_LENGTH_FIELD = "vector_length"
+# The note that an argument which cannot be converted leaves on the exception.
+ARGUMENT_NOTE = re.compile(r"while processing '(\w+)'")
+# Bytes of a little-endian f32.
+VALUE_BYTES = 4
+
+
+def _translation(error: Exception) -> ValidationError | StoreError:
+    """The error of our tree for one of the extension."""
+    notes = " ".join(getattr(error, "__notes__", ()))
+    argument = ARGUMENT_NOTE.search(notes)
+    match error:
+        case CoreFault():
+            return StoreError(f"the retrieval core failed: {error}")
+        case CoreInvalid(args=(str(field), str(message))) if field == VECTOR_LENGTH_FIELD:
+            return DimensionMismatch(f"{message}; send vectors of the bank's embedding model", field="embedding")
+        case CoreInvalid(args=(str(field), str(message))):
+            return ValidationError(message, field=argument[1] if argument else field)
+        case _:
+            # Another type, or a number beyond 64 bits or below 0, where the stub says what is expected.
+            return ValidationError(str(error), field=argument[1] if argument else "request")
+
+
+# What the extension raises, `CoreInvalid` among the ValueErrors; anything else is not its error.
+_CORE_ERRORS = (ValueError, CoreFault, OverflowError, TypeError)
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Raise the extension's errors as ours.
+
+    Raises:
+        DimensionMismatch: A vector has another length than the bank's.
+        ValidationError: A value is wrong.
+        StoreError: The core failed.
+    """
+    try:
+        yield
+    except _CORE_ERRORS as error:
+        raise _translation(error) from error
+
+
+class Bank:
+    """The index of one bank. Safe to use from any thread; the interpreter lock is free while it works."""
+
+    __slots__ = ("_bank",)
+
+    def __init__(self, bank: _core.Bank) -> None:
+        self._bank = bank
+
+    def apply(
+        self,
+        position: int,
+        upserts: Sequence[Row] = (),
+        ended: Sequence[tuple[int, int]] = (),
+        removed: Sequence[int] = (),
+    ) -> None:
+        """Apply one commit, whole or not at all.
+
+        Args:
+            position: The commit's position; one that was applied already changes nothing.
+            upserts: Versions to add or to put in the place of their like.
+            ended: Pairs of a version's key and the instant, in milliseconds, from which it no longer was the truth.
+            removed: Keys of versions that must never be found again.
+
+        Raises:
+            ValidationError: A row is wrong; the message names its index.
+            StoreError: The core failed.
+        """
+        try:
+            self._bank.apply(position, upserts, ended, removed)
+        except _CORE_ERRORS as error:
+            raise _translation(error) from error
+
+    def recall(self, request: RecallRequest) -> RecallResponse:
+        """The ranked hits of one request.
+
+        Raises:
+            DimensionMismatch: The query vector has another length than the bank's.
+            ValidationError: A part of the request is out of its range.
+            StoreError: The core failed.
+        """
+        try:
+            return self._bank.recall(request)
+        except _CORE_ERRORS as error:
+            raise _translation(error) from error
+
+    def near_duplicates(self, vectors: Sequence[bytes], threshold: float) -> list[tuple[int, bytes, float] | None]:
+        """Per vector the most similar current memory at or above the threshold: (key, memory id, cosine), or None.
+
+        Raises:
+            DimensionMismatch: A vector has another length than the bank's.
+            ValidationError: A vector cannot be compared, or the threshold is out of its range.
+            StoreError: The core failed.
+        """
+        try:
+            return self._bank.near_duplicates(vectors, threshold)
+        except _CORE_ERRORS as error:
+            raise _translation(error) from error
+
+    def contains_hashes(self, hashes: Sequence[bytes]) -> list[bytes | None]:
+        """Per content hash the id of the current memory that has it, or None.
+
+        Raises:
+            ValidationError: A hash has not 16 bytes.
+            StoreError: The core failed.
+        """
+        try:
+            return self._bank.contains_hashes(hashes)
+        except _CORE_ERRORS as error:
+            raise _translation(error) from error
+
+    @property
+    def position(self) -> int:
+        """Position of the last applied commit; 0 for a new bank."""
+        return self._bank.position
+
+    @property
+    def dimensions(self) -> int:
+        """Length of the bank's vectors."""
+        return self._bank.dimensions
+
+    def stats(self) -> dict[str, int]:
+        """Counts and resident bytes by part; the names are in the stub of the extension."""
+        return self._bank.stats()
+
+
+class Core:
+    """The owner of scratch space, from which banks come.
+
+    Args:
+        scratch_dir: Where large banks keep their original vectors, in a file that has no name and goes with the
+            process. None keeps them in memory.
+
+    Raises:
+        StoreError: The scratch file cannot be made.
+    """
+
+    __slots__ = ("_core",)
+
+    def __init__(self, scratch_dir: str | None = None) -> None:
+        with translated_errors():
+            self._core = _core.Core(scratch_dir)
+
+    def bank(self, dimensions: int) -> Bank:
+        """A new and empty bank for vectors of ``dimensions`` values.
+
+        Raises:
+            ValidationError: The number is out of its range.
+        """
+        with translated_errors():
+            return Bank(self._core.bank(dimensions))
+
+    def recall_many(self, requests: Sequence[tuple[Bank, RecallRequest]]) -> list[RecallResponse]:
+        """The answers to all requests, spread over the processor's cores; each equals the single call's.
+
+        Raises:
+            DimensionMismatch, ValidationError, StoreError: As `Bank.recall`, of the first request that fails.
+        """
+        with translated_errors():
+            return self._core.recall_many([(bank._bank, request) for bank, request in requests])  # noqa: SLF001 (own class)
+
+
+class StaticEmbedder:
+    """Token vectors looked up and pooled: tens of microseconds a text, no model run.
+
+    Args:
+        table: A table as scripts/distill_static_embedder.py writes it.
+
+    Raises:
+        StoreError: The table is damaged, or of another format.
+    """
+
+    __slots__ = ("_embedder", "dimensions", "model_id")
+
+    def __init__(self, table: bytes) -> None:
+        with translated_errors():
+            self._embedder = _core.StaticEmbedder(table)
+        self.model_id = self._embedder.model_id
+        self.dimensions = self._embedder.dimensions
+
+    def embed(self, texts: Sequence[str]) -> list[bytes]:
+        """Unit vectors as little-endian f32, in order.
+
+        Raises:
+            ValidationError: A text has a lone surrogate.
+        """
+        try:
+            return self._embedder.embed(texts)
+        except _CORE_ERRORS as error:
+            raise _translation(error) from error
+
+
+@cache
+def bundled_embedder() -> StaticEmbedder:
+    """The embedder that ships with the package, loaded once per process."""
+    table = resources.files("astrocyte.models").joinpath(BUNDLED_TABLE)
+    return StaticEmbedder(table.read_bytes())
+
+
+def content_hash(text: str) -> bytes:
+    """Sixteen bytes that are equal for contents that differ only in canonical composition or white space.
+
+    Raises:
+        ValidationError: The text has a lone surrogate.
+    """
+    try:
+        return _core.content_hash(text)
+    except _CORE_ERRORS as error:
+        raise _translation(error) from error
+
+
+def count_tokens(text: str) -> int:
+    """Tokens of ``text`` in the cl100k_base vocabulary.
+
+    Raises:
+        ValidationError: The text has a lone surrogate.
+    """
+    try:
+        return _core.count_tokens(text)
+    except _CORE_ERRORS as error:
+        raise _translation(error) from error
+
+
+def count_tokens_many(texts: Sequence[str]) -> list[int]:
+    """`count_tokens` of each text, in one crossing."""
+    try:
+        return _core.count_tokens_many(texts)
+    except _CORE_ERRORS as error:
+        raise _translation(error) from error
+
+
+def vector_bytes(values: Sequence[float]) -> bytes:
+    """``values``, a list of numbers or a one-dimensional array, as little-endian f32.
+
+    Raises:
+        ValidationError: A value is no number, or too large for f32.
+    """
+    try:
+        return struct.pack(f"<{len(values)}f", *values)
+    except (struct.error, OverflowError, TypeError) as error:
+        raise ValidationError(f"expected a list of 32-bit floats: {error}", field="embedding") from error
+
+
+def vector_values(vector: bytes) -> array[float]:
+    """The values of little-endian f32 bytes.
+
+    Raises:
+        ValidationError: The length is no multiple of four.
+    """
+    if len(vector) % VALUE_BYTES:
+        raise ValidationError(
+            f"expected little-endian f32 values, {VALUE_BYTES} bytes each, got {len(vector)} bytes", field="embedding"
+        )
+    return array("f", struct.unpack(f"<{len(vector) // VALUE_BYTES}f", vector))

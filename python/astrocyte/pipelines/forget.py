@@ -1,0 +1,63 @@
+"""Forget: what a selector meets goes, for a time or for good.
+
+1. a dry run counts and stops here;
+2. plain: tombstones in one transaction; undelete is possible until ``purge_after``;
+   compliance: the rows and every byte of them are erased, and a receipt is made;
+3. the store's commit takes the rows out of the index before this returns; and recall reads every hit back from the
+   database, so that even a stale index could not return one.
+"""
+
+from __future__ import annotations
+
+import time
+
+from astrocyte.config import ForgetSettings
+from astrocyte.model import Bank, ForgetResult, ForgetSelector, Memory
+from astrocyte.pipelines.analysis import DAY_MS
+from astrocyte.stores.protocols import MemoryStore, RequestKey
+
+
+class ForgetPipeline:
+    """Forgets, erases and brings back."""
+
+    def __init__(self, store: MemoryStore, settings: ForgetSettings) -> None:
+        self._store = store
+        self._keep_ms = round(settings.purge_after_days * DAY_MS)
+
+    def preview(self, bank: Bank, selector: ForgetSelector, *, compliance: bool) -> ForgetResult:
+        """What would go; an erasure takes forgotten memories too."""
+        count, memory_ids = self._store.select(bank, selector, include_forgotten=compliance)
+        return ForgetResult(deleted_count=count, memory_ids=tuple(memory_ids), dry_run=True)
+
+    async def forget(
+        self, bank: Bank, selector: ForgetSelector, *, reason: str, principal: str, request: RequestKey | None
+    ) -> ForgetResult:
+        """Forget until it is undeleted or purged."""
+        purge_after = time.time_ns() // 1_000_000 + self._keep_ms
+        count, memory_ids, position = await self._store.forget(
+            bank, selector, reason=reason, principal=principal, purge_after=purge_after, request=request
+        )
+        return ForgetResult(deleted_count=count, memory_ids=tuple(memory_ids), position=position if count else 0)
+
+    async def erase(
+        self, bank: Bank, selector: ForgetSelector, *, reason: str, principal: str, request: RequestKey | None
+    ) -> ForgetResult:
+        """Erase for good, forgotten memories included."""
+        memory_ids, position, receipt = await self._store.erase(
+            bank, selector, reason=reason, principal=principal, request=request
+        )
+        count = len(receipt.salted_ids)
+        return ForgetResult(
+            deleted_count=count,
+            memory_ids=tuple(memory_ids),
+            position=position if count else 0,
+            receipt=receipt,
+        )
+
+    async def undelete(self, bank: Bank, memory_id: str) -> Memory:
+        """Bring a forgotten memory back.
+
+        Raises:
+            MemoryNotFound: There is none, or it was purged.
+        """
+        return await self._store.undelete(bank, memory_id)

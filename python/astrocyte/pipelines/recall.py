@@ -1,0 +1,329 @@
+"""Recall: from a question to ranked memories.
+
+1. analyse: dates in the question become time windows (`analysis`);
+2. embed the question, where the bank's space is the server's, unless the caller sent a vector;
+3. core: filter, arms, fusion, dedup and token budget, in one call;
+4. hydrate: read every hit back from the database, which decides whether it may be seen;
+5. shape: detail level, budget of the first hit, trace.
+
+Steps 1 and 3 to 5 are one synchronous function. It runs on the event loop for small banks, where a change of thread
+would cost more than it frees, and in the executor for others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from astrocyte.config import Settings
+from astrocyte.core import Core, Hit, RecallRequest, RecallResponse, count_tokens
+from astrocyte.model import (
+    ArmScore,
+    Bank,
+    DetailLevel,
+    MemoryHit,
+    RecallQuery,
+    RecallResult,
+    RecallTrace,
+    TimeRange,
+)
+from astrocyte.pipelines import detail
+from astrocyte.pipelines.analysis import DAY_MS, from_ms, time_windows
+from astrocyte.pipelines.indexing import id_to_bytes, metadata_pairs
+from astrocyte.pipelines.preparing import check_space, optional_ms, usable
+from astrocyte.pipelines.registry import BankIndex, IndexRegistry
+from astrocyte.providers.protocols import Embedder
+from astrocyte.stores.protocols import HydratedRow, MemoryStore, Passage, Visibility
+
+# Full retrieval: there is no cache and no fast path yet.
+FULL_RETRIEVAL = 3
+
+
+@dataclass(slots=True)
+class _Plan:
+    """A query on its way, and when each stage ended, in seconds."""
+
+    bank: Bank
+    query: RecallQuery
+    index: BankIndex
+    vector: bytes | None
+    start: float
+    embedded: float
+    windows: list[tuple[int, int]] = field(default_factory=list)
+    budget: int = 0
+    analysed: float = 0.0
+    searched: float = 0.0
+    hydrated: float = 0.0
+
+
+class RecallPipeline:
+    """Answers queries."""
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        core: Core,
+        registry: IndexRegistry,
+        embedder: Embedder,
+        settings: Settings,
+        executor: Executor,
+    ) -> None:
+        self._store = store
+        self._core = core
+        self._registry = registry
+        self._embedder = embedder
+        self._settings = settings.recall
+        self._most_tokens = settings.limits.max_tokens
+        self._executor = executor
+        weights, rrf_weights = settings.recall.weights, settings.recall.rrf_weights
+        self._weights = {
+            "relative_score": (weights.semantic, weights.keyword, weights.temporal),
+            "rrf": (rrf_weights.semantic, rrf_weights.keyword, rrf_weights.temporal),
+        }
+
+    async def run(self, bank: Bank, query: RecallQuery) -> RecallResult:
+        """The answer to one query.
+
+        Raises:
+            DimensionMismatch: The query's vector does not live in the bank's space.
+            FailedPrecondition: ``min_position`` was not reached in time.
+            ProviderUnavailable: The embedder failed.
+        """
+        start = perf_counter()
+        index = await self._index(bank, query)
+        vector = _given(bank, query, "")
+        if vector is None and bank.embedding_model == self._embedder.model_id:
+            vector = (await self._embed([query.query]))[0]
+        plan = _Plan(bank, query, index, vector, start, perf_counter())
+        if index.small(self._settings.inline_rows):
+            return self._answer(plan)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self._answer, plan)
+
+    async def run_many(self, requests: Sequence[tuple[Bank, RecallQuery]]) -> list[RecallResult]:
+        """The answers to many queries, each equal to the single call's; the core spreads them over its threads.
+
+        Raises:
+            AstrocyteError: As `run`, of the first query that cannot be answered.
+        """
+        start = perf_counter()
+        plans = []
+        for number, (bank, query) in enumerate(requests):
+            vector = _given(bank, query, f"queries[{number}].")
+            plans.append(_Plan(bank, query, await self._index(bank, query), vector, start, start))
+        waiting = [
+            plan for plan in plans if plan.vector is None and plan.bank.embedding_model == self._embedder.model_id
+        ]
+        if waiting:
+            for plan, vector in zip(waiting, await self._embed([plan.query.query for plan in waiting]), strict=True):
+                plan.vector = vector
+        embedded = perf_counter()
+        for plan in plans:
+            plan.embedded = embedded
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self._answer_all, plans)
+
+    async def _index(self, bank: Bank, query: RecallQuery) -> BankIndex:
+        """The bank's index, at the position that the query asks for or beyond."""
+        index = self._registry.loaded(bank)
+        if index is None:
+            index = await self._registry.get(bank)
+        if query.min_position and index.core.position < query.min_position:
+            await self._registry.wait_for(bank, query.min_position, self._settings.min_position_seconds)
+            index = await self._registry.get(bank)
+        return index
+
+    async def _embed(self, texts: list[str]) -> list[bytes | None]:
+        embedder = self._embedder
+        vectors = embedder.embed_now(texts) if embedder.local else await embedder.embed(texts)
+        return [usable(vector) for vector in vectors]
+
+    def _answer(self, plan: _Plan) -> RecallResult:
+        self._analyse(plan)
+        response = plan.index.core.recall(self._request(plan))
+        plan.searched = perf_counter()
+        return self._finish(plan, response)
+
+    def _answer_all(self, plans: list[_Plan]) -> list[RecallResult]:
+        requests = []
+        for plan in plans:
+            self._analyse(plan)
+            requests.append((plan.index.core, self._request(plan)))
+        responses = self._core.recall_many(requests)
+        searched = perf_counter()
+        for plan in plans:
+            plan.searched = searched
+        return [self._finish(plan, response) for plan, response in zip(plans, responses, strict=True)]
+
+    def _analyse(self, plan: _Plan) -> None:
+        index, query = plan.index, plan.query
+        if index.earliest is not None and index.latest is not None:
+            plan.windows = time_windows(
+                query.query,
+                first=index.earliest,
+                last=index.latest,
+                reference=query.query_reference_date,
+                time_range=query.time_range,
+            )
+        # A caller's budget is capped by the configured ceiling.
+        wish = query.max_tokens
+        plan.budget = self._most_tokens if wish is None else min(wish, self._most_tokens)
+        plan.analysed = perf_counter()
+
+    def _finish(self, plan: _Plan, response: RecallResponse) -> RecallResult:
+        rows = self._hydrate(plan, response.hits)
+        plan.hydrated = perf_counter()
+        hits, truncated = self._shape(plan, response, rows)
+        trace = self._trace(plan, response, hits) if plan.query.include_trace else None
+        return RecallResult(hits, response.candidates, truncated, trace)
+
+    def _request(self, plan: _Plan) -> RecallRequest:
+        query, settings = plan.query, self._settings
+        fusion = str(query.fusion_method or settings.fusion_method)
+        weights = self._weights[fusion]
+        if query.weights:
+            given = query.weights
+            weights = (
+                given.get("semantic", weights[0]),
+                given.get("keyword", weights[1]),
+                given.get("temporal", weights[2]),
+            )
+        memory_ids = None
+        if query.memory_ids:
+            memory_ids = [identity for one in query.memory_ids if (identity := id_to_bytes(one)) is not None]
+        threshold = query.dedup_threshold if query.dedup_threshold is not None else settings.dedup_threshold
+        return RecallRequest(
+            text=query.query or None,
+            vector=plan.vector,
+            k=query.max_results,
+            depth=max(settings.depth, settings.overfetch * query.max_results),
+            tags=query.tags,
+            tag_match=query.tag_match.value,
+            fact_types=query.fact_types,
+            metadata=metadata_pairs(query.metadata) if query.metadata else (),
+            session=query.session_id,
+            occurred=_range(query.time_range),
+            retained=_range(query.retained_range),
+            as_of=optional_ms(query.as_of),
+            valid_at=optional_ms(query.valid_at),
+            memory_ids=memory_ids,
+            time_windows=plan.windows,
+            time_tail_ms=round(settings.time_tail_days * DAY_MS),
+            fusion=fusion,
+            rank_constant=query.rank_constant or settings.rank_constant,
+            weights=weights,
+            context_windows=settings.context_windows,
+            layer_weights=list(query.layer_weights.items()),
+            dedup_threshold=threshold,
+            # Titles are short and are counted when they are made.
+            budget=None if query.detail_level is DetailLevel.TITLES else plan.budget,
+            budget_whole=query.detail_level is DetailLevel.FULL,
+        )
+
+    def _hydrate(self, plan: _Plan, hits: Sequence[Hit]) -> dict[int, HydratedRow]:
+        if not hits:
+            return {}
+        query = plan.query
+        passages = [Passage(hit.key, hit.ordinal) for hit in hits]
+        visibility = Visibility(optional_ms(query.as_of), optional_ms(query.valid_at))
+        return {row.row_key: row for row in self._store.hydrate(plan.bank, passages, visibility)}
+
+    def _shape(
+        self, plan: _Plan, response: RecallResponse, rows: dict[int, HydratedRow]
+    ) -> tuple[tuple[MemoryHit, ...], bool]:
+        """Hits that the database knows, in the core's order, within the budget; and whether one was cut or dropped."""
+        names = response.arm_names
+        truncated = response.truncated
+        left = plan.budget
+        shaped: list[MemoryHit] = []
+        for hit in response.hits:
+            row = rows.get(hit.key)
+            if row is None:
+                continue
+            text, tokens = self._text(plan.query.detail_level, hit, row)
+            if tokens > left:
+                truncated = True
+                if shaped:
+                    continue
+                text = detail.cut(text, left)
+                tokens = count_tokens(text)
+            left -= tokens
+            shaped.append(self._hit(plan, hit, row, names, (text, tokens)))
+        return tuple(shaped), truncated
+
+    @staticmethod
+    def _text(level: DetailLevel, hit: Hit, row: HydratedRow) -> tuple[str, int]:
+        if level is DetailLevel.TITLES:
+            text = detail.title(row.memory)
+            return text, count_tokens(text)
+        if level is DetailLevel.FULL:
+            return row.memory.content, row.memory.token_count
+        return row.chunk_text, hit.tokens
+
+    @staticmethod
+    def _hit(plan: _Plan, hit: Hit, row: HydratedRow, names: Sequence[str], text: tuple[str, int]) -> MemoryHit:
+        memory = row.memory
+        sources = plan.query.include_sources
+        chunk = hit.ordinal if plan.query.detail_level is DetailLevel.CHUNK else -1
+        return MemoryHit(
+            text[0],
+            hit.score,
+            memory.memory_id,
+            plan.bank.bank_id,
+            memory.metadata if sources else None,
+            memory.tags,
+            memory.occurred_at,
+            memory.retained_at,
+            memory.source if sources else None,
+            memory.memory_layer,
+            memory.fact_type,
+            memory.session_id,
+            memory.speaker,
+            memory.principal,
+            chunk,
+            memory.chunk_count,
+            text[1],
+            memory.version,
+            tuple(ArmScore(names[arm], rank, score) for arm, rank, score in hit.arms),
+        )
+
+    def _trace(self, plan: _Plan, response: RecallResponse, hits: tuple[MemoryHit, ...]) -> RecallTrace:
+        names, counts = response.arm_names, response.arm_candidates
+        layers: dict[str, int] = {}
+        for hit in hits:
+            layer = hit.memory_layer or ""
+            layers[layer] = layers.get(layer, 0) + 1
+        return RecallTrace(
+            strategies_used=tuple(name for name, count in zip(names, counts, strict=True) if count),
+            total_candidates=sum(counts),
+            fusion_method=str(plan.query.fusion_method or self._settings.fusion_method),
+            latency_ms=(perf_counter() - plan.start) * 1e3,
+            strategy_timings_ms={name: us / 1e3 for name, us in zip(names, response.arm_micros, strict=True)},
+            strategy_candidate_counts=dict(zip(names, counts, strict=True)),
+            tier_used=FULL_RETRIEVAL,
+            layer_distribution=layers,
+            cache_hit=False,
+            wiki_tier_used=False,
+            stage_timings_ms={
+                "embed": (plan.embedded - plan.start) * 1e3,
+                "analyse": (plan.analysed - plan.embedded) * 1e3,
+                "core": (plan.searched - plan.analysed) * 1e3,
+                "hydrate": (plan.hydrated - plan.searched) * 1e3,
+            },
+            plan=response.plan,
+            time_windows=tuple(TimeRange(from_ms(start), from_ms(end)) for start, end in plan.windows),
+            position=response.position,
+        )
+
+
+def _given(bank: Bank, query: RecallQuery, at: str) -> bytes | None:
+    """The caller's vector, if one came and it lives in the bank's space."""
+    if query.embedding is None:
+        return None
+    check_space(bank, query.embedding, at)
+    return query.embedding.values
+
+
+def _range(value: TimeRange | None) -> tuple[int | None, int | None] | None:
+    return None if value is None else (optional_ms(value.start), optional_ms(value.end))

@@ -1,0 +1,56 @@
+"""Client request ids: what a request is recognised by, and how its answer is written down to be given again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from astrocyte.model import RetainResult
+from astrocyte.stores.protocols import RequestKey
+
+# 128 bits: two requests of one client do not meet by chance.
+FINGERPRINT_BYTES = 16
+
+
+def request_key(request_id: str, operation: str, *parts: object) -> RequestKey:
+    """The id with a digest of everything that the request says."""
+    text = json.dumps([operation, *map(_plain, parts)], sort_keys=True, separators=(",", ":"))
+    return RequestKey(request_id, operation, hashlib.blake2b(text.encode(), digest_size=FINGERPRINT_BYTES).digest())
+
+
+def encode_results(results: Sequence[RetainResult]) -> bytes:
+    """Results of a retain as bytes."""
+    return json.dumps([asdict(result) for result in results], separators=(",", ":")).encode()
+
+
+def decode_results(response: bytes) -> list[RetainResult]:
+    """The results that `encode_results` wrote, by this version or an earlier one."""
+    known = {field.name for field in fields(RetainResult)}
+    return [
+        RetainResult(**{key: value for key, value in entry.items() if key in known}) for entry in json.loads(response)
+    ]
+
+
+def _plain(value: object) -> Any:  # noqa: ANN401 - JSON is any of its types
+    """The value as JSON can hold it: equal values give equal JSON."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    plain = next((convert for kind, convert in _PLAIN.items() if isinstance(value, kind)), None)
+    if plain is None:
+        raise TypeError(f"a request cannot hold {type(value).__name__}")
+    return plain(value)
+
+
+_PLAIN: dict[type, Callable[[Any], Any]] = {
+    bytes: bytes.hex,
+    datetime: lambda value: value.astimezone(UTC).isoformat(),
+    Mapping: lambda value: {key: _plain(one) for key, one in value.items()},
+    frozenset: lambda value: sorted(map(_plain, value)),
+    Sequence: lambda value: [_plain(one) for one in value],
+}

@@ -1,0 +1,261 @@
+"""The gRPC server: ports, health, reflection, and stopping without losing anything.
+
+    await serve(App(load_settings("astrocyte.yaml")), announce=print)
+
+`serve` runs until SIGTERM or SIGINT; `Server` is the same in pieces, for programs that have a loop of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import signal
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import grpc
+import structlog
+from google.protobuf.descriptor import ServiceDescriptor
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from astrocyte.app import App
+from astrocyte.config import ServerSettings, Settings
+from astrocyte.errors import ConfigError
+from astrocyte.policy.backend import Backend
+from astrocyte.services.admin import AdminServicer
+from astrocyte.services.admission import Admission
+from astrocyte.services.authentication import authenticator
+from astrocyte.services.draining import Draining
+from astrocyte.services.health import Health
+from astrocyte.services.interceptors import Calls, Rules, UnknownMethods
+from astrocyte.services.memory import MemoryServicer
+from astrocyte.services.reflection import enable_reflection
+from astrocyte.v1 import admin_pb2, memory_pb2
+
+MEMORY_SERVICE: ServiceDescriptor = memory_pb2.DESCRIPTOR.services_by_name["MemoryService"]
+ADMIN_SERVICE: ServiceDescriptor = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
+UNIX_PREFIX = "unix:"
+
+# Which limits hold for which method; every method has an entry, or the server does not start.
+METHOD_KINDS: Mapping[str, str] = {
+    "Retain": "write",
+    "BatchRetain": "write",
+    "StreamRetain": "stream",
+    "GetMemory": "read",
+    "ListMemories": "read",
+    "UpdateMemory": "write",
+    "Recall": "read",
+    "BatchRecall": "read",
+    "History": "read",
+    "Forget": "write",
+    "UndeleteMemory": "write",
+    "Watch": "stream",
+    "CreateBank": "admin",
+    "GetBank": "admin",
+    "ListBanks": "admin",
+    "UpdateBank": "admin",
+    "DeleteBank": "admin",
+    "GetBankStats": "admin",
+    "GetServerInfo": "admin",
+}
+# Health checks and reflection pass beside the admission; this leaves them room under grpc's own limit.
+SPARE_CALLS = 256
+# Clients may ping every 30 s, as their documentation says; half of that absorbs jitter before a ping counts as abuse.
+MIN_PING_INTERVAL_MS = 15_000
+# A client that vanished without a word is noticed after these two: its streams hold memory and a place.
+KEEPALIVE_MS = 60_000
+KEEPALIVE_TIMEOUT_MS = 20_000
+
+# Watchers of health hear that we stop, and new calls are refused, before streams end and their clients come again.
+ANNOUNCE_SECONDS = 0.05
+
+log = structlog.get_logger("astrocyte.server")
+
+
+def check_exposure(settings: Settings) -> None:
+    """Refuse to listen where others can reach us without proving who they are.
+
+    Raises:
+        ConfigError: The address is not local, and neither TLS with credentials nor `insecure` is set.
+    """
+    server = settings.server
+    if is_local(server.host) or server.insecure:
+        return
+    credentials = bool(settings.auth.api_keys) or server.tls_client_ca_file is not None
+    if server.tls_cert_file is not None and credentials:
+        return
+    missing = [
+        name
+        for name, present in (
+            ("TLS (server.tls_cert_file, server.tls_key_file)", server.tls_cert_file is not None),
+            ("credentials (auth.api_keys or server.tls_client_ca_file)", credentials),
+        )
+        if not present
+    ]
+    raise ConfigError(
+        f"{server.host} can be reached from other machines and there is no {' and no '.join(missing)}; set them, "
+        "listen on 127.0.0.1, or set server.insecure on a network that you trust",
+        metadata={"host": server.host},
+    )
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine can reach ``host``: a loopback address or a unix socket. Other names are not."""
+    if host.startswith(UNIX_PREFIX) or host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Server:
+    """A grpc.aio server over a gate. Make it, `start` and `stop` it on one running event loop.
+
+    Args:
+        gate: What answers the calls.
+        settings: How to listen, and whom to trust.
+
+    Raises:
+        ConfigError: The address is exposed without credentials.
+    """
+
+    def __init__(self, gate: Backend, settings: Settings) -> None:
+        check_exposure(settings)
+        self._settings = settings.server
+        self._draining = Draining()
+        rules = _rules(settings.server)
+        self._server = grpc.aio.server(
+            options=_options(settings.server),
+            maximum_concurrent_rpcs=sum(2 * rule.admission.limit for rule in rules.values()) + SPARE_CALLS,
+        )
+        calls = Calls(authenticator(settings), self._draining)
+        services = [MEMORY_SERVICE.full_name, ADMIN_SERVICE.full_name]
+        self._health = Health(services, self._draining)
+        for service, servicer in (
+            (MEMORY_SERVICE, MemoryServicer(gate, self._draining)),
+            (ADMIN_SERVICE, AdminServicer(gate)),
+        ):
+            handlers = {
+                method.name: calls.handler(method, getattr(servicer, method.name), rules[METHOD_KINDS[method.name]])
+                for method in service.methods
+            }
+            self._server.add_registered_method_handlers(service.full_name, handlers)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        if settings.server.reflection:
+            health_name = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
+            enable_reflection([*services, health_name], self._server)
+        self._server.add_generic_rpc_handlers((UnknownMethods(calls),))
+
+    async def start(self) -> str:
+        """Listen; returns the address to connect to, with the port that the system chose where it was 0.
+
+        Raises:
+            ConfigError: The address cannot be bound, or a certificate cannot be read.
+        """
+        address = self._bind()
+        await self._server.start()
+        await self._health.serve()
+        return address
+
+    async def stop(self, grace_seconds: float | None = None) -> None:
+        """Turn health to NOT_SERVING, refuse new calls, end streams that wait, and let the other calls finish.
+
+        Args:
+            grace_seconds: Calls that still run then are cancelled; writes that have begun complete all the same.
+                None takes the setting.
+        """
+        grace = self._settings.drain_seconds if grace_seconds is None else grace_seconds
+        await self._health.stop()
+        stopping = asyncio.create_task(self._server.stop(grace))
+        await asyncio.sleep(ANNOUNCE_SECONDS)
+        self._draining.begin()
+        await stopping
+
+    def _bind(self) -> str:
+        host, port = self._settings.host, self._settings.port
+        local = host.startswith(UNIX_PREFIX)
+        target = host if local else f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        credentials = _credentials(self._settings)
+        try:
+            if credentials is None:
+                bound = self._server.add_insecure_port(target)
+            else:
+                bound = self._server.add_secure_port(target, credentials)
+        except RuntimeError as error:
+            raise ConfigError(
+                f"cannot listen on {target}: the address is in use, or not one of this machine",
+                metadata={"address": target},
+            ) from error
+        return target if local else f"{target.rpartition(':')[0]}:{bound}"
+
+
+def _rules(settings: ServerSettings) -> dict[str, Rules]:
+    return {
+        "read": Rules(Admission("read", settings.read_concurrency), settings.read_deadline_seconds),
+        "write": Rules(Admission("write", settings.write_concurrency), settings.write_deadline_seconds),
+        "admin": Rules(Admission("admin", settings.admin_concurrency), settings.read_deadline_seconds),
+        "stream": Rules(Admission("stream", settings.stream_concurrency)),
+    }
+
+
+def _options(settings: ServerSettings) -> list[tuple[str, Any]]:
+    return [
+        ("grpc.max_receive_message_length", settings.max_message_bytes),
+        # A second server on the port would take a share of the calls without a word.
+        ("grpc.so_reuseport", 0),
+        ("grpc.keepalive_time_ms", KEEPALIVE_MS),
+        ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", MIN_PING_INTERVAL_MS),
+        ("grpc.max_connection_age_ms", round(settings.max_connection_age_seconds * 1_000)),
+    ]
+
+
+def _credentials(settings: ServerSettings) -> grpc.ServerCredentials | None:
+    """What TLS needs, or None for plain text."""
+    if settings.tls_cert_file is None or settings.tls_key_file is None:
+        return None
+    pair = (_read(settings.tls_key_file), _read(settings.tls_cert_file))
+    roots = _read(settings.tls_client_ca_file) if settings.tls_client_ca_file else None
+    return grpc.ssl_server_credentials([pair], root_certificates=roots, require_client_auth=roots is not None)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}", metadata={"file": str(path)}) from error
+
+
+async def serve(app: App, *, announce: Callable[[str], None] | None = None) -> None:
+    """Serve until SIGTERM or SIGINT, drain, then close the application.
+
+    Args:
+        app: What answers, and how to listen.
+        announce: Called with the address once the server listens.
+
+    Raises:
+        ConfigError: The server cannot listen as the settings say.
+    """
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGTERM, signal.SIGINT)
+    try:
+        server = Server(app.gate, app.settings)
+        address = await server.start()
+        for number in signals:
+            loop.add_signal_handler(number, stopped.set)
+        app.start_purging()
+        log.info("serving", address=address)
+        if announce is not None:
+            announce(address)
+        await stopped.wait()
+        log.info("draining", seconds=app.settings.server.drain_seconds)
+        await server.stop()
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)
+        await app.close()
+    log.info("stopped")

@@ -1,0 +1,85 @@
+"""AdminService: decode, call the gate, encode."""
+
+from __future__ import annotations
+
+from astrocyte.errors import ValidationError
+from astrocyte.model import Caller
+from astrocyte.policy.backend import Backend
+from astrocyte.services import convert
+from astrocyte.v1 import admin_pb2
+
+# What UpdateBank can change.
+BANK_FIELDS = frozenset({"display_name", "description"})
+
+
+class AdminServicer:
+    """One method for each RPC of the service, by its name.
+
+    Args:
+        gate: Does the work.
+    """
+
+    def __init__(self, gate: Backend) -> None:
+        self._gate = gate
+
+    async def CreateBank(self, request: admin_pb2.CreateBankRequest, caller: Caller) -> admin_pb2.CreateBankResponse:
+        """Make a bank."""
+        bank = await self._gate.create_bank(
+            caller,
+            request.bank_id,
+            display_name=request.display_name,
+            description=request.description,
+            embedding_model=request.embedding_model or None,
+            dimensions=request.dimensions or None,
+        )
+        return admin_pb2.CreateBankResponse(bank=convert.encode_bank(bank))
+
+    async def GetBank(self, request: admin_pb2.GetBankRequest, caller: Caller) -> admin_pb2.GetBankResponse:
+        """Read one bank."""
+        return admin_pb2.GetBankResponse(bank=convert.encode_bank(await self._gate.get_bank(caller, request.bank_id)))
+
+    async def ListBanks(self, request: admin_pb2.ListBanksRequest, caller: Caller) -> admin_pb2.ListBanksResponse:
+        """Read a page of banks."""
+        page = await self._gate.list_banks(
+            caller, prefix=request.prefix, page_size=request.page_size, page_token=request.page_token
+        )
+        return admin_pb2.ListBanksResponse(
+            banks=[convert.encode_bank(bank) for bank in page.banks], next_page_token=page.next_page_token
+        )
+
+    async def UpdateBank(self, request: admin_pb2.UpdateBankRequest, caller: Caller) -> admin_pb2.UpdateBankResponse:
+        """Change how a bank presents itself."""
+        named = set(request.update_mask.paths)
+        if not named or named - BANK_FIELDS:
+            raise ValidationError(
+                f"must name one or more of {', '.join(sorted(BANK_FIELDS))}, got {sorted(named)!r:.200}",
+                field="update_mask",
+            )
+        bank = await self._gate.update_bank(
+            caller,
+            request.bank_id,
+            display_name=request.display_name if "display_name" in named else None,
+            description=request.description if "description" in named else None,
+            etag=request.etag or None,
+        )
+        return admin_pb2.UpdateBankResponse(bank=convert.encode_bank(bank))
+
+    async def DeleteBank(self, request: admin_pb2.DeleteBankRequest, caller: Caller) -> admin_pb2.DeleteBankResponse:
+        """Remove a bank."""
+        count = await self._gate.delete_bank(caller, request.bank_id, etag=request.etag or None)
+        return admin_pb2.DeleteBankResponse(deleted_count=count)
+
+    async def GetBankStats(
+        self, request: admin_pb2.GetBankStatsRequest, caller: Caller
+    ) -> admin_pb2.GetBankStatsResponse:
+        """Count what a bank holds."""
+        stats = await self._gate.bank_stats(caller, request.bank_id)
+        return admin_pb2.GetBankStatsResponse(stats=convert.encode_bank_stats(stats))
+
+    async def GetServerInfo(
+        self, request: admin_pb2.GetServerInfoRequest, caller: Caller
+    ) -> admin_pb2.GetServerInfoResponse:
+        """Tell what runs."""
+        del request
+        info = await self._gate.server_info(caller)
+        return admin_pb2.GetServerInfoResponse(server_info=convert.encode_server_info(info))

@@ -1,0 +1,248 @@
+"""What holds for every call: identity, request id, admission, deadline, parsing, and errors as statuses.
+
+One wrapper around each method does it all. grpc's own interceptors would build a handler object and await one more
+coroutine per concern and call, and would see a message that could not be parsed only as an unknown failure; here the
+handlers get the bytes, so that the wrapper parses them itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import re
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import grpc
+import structlog
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+from grpc.aio import ServicerContext
+
+from astrocyte.errors import AstrocyteError, CapabilityNotSupported, DeadlineExceeded, ValidationError
+from astrocyte.model import Caller
+from astrocyte.services.admission import Admission
+from astrocyte.services.authentication import Authenticate, Metadata
+from astrocyte.services.draining import Draining
+from astrocyte.services.status import clip, code_of, to_status, trailers
+
+REQUEST_ID_KEY = "x-request-id"
+# Ids from callers are echoed and logged, so they must be short and plain.
+REQUEST_ID = re.compile(r"[!-~]{1,128}")
+# Of the path of a method that does not exist; a caller can make it as long as its metadata may be.
+SHOWN_PATH_BYTES = 128
+# Codes that mean a fault on our side, which the log has to explain.
+OUR_FAULTS = frozenset({grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN, grpc.StatusCode.DATA_LOSS})
+
+Context = ServicerContext[Any, Any]
+Parse = Callable[[bytes], Message]
+UnaryBehaviour = Callable[[Any, Caller], Awaitable[Message]]
+StreamBehaviour = Callable[[Any, Caller], AsyncIterator[Message]]
+
+log = structlog.get_logger("astrocyte.calls")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a kind of call is held to. ``deadline_seconds`` is imposed where the client set none; None: none is."""
+
+    admission: Admission
+    deadline_seconds: float | None = None
+
+
+class Calls:
+    """Turns servicer methods into grpc handlers.
+
+    Args:
+        authenticate: Who calls.
+        draining: Ends server streams when the server stops.
+    """
+
+    def __init__(self, authenticate: Authenticate, draining: Draining) -> None:
+        self._authenticate = authenticate
+        self._draining = draining
+        # Unique per process, and a counter: ten times cheaper than a random id for each call.
+        self._prefix = os.urandom(6).hex()
+        self._count = itertools.count(1)
+
+    def handler(
+        self, method: MethodDescriptor, behaviour: Callable[..., Any], rules: Rules
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        """The handler of one method, of any of the four kinds."""
+        parse = _parser(method)
+        if method.server_streaming:
+            serve = self._streaming(method, parse, behaviour, rules)
+            make = (
+                grpc.stream_stream_rpc_method_handler
+                if method.client_streaming
+                else grpc.unary_stream_rpc_method_handler
+            )
+        else:
+            serve = self._unary(method, parse, behaviour, rules)
+            make = (
+                grpc.stream_unary_rpc_method_handler if method.client_streaming else grpc.unary_unary_rpc_method_handler
+            )
+        return make(serve)
+
+    def refusal(self, path: str) -> grpc.RpcMethodHandler[Any, Any]:
+        """The handler of a method that does not exist."""
+        name = clip(path, SHOWN_PATH_BYTES)
+
+        async def serve(_: AsyncIterator[bytes], context: Context) -> None:
+            request_id = self._request_id(context.invocation_metadata() or ())
+            error = CapabilityNotSupported(f"this server has no method {name}", metadata={"method": name})
+            await _fail(error, name, request_id, context)
+
+        return grpc.stream_stream_rpc_method_handler(serve)
+
+    def _unary(
+        self, method: MethodDescriptor, parse: Parse, behaviour: UnaryBehaviour, rules: Rules
+    ) -> Callable[..., Any]:
+        decode = _decoder(parse, streaming=method.client_streaming)
+        admission, deadline = rules.admission, rules.deadline_seconds
+
+        async def run(raw: Any, caller: Caller) -> bytes:  # noqa: ANN401 - bytes, or an iterator of them
+            request = decode(raw)
+            if not admission.try_enter():
+                await admission.enter()
+            try:
+                response = await behaviour(request, caller)
+            finally:
+                admission.leave()
+            return response.SerializeToString()
+
+        async def serve(raw: Any, context: Context) -> bytes:  # noqa: ANN401 - as above
+            metadata = context.invocation_metadata() or ()
+            request_id = self._request_id(metadata)
+            try:
+                caller = self._authenticate(metadata, context)
+                if deadline is not None and context.time_remaining() is None:
+                    payload = await _within(deadline, run(raw, caller))
+                else:
+                    payload = await run(raw, caller)
+            except Exception as error:  # noqa: BLE001 - every failure becomes a status
+                await _fail(error, method.full_name, request_id, context)
+            context.set_trailing_metadata(((REQUEST_ID_KEY, request_id),))
+            return payload
+
+        return serve
+
+    def _streaming(
+        self, method: MethodDescriptor, parse: Parse, behaviour: StreamBehaviour, rules: Rules
+    ) -> Callable[..., Any]:
+        decode = _decoder(parse, streaming=method.client_streaming)
+        admission = rules.admission
+
+        async def run(raw: Any, caller: Caller, context: Context) -> None:  # noqa: ANN401 - bytes, or an iterator of them
+            await admission.enter()
+            try:
+                # The caller learns at once that the stream is on, and need not wait for the first message.
+                await context.send_initial_metadata(())
+                async with aclosing(behaviour(decode(raw), caller)) as responses:  # type: ignore[type-var]  # a generator
+                    async for response in responses:
+                        await context.write(response.SerializeToString())
+            finally:
+                admission.leave()
+
+        async def serve(raw: Any, context: Context) -> None:  # noqa: ANN401 - as above
+            metadata = context.invocation_metadata() or ()
+            request_id = self._request_id(metadata)
+            try:
+                caller = self._authenticate(metadata, context)
+                if method.client_streaming:
+                    # It ends when its caller's requests do: the servicer stops reading when the server drains.
+                    await run(raw, caller, context)
+                else:
+                    with self._draining.interrupting():
+                        await run(raw, caller, context)
+            except Exception as error:  # noqa: BLE001 - every failure becomes a status
+                await _fail(error, method.full_name, request_id, context)
+            context.set_trailing_metadata(((REQUEST_ID_KEY, request_id),))
+
+        return serve
+
+    def _request_id(self, metadata: Metadata) -> str:
+        """The caller's request id where it is usable, else a new one."""
+        for key, value in metadata:
+            if key == REQUEST_ID_KEY and isinstance(value, str) and REQUEST_ID.fullmatch(value):
+                return value
+        return f"{self._prefix}-{next(self._count):x}"
+
+
+class UnknownMethods(grpc.GenericRpcHandler):
+    """Answers calls of methods that do not exist, such as a later version's, like every other failure; comes last."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any]:
+        """A handler that refuses the call, whatever kind its caller thinks it is."""
+        return self._calls.refusal(handler_call_details.method)
+
+
+def _parser(method: MethodDescriptor) -> Parse:
+    """Bytes to the method's request; what is not one is the caller's mistake."""
+    from_string: Parse = GetMessageClass(method.input_type).FromString
+    name = method.input_type.full_name
+
+    def parse(raw: bytes) -> Message:
+        try:
+            return from_string(raw)
+        except DecodeError:
+            raise ValidationError(f"the bytes are not a message of type {name}", field="request") from None
+
+    return parse
+
+
+def _decoder(parse: Parse, *, streaming: bool) -> Callable[[Any], Any]:
+    """``parse``, for one message or for each of a stream."""
+    if not streaming:
+        return parse
+
+    async def decode(stream: AsyncIterator[bytes]) -> AsyncIterator[Message]:
+        async for raw in stream:
+            yield parse(raw)
+
+    return decode
+
+
+async def _within(seconds: float, work: Awaitable[bytes]) -> bytes:
+    """The result of ``work``, if it comes in time.
+
+    Raises:
+        DeadlineExceeded: It did not.
+    """
+    timer = asyncio.timeout(seconds)
+    try:
+        async with timer:
+            return await work
+    except TimeoutError:
+        if not timer.expired():
+            raise
+        raise DeadlineExceeded(
+            f"the call took longer than {seconds:g} s, the limit for calls without a deadline",
+            metadata={"timeout_seconds": f"{seconds:g}"},
+        ) from None
+
+
+async def _fail(error: Exception, method: str, request_id: str, context: Context) -> NoReturn:
+    """End the call with the status that ``error`` stands for; does not return."""
+    known = error if isinstance(error, AstrocyteError) else None
+    if known is None or code_of(known) in OUR_FAULTS:
+        log_fault(error, method, request_id)
+    if known is None:
+        known = AstrocyteError(f"internal error; the server's log explains it under request id {request_id}")
+    status = to_status(known)
+    ending: Sequence[tuple[str, str | bytes]] = (*trailers(known, status), (REQUEST_ID_KEY, request_id))
+    await context.abort(code_of(known), status.message, tuple(ending))
+
+
+def log_fault(error: Exception, method: str, request_id: str) -> None:
+    """Log a fault of ours: where it happened and of which class, without its message, which may hold content."""
+    frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
+    log.error("call failed", method=method, request_id=request_id, error=type(error).__name__, frames=frames[-12:])

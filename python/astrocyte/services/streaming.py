@@ -1,0 +1,138 @@
+"""StreamRetain: items that wait together go to the store together, and each gets its own answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from astrocyte.errors import AstrocyteError, ValidationError
+from astrocyte.model import Caller, RetainItem, RetainResult
+from astrocyte.policy.backend import Backend
+from astrocyte.services.convert import decode_item, encode_retain_result
+from astrocyte.services.draining import Draining
+from astrocyte.services.status import to_status
+from astrocyte.v1 import memory_pb2
+
+# Items per call of the gate, so per transaction: enough to share a sync of the disk, few enough to answer soon.
+BATCH_ITEMS = 64
+# Unanswered items from which on the stream is not read; the protocol promises this number.
+IN_FLIGHT_ITEMS = 256
+
+Requests = AsyncIterator[memory_pb2.StreamRetainRequest]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Nothing more comes: the caller is done, or ``error`` ended the reading."""
+
+    error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An item on its way, or why it cannot be stored."""
+
+    sequence: int
+    bank_id: str
+    item: RetainItem | None
+    request_id: str | None
+    error: AstrocyteError | None = None
+
+
+async def retain_stream(
+    gate: Backend, caller: Caller, requests: Requests, draining: Draining
+) -> AsyncIterator[memory_pb2.StreamRetainResponse]:
+    """Store items as they come and answer in their order.
+
+    Raises:
+        Unavailable: The server stops; every item that was read has been answered.
+        ValidationError: A message cannot be parsed; every item before it has been answered.
+    """
+    # What is being stored is in flight as well.
+    queue: asyncio.Queue[Entry | End] = asyncio.Queue(IN_FLIGHT_ITEMS - BATCH_ITEMS)
+    reader = asyncio.create_task(_read(requests, queue, draining))
+    try:
+        end = None
+        while end is None:
+            entries, end = await _gather(queue)
+            for response in await _store(gate, caller, entries):
+                yield response
+        if end.error is not None:
+            raise end.error
+    finally:
+        reader.cancel()
+        await asyncio.gather(reader, return_exceptions=True)
+
+
+async def _read(requests: Requests, queue: asyncio.Queue[Entry | End], draining: Draining) -> None:
+    """Put items on the queue until the caller, the server or a failure ends it; the end comes last."""
+    bank_id = ""
+    end = End()
+    try:
+        with draining.interrupting():
+            async for request in requests:
+                bank_id = request.bank_id or bank_id
+                await queue.put(_entry(request, bank_id))
+    except Exception as error:  # noqa: BLE001 - it ends the stream, after the answers that are due
+        end = End(error)
+    await queue.put(end)
+
+
+async def _gather(queue: asyncio.Queue[Entry | End]) -> tuple[list[Entry], End | None]:
+    """The items that wait, at least one unless the end came, and the end if it came."""
+    entries: list[Entry] = []
+    waiting = await queue.get()
+    while isinstance(waiting, Entry):
+        entries.append(waiting)
+        if len(entries) == BATCH_ITEMS or queue.empty():
+            return entries, None
+        waiting = queue.get_nowait()
+    return entries, waiting
+
+
+def _entry(request: memory_pb2.StreamRetainRequest, bank_id: str) -> Entry:
+    item, error = None, None
+    if not bank_id:
+        error = ValidationError("is empty; the first item of a stream must name a bank", field="bank_id")
+    elif not request.HasField("item"):
+        error = ValidationError("is missing", field="item")
+    else:
+        try:
+            item = decode_item(request.item, "item.")
+        except ValidationError as refusal:
+            error = refusal
+    return Entry(request.sequence, bank_id, item, request.request_id or None, error)
+
+
+async def _store(gate: Backend, caller: Caller, entries: Sequence[Entry]) -> list[memory_pb2.StreamRetainResponse]:
+    """Store what can be stored, bank by bank; answers in the order of the entries."""
+    outcomes: list[RetainResult | AstrocyteError | None] = [entry.error for entry in entries]
+    places: dict[str, list[int]] = {}
+    for place, entry in enumerate(entries):
+        if entry.item is not None:
+            places.setdefault(entry.bank_id, []).append(place)
+    for bank_id, chosen in places.items():
+        results = await _store_in_bank(gate, caller, bank_id, [entries[place] for place in chosen])
+        for place, result in zip(chosen, results, strict=True):
+            outcomes[place] = result
+    return [_response(entry, outcome) for entry, outcome in zip(entries, outcomes, strict=True)]
+
+
+async def _store_in_bank(
+    gate: Backend, caller: Caller, bank_id: str, entries: Sequence[Entry]
+) -> Sequence[RetainResult | AstrocyteError]:
+    items = [entry.item for entry in entries if entry.item is not None]
+    request_ids = [entry.request_id for entry in entries]
+    try:
+        return await gate.retain_many(caller, bank_id, items, request_ids=request_ids)
+    except AstrocyteError as error:
+        # It concerns the bank, so each of its items; those of other banks go on.
+        return [error] * len(items)
+
+
+def _response(entry: Entry, outcome: RetainResult | AstrocyteError | None) -> memory_pb2.StreamRetainResponse:
+    if isinstance(outcome, RetainResult):
+        return memory_pb2.StreamRetainResponse(sequence=entry.sequence, result=encode_retain_result(outcome))
+    error = outcome or AstrocyteError("internal error: the item has no outcome")
+    return memory_pb2.StreamRetainResponse(sequence=entry.sequence, error=to_status(error))

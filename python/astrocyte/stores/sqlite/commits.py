@@ -1,0 +1,179 @@
+"""Storing memories: exact duplicates are found, and versions are chained, inside the transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+import apsw
+
+from astrocyte.errors import AlreadyExists, Conflict, DimensionMismatch, MemoryNotFound
+from astrocyte.model import Bank, ChangeKind
+from astrocyte.stores.protocols import Insert, NewMemory, Replace, RequestKey, VersionRecord, Write, WriteOutcome
+from astrocyte.stores.sqlite import requests
+from astrocyte.stores.sqlite.rows import (
+    Row,
+    batched,
+    encode_metadata,
+    encode_tags,
+    fetch,
+    insert_rows,
+    memory_etag,
+    padded,
+    passage_key,
+)
+from astrocyte.stores.sqlite.transaction import BankWork, Transaction
+
+FLOAT_BYTES = 4
+# How many hashes one statement looks up; each size is one prepared statement.
+HASH_SIZES = (1, 8, 64)
+
+Respond = Callable[[Sequence[WriteOutcome]], bytes]
+
+_LAST_ROW_KEY = "SELECT seq FROM sqlite_sequence WHERE name = 'memories'"
+_CURRENT = (
+    "SELECT row_key, version, retained_at FROM memories"
+    " WHERE bank_key = ? AND memory_id = ? AND known_until IS NULL AND forgotten_at IS NULL"
+)
+
+
+def commit(
+    transaction: Transaction,
+    bank: Bank,
+    writes: Sequence[Write],
+    request: RequestKey | None,
+    respond: Respond | None,
+) -> tuple[list[WriteOutcome], bytes | None]:
+    """Do all writes; see `MemoryStore.commit`."""
+    earlier = requests.stored(transaction.connection, bank.tenant, request)
+    if earlier is not None:
+        return [], earlier
+    work = transaction.bank(bank)
+    outcomes: list[WriteOutcome] = []
+    for kind, run in groupby(writes, type):
+        if kind is Insert:
+            outcomes += _insert(transaction.connection, work, [write.memory for write in run])
+        else:
+            outcomes += [_replace(transaction.connection, work, write) for write in run if isinstance(write, Replace)]
+    if request is None:
+        return outcomes, None
+    response = respond(outcomes) if respond is not None else b""
+    requests.store(transaction.connection, bank.tenant, request, response, work.now)
+    return outcomes, response
+
+
+def _insert(connection: apsw.Connection, work: BankWork, memories: Sequence[NewMemory]) -> list[WriteOutcome]:
+    known = _by_hash(connection, work.bank.key, {memory.content_hash for memory in memories})
+    versions = _VersionRows(connection, work)
+    outcomes = []
+    for memory in memories:
+        kept = known.get(memory.content_hash)
+        if kept is not None:
+            outcomes.append(WriteOutcome(memory.memory_id, work.position, 0, duplicate_of=kept))
+            continue
+        known[memory.content_hash] = memory.memory_id
+        position = work.change(ChangeKind.CREATED, memory.memory_id)
+        versions.add(memory, version=1, retained_at=work.now, position=position)
+        outcomes.append(WriteOutcome(memory.memory_id, position, 1))
+    versions.write()
+    return outcomes
+
+
+def _replace(connection: apsw.Connection, work: BankWork, write: Replace) -> WriteOutcome:
+    memory, bank = write.memory, work.bank
+    rows = fetch(connection, _CURRENT, (bank.key, memory.memory_id))
+    if not rows:
+        raise MemoryNotFound(memory.memory_id, bank.bank_id)
+    row_key, version, retained_at = rows[0]
+    if write.expected_etag not in (None, memory_etag(row_key)):
+        raise Conflict(
+            f"memory {memory.memory_id!r} has etag {memory_etag(row_key)!r}, not {write.expected_etag!r}; "
+            "read it again and retry",
+            metadata={"memory_id": memory.memory_id, "etag": memory_etag(row_key)},
+        )
+    position = work.change(ChangeKind.UPDATED, memory.memory_id)
+    connection.execute(
+        "UPDATE memories SET known_until = ?, ended_position = ? WHERE row_key = ?", (work.now, position, row_key)
+    )
+    work.end(row_key)
+    versions = _VersionRows(connection, work)
+    versions.add(memory, version=version + 1, retained_at=retained_at, position=position)
+    versions.write()
+    return WriteOutcome(memory.memory_id, position, version + 1)
+
+
+def _by_hash(connection: apsw.Connection, bank_key: int, hashes: set[bytes]) -> dict[bytes, str]:
+    """Memory ids of current memories by content hash; the oldest where several share one."""
+    found: dict[bytes, str] = {}
+    for part in batched(sorted(hashes), HASH_SIZES[-1]):
+        wanted = padded(part, HASH_SIZES)
+        rows = fetch(
+            connection,
+            "SELECT content_hash, memory_id FROM memories INDEXED BY memories_current"
+            " WHERE bank_key = ? AND known_until IS NULL AND forgotten_at IS NULL"
+            f" AND content_hash IN ({','.join('?' * len(wanted))}) ORDER BY row_key DESC",
+            (bank_key, *wanted),
+        )
+        found.update(rows)
+    return found
+
+
+class _VersionRows:
+    """Rows of new versions, gathered and then written table by table."""
+
+    def __init__(self, connection: apsw.Connection, work: BankWork) -> None:
+        self._connection = connection
+        self._work = work
+        self._last: int = max((row[0] for row in fetch(connection, _LAST_ROW_KEY)), default=0)
+        self._memories: list[Row] = []
+        self._contents: list[Row] = []
+        self._tags: list[Row] = []
+        self._chunks: list[Row] = []
+        self._embeddings: list[Row] = []
+
+    def add(self, memory: NewMemory, *, version: int, retained_at: int, position: int) -> None:
+        """One version that begins now."""
+        self._last += 1
+        key, work = self._last, self._work
+        self._memories.append((
+            key, work.bank.key, memory.memory_id, version, memory.content_hash, memory.content_type, memory.fact_type,
+            memory.memory_layer, memory.session_id, memory.principal, memory.token_count, max(1, len(memory.chunks)),
+            memory.occurred_at, memory.valid_from, memory.valid_until, retained_at, work.now, None, position, None,
+            None, None, None, None, None,
+        ))  # fmt: skip
+        self._contents.append((
+            key, memory.content, encode_tags(memory.tags), encode_metadata(memory.metadata), memory.source,
+            memory.speaker,
+        ))  # fmt: skip
+        self._tags += [(work.bank.key, tag, key) for tag in dict.fromkeys(memory.tags)]
+        self._vector(key, -1, memory.vector)
+        for ordinal, chunk in enumerate(memory.chunks):
+            self._chunks.append((passage_key(key, ordinal), chunk.text, chunk.tokens))
+            self._vector(key, ordinal, chunk.vector)
+        work.upsert(VersionRecord(key, version, work.now, None, memory))
+
+    def write(self) -> None:
+        """Insert everything that was added.
+
+        Raises:
+            AlreadyExists: The bank has a memory of that id.
+        """
+        try:
+            insert_rows(self._connection, "memories", self._memories)
+        except apsw.ConstraintError as error:
+            raise AlreadyExists("the bank has a memory of that id, perhaps a forgotten one; use a new id") from error
+        insert_rows(self._connection, "contents", self._contents)
+        insert_rows(self._connection, "tags", self._tags)
+        insert_rows(self._connection, "chunks", self._chunks)
+        insert_rows(self._connection, "embeddings", self._embeddings)
+
+    def _vector(self, key: int, ordinal: int, vector: bytes | None) -> None:
+        if vector is None:
+            return
+        bank = self._work.bank
+        if len(vector) != bank.dimensions * FLOAT_BYTES:
+            raise DimensionMismatch(
+                f"has {len(vector)} bytes, a vector of bank {bank.bank_id!r} has {bank.dimensions * FLOAT_BYTES}",
+                field="embedding",
+            )
+        self._embeddings.append((passage_key(key, ordinal), bank.embedding_model, vector))

@@ -1,0 +1,58 @@
+"""What SQLite's errors mean to the layers above."""
+
+from __future__ import annotations
+
+import errno
+from enum import Enum, auto
+
+import apsw
+
+from astrocyte.errors import AstrocyteError, DiskFull, RateLimited, StoreError
+
+# Seconds after which a caller may try again: a lock of another process, or a queue, is gone by then or worth a look.
+RETRY_AFTER_SECONDS = 1.0
+
+# The write-ahead index could not grow: reported as an I/O error, but it is want of space.
+_NO_SPACE = {apsw.SQLITE_FULL, apsw.SQLITE_IOERR_SHMSIZE}
+
+
+class Failure(Enum):
+    """How a failed statement is answered."""
+
+    FULL = auto()
+    BUSY = auto()
+    BROKEN = auto()
+    OTHER = auto()
+
+
+def classify(error: BaseException) -> Failure:
+    """Which kind of failure this is. ``BROKEN`` means that the file or the disk can no longer be trusted."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Failure.FULL
+    if isinstance(error, apsw.Error):
+        # Absent on errors that APSW itself raises.
+        code = getattr(error, "extendedresult", -1)
+        if isinstance(error, apsw.FullError) or code in _NO_SPACE:
+            return Failure.FULL
+        if isinstance(error, (apsw.BusyError, apsw.LockedError)):
+            return Failure.BUSY
+        if isinstance(error, (apsw.IOError, apsw.CorruptError, apsw.NotADBError)):
+            return Failure.BROKEN
+    return Failure.OTHER
+
+
+def translate(error: BaseException) -> AstrocyteError:
+    """The error for the caller of a write that was not committed, or of a read."""
+    if isinstance(error, AstrocyteError):
+        return error
+    kind = classify(error)
+    if kind is Failure.FULL:
+        return DiskFull("the disk of the data directory is full; nothing was changed; free space and try again")
+    if kind is Failure.BUSY:
+        return RateLimited(
+            "another process holds the lock of the database; nothing was changed; try again",
+            retry_after=RETRY_AFTER_SECONDS,
+        )
+    # The text of SQLite's errors names tables and columns, never values.
+    detail = str(error) if isinstance(error, apsw.Error) else type(error).__name__
+    return StoreError(f"the database failed ({detail}); nothing was changed", metadata={"cause": type(error).__name__})

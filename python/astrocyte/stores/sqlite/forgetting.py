@@ -1,0 +1,120 @@
+"""Selecting, forgetting and bringing back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import apsw
+
+from astrocyte.errors import MemoryNotFound
+from astrocyte.model import Bank, ChangeKind, ForgetSelector
+from astrocyte.stores.protocols import RequestKey
+from astrocyte.stores.sqlite import requests
+from astrocyte.stores.sqlite.records import records
+from astrocyte.stores.sqlite.rows import fetch, to_milliseconds
+from astrocyte.stores.sqlite.transaction import Transaction
+
+# Ids that an answer lists; the count says how many there are in all.
+LISTED_IDS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """What is written on what is forgotten: why, by whom, and when it may be erased."""
+
+    reason: str
+    principal: str
+    purge_after: int
+
+
+def selection(bank: Bank, selector: ForgetSelector, *, forgotten: bool = False) -> tuple[str, list[object]]:
+    """A query for the ids of the memories that the selector meets, in order of arrival, by their latest versions.
+
+    Args:
+        bank: Where to look.
+        selector: Its parts combine with AND; of several tags or ids, any will do.
+        forgotten: Whether forgotten memories count too.
+    """
+    clauses = ["m.bank_key = ?", "m.known_until IS NULL"]
+    bindings: list[object] = [bank.key]
+    if not forgotten:
+        clauses.append("m.forgotten_at IS NULL")
+    if selector.memory_ids:
+        clauses.append("m.memory_id IN (SELECT value FROM json_each(?))")
+        bindings.append(json.dumps(selector.memory_ids))
+    if selector.tags:
+        clauses.append(
+            "m.row_key IN (SELECT row_key FROM tags WHERE bank_key = ? AND tag IN (SELECT value FROM json_each(?)))"
+        )
+        bindings += [bank.key, json.dumps(selector.tags)]
+    if selector.before_date is not None:
+        clauses.append("coalesce(m.occurred_at, m.retained_at) < ?")
+        bindings.append(to_milliseconds(selector.before_date))
+    return f"SELECT m.memory_id FROM memories m WHERE {' AND '.join(clauses)} ORDER BY m.row_key", bindings
+
+
+def selected(connection: apsw.Connection, bank: Bank, selector: ForgetSelector, *, forgotten: bool) -> list[str]:
+    """The ids that the selector meets."""
+    sql, bindings = selection(bank, selector, forgotten=forgotten)
+    return [row[0] for row in fetch(connection, sql, bindings)]
+
+
+def forget(
+    transaction: Transaction,
+    bank: Bank,
+    selector: ForgetSelector,
+    tombstone: Tombstone,
+    request: RequestKey | None = None,
+) -> tuple[int, list[str], int]:
+    """Tombstone what the selector meets; see `MemoryStore.forget`."""
+    connection = transaction.connection
+    earlier = requests.stored(connection, bank.tenant, request)
+    if earlier is not None:
+        count, listed, position = json.loads(earlier)
+        return count, listed, position
+    work = transaction.bank(bank)
+    memory_ids = selected(connection, bank, selector, forgotten=False)
+    for memory_id in memory_ids:
+        # Every version goes, so that no as_of shows one.
+        rows = fetch(
+            connection,
+            "UPDATE memories SET forgotten_at = ?, purge_after = ?, forget_reason = ?, forgotten_by = ?"
+            " WHERE bank_key = ? AND memory_id = ? RETURNING row_key",
+            (work.now, tombstone.purge_after, tombstone.reason, tombstone.principal, bank.key, memory_id),
+        )
+        for (row_key,) in rows:
+            work.remove(row_key)
+        work.change(ChangeKind.FORGOTTEN, memory_id)
+    answer = (len(memory_ids), memory_ids[:LISTED_IDS], work.position)
+    if request is not None:
+        requests.store(connection, bank.tenant, request, json.dumps(answer).encode(), work.now)
+    return answer
+
+
+def undelete(transaction: Transaction, bank: Bank, memory_id: str) -> None:
+    """Bring a forgotten memory back; one that was not forgotten stays as it is.
+
+    Raises:
+        MemoryNotFound: There is none, or it was erased.
+    """
+    connection = transaction.connection
+    work = transaction.bank(bank)
+    rows = fetch(
+        connection,
+        "SELECT forgotten_at FROM memories WHERE bank_key = ? AND memory_id = ? AND known_until IS NULL",
+        (bank.key, memory_id),
+    )
+    if not rows:
+        raise MemoryNotFound(memory_id, bank.bank_id)
+    if rows[0][0] is None:
+        return
+    position = work.change(ChangeKind.UNDELETED, memory_id)
+    connection.execute(
+        "UPDATE memories SET forgotten_at = NULL, purge_after = NULL, forget_reason = NULL, forgotten_by = NULL,"
+        " restored_position = ? WHERE bank_key = ? AND memory_id = ?",
+        (position, bank.key, memory_id),
+    )
+    clause = "m.bank_key = ? AND m.memory_id = ?"
+    for record in records(connection, clause, (bank.key, memory_id), at_position=position):
+        work.upsert(record)

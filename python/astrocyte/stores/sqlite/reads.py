@@ -1,0 +1,167 @@
+"""Reading: each method sees one committed state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from astrocyte.model import Bank, BankStats, Change, ChangeKind, ForgetSelector, Memory
+from astrocyte.stores.protocols import RequestKey, VersionRecord
+from astrocyte.stores.sqlite import requests
+from astrocyte.stores.sqlite.connections import Connections
+from astrocyte.stores.sqlite.forgetting import LISTED_IDS, selection
+from astrocyte.stores.sqlite.records import records
+from astrocyte.stores.sqlite.rows import BANK_COLUMNS, MEMORY_COLUMNS, decode_bank, decode_memory, fetch, to_datetime
+
+_MEMORIES = f"SELECT {MEMORY_COLUMNS} FROM memories m JOIN contents c USING (row_key)"
+# The bank exists, and is the caller's: a handle is not taken at its word.
+_BANK_HOLDS = "EXISTS (SELECT 1 FROM banks b WHERE b.bank_key = ? AND b.tenant = ? AND b.bank_id = ?)"
+# Visible as of a position: there by then, not yet replaced, not forgotten since, and not forgotten at that time.
+_LISTED = (
+    "m.bank_key = ? AND m.forgotten_at IS NULL AND m.position <= ?"
+    " AND (m.ended_position IS NULL OR m.ended_position > ?)"
+    " AND (m.restored_position IS NULL OR m.restored_position <= ?)"
+)
+
+
+class Reads:
+    """The read half of the store."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def get_bank(self, tenant: str, bank_id: str) -> Bank | None:
+        """See `MemoryStore.get_bank`."""
+        rows = self._connections.query(
+            f"SELECT {BANK_COLUMNS} FROM banks WHERE tenant = ? AND bank_id = ?",
+            (tenant, bank_id),
+        )
+        return decode_bank(rows[0]) if rows else None
+
+    def list_banks(self, tenant: str, prefix: str, after: str, limit: int) -> list[Bank]:
+        """See `MemoryStore.list_banks`."""
+        rows = self._connections.query(
+            f"SELECT {BANK_COLUMNS} FROM banks WHERE tenant = ? AND bank_id > ? AND bank_id >= ?"
+            " AND substr(bank_id, 1, ?) = ? ORDER BY bank_id LIMIT ?",
+            (tenant, after, prefix, len(prefix), prefix, limit),
+        )
+        return [decode_bank(row) for row in rows]
+
+    def bank_stats(self, bank: Bank) -> BankStats:
+        """See `MemoryStore.bank_stats`."""
+        with self._connections.snapshot() as connection:
+            memories, chunks, tokens = fetch(
+                connection,
+                "SELECT count(*), coalesce(sum(chunk_count), 0), coalesce(sum(token_count), 0) FROM memories"
+                " WHERE bank_key = ? AND known_until IS NULL AND forgotten_at IS NULL",
+                (bank.key,),
+            )[0]
+            ((forgotten,),) = fetch(
+                connection,
+                "SELECT count(DISTINCT memory_id) FROM memories WHERE bank_key = ? AND forgotten_at IS NOT NULL",
+                (bank.key,),
+            )
+            position = fetch(connection, "SELECT position FROM banks WHERE bank_key = ?", (bank.key,))
+        return BankStats(
+            bank_id=bank.bank_id,
+            memory_count=memories,
+            chunk_count=chunks,
+            forgotten_count=forgotten,
+            token_count=tokens,
+            position=position[0][0] if position else bank.position,
+            indexed_position=-1,
+            index_bytes=0,
+        )
+
+    def find_response(self, tenant: str, request: RequestKey) -> bytes | None:
+        """See `MemoryStore.find_response`."""
+        return requests.matching(self._connections.query(requests.FIND, (tenant, request.request_id)), request)
+
+    def memory(self, bank: Bank, memory_id: str, *, include_forgotten: bool) -> Memory | None:
+        """See `MemoryStore.memory`."""
+        forgotten = "" if include_forgotten else " AND m.forgotten_at IS NULL"
+        rows = self._connections.query(
+            f"{_MEMORIES} WHERE m.bank_key = ? AND m.memory_id = ? AND m.known_until IS NULL{forgotten}"
+            f" AND {_BANK_HOLDS}",
+            (bank.key, memory_id, bank.key, bank.tenant, bank.bank_id),
+        )
+        return decode_memory(rows[0], bank.bank_id) if rows else None
+
+    def version(self, bank: Bank, memory_id: str) -> VersionRecord | None:
+        """See `MemoryStore.version`."""
+        clause = "m.bank_key = ? AND m.memory_id = ? AND m.known_until IS NULL AND m.forgotten_at IS NULL"
+        with self._connections.snapshot() as connection:
+            found = records(connection, clause, (bank.key, memory_id), at_position=0)
+        return found[0] if found else None
+
+    def versions(self, bank: Bank, memory_id: str) -> list[Memory]:
+        """See `MemoryStore.versions`."""
+        rows = self._connections.query(
+            f"{_MEMORIES} WHERE m.bank_key = ? AND m.memory_id = ? AND m.forgotten_at IS NULL AND {_BANK_HOLDS}"
+            " ORDER BY m.version",
+            (bank.key, memory_id, bank.key, bank.tenant, bank.bank_id),
+        )
+        return [decode_memory(row, bank.bank_id) for row in rows]
+
+    def list_memories(
+        self, bank: Bank, tags: Sequence[str], session_id: str | None, at_position: int, after: int, limit: int
+    ) -> tuple[list[tuple[int, Memory]], int]:
+        """See `MemoryStore.list_memories`."""
+        clause = _LISTED
+        bindings: list[object] = [bank.key, at_position, at_position, at_position]
+        if session_id is not None:
+            clause += " AND m.session_id = ?"
+            bindings.append(session_id)
+        if tags:
+            marks = ",".join("?" * len(tags))
+            clause += f" AND m.row_key IN (SELECT row_key FROM tags WHERE bank_key = ? AND tag IN ({marks}))"
+            bindings += [bank.key, *tags]
+        with self._connections.snapshot() as connection:
+            ((total,),) = fetch(
+                connection,
+                f"SELECT count(*) FROM memories m WHERE {clause}",
+                bindings,
+            )
+            rows = fetch(
+                connection,
+                f"{_MEMORIES} WHERE {clause} AND m.row_key > ? AND {_BANK_HOLDS} ORDER BY m.row_key LIMIT ?",
+                (*bindings, after, bank.key, bank.tenant, bank.bank_id, limit),
+            )
+        return [(row[0], decode_memory(row, bank.bank_id)) for row in rows], total
+
+    def select(self, bank: Bank, selector: ForgetSelector, *, include_forgotten: bool) -> tuple[int, list[str]]:
+        """See `MemoryStore.select`."""
+        sql, bindings = selection(bank, selector, forgotten=include_forgotten)
+        rows = self._connections.query(sql, bindings)
+        return len(rows), [row[0] for row in rows[:LISTED_IDS]]
+
+    def changes(self, bank: Bank, after: int, limit: int) -> list[Change]:
+        """See `MemoryStore.changes`."""
+        rows = self._connections.query(
+            "SELECT position, kind, memory_id, changed_at FROM changes WHERE bank_key = ? AND position > ?"
+            f" AND {_BANK_HOLDS} ORDER BY position LIMIT ?",
+            (bank.key, after, bank.key, bank.tenant, bank.bank_id, limit),
+        )
+        return [Change(row[0], ChangeKind(row[1]), row[2], to_datetime(row[3])) for row in rows]
+
+    def iter_versions(self, bank: Bank, batch_size: int) -> Iterator[list[VersionRecord]]:
+        """See `MemoryStore.iter_versions`.
+
+        No transaction stays open between two batches, or an erasure would have to wait for the reader of a large bank.
+        The rows themselves say what they were at the position that the first batch met.
+        """
+        rows = self._connections.query("SELECT position FROM banks WHERE bank_key = ?", (bank.key,))
+        position = rows[0][0] if rows else 0
+        clause = (
+            "m.bank_key = ? AND m.row_key > ? AND m.forgotten_at IS NULL AND m.position <= ?"
+            " AND (m.restored_position IS NULL OR m.restored_position <= ?)"
+        )
+        after = 0
+        while True:
+            with self._connections.snapshot() as connection:
+                batch = records(
+                    connection, clause, (bank.key, after, position, position), at_position=position, limit=batch_size
+                )
+            if not batch:
+                return
+            yield batch
+            after = batch[-1].row_key

@@ -1,0 +1,206 @@
+"""Between rows and domain values. Every SELECT that feeds a decoder names its columns here, in the decoder's order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from typing import Any, TypeVar
+
+import apsw
+
+from astrocyte.model import Bank, Memory, MemoryState, Metadata
+from astrocyte.stores.protocols import ChunkRecord, NewMemory, VersionRecord
+
+Row = tuple[Any, ...]
+T = TypeVar("T")
+
+BANK_COLUMNS = (
+    "bank_key, tenant, bank_id, display_name, description, embedding_model, dimensions, created_at, updated_at, "
+    "position, revision"
+)
+# m is memories, c is contents.
+MEMORY_COLUMNS = (
+    "m.row_key, m.memory_id, m.version, c.content, m.content_type, m.fact_type, m.memory_layer, c.tags, c.metadata, "
+    "c.source, m.session_id, c.speaker, m.principal, m.occurred_at, m.valid_from, m.valid_until, m.retained_at, "
+    "m.known_from, m.forgotten_at, m.purge_after, m.chunk_count, m.token_count, m.position"
+)
+RECORD_COLUMNS = (
+    "m.row_key, m.memory_id, m.version, c.content, m.content_type, m.fact_type, m.memory_layer, c.tags, c.metadata, "
+    "c.source, m.session_id, c.speaker, m.principal, m.occurred_at, m.valid_from, m.valid_until, m.known_from, "
+    "m.known_until, m.content_hash, m.token_count, m.ended_position"
+)
+
+# A version has at most this many passages, its whole included; content of the largest size allowed has far fewer.
+PASSAGES_PER_ROW = 1 << 16
+# Rows of one INSERT: enough that the cost of a call vanishes, few enough that each size stays in the statement cache.
+# It matters under load: every call into SQLite hands the interpreter lock to whoever waits for it.
+ROWS_PER_STATEMENT = 64
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_encode_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+def to_datetime(value: int) -> datetime:
+    """Milliseconds since the epoch as a UTC datetime."""
+    return _EPOCH + timedelta(milliseconds=value)
+
+
+def to_milliseconds(value: datetime) -> int:
+    """A datetime as milliseconds since the epoch, rounded down."""
+    return (value - _EPOCH) // timedelta(milliseconds=1)
+
+
+def passage_key(row_key: int, ordinal: int) -> int:
+    """The key of a version's chunk, or of its whole (ordinal -1), in ``chunks`` and ``embeddings``."""
+    return row_key * PASSAGES_PER_ROW + ordinal + 1
+
+
+def memory_etag(row_key: int) -> str:
+    """The etag of a version: its row key, which no other version ever has."""
+    return f"{row_key:x}"
+
+
+def bank_etag(bank_key: int, revision: int) -> str:
+    """The etag of a bank: changes with its description, not with its memories."""
+    return f"{bank_key:x}-{revision:x}"
+
+
+def fetch(connection: apsw.Connection, sql: str, bindings: Sequence[object] = ()) -> list[Row]:
+    """All rows of a statement."""
+    return connection.execute(sql, bindings).fetchall()
+
+
+def insert_rows(connection: apsw.Connection, table: str, rows: Sequence[Sequence[object]]) -> None:
+    """Insert rows of all columns, many to a statement."""
+    start = 0
+    while start < len(rows):
+        left = len(rows) - start
+        # Powers of two, so that few statements serve every number of rows.
+        count = min(ROWS_PER_STATEMENT, 1 << (left.bit_length() - 1))
+        part = rows[start : start + count]
+        values = ",".join([f"({','.join('?' * len(part[0]))})"] * count)
+        connection.execute(f"INSERT INTO {table} VALUES {values}", tuple(chain.from_iterable(part)))
+        start += count
+
+
+def batched(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:
+    """Consecutive parts of at most ``size`` items."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def padded(values: Sequence[T], sizes: Sequence[int]) -> list[T]:
+    """The values with the last one repeated up to the next of the sizes, so that few statements serve every number."""
+    size = next((size for size in sizes if size >= len(values)), len(values))
+    return [*values, *[values[-1]] * (size - len(values))]
+
+
+def encode_tags(tags: Sequence[str]) -> str:
+    """Tags as JSON, in their order."""
+    return _encode_json(list(tags)) if tags else "[]"
+
+
+def decode_tags(text: str) -> tuple[str, ...]:
+    """What `encode_tags` wrote."""
+    return () if text == "[]" else tuple(json.loads(text))
+
+
+def encode_metadata(metadata: Metadata) -> str:
+    """Metadata as JSON; it has no NaN and no infinity."""
+    return _encode_json(dict(metadata)) if metadata else "{}"
+
+
+def decode_metadata(text: str) -> Metadata:
+    """What `encode_metadata` wrote."""
+    if text == "{}":
+        return {}
+    metadata: Metadata = json.loads(text)
+    return metadata
+
+
+def decode_bank(row: Row) -> Bank:
+    """A bank from `BANK_COLUMNS`."""
+    key, tenant, bank_id, display_name, description, model, dimensions, created_at, updated_at, position, revision = row
+    return Bank(
+        key,
+        tenant,
+        bank_id,
+        display_name,
+        description,
+        model,
+        dimensions,
+        to_datetime(created_at),
+        to_datetime(updated_at),
+        position,
+        bank_etag(key, revision),
+    )
+
+
+def decode_memory(row: Row, bank_id: str) -> Memory:
+    """A memory from `MEMORY_COLUMNS`. On the path of every recall: positional, and nothing decoded twice."""
+    (
+        row_key, memory_id, version, content, content_type, fact_type, layer, tags, metadata, source, session_id,
+        speaker, principal, occurred_at, valid_from, valid_until, retained_at, known_from, forgotten_at, purge_after,
+        chunk_count, token_count, position,
+    ) = row  # fmt: skip
+    retained = _EPOCH + timedelta(milliseconds=retained_at)
+    return Memory(
+        memory_id,
+        bank_id,
+        version,
+        content,
+        content_type,
+        fact_type,
+        layer,
+        () if tags == "[]" else tuple(json.loads(tags)),
+        {} if metadata == "{}" else json.loads(metadata),
+        source,
+        session_id,
+        speaker,
+        principal,
+        None if occurred_at is None else _EPOCH + timedelta(milliseconds=occurred_at),
+        None if valid_from is None else _EPOCH + timedelta(milliseconds=valid_from),
+        None if valid_until is None else _EPOCH + timedelta(milliseconds=valid_until),
+        retained,
+        retained if known_from == retained_at else _EPOCH + timedelta(milliseconds=known_from),
+        None if forgotten_at is None else _EPOCH + timedelta(milliseconds=forgotten_at),
+        None if purge_after is None else _EPOCH + timedelta(milliseconds=purge_after),
+        chunk_count,
+        token_count,
+        position,
+        f"{row_key:x}",
+        MemoryState.ACTIVE if forgotten_at is None else MemoryState.FORGOTTEN,
+    )
+
+
+def decode_record(row: Row, chunks: tuple[ChunkRecord, ...], vector: bytes | None, at_position: int) -> VersionRecord:
+    """A version from `RECORD_COLUMNS`, as it was at a position: an end that came later is left out."""
+    (
+        row_key, memory_id, version, content, content_type, fact_type, layer, tags, metadata, source, session_id,
+        speaker, principal, occurred_at, valid_from, valid_until, known_from, known_until, content_hash, token_count,
+        ended_position,
+    ) = row  # fmt: skip
+    ended = ended_position is not None and ended_position <= at_position
+    memory = NewMemory(
+        memory_id=memory_id,
+        content=content,
+        content_hash=content_hash,
+        content_type=content_type,
+        fact_type=fact_type,
+        memory_layer=layer,
+        token_count=token_count,
+        vector=vector,
+        chunks=chunks,
+        tags=decode_tags(tags),
+        metadata=decode_metadata(metadata),
+        source=source,
+        session_id=session_id,
+        speaker=speaker,
+        principal=principal,
+        occurred_at=occurred_at,
+        valid_from=valid_from,
+        valid_until=valid_until,
+    )
+    return VersionRecord(row_key, version, known_from, known_until if ended else None, memory)

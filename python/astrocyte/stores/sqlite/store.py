@@ -1,0 +1,281 @@
+"""The store over SQLite: a data directory, or memory alone, behind `MemoryStore`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from astrocyte.errors import MemoryNotFound
+from astrocyte.model import Bank, BankStats, Change, ErasureReceipt, ForgetSelector, Memory
+from astrocyte.stores.protocols import (
+    HydratedRow,
+    IndexListener,
+    Passage,
+    RequestKey,
+    VersionRecord,
+    Visibility,
+    Write,
+    WriteOutcome,
+)
+from astrocyte.stores.sqlite import banks, commits, forgetting, requests
+from astrocyte.stores.sqlite.connections import Connections, check_sqlite_version
+from astrocyte.stores.sqlite.erasing import Eraser
+from astrocyte.stores.sqlite.files import BALLAST, DATABASE, Ballast, DirectoryLock, sync_directory
+from astrocyte.stores.sqlite.hydration import Hydration
+from astrocyte.stores.sqlite.migrations import load_migrations, migrate
+from astrocyte.stores.sqlite.reads import Reads
+from astrocyte.stores.sqlite.scrub import Scrubber
+from astrocyte.stores.sqlite.transaction import Clock
+from astrocyte.stores.sqlite.writer import Writer
+
+# Forgetting writes about 0.45 KB of log a memory: room to forget a bank of some 100,000 on a full disk, in one
+# transaction. Erasing goes in slices and needs less.
+BALLAST_BYTES = 64 << 20
+# Writes that may wait: about half a second of work on a good disk, so that waiting longer is answered at once instead.
+WAITING_LIMIT = 4_096
+# How long to wait for another process that holds the lock of the database.
+BUSY_SECONDS = 5.0
+# How long answers to request ids are kept: longer than any client retries.
+REQUEST_KEEP_MILLISECONDS = 24 * 3_600_000
+# Responses that one purge job removes.
+EXPIRED_AT_ONCE = 10_000
+
+
+def system_clock() -> int:
+    """Milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def open_store(
+    data_dir: Path | None,
+    *,
+    clock: Clock = system_clock,
+    ballast_bytes: int = BALLAST_BYTES,
+    waiting_limit: int = WAITING_LIMIT,
+    busy_seconds: float = BUSY_SECONDS,
+) -> SqliteStore:
+    """Open, or make, the store of a data directory; None keeps everything in memory, for as long as the store is open.
+
+    Args:
+        data_dir: This process owns it until the store is closed.
+        clock: Milliseconds since the epoch; where it goes back, stored times stand still.
+        ballast_bytes: Space held back so that forgetting works on a full disk; 0 for none.
+        waiting_limit: Writes that may wait before more are refused.
+        busy_seconds: How long to wait for another process's lock on the database.
+
+    Raises:
+        StoreLocked: Another process owns the directory.
+        SchemaTooNew: A newer version wrote it.
+        StoreError: It cannot be opened, or the SQLite library is too old.
+    """
+    return SqliteStore(
+        data_dir, clock=clock, ballast_bytes=ballast_bytes, waiting_limit=waiting_limit, busy_seconds=busy_seconds
+    )
+
+
+class SqliteStore:
+    """Implements `astrocyte.stores.protocols.MemoryStore`; see there for what each method does and raises.
+
+    Made by `open_store`. The underscored arguments exist for tests: each switches off a guard, or puts a faulty disk
+    beneath, to show that the guard is what holds.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path | None,
+        *,
+        clock: Clock = system_clock,
+        ballast_bytes: int = 0,
+        waiting_limit: int = WAITING_LIMIT,
+        busy_seconds: float = BUSY_SECONDS,
+        _guarded: bool = True,
+        _secure_delete: bool = True,
+        _scrub: bool = True,
+        _vfs: str = "",
+    ) -> None:
+        check_sqlite_version()
+        self._clock = clock
+        self._closed = False
+        self._lock: DirectoryLock | None = None
+        self._scrubber: Scrubber | None = None
+        path = None
+        if data_dir is not None:
+            data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = DirectoryLock(data_dir)
+            path = data_dir / DATABASE
+        try:
+            self._connections = Connections(path, busy_seconds=busy_seconds, secure_delete=_secure_delete, vfs=_vfs)
+        except BaseException:
+            self._release()
+            raise
+        try:
+            self.schema_version = migrate(self._connections.writer, load_migrations(), clock())
+            if data_dir is not None and path is not None:
+                sync_directory(data_dir)
+                if _scrub:
+                    self._scrubber = Scrubber(path, self._connections.writer.pragma("page_size"))
+        except BaseException:
+            self._connections.close(checkpoint=False)
+            self._release()
+            raise
+        ballast = Ballast(data_dir / BALLAST if data_dir is not None else None, ballast_bytes)
+        ballast.build()
+        self._writer = Writer(self._connections, ballast, clock=clock, waiting_limit=waiting_limit)
+        self._eraser = Eraser(self._writer, self._scrubber)
+        self._reads = Reads(self._connections)
+        # The hot one, without a frame of its own in between.
+        self.hydrate: Callable[[Bank, Sequence[Passage], Visibility], list[HydratedRow]] = Hydration(
+            self._connections, guarded=_guarded
+        ).hydrate
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the store takes writes: a disk that failed once is not trusted again."""
+        return self._writer.fault is None and not self._closed
+
+    def subscribe(self, listener: IndexListener) -> None:
+        """Call the listener after every commit."""
+        self._writer.subscribe(listener)
+
+    async def create_bank(
+        self, tenant: str, bank_id: str, *, display_name: str, description: str, embedding_model: str, dimensions: int
+    ) -> Bank:
+        """Create a bank."""
+        new = banks.NewBank(tenant, bank_id, display_name, description, embedding_model, dimensions)
+        return await self._writer.submit(lambda transaction: banks.create(transaction, new))
+
+    def get_bank(self, tenant: str, bank_id: str) -> Bank | None:
+        """The bank, or None."""
+        return self._reads.get_bank(tenant, bank_id)
+
+    def list_banks(self, tenant: str, *, prefix: str, after: str, limit: int) -> list[Bank]:
+        """Banks by id."""
+        return self._reads.list_banks(tenant, prefix, after, limit)
+
+    async def update_bank(
+        self, bank: Bank, *, display_name: str | None, description: str | None, expected_etag: str | None
+    ) -> Bank:
+        """Change what is not None."""
+        return await self._writer.submit(
+            lambda transaction: banks.update(transaction, bank, display_name, description, expected_etag)
+        )
+
+    async def delete_bank(self, bank: Bank, *, expected_etag: str | None) -> int:
+        """Delete the bank with all its rows."""
+        return await self._writer.submit_alone(lambda: self._eraser.delete_bank(bank, expected_etag))
+
+    def bank_stats(self, bank: Bank) -> BankStats:
+        """Counts from the rows."""
+        return self._reads.bank_stats(bank)
+
+    def find_response(self, tenant: str, request: RequestKey) -> bytes | None:
+        """The stored response of an earlier, equal request, or None."""
+        return self._reads.find_response(tenant, request)
+
+    async def commit(
+        self,
+        bank: Bank,
+        writes: Sequence[Write],
+        *,
+        request: RequestKey | None = None,
+        respond: Callable[[Sequence[WriteOutcome]], bytes] | None = None,
+    ) -> tuple[list[WriteOutcome], bytes | None]:
+        """Commit all writes in one transaction, or none."""
+        return await self._writer.submit(
+            lambda transaction: commits.commit(transaction, bank, writes, request, respond),
+            weight=max(1, len(writes)),
+        )
+
+    def memory(self, bank: Bank, memory_id: str, *, include_forgotten: bool = False) -> Memory | None:
+        """The current version, or None."""
+        return self._reads.memory(bank, memory_id, include_forgotten=include_forgotten)
+
+    def version(self, bank: Bank, memory_id: str) -> VersionRecord | None:
+        """The current version with its chunks and vectors, or None."""
+        return self._reads.version(bank, memory_id)
+
+    def versions(self, bank: Bank, memory_id: str) -> list[Memory]:
+        """All versions, oldest first."""
+        return self._reads.versions(bank, memory_id)
+
+    def list_memories(
+        self, bank: Bank, *, tags: Sequence[str], session_id: str | None, at_position: int, after: int, limit: int
+    ) -> tuple[list[tuple[int, Memory]], int]:
+        """Visible memories as they were at a position."""
+        return self._reads.list_memories(bank, tags, session_id, at_position, after, limit)
+
+    def select(self, bank: Bank, selector: ForgetSelector, *, include_forgotten: bool = False) -> tuple[int, list[str]]:
+        """How many memories the selector meets, and the first 1,000 ids."""
+        return self._reads.select(bank, selector, include_forgotten=include_forgotten)
+
+    async def forget(
+        self,
+        bank: Bank,
+        selector: ForgetSelector,
+        *,
+        reason: str,
+        principal: str,
+        purge_after: int,
+        request: RequestKey | None = None,
+    ) -> tuple[int, list[str], int]:
+        """Forget what the selector meets at commit time."""
+        return await self._writer.submit(
+            lambda transaction: forgetting.forget(
+                transaction, bank, selector, forgetting.Tombstone(reason, principal, purge_after), request
+            ),
+            frees=True,
+        )
+
+    async def erase(
+        self, bank: Bank, selector: ForgetSelector, *, reason: str, principal: str, request: RequestKey | None = None
+    ) -> tuple[list[str], int, ErasureReceipt]:
+        """Erase rows, forgotten ones included."""
+        return await self._writer.submit_alone(
+            lambda: self._eraser.erase(bank, selector, reason=reason, principal=principal, request=request)
+        )
+
+    async def undelete(self, bank: Bank, memory_id: str) -> Memory:
+        """Bring a forgotten memory back."""
+        await self._writer.submit(lambda transaction: forgetting.undelete(transaction, bank, memory_id))
+        memory = self.memory(bank, memory_id)
+        if memory is None:
+            raise MemoryNotFound(memory_id, bank.bank_id)
+        return memory
+
+    async def purge(self, now: int) -> int:
+        """Erase what is due."""
+        total = 0
+        while (erased := await self._writer.submit_alone(lambda: self._eraser.purge_some(now))) is not None:
+            # What else waits gets its turn between two slices.
+            total += erased
+        before = now - REQUEST_KEEP_MILLISECONDS
+        expired = EXPIRED_AT_ONCE
+        while expired == EXPIRED_AT_ONCE:
+            expired = await self._writer.submit(
+                lambda transaction: requests.expire(transaction.connection, before, EXPIRED_AT_ONCE), frees=True
+            )
+        return total
+
+    def changes(self, bank: Bank, *, after: int, limit: int) -> list[Change]:
+        """The change log after a position."""
+        return self._reads.changes(bank, after, limit)
+
+    def iter_versions(self, bank: Bank, *, batch_size: int = 1_000) -> Iterator[list[VersionRecord]]:
+        """Every version that recall may ever see, by row key."""
+        return self._reads.iter_versions(bank, batch_size)
+
+    def close(self) -> None:
+        """Finish the writes that wait, then release the files."""
+        if self._closed:
+            return
+        self._closed = True
+        self._writer.close()
+        self._connections.close(checkpoint=self._writer.fault is None)
+        self._release()
+
+    def _release(self) -> None:
+        if self._scrubber is not None:
+            self._scrubber.close()
+        if self._lock is not None:
+            self._lock.release()

@@ -1,0 +1,141 @@
+//! The owner of scratch space and the index of one bank.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use super::arguments::{Id, Text, Vector};
+use super::errors::detached;
+use super::request::RecallRequest;
+use super::response::RecallResponse;
+use super::row::Row;
+use crate::{bank, registry, types};
+
+#[pyclass(frozen, module = "astrocyte._core")]
+pub(super) struct Core {
+    core: registry::Core,
+}
+
+#[pymethods]
+impl Core {
+    #[new]
+    #[pyo3(signature = (scratch_dir=None))]
+    fn new(py: Python<'_>, scratch_dir: Option<Text>) -> PyResult<Self> {
+        let directory = scratch_dir.map(|directory| PathBuf::from(directory.into_string()));
+        let core = detached(py, || registry::Core::new(directory.as_deref()))?;
+        Ok(Self { core })
+    }
+
+    fn bank(&self, py: Python<'_>, dimensions: usize) -> PyResult<Bank> {
+        let bank = detached(py, || self.core.bank(dimensions))?;
+        Ok(Bank { bank })
+    }
+
+    fn recall_many(
+        &self,
+        py: Python<'_>,
+        requests: Vec<(Py<Bank>, Py<RecallRequest>)>,
+    ) -> PyResult<Vec<RecallResponse>> {
+        let responses = detached(py, || {
+            let requests: Vec<(bank::Bank, types::RecallRequest)> = requests
+                .iter()
+                .map(|(bank, request)| (bank.get().bank.clone(), request.get().request.clone()))
+                .collect();
+            self.core.recall_many(&requests)
+        })?;
+        responses
+            .into_iter()
+            .map(|response| RecallResponse::new(py, response))
+            .collect()
+    }
+}
+
+#[pyclass(frozen, module = "astrocyte._core")]
+pub(super) struct Bank {
+    bank: bank::Bank,
+}
+
+/// Key, memory id and cosine.
+type Duplicate<'py> = (u64, Bound<'py, PyBytes>, f32);
+
+#[pymethods]
+impl Bank {
+    #[pyo3(signature = (position, upserts=vec![], ended=vec![], removed=vec![]))]
+    #[pyo3(text_signature = "($self, position, upserts=(), ended=(), removed=())")]
+    fn apply(
+        &self,
+        py: Python<'_>,
+        position: u64,
+        upserts: Vec<Py<Row>>,
+        ended: Vec<(u64, i64)>,
+        removed: Vec<u64>,
+    ) -> PyResult<()> {
+        detached(py, || {
+            let rows: Vec<types::Row> = upserts.iter().map(|row| row.get().row.clone()).collect();
+            self.bank.apply(position, &rows, &ended, &removed)
+        })
+    }
+
+    fn recall(&self, py: Python<'_>, request: &RecallRequest) -> PyResult<RecallResponse> {
+        let response = detached(py, || self.bank.recall(&request.request))?;
+        RecallResponse::new(py, response)
+    }
+
+    fn near_duplicates<'py>(
+        &self,
+        py: Python<'py>,
+        vectors: Vec<Vector>,
+        threshold: f32,
+    ) -> PyResult<Vec<Option<Duplicate<'py>>>> {
+        let vectors: Vec<Vec<f32>> = vectors.into_iter().map(|vector| vector.0).collect();
+        let found = detached(py, || self.bank.near_duplicates(&vectors, threshold))?;
+        let to_python =
+            |(key, id, cosine): (u64, types::MemoryId, f32)| (key, PyBytes::new(py, &id), cosine);
+        Ok(found.into_iter().map(|pair| pair.map(to_python)).collect())
+    }
+
+    fn contains_hashes<'py>(
+        &self,
+        py: Python<'py>,
+        hashes: Vec<Id>,
+    ) -> PyResult<Vec<Option<Bound<'py, PyBytes>>>> {
+        let hashes: Vec<types::ContentHash> = hashes.into_iter().map(|hash| hash.0).collect();
+        let found = detached(py, || Ok(self.bank.contains_hashes(&hashes)))?;
+        Ok(found
+            .into_iter()
+            .map(|id| id.map(|id| PyBytes::new(py, &id)))
+            .collect())
+    }
+
+    #[getter]
+    fn position(&self, py: Python<'_>) -> PyResult<u64> {
+        detached(py, || Ok(self.bank.position()))
+    }
+
+    #[getter]
+    fn dimensions(&self, py: Python<'_>) -> PyResult<usize> {
+        detached(py, || Ok(self.bank.dimensions()))
+    }
+
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = detached(py, || Ok(self.bank.stats()))?;
+        let dict = PyDict::new(py);
+        for (name, value) in [
+            ("memories", stats.memories),
+            ("versions", stats.versions),
+            ("rows", stats.rows),
+            ("dead_rows", stats.dead_rows),
+            ("terms", stats.terms),
+            ("sessions", stats.sessions),
+            ("bytes_vectors", stats.bytes_vectors),
+            ("bytes_lexical", stats.bytes_lexical),
+            ("bytes_columns", stats.bytes_columns),
+            ("bytes_scratch", stats.bytes_scratch),
+            ("bytes", stats.bytes),
+        ] {
+            dict.set_item(name, value)?;
+        }
+        Ok(dict)
+    }
+}

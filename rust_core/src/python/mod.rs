@@ -1,0 +1,61 @@
+//! The Python extension `astrocyte._core`: the only code that knows Python. `_core.pyi` is its documentation.
+//!
+//! Each entry point copies or pins its arguments, lets go of the interpreter, and runs the core behind a guard that
+//! turns a panic into an exception ([`errors::detached`]). No lock is taken while attached.
+
+mod arguments;
+mod bank;
+mod embedder;
+mod errors;
+mod request;
+mod response;
+mod row;
+mod text;
+
+use pyo3::prelude::*;
+
+#[pymodule(name = "_core")]
+mod core_module {
+    #[pymodule_export]
+    use super::bank::{Bank, Core};
+    #[pymodule_export]
+    use super::embedder::StaticEmbedder;
+    #[pymodule_export]
+    use super::errors::{CoreFault, CoreInvalid};
+    #[pymodule_export]
+    use super::request::RecallRequest;
+    #[pymodule_export]
+    use super::response::{Hit, RecallResponse};
+    #[pymodule_export]
+    use super::row::Row;
+    #[pymodule_export]
+    use super::text::{build_info, content_hash, count_tokens, count_tokens_many};
+
+    #[pymodule_init]
+    fn init(module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {
+        super::errors::keep_panics_quiet();
+        super::declare_names(module)
+    }
+}
+
+/// Sets `__all__` in the order of the stub.
+fn declare_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.setattr(
+        "__all__",
+        [
+            "Bank",
+            "Core",
+            "CoreFault",
+            "CoreInvalid",
+            "Hit",
+            "RecallRequest",
+            "RecallResponse",
+            "Row",
+            "StaticEmbedder",
+            "build_info",
+            "content_hash",
+            "count_tokens",
+            "count_tokens_many",
+        ],
+    )
+}

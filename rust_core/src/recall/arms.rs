@@ -1,0 +1,225 @@
+//! What each arm says of the memories that pass the filter.
+
+use std::borrow::Cow;
+use std::time::Instant;
+
+use crate::analysis::AnalyzedQuery;
+use crate::bank::State;
+use crate::columns::NO_TIME;
+use crate::filter::Allowed;
+use crate::lexical::LexicalIndex;
+use crate::topk::{Scored, by_id, top};
+use crate::types::RecallRequest;
+use crate::vector::NO_SCORE;
+
+use super::buffers::ArmScores;
+use super::dense::best_rows;
+
+pub(crate) const SEMANTIC: &str = "semantic";
+pub(crate) const KEYWORD: &str = "keyword";
+pub(crate) const TEMPORAL: &str = "temporal";
+
+/// Reading rows one by one costs about half as much again as reading all in order, so a filter that leaves less than
+/// this share of the rows (in percent) is met row by row.
+const GATHER_PERCENT: u64 = 60;
+/// How many times the temporal score is divided by e over the tail: a memory told a tail later scores 0.05.
+const TAIL_EXPONENTS: f64 = 3.0;
+/// Beyond this many tails a score (2e-4) cannot tell memories apart, and is 0.
+const TAILS: f64 = 3.0;
+
+/// How the dense arm reads its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Plan {
+    Scan,
+    Gather,
+}
+
+impl Plan {
+    pub(super) fn describe(self, allowed: Allowed<'_>, state: &State) -> String {
+        let name = match self {
+            Self::Scan => "scan",
+            Self::Gather => "gather",
+        };
+        format!("{name}: {} of {} rows", allowed.rows.len(), state.rows())
+    }
+}
+
+/// The plan for what passes.
+pub(super) fn plan(allowed: Allowed<'_>, state: &State) -> Plan {
+    let few = u64::from(allowed.rows.len()) * 100 < u64::from(state.rows()) * GATHER_PERCENT;
+    if few { Plan::Gather } else { Plan::Scan }
+}
+
+/// Mean and population standard deviation over all memories that pass, with the floor above which a score counts.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Spread {
+    pub(crate) mean: f64,
+    pub(crate) deviation: f64,
+}
+
+/// An arm's ranking.
+#[derive(Debug)]
+pub(crate) struct Arm {
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) micros: f64,
+    /// Best first, at most the request's depth.
+    pub(crate) ranked: Vec<Scored>,
+    pub(crate) spread: Spread,
+    /// Index into the request's outside lists.
+    pub(crate) external: Option<usize>,
+}
+
+/// Scores by version of the arms that know every memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scores<'a> {
+    pub(crate) semantic: &'a [f32],
+    pub(crate) keyword: &'a [f32],
+    pub(crate) temporal: &'a [f32],
+}
+
+impl<'a> Scores<'a> {
+    /// The scores of the arm with this name; none for an arm from outside.
+    pub(crate) fn of(self, arm: &Arm) -> &'a [f32] {
+        match (arm.external, &*arm.name) {
+            (None, SEMANTIC) => self.semantic,
+            (None, KEYWORD) => self.keyword,
+            (None, TEMPORAL) => self.temporal,
+            _ => &[],
+        }
+    }
+}
+
+impl Arm {
+    pub(super) fn new(name: &'static str, start: Instant) -> Self {
+        Self {
+            name: Cow::Borrowed(name),
+            micros: micros_since(start),
+            ranked: Vec::new(),
+            spread: Spread::default(),
+            external: None,
+        }
+    }
+
+    /// Takes the best `depth` memories and the spread of all.
+    pub(super) fn rank(&mut self, state: &State, allowed: Allowed<'_>, depth: usize, scores: Scores<'_>) {
+        let start = Instant::now();
+        let scores = scores.of(self);
+        self.spread = spread(scores, allowed);
+        let floor = match &*self.name {
+            SEMANTIC => NO_SCORE,
+            KEYWORD => 0.0,
+            // Most memories are outside a window: only those nearer to it than usual are proposed.
+            _ => self.spread.mean as f32,
+        };
+        let ids = &state.columns.memory_id;
+        top(scores, floor, depth, |a, b| by_id(a, b, ids), &mut self.ranked);
+        self.micros += micros_since(start);
+    }
+}
+
+pub(super) fn micros_since(start: Instant) -> f64 {
+    start.elapsed().as_secs_f64() * 1e6
+}
+
+/// Mean and deviation of the scores that are there. What does not pass holds 0 or [`NO_SCORE`], so zeros are counted
+/// by the number of memories that pass.
+fn spread(scores: &[f32], allowed: Allowed<'_>) -> Spread {
+    let (mut sum, mut squares, mut absent) = (0.0, 0.0, 0);
+    // Sums of f32 stay exact enough over a step, and f64 takes over between steps.
+    for step in scores.chunks(SPREAD_STEP) {
+        let part = partial_sums(step);
+        sum += f64::from(part.0);
+        squares += f64::from(part.1);
+        absent += part.2;
+    }
+    // An array of cosines marks everything that does not pass; the others hold 0 there.
+    let count = if absent == 0 { allowed.versions.len() } else { scores.len() as u32 - absent };
+    if count == 0 {
+        return Spread::default();
+    }
+    let mean = sum / f64::from(count);
+    let variance = squares / f64::from(count) - mean * mean;
+    // What is left of equal scores after rounding is no spread.
+    let deviation = if variance <= ROUNDING * mean * mean { 0.0 } else { variance.sqrt() };
+    Spread { mean, deviation }
+}
+
+/// Scores per step of [`spread`]: 32 a lane.
+const SPREAD_STEP: usize = 512;
+/// Variance, as a share of the squared mean, that rounding alone leaves in sums of f32.
+const ROUNDING: f64 = 1e-5;
+
+/// Sum, sum of squares and number of absent scores.
+fn partial_sums(scores: &[f32]) -> (f32, f32, u32) {
+    const LANES: usize = 16;
+    let (mut sums, mut squares, mut absent) = ([0.0f32; LANES], [0.0f32; LANES], [0u32; LANES]);
+    let (blocks, rest) = scores.as_chunks::<LANES>();
+    let mut last = [0.0; LANES];
+    last[..rest.len()].copy_from_slice(rest);
+    for block in blocks.iter().chain(std::iter::once(&last)) {
+        for lane in 0..LANES {
+            let missing = block[lane] == NO_SCORE;
+            let score = if missing { 0.0 } else { block[lane] };
+            absent[lane] += u32::from(missing);
+            sums[lane] += score;
+            squares[lane] += score * score;
+        }
+    }
+    (sums.iter().sum(), squares.iter().sum(), absent.iter().sum())
+}
+
+/// Fills `scores` with BM25 scores, 0 where nothing matches or the filter does not let pass.
+pub(super) fn keyword(state: &State, allowed: Allowed<'_>, words: &AnalyzedQuery, scores: &mut ArmScores) {
+    let rows = if state.is_flat() { &mut scores.versions } else { &mut scores.rows };
+    rows.clear();
+    rows.resize(state.rows() as usize, 0.0);
+    scores.touched.clear();
+    state.lexical.score(words, allowed.rows, rows, &mut scores.touched);
+    if !state.is_flat() {
+        best_rows(state, allowed.versions, 0.0, &scores.rows, &mut scores.versions);
+    }
+}
+
+/// Fills `scores` with 1 for memories inside a window, less for those told soon before or after, 0 elsewhere.
+pub(super) fn temporal(state: &State, allowed: Allowed<'_>, request: &RecallRequest, scores: &mut Vec<f32>) {
+    scores.clear();
+    scores.resize(state.columns.len() as usize, 0.0);
+    let tail = request.time_tail_ms as f64;
+    for version in allowed.versions.iter() {
+        let time = state.columns.occurred_at[version as usize];
+        if time == NO_TIME {
+            continue;
+        }
+        let gap = |&(first, last): &(i64, i64)| (first.saturating_sub(time)).max(time.saturating_sub(last)).max(0);
+        let nearest = request.time_windows.iter().map(gap).min().unwrap_or(i64::MAX);
+        let tails = nearest as f64 / tail;
+        if tails < TAILS {
+            scores[version as usize] = (-TAIL_EXPONENTS * tails).exp() as f32;
+        }
+    }
+}
+
+/// Adds an arm per outside list and returns how many ids this bank does not hold.
+pub(super) fn external(state: &State, allowed: Allowed<'_>, request: &RecallRequest, arms: &mut Vec<Arm>) -> u32 {
+    let mut unknown = 0;
+    for (index, list) in request.external.iter().enumerate() {
+        let start = Instant::now();
+        let mut ranked: Vec<Scored> = Vec::with_capacity(list.hits.len());
+        for (id, score) in &list.hits {
+            let mut versions = state.columns.versions_of(id).peekable();
+            unknown += u32::from(versions.peek().is_none());
+            let passing = versions.filter(|&version| allowed.versions.contains(version)).max();
+            if let Some(version) = passing
+                && !ranked.iter().any(|&(_, ranked)| ranked == version)
+            {
+                ranked.push((*score as f32, version));
+            }
+        }
+        ranked.truncate(request.depth);
+        let mut arm = Arm::new(SEMANTIC, start);
+        arm.name = Cow::Owned(list.name.clone());
+        (arm.ranked, arm.external) = (ranked, Some(index));
+        arms.push(arm);
+    }
+    unknown
+}

@@ -1,0 +1,60 @@
+//! Arrays that a thread keeps from one recall to the next, so that a recall allocates little.
+
+use std::cell::Cell;
+
+use crate::filter::FilterBuffers;
+use crate::rowset::RowSet;
+use crate::topk::Scored;
+
+/// An arm's scores by row and by version.
+#[derive(Debug, Default)]
+pub(crate) struct ArmScores {
+    /// By row; empty in a flat bank, where the versions' array is the rows'.
+    pub(crate) rows: Vec<f32>,
+    pub(crate) versions: Vec<f32>,
+    pub(crate) touched: Vec<u32>,
+}
+
+/// Room for reading originals and for lists of rows.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) original: Vec<f32>,
+    pub(crate) rows: Vec<u32>,
+    pub(crate) best: Vec<Scored>,
+}
+
+/// Room for the context windows.
+#[derive(Debug, Default)]
+pub(crate) struct WindowBuffers {
+    pub(crate) layout: Vec<u32>,
+    pub(crate) short: Vec<f32>,
+    pub(crate) score: Vec<f32>,
+    pub(crate) give: Vec<f32>,
+    pub(crate) gives: Vec<f32>,
+    pub(crate) linked: RowSet,
+}
+
+/// Everything that a recall works with.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    pub(crate) filter: FilterBuffers,
+    pub(crate) dense: ArmScores,
+    pub(crate) keyword: ArmScores,
+    pub(crate) temporal: Vec<f32>,
+    pub(crate) windows: WindowBuffers,
+    pub(crate) candidates: Vec<u32>,
+    pub(crate) work: Work,
+}
+
+thread_local! {
+    static BUFFERS: Cell<Option<Box<Buffers>>> = const { Cell::new(None) };
+}
+
+/// Runs `recall` with this thread's buffers. After a panic they are dropped, not used again.
+pub(crate) fn with_buffers<R>(recall: impl FnOnce(&mut Buffers) -> R) -> R {
+    let mut buffers = BUFFERS.take().unwrap_or_default();
+    let result = recall(&mut buffers);
+    BUFFERS.set(Some(buffers));
+    result
+}

@@ -1,0 +1,158 @@
+//! From fused candidates to hits: duplicates out, budget kept, each arm's word added.
+
+use hashbrown::HashSet;
+
+use crate::bank::State;
+use crate::error::Result;
+use crate::fusion::{Fused, weight_of};
+use crate::originals::NO_SLOT;
+use crate::types::{ArmScore, Hit, RecallRequest};
+use crate::vector::{NO_SCORE, dot};
+
+use super::arms::{Arm, KEYWORD, SEMANTIC};
+use super::buffers::ArmScores;
+
+/// Candidates whose vectors are compared with those of better hits: more would cost more than the whole recall.
+const COMPARED: usize = 200;
+
+/// The best `k` candidates that are no duplicates and fit the budget, and whether the budget dropped or must cut one.
+pub(super) fn build(
+    state: &State,
+    request: &RecallRequest,
+    fused: &[Fused],
+    arms: &[Arm],
+    (dense, keyword): (&ArmScores, &ArmScores),
+) -> Result<(Vec<Hit>, bool)> {
+    let mut hits = Vec::with_capacity(request.k.min(fused.len()));
+    let mut seen = Seen::default();
+    let mut left = request.budget.unwrap_or(u64::MAX);
+    let mut truncated = false;
+    for (place, candidate) in fused.iter().enumerate() {
+        if hits.len() == request.k {
+            break;
+        }
+        let threshold = request.dedup_threshold.filter(|_| place < COMPARED);
+        if seen.holds(state, candidate.version, threshold)? {
+            continue;
+        }
+        let best = best_chunk(state, request, arms, candidate.version, dense, keyword);
+        let tokens = tokens_of(state, request, candidate.version, best);
+        if u64::from(tokens) > left {
+            truncated = true;
+            // The first hit is kept for the caller to cut, with all of the budget as its share.
+            if !hits.is_empty() {
+                continue;
+            }
+        }
+        left = left.saturating_sub(u64::from(tokens));
+        seen.add(state, candidate.version, threshold)?;
+        hits.push(hit(state, candidate, arms, best, tokens));
+    }
+    Ok((hits, truncated))
+}
+
+fn hit(state: &State, candidate: &Fused, arms: &[Arm], ordinal: i32, tokens: u32) -> Hit {
+    let at = candidate.version as usize;
+    let word = |(index, arm): (usize, &Arm)| {
+        let place = arm.ranked.iter().position(|&(_, version)| version == candidate.version)?;
+        let score = f64::from(arm.ranked[place].0);
+        Some(ArmScore { arm: index as u32, rank: place as u32 + 1, score })
+    };
+    Hit {
+        key: state.columns.key[at],
+        memory_id: state.columns.memory_id[at],
+        ordinal,
+        score: candidate.score,
+        tokens,
+        layer: state.layers[usize::from(state.columns.layer[at])].clone(),
+        arms: arms.iter().enumerate().filter_map(word).collect(),
+    }
+}
+
+/// The chunk that the arms like best, by the same weights as the fusion; -1 when the whole is the only chunk.
+fn best_chunk(
+    state: &State,
+    request: &RecallRequest,
+    arms: &[Arm],
+    version: u32,
+    dense: &ArmScores,
+    keyword: &ArmScores,
+) -> i32 {
+    let rows = state.columns.rows_of(version, state.rows());
+    if rows.len() == 1 {
+        return -1;
+    }
+    let score_of = |row: u32| -> f64 {
+        let score = |arm: &Arm| {
+            let scores = match (arm.external, &*arm.name) {
+                (None, SEMANTIC) => &dense.rows,
+                (None, KEYWORD) => &keyword.rows,
+                _ => return 0.0,
+            };
+            let score = scores[row as usize];
+            if score == NO_SCORE || arm.spread.deviation == 0.0 {
+                return 0.0;
+            }
+            weight_of(arm, request) * (f64::from(score) - arm.spread.mean) / arm.spread.deviation
+        };
+        arms.iter().map(score).sum()
+    };
+    let chunks = rows.start + 1..rows.end;
+    let mut best = (f64::NEG_INFINITY, 0);
+    for (ordinal, row) in chunks.enumerate() {
+        let score = score_of(row);
+        if score > best.0 {
+            best = (score, ordinal as i32);
+        }
+    }
+    best.1
+}
+
+fn tokens_of(state: &State, request: &RecallRequest, version: u32, ordinal: i32) -> u32 {
+    let whole = state.columns.first_row[version as usize];
+    let row = if request.budget_whole || ordinal < 0 { whole } else { whole + 1 + ordinal as u32 };
+    state.tokens[row as usize]
+}
+
+/// What was taken already: memories, contents, and vectors where a cosine threshold asks for them.
+#[derive(Default)]
+struct Seen {
+    ids: HashSet<[u8; 16]>,
+    contents: HashSet<[u8; 16]>,
+    vectors: Vec<Vec<f32>>,
+    bytes: Vec<u8>,
+    original: Vec<f32>,
+}
+
+impl Seen {
+    fn holds(&mut self, state: &State, version: u32, threshold: Option<f32>) -> Result<bool> {
+        let at = version as usize;
+        if self.ids.contains(&state.columns.memory_id[at]) || self.contents.contains(&state.columns.content_hash[at]) {
+            return Ok(true);
+        }
+        let Some(threshold) = threshold else { return Ok(false) };
+        if !self.load(state, version)? {
+            return Ok(false);
+        }
+        Ok(self.vectors.iter().any(|vector| dot(vector, &self.original) >= threshold))
+    }
+
+    fn add(&mut self, state: &State, version: u32, threshold: Option<f32>) -> Result<()> {
+        self.ids.insert(state.columns.memory_id[version as usize]);
+        self.contents.insert(state.columns.content_hash[version as usize]);
+        if threshold.is_some() && self.load(state, version)? {
+            self.vectors.push(self.original.clone());
+        }
+        Ok(())
+    }
+
+    /// Reads the whole's original vector; false when it has none.
+    fn load(&mut self, state: &State, version: u32) -> Result<bool> {
+        let slot = state.slots[state.columns.first_row[version as usize] as usize];
+        if slot == NO_SLOT {
+            return Ok(false);
+        }
+        state.originals.read(slot, &mut self.bytes, &mut self.original)?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,297 @@
+//! A bank against a plain list: random commits, then every kind of filter.
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use common::{Random, id};
+use proptest::prelude::*;
+use rust_core::{Bank, Chunk, Core, MemoryId, RecallRequest, Row, TagMatch};
+
+const DIMENSIONS: usize = 8;
+
+/// What the oracle keeps: every version, with its end.
+#[derive(Debug, Default, Clone)]
+struct Oracle {
+    versions: BTreeMap<u64, Row>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Commit {
+    upserts: Vec<Row>,
+    ended: Vec<(u64, i64)>,
+    removed: Vec<u64>,
+}
+
+impl Oracle {
+    fn apply(&mut self, commit: &Commit) {
+        for row in &commit.upserts {
+            self.versions.insert(row.key, row.clone());
+        }
+        for (key, until) in &commit.ended {
+            if let Some(row) = self.versions.get_mut(key) {
+                row.known_until = Some(*until);
+            }
+        }
+        for key in &commit.removed {
+            self.versions.remove(key);
+        }
+    }
+
+    fn allowed(&self, request: &RecallRequest) -> BTreeSet<u64> {
+        self.versions.values().filter(|row| passes(row, request)).map(|row| row.key).collect()
+    }
+}
+
+fn passes(row: &Row, request: &RecallRequest) -> bool {
+    let tagged = |tag: &String| row.tags.contains(tag);
+    let tags = request.tags.is_empty()
+        || match request.tag_match {
+            TagMatch::Any => request.tags.iter().any(tagged),
+            TagMatch::All => request.tags.iter().all(tagged),
+            TagMatch::None => !request.tags.iter().any(tagged),
+        };
+    let within = |time: i64, range: Option<(Option<i64>, Option<i64>)>| {
+        range.is_none_or(|(first, last)| first.is_none_or(|f| f <= time) && last.is_none_or(|l| time <= l))
+    };
+    let known = match request.as_of {
+        None => row.known_until.is_none(),
+        Some(instant) => row.known_from <= instant && row.known_until.is_none_or(|until| instant < until),
+    };
+    let valid = request.valid_at.is_none_or(|instant| {
+        row.valid_from.is_none_or(|from| from <= instant) && row.valid_until.is_none_or(|until| instant < until)
+    });
+    tags && known
+        && valid
+        && (request.fact_types.is_empty() || request.fact_types.contains(&row.fact_type))
+        && request.metadata.iter().all(|pair| row.metadata.contains(pair))
+        && request.session.as_ref().is_none_or(|session| row.session.as_ref() == Some(session))
+        && within(row.occurred_at.unwrap_or(row.known_from), request.occurred)
+        && within(row.known_from, request.retained)
+        && request.memory_ids.as_ref().is_none_or(|ids| ids.contains(&row.memory_id))
+}
+
+/// Some of `choices`, each with even odds.
+fn some(random: &mut Random, choices: &[&str]) -> Vec<String> {
+    choices.iter().filter(|_| random.below(2) == 0).map(ToString::to_string).collect()
+}
+
+fn time(random: &mut Random) -> i64 {
+    random.below(20) as i64
+}
+
+fn random_row(random: &mut Random, key: u64, memory: MemoryId, now: i64) -> Row {
+    let mut row = Row::new(key, memory, id(random.below(50)), random.text(6), now);
+    row.vector = (random.below(8) > 0).then(|| random.vector(DIMENSIONS));
+    row.tokens = random.below(300) as u32;
+    row.occurred_at = (random.below(3) > 0).then(|| time(random));
+    row.valid_from = (random.below(4) == 0).then(|| time(random));
+    row.valid_until = (random.below(4) == 0).then(|| time(random));
+    row.fact_type = ["world", "experience", ""][random.below(3) as usize].to_owned();
+    row.layer = ["semantic", "episodic"][random.below(2) as usize].to_owned();
+    row.tags = some(random, &["red", "green", "blue"]);
+    row.metadata = some(random, &["a", "b"]).into_iter().map(|key| (key, "1".to_owned())).collect();
+    row.session = (random.below(2) == 0).then(|| format!("s{}", random.below(4)));
+    let chunks = if random.below(4) == 0 { random.below(4) } else { 0 };
+    row.chunks = (0..chunks)
+        .map(|_| Chunk {
+            text: random.text(3),
+            vector: row.vector.is_some().then(|| random.vector(DIMENSIONS)),
+            tokens: random.below(100) as u32,
+        })
+        .collect();
+    row
+}
+
+/// Commits that insert, replace and forget memories, as a store makes them.
+fn commits(seed: u64, count: usize, inserts: u64) -> Vec<Commit> {
+    let mut random = Random(seed);
+    let (mut key, mut current) = (0, BTreeMap::<MemoryId, u64>::new());
+    let mut all_keys = BTreeMap::<MemoryId, Vec<u64>>::new();
+    (0..count)
+        .map(|now| {
+            let now = now as i64;
+            let mut commit = Commit::default();
+            for _ in 0..=random.below(inserts) {
+                key += 1;
+                let known: Vec<_> = current.keys().copied().collect();
+                let replaced = (!known.is_empty() && random.below(3) == 0)
+                    .then(|| known[random.below(known.len() as u64) as usize]);
+                let memory = replaced.unwrap_or_else(|| id(key));
+                if let Some(old) = current.insert(memory, key) {
+                    commit.ended.push((old, now));
+                }
+                all_keys.entry(memory).or_default().push(key);
+                commit.upserts.push(random_row(&mut random, key, memory, now));
+            }
+            for memory in current.clone().into_keys().filter(|_| random.below(5) == 0) {
+                current.remove(&memory);
+                commit.removed.extend(all_keys.remove(&memory).unwrap_or_default());
+            }
+            commit
+        })
+        .collect()
+}
+
+fn random_request(random: &mut Random) -> RecallRequest {
+    let pick = |random: &mut Random| random.below(3) == 0;
+    let range = |random: &mut Random| {
+        let (first, last) = (time(random), time(random));
+        (pick(random).then_some(first.min(last)), pick(random).then_some(first.max(last)))
+    };
+    RecallRequest {
+        text: Some(random.text(4)),
+        vector: Some(random.vector(DIMENSIONS)),
+        k: 1000,
+        depth: 1000,
+        tags: if pick(random) { some(random, &["red", "green", "unseen"]) } else { Vec::new() },
+        tag_match: [TagMatch::Any, TagMatch::All, TagMatch::None][random.below(3) as usize],
+        fact_types: if pick(random) { some(random, &["world", "experience", "unseen"]) } else { Vec::new() },
+        metadata: if pick(random) { vec![("a".to_owned(), "1".to_owned())] } else { Vec::new() },
+        session: pick(random).then(|| format!("s{}", random.below(5))),
+        occurred: pick(random).then(|| range(random)),
+        retained: pick(random).then(|| range(random)),
+        as_of: pick(random).then(|| time(random)),
+        valid_at: pick(random).then(|| time(random)),
+        memory_ids: pick(random).then(|| (0..20).map(id).collect()),
+        time_windows: if pick(random) { vec![(3, 6)] } else { Vec::new() },
+        context_windows: random.below(2) == 0,
+        ..RecallRequest::default()
+    }
+}
+
+fn empty_bank() -> Bank {
+    Core::new(None).and_then(|core| core.bank(DIMENSIONS)).expect("a bank of eight dimensions")
+}
+
+fn filled(commits: &[Commit]) -> (Bank, Oracle) {
+    let (bank, mut oracle) = (empty_bank(), Oracle::default());
+    for (index, commit) in commits.iter().enumerate() {
+        let position = index as u64 + 1;
+        bank.apply(position, &commit.upserts, &commit.ended, &commit.removed).expect("the rows are valid");
+        oracle.apply(commit);
+    }
+    (bank, oracle)
+}
+
+/// The answer without its timings.
+fn settled(bank: &Bank, request: &RecallRequest) -> rust_core::RecallResponse {
+    let mut response = bank.recall(request).expect("the request is valid");
+    response.arm_micros.clear();
+    response
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn what_passes_is_what_a_plain_list_says(seed in any::<u64>()) {
+        let (bank, oracle) = filled(&commits(seed, 20, 8));
+        let mut random = Random(seed ^ 1);
+        for _ in 0..12 {
+            let request = random_request(&mut random);
+            let response = settled(&bank, &request);
+            let allowed = oracle.allowed(&request);
+            prop_assert_eq!(response.allowed as usize, allowed.len(), "{:?}", request);
+            for hit in &response.hits {
+                prop_assert!(allowed.contains(&hit.key), "{:?} let {} pass", request, hit.key);
+                prop_assert!(hit.score.is_finite());
+                prop_assert_eq!(oracle.versions[&hit.key].memory_id, hit.memory_id);
+                let chunks = oracle.versions[&hit.key].chunks.len() as i32;
+                let known = if chunks == 0 { -1..0 } else { 0..chunks };
+                prop_assert!(known.contains(&hit.ordinal), "{:?}", hit);
+            }
+            // With room for all, every memory with a vector is there once, unless a better one has its content.
+            let contents: BTreeSet<_> = response.hits.iter().map(|hit| oracle.versions[&hit.key].content_hash).collect();
+            prop_assert_eq!(contents.len(), response.hits.len());
+            for key in &allowed {
+                let row = &oracle.versions[key];
+                let embedded = row.vector.is_some();
+                prop_assert!(!embedded || contents.contains(&row.content_hash), "{} is missing", key);
+            }
+            let ordered = |a: &rust_core::Hit, b: &rust_core::Hit| {
+                a.score > b.score || (a.score == b.score && a.memory_id < b.memory_id)
+            };
+            prop_assert!(response.hits.windows(2).all(|pair| ordered(&pair[0], &pair[1])));
+        }
+    }
+
+    #[test]
+    fn replaying_commits_changes_nothing(seed in any::<u64>()) {
+        let commits = commits(seed, 10, 5);
+        let (bank, _) = filled(&commits);
+        let request = random_request(&mut Random(seed));
+        let (before, stats) = (settled(&bank, &request), bank.stats());
+        for (index, commit) in commits.iter().enumerate() {
+            bank.apply(index as u64 + 1, &commit.upserts, &commit.ended, &commit.removed).expect("a no-op");
+        }
+        prop_assert_eq!(before, settled(&bank, &request));
+        prop_assert_eq!(stats, bank.stats());
+    }
+
+    #[test]
+    fn many_recalls_equal_single_ones(seed in any::<u64>()) {
+        let core = Core::new(None).expect("no scratch file");
+        let (bank, _) = filled(&commits(seed, 10, 5));
+        let mut random = Random(seed);
+        let requests: Vec<_> = (0..16).map(|_| (bank.clone(), random_request(&mut random))).collect();
+        let mut together = core.recall_many(&requests).expect("the requests are valid");
+        for (response, (bank, request)) in together.iter_mut().zip(&requests) {
+            response.arm_micros.clear();
+            prop_assert_eq!(&*response, &settled(bank, request));
+        }
+    }
+
+    #[test]
+    fn a_bank_after_removals_equals_one_that_never_held_them(seed in any::<u64>()) {
+        let commits = commits(seed, 30, 10);
+        let (bank, oracle) = filled(&commits);
+        let fresh = empty_bank();
+        let rows: Vec<_> = oracle.versions.values().cloned().collect();
+        fresh.apply(commits.len() as u64, &rows, &[], &[]).expect("the rows are valid");
+        let (held, new) = (bank.stats(), fresh.stats());
+        prop_assert_eq!((held.memories, held.versions, held.rows), (new.memories, new.versions, new.rows));
+        // Terms of removed rows go when dead rows are dropped.
+        prop_assert!(held.terms == new.terms || held.dead_rows > 0);
+        // Chains remember in which order their members came, which a bank of today's versions alone cannot know.
+        let mut request = random_request(&mut Random(seed));
+        request.context_windows = false;
+        let (old, new) = (settled(&bank, &request), settled(&fresh, &request));
+        prop_assert_eq!(old.allowed, new.allowed);
+        prop_assert_eq!(old.hits.len(), new.hits.len());
+        for (a, b) in old.hits.iter().zip(&new.hits) {
+            prop_assert!((a.score - b.score).abs() < 1e-3, "{:?} {:?}", a, b);
+        }
+    }
+
+    #[test]
+    fn a_bad_row_refuses_the_whole_batch(seed in any::<u64>(), bad in 0usize..5) {
+        let (bank, _) = filled(&commits(seed, 5, 3));
+        let before = bank.stats();
+        let mut random = Random(seed);
+        let mut rows: Vec<_> = (0..5).map(|n| random_row(&mut random, 9000 + n, id(9000 + n), 0)).collect();
+        rows[bad].vector = Some(vec![f32::NAN; DIMENSIONS]);
+        let error = bank.apply(99, &rows, &[], &[]).expect_err("a NaN is refused").to_string();
+        prop_assert!(error.starts_with(&format!("row {bad}:")), "{}", error);
+        prop_assert_eq!(before, bank.stats());
+        prop_assert_eq!(bank.position(), 5);
+    }
+}
+
+#[test]
+fn removing_everything_leaves_nothing() {
+    let (bank, oracle) = filled(&commits(11, 20, 20));
+    let keys: Vec<_> = oracle.versions.keys().copied().collect();
+    bank.apply(99, &[], &[], &keys).expect("removal is always possible");
+    let stats = bank.stats();
+    assert_eq!((stats.memories, stats.versions, stats.rows, stats.terms, stats.sessions), (0, 0, 0, 0, 0));
+    let mut random = Random(1);
+    for _ in 0..20 {
+        let response = bank.recall(&random_request(&mut random)).expect("the request is valid");
+        assert_eq!((response.hits.len(), response.allowed, response.candidates), (0, 0, 0));
+    }
+    let hashes: Vec<_> = (0..50).map(id).collect();
+    assert!(bank.contains_hashes(&hashes).iter().all(Option::is_none));
+    let vectors: Vec<_> = (0..5).map(|_| random.vector(DIMENSIONS)).collect();
+    assert!(bank.near_duplicates(&vectors, -1.0).expect("valid").iter().all(Option::is_none));
+}

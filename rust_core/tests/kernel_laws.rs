@@ -1,0 +1,56 @@
+//! Every kernel gives the same integers, and quantised cosines stay near the exact ones.
+
+mod common;
+
+use proptest::prelude::*;
+use rust_core::vector::{Block, Kernel, QuantisedQuery, dot, normalise};
+
+fn naive(query: &[Block], row: &[Block]) -> i32 {
+    let pairs = query.iter().zip(row).flat_map(|(q, r)| q.0.into_iter().zip(r.0));
+    pairs.map(|(q, r)| i32::from(q.cast_signed()) * i32::from(r)).sum()
+}
+
+fn blocks(count: usize) -> impl Strategy<Value = Vec<Block>> {
+    // Extreme bytes are as likely as all others together: they are where sums saturate.
+    let byte = prop_oneof![Just(0u8), Just(127), Just(128), Just(255), any::<u8>()];
+    prop::collection::vec(prop::collection::vec(byte, 64), count)
+        .prop_map(|blocks| blocks.into_iter().map(|bytes| Block(bytes.try_into().expect("64 bytes"))).collect())
+}
+
+proptest! {
+    #[test]
+    fn kernels_agree_to_the_bit((width, count, query, rows) in (1usize..5, 0usize..11).prop_flat_map(
+        |(width, count)| (Just(width), Just(count), blocks(width), blocks(width * count))
+    ), picks in prop::collection::vec(any::<prop::sample::Index>(), 0..9)) {
+        let expected: Vec<i32> = rows.chunks(width).map(|row| naive(&query, row)).collect();
+        let picks: Vec<u32> = if count == 0 { Vec::new() } else { picks.iter().map(|pick| pick.index(count) as u32).collect() };
+        for kernel in Kernel::available() {
+            let mut scanned = vec![0; count];
+            kernel.scan(&query, &rows, &mut scanned);
+            prop_assert_eq!(&scanned, &expected, "{} scan", kernel.name());
+            let mut gathered = vec![0; picks.len()];
+            kernel.gather(&query, &rows, &picks, &mut gathered);
+            let picked: Vec<i32> = picks.iter().map(|&pick| expected[pick as usize]).collect();
+            prop_assert_eq!(gathered, picked, "{} gather", kernel.name());
+        }
+    }
+
+    #[test]
+    fn a_unit_vector_has_length_one_and_keeps_its_direction(vector in prop::collection::vec(-1e3f32..1e3, 1..200)) {
+        prop_assume!(vector.iter().any(|x| x.abs() > 1e-3));
+        let unit = normalise(0, &vector, vector.len()).expect("finite and not zero");
+        prop_assert!((dot(&unit, &unit) - 1.0).abs() < 1e-5);
+        prop_assert!(unit.iter().zip(&vector).all(|(u, x)| u * x >= 0.0));
+    }
+
+    #[test]
+    fn the_correction_takes_the_offset_out(vector in prop::collection::vec(-1f32..1.0, 1..200)) {
+        prop_assume!(vector.iter().any(|x| x.abs() > 1e-3));
+        let query = QuantisedQuery::new(&vector);
+        // A row of zeros is all offset: its cosine is 0 only if the correction is right.
+        let zeros = vec![Block::ZERO_ROW; query.blocks.len()];
+        let mut product = [0];
+        Kernel::best().scan(&query.blocks, &zeros, &mut product);
+        prop_assert_eq!(product[0], query.correction);
+    }
+}

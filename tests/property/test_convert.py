@@ -1,0 +1,130 @@
+"""Everything that crosses the wire comes back as it was, through the bytes."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from google.protobuf.message import Message
+from hypothesis import given, settings
+
+import strategies
+from astrocyte.model import (
+    Bank,
+    BankStats,
+    Change,
+    ForgetResult,
+    ForgetSelector,
+    HistoryResult,
+    Memory,
+    MemoryUpdate,
+    RecallQuery,
+    RecallResult,
+    RetainItem,
+    RetainResult,
+    ServerInfo,
+)
+from astrocyte.services import convert
+
+M = TypeVar("M", bound=Message)
+
+
+def sent(message: M) -> M:
+    return type(message).FromString(message.SerializeToString())
+
+
+@given(strategies.items)
+def test_item(item: RetainItem) -> None:
+    back = convert.decode_item(sent(convert.encode_item(item)))
+    assert back == item
+    assert strategies.same(dict(back.metadata), dict(item.metadata))
+
+
+@given(strategies.items)
+def test_item_as_a_request_of_its_own(item: RetainItem) -> None:
+    request = sent(convert.encode_retain_request("bank", item, "request", validate_only=True))
+    assert convert.decode_item(request) == item
+    assert (request.bank_id, request.request_id, request.validate_only) == ("bank", "request", True)
+
+
+@given(strategies.retain_results)
+def test_retain_result(result: RetainResult) -> None:
+    assert convert.decode_retain_result(sent(convert.encode_retain_result(result))) == result
+
+
+@given(strategies.memories)
+def test_memory(memory: Memory) -> None:
+    assert convert.decode_memory(sent(convert.encode_memory(memory))) == memory
+
+
+@given(strategies.updates)
+def test_update(update: MemoryUpdate) -> None:
+    request = sent(convert.encode_update_request("bank", update, None, validate_only=False))
+    assert convert.decode_update(request) == update
+    assert request.bank_id == "bank"
+
+
+@given(strategies.queries)
+def test_query(query: RecallQuery) -> None:
+    back = convert.decode_query(sent(convert.encode_query(query)))
+    assert back == query
+    assert strategies.same(dict(back.metadata), dict(query.metadata))
+
+
+@settings(max_examples=50)
+@given(strategies.recall_results(sources=True))
+def test_recall_result_with_sources(result: RecallResult) -> None:
+    assert convert.decode_recall_result(sent(convert.encode_recall_result(result)), sources=True) == result
+
+
+@settings(max_examples=50)
+@given(strategies.recall_results(sources=False))
+def test_recall_result_without_sources(result: RecallResult) -> None:
+    assert convert.decode_recall_result(sent(convert.encode_recall_result(result)), sources=False) == result
+
+
+@given(strategies.instants, strategies.names)
+def test_history_query(as_of: Any, name: str) -> None:
+    query = RecallQuery(name, "bank", max_results=3, max_tokens=100, tags=(name,), as_of=as_of)
+    assert convert.decode_history_query(sent(convert.encode_history_request(query))) == query
+
+
+@settings(max_examples=50)
+@given(strategies.history_results)
+def test_history_result(result: HistoryResult) -> None:
+    assert convert.decode_history_result(sent(convert.encode_history_result(result))) == result
+
+
+@given(strategies.selectors)
+def test_selector(selector: ForgetSelector) -> None:
+    request = sent(
+        convert.encode_forget_request(
+            "bank", selector, compliance=True, reason="why", dry_run=True, request_id="request"
+        )
+    )
+    assert convert.decode_selector(request) == selector
+    assert (request.compliance, request.reason, request.dry_run, request.request_id) == (True, "why", True, "request")
+
+
+@given(strategies.forget_results)
+def test_forget_result(result: ForgetResult) -> None:
+    assert convert.decode_forget_result(sent(convert.encode_forget_result(result))) == result
+
+
+@given(strategies.changes)
+def test_change(change: Change) -> None:
+    assert convert.decode_change(sent(convert.encode_change(change))) == change
+
+
+@given(strategies.banks)
+def test_bank(bank: Bank) -> None:
+    assert convert.decode_bank(sent(convert.encode_bank(bank))) == bank
+
+
+@given(strategies.bank_stats)
+def test_bank_stats(stats: BankStats) -> None:
+    assert convert.decode_bank_stats(sent(convert.encode_bank_stats(stats))) == stats
+
+
+@given(strategies.server_infos)
+def test_server_info(info: ServerInfo) -> None:
+    assert convert.decode_server_info(sent(convert.encode_server_info(info))) == info

@@ -1,0 +1,309 @@
+"""Every hypothesis strategy of the suite."""
+
+from __future__ import annotations
+
+import math
+import struct
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+from hypothesis import strategies as st
+
+from astrocyte.model import (
+    ArmScore,
+    Bank,
+    BankStats,
+    Change,
+    ChangeKind,
+    ContentType,
+    DedupAction,
+    DetailLevel,
+    Embedding,
+    ErasureReceipt,
+    ForgetResult,
+    ForgetSelector,
+    FusionMethod,
+    HistoryResult,
+    Memory,
+    MemoryHit,
+    MemoryState,
+    MemoryUpdate,
+    RecallQuery,
+    RecallResult,
+    RecallTrace,
+    RetainItem,
+    RetainResult,
+    RetentionAction,
+    ServerInfo,
+    TagMatch,
+    TimeRange,
+)
+
+EAST = timezone(timedelta(hours=5, minutes=45))
+# Text that UTF-8 can carry; on the wire an empty string is an absent one, so optional texts are not empty.
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+optional_names = st.none() | names
+# A day from both ends of the calendar, so that a change of zone stays within it; the strategy adds the zone.
+FIRST, LAST = datetime(1, 1, 2), datetime(9999, 12, 30)  # noqa: DTZ001
+instants = st.datetimes(FIRST, LAST, timezones=st.sampled_from([UTC, EAST]))
+optional_instants = st.none() | instants
+counts = st.integers(0, 2**31 - 1)
+positions = st.integers(0, 2**63 - 1)
+numbers = st.floats(allow_nan=False)
+tags = st.lists(names, max_size=3).map(tuple)
+metadata = st.dictionaries(
+    names, st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | numbers | texts, max_size=4
+)
+weights = st.dictionaries(names, numbers, max_size=3)
+embeddings = st.lists(st.floats(width=32, allow_nan=False), max_size=4).map(
+    lambda values: Embedding("model", len(values), struct.pack(f"<{len(values)}f", *values))
+)
+ranges = st.builds(TimeRange, optional_instants, optional_instants)
+
+items = st.builds(
+    RetainItem,
+    content=texts,
+    content_type=st.sampled_from(ContentType),
+    metadata=metadata,
+    tags=tags,
+    occurred_at=optional_instants,
+    valid_from=optional_instants,
+    valid_until=optional_instants,
+    source=optional_names,
+    session_id=optional_names,
+    speaker=optional_names,
+    fact_type=optional_names,
+    extraction_profile=optional_names,
+    pii_detected=st.booleans(),
+    embedding=st.none() | embeddings,
+    dedup_action=st.none() | st.sampled_from(DedupAction),
+    dedup_threshold=st.none() | numbers,
+)
+retain_results = st.builds(
+    RetainResult,
+    stored=st.booleans(),
+    memory_id=optional_names,
+    deduplicated=st.booleans(),
+    error=optional_names,
+    retention_action=st.none() | st.sampled_from(RetentionAction),
+    curated=st.booleans(),
+    memory_layer=optional_names,
+    position=positions,
+    chunk_count=counts,
+    token_count=counts,
+    was_update=st.booleans(),
+    near_duplicate_of=optional_names,
+    similarity=st.none() | numbers,
+)
+memories = st.builds(
+    Memory,
+    memory_id=names,
+    bank_id=names,
+    version=counts,
+    content=texts,
+    content_type=st.sampled_from(ContentType),
+    fact_type=names,
+    memory_layer=names,
+    tags=tags,
+    metadata=metadata,
+    source=optional_names,
+    session_id=optional_names,
+    speaker=optional_names,
+    principal=names,
+    occurred_at=optional_instants,
+    valid_from=optional_instants,
+    valid_until=optional_instants,
+    retained_at=instants,
+    updated_at=instants,
+    forgotten_at=optional_instants,
+    purge_after=optional_instants,
+    chunk_count=counts,
+    token_count=counts,
+    position=positions,
+    etag=names,
+    state=st.sampled_from(MemoryState),
+)
+updates = st.builds(
+    MemoryUpdate,
+    memory_id=names,
+    fields=st.frozensets(st.sampled_from(["content", "tags", "metadata", "source", "occurred_at"])),
+    content=texts,
+    tags=tags,
+    metadata=metadata,
+    source=optional_names,
+    occurred_at=optional_instants,
+    valid_from=optional_instants,
+    valid_until=optional_instants,
+    embedding=st.none() | embeddings,
+    etag=optional_names,
+)
+queries = st.builds(
+    RecallQuery,
+    query=texts,
+    bank_id=texts,
+    max_results=st.integers(1, 2**31 - 1),
+    max_tokens=st.none() | st.integers(1, 2**31 - 1),
+    tags=tags,
+    tag_match=st.sampled_from(TagMatch),
+    fact_types=tags,
+    memory_ids=tags,
+    metadata=metadata,
+    session_id=optional_names,
+    time_range=st.none() | ranges,
+    retained_range=st.none() | ranges,
+    as_of=optional_instants,
+    valid_at=optional_instants,
+    query_reference_date=optional_instants,
+    include_sources=st.booleans(),
+    include_trace=st.booleans(),
+    layer_weights=weights,
+    weights=weights,
+    fusion_method=st.none() | st.sampled_from(FusionMethod),
+    rank_constant=st.none() | numbers,
+    dedup_threshold=st.none() | numbers,
+    detail_level=st.sampled_from(DetailLevel),
+    embedding=st.none() | embeddings,
+    min_position=positions,
+)
+arms = st.lists(st.builds(ArmScore, names, counts, numbers), max_size=3).map(tuple)
+
+
+def hits(*, sources: bool) -> st.SearchStrategy[MemoryHit]:
+    """Hits of a recall that did or did not ask for sources."""
+    return st.builds(
+        MemoryHit,
+        text=texts,
+        score=numbers,
+        memory_id=names,
+        bank_id=names,
+        metadata=metadata if sources else st.none(),
+        tags=tags,
+        occurred_at=optional_instants,
+        retained_at=instants,
+        source=optional_names,
+        memory_layer=names,
+        fact_type=names,
+        session_id=optional_names,
+        speaker=optional_names,
+        principal=names,
+        chunk_index=st.integers(-1, 2**31 - 1),
+        chunk_count=st.integers(1, 2**31 - 1),
+        token_count=counts,
+        version=st.integers(1, 2**31 - 1),
+        arms=arms,
+    )
+
+
+numbers_by_name = st.dictionaries(names, numbers, max_size=3)
+counts_by_name = st.dictionaries(names, counts, max_size=3)
+traces = st.builds(
+    RecallTrace,
+    strategies_used=tags,
+    total_candidates=counts,
+    fusion_method=names,
+    latency_ms=numbers,
+    strategy_timings_ms=numbers_by_name,
+    strategy_candidate_counts=counts_by_name,
+    tier_used=counts,
+    layer_distribution=counts_by_name,
+    cache_hit=st.booleans(),
+    wiki_tier_used=st.booleans(),
+    stage_timings_ms=numbers_by_name,
+    plan=texts,
+    time_windows=st.lists(ranges, max_size=2).map(tuple),
+    position=positions,
+)
+
+
+def recall_results(*, sources: bool) -> st.SearchStrategy[RecallResult]:
+    """Answers to a recall that did or did not ask for sources."""
+    return st.builds(
+        RecallResult,
+        hits=st.lists(hits(sources=sources), max_size=3).map(tuple),
+        total_available=counts,
+        truncated=st.booleans(),
+        trace=st.none() | traces,
+        authority_context=optional_names,
+    )
+
+
+history_results = st.builds(
+    HistoryResult,
+    hits=st.lists(hits(sources=False), max_size=3).map(tuple),
+    total_available=counts,
+    truncated=st.booleans(),
+    as_of=instants,
+    bank_id=names,
+    trace=st.none() | traces,
+)
+selectors = st.builds(
+    ForgetSelector, memory_ids=tags, tags=tags, scope=st.sampled_from([None, "all"]), before_date=optional_instants
+)
+receipts = st.builds(
+    ErasureReceipt,
+    counts=st.dictionaries(names, positions, max_size=3),
+    salt=names,
+    salted_ids=tags,
+    root_hash_before=names,
+    root_hash_after=names,
+    completed_at=instants,
+)
+forget_results = st.builds(
+    ForgetResult,
+    deleted_count=positions,
+    archived_count=positions,
+    memory_ids=tags,
+    dry_run=st.booleans(),
+    position=positions,
+    receipt=st.none() | receipts,
+)
+changes = st.builds(Change, position=positions, kind=st.sampled_from(ChangeKind), memory_id=names, changed_at=instants)
+banks = st.builds(
+    Bank,
+    key=positions,
+    tenant=names,
+    bank_id=names,
+    display_name=texts,
+    description=texts,
+    embedding_model=names,
+    dimensions=counts,
+    created_at=instants,
+    updated_at=instants,
+    position=positions,
+    etag=names,
+)
+bank_stats = st.builds(
+    BankStats,
+    bank_id=names,
+    memory_count=positions,
+    chunk_count=positions,
+    forgotten_count=positions,
+    token_count=positions,
+    position=positions,
+    indexed_position=st.integers(-1, 2**63 - 1),
+    index_bytes=positions,
+)
+server_infos = st.builds(
+    ServerInfo,
+    version=names,
+    core_version=names,
+    core_profile=names,
+    simd=names,
+    sqlite_version=names,
+    schema_version=counts,
+    embedding_model=names,
+    dimensions=counts,
+    token_table=names,
+    store=names,
+    started_at=instants,
+)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equality that tells True from 1 and 1 from 1.0, as the wire does."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+    if isinstance(left, float) and isinstance(right, float):
+        return left == right and math.copysign(1, left) == math.copysign(1, right)
+    return type(left) is type(right) and left == right

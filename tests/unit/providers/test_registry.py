@@ -1,0 +1,61 @@
+import sys
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pytest
+
+from astrocyte.errors import ConfigError
+from astrocyte.providers import registry
+from astrocyte.providers.registry import create_embedder
+
+
+def test_the_static_embedder_is_there() -> None:
+    embedder = create_embedder("static", {})
+    assert embedder.local
+    assert embedder.dimensions == 256
+    assert len(embedder.embed_now(["hello"])[0]) == 4 * 256
+
+
+def test_a_name_that_is_none_suggests_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'openai'"):
+        create_embedder("openia", {})
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "astrocyte.providers.openai", None)
+    monkeypatch.delitem(sys.modules, "httpx", raising=False)
+    monkeypatch.setattr(registry, "import_module", _without_httpx)
+    with pytest.raises(ConfigError, match=r"needs httpx: pip install 'astrocyte-grpc\[openai\]'") as caught:
+        create_embedder("openai", {"model": "m", "dimensions": 2})
+    assert caught.value.metadata["extra"] == "openai"
+
+
+def _without_httpx(name: str) -> Any:
+    raise ModuleNotFoundError(f"No module named 'httpx', wanted by {name}", name="httpx")
+
+
+def test_an_entry_point_of_another_distribution_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("mine", f"{__name__}:create", registry.GROUP)
+    broken = EntryPoint("broken", "no.such.module:create", registry.GROUP)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point, broken] if group == registry.GROUP else [])
+    monkeypatch.setattr(EntryPoint, "load", lambda self: create if self.name == "mine" else _raise_import())
+    assert create_embedder("mine", {"a": 1}) == {"a": 1}
+    with pytest.raises(ConfigError, match="cannot be loaded"):
+        create_embedder("broken", {})
+
+
+def create(options: dict[str, Any]) -> Any:
+    return options
+
+
+def _raise_import() -> Any:
+    raise ImportError("no module")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"tabel": "x"}, "did you mean table"), ({"table": "/none/such"}, "cannot read"), ({"table": 3}, "table")],
+)
+def test_options_that_are_wrong(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        create_embedder("static", options)

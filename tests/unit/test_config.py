@@ -1,0 +1,146 @@
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from astrocyte.config import Settings, load_settings
+from astrocyte.errors import ConfigError
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "astrocyte.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_defaults_need_no_source() -> None:
+    settings = load_settings(environ={})
+    assert settings.vector_store == "sqlite"
+    assert settings.limits.content_bytes == 102_400
+    assert settings.recall.fusion_method == "relative_score"
+
+
+def test_later_sources_win(tmp_path: Path) -> None:
+    path = write(tmp_path, "server:\n  port: 1\n  host: 127.0.0.2\nrecall:\n  rank_constant: 10\n")
+    environ = {"ASTROCYTE_SERVER__PORT": "2", "ASTROCYTE_RECALL__WEIGHTS__KEYWORD": "3", "HOME": "/"}
+    settings = load_settings(path, environ=environ, overrides={"server": {"port": 3}})
+    assert (settings.server.port, settings.server.host) == (3, "127.0.0.2")
+    assert settings.recall.rank_constant == 10.0
+    assert settings.recall.weights.keyword == 3.0
+    assert load_settings(path, environ=environ).server.port == 2
+
+
+def test_an_unknown_key_is_named_with_its_line_and_the_nearest(tmp_path: Path) -> None:
+    path = write(tmp_path, "vector_store: in_memory\nserver:\n  reflection: true\n  prot: 1\n")
+    with pytest.raises(
+        ConfigError, match=r"line 4: server\.prot is not a setting; did you mean server\.port\?"
+    ) as caught:
+        load_settings(path, environ={})
+    assert caught.value.metadata == {"key": "server.prot", "file": str(path), "line": "4"}
+
+
+def test_an_unknown_key_of_another_section_is_found(tmp_path: Path) -> None:
+    path = write(tmp_path, "recall:\n  dedup_actoin: skip\n")
+    with pytest.raises(ConfigError, match=r"did you mean retain\.dedup_action\?"):
+        load_settings(path, environ={})
+
+
+def test_an_unknown_key_without_a_like_lists_what_there_is() -> None:
+    with pytest.raises(ConfigError, match=r"xyzzy is not a setting; known here: auth, banks"):
+        Settings.from_mapping({"xyzzy": 1})
+
+
+def test_unknown_keys_in_lists_are_found(tmp_path: Path) -> None:
+    path = write(tmp_path, "auth:\n  api_keys:\n    - name: a\n      sha265: b\n")
+    with pytest.raises(
+        ConfigError, match=r"line 4: auth\.api_keys\.0\.sha265 .* did you mean auth\.api_keys\.0\.sha256\?"
+    ):
+        load_settings(path, environ={})
+
+
+def test_an_unknown_variable_is_an_error_and_others_are_left_alone() -> None:
+    with pytest.raises(ConfigError, match=r"ASTROCYTE_SERVER__PROT names no setting; did you mean server\.port"):
+        load_settings(environ={"ASTROCYTE_SERVER__PROT": "1"})
+    environ = {"ASTROCYTE_CONFIG": "x", "ASTROCYTE_ADDRESS": "y", "ASTROCYTE_TOKEN": "z", "PATH": "/"}
+    assert load_settings(environ=environ) == load_settings(environ={})
+
+
+def test_a_variable_that_should_be_json() -> None:
+    with pytest.raises(ConfigError, match="JSON"):
+        load_settings(environ={"ASTROCYTE_AUTH__API_KEYS": "[{"})
+
+
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [
+        ({"server": {"port": 70_000}}, "server.port"),
+        ({"server": {"port": "x"}}, "server.port"),
+        ({"provider_tier": "engine"}, "provider_tier"),
+        ({"llm_provider": "openai"}, "llm_provider"),
+        ({"vector_store": "pgvector"}, "vector_store"),
+        ({"retain": {"dedup_threshold": 1.5}}, "retain.dedup_threshold"),
+        ({"retain": {"chunk_tokens": 32, "overlap_tokens": 17}}, "retain"),
+        ({"recall": {"rank_constant": 0}}, "recall.rank_constant"),
+        ({"recall": {"weights": {"keyword": float("nan")}}}, "recall.weights.keyword"),
+        ({"server": {"tls_cert_file": "a.pem"}}, "server"),
+        ({"limits": {"tags": 0}}, "limits.tags"),
+    ],
+)
+def test_values_out_of_range_are_named(values: dict[str, object], key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Settings.from_mapping(values)
+    assert caught.value.metadata["key"] == key
+    assert key in caught.value.message
+
+
+def test_a_secret_in_the_wrong_place_is_not_repeated() -> None:
+    keys = [{"name": "a", "sha256": "the-secret-itself", "principal": "p"}]
+    with pytest.raises(ConfigError) as caught:
+        Settings.from_mapping({"auth": {"api_keys": keys}})
+    assert "the-secret-itself" not in str(caught.value)
+    with_options = Settings.from_mapping({"embedding": {"provider": "openai", "options": {"api_key": "sk-1"}}})
+    assert "sk-1" not in repr(with_options)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("server: [", "not valid YAML"),
+        ("- a\n- b\n", "mapping"),
+        ("server:\n  port: 1\nserver:\n  port: 2\n", "line 3: server is set twice"),
+    ],
+)
+def test_files_that_are_no_settings(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_settings(write(tmp_path, text), environ={})
+
+
+def test_a_missing_file_and_a_binary_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        load_settings(tmp_path / "none.yaml", environ={})
+    path = tmp_path / "binary.yaml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        load_settings(path, environ={})
+
+
+def test_an_empty_file_is_all_defaults(tmp_path: Path) -> None:
+    assert load_settings(write(tmp_path, "# nothing yet\n"), environ={}) == load_settings(environ={})
+
+
+def test_settings_are_frozen() -> None:
+    settings = load_settings(environ={})
+    with pytest.raises(ValueError, match="frozen"):
+        settings.data_dir = Path("elsewhere")
+
+
+def test_every_limit_says_what_it_is() -> None:
+    def check(model: type[BaseModel], path: str) -> None:
+        assert model.__doc__, path
+        for name, field in model.model_fields.items():
+            if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+                check(field.annotation, f"{path}.{name}")
+            else:
+                assert field.description or name in {"api_keys", "semantic", "keyword", "temporal"}, f"{path}.{name}"
+
+    check(Settings, "settings")
