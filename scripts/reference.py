@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import get_args, get_origin
+from typing import Annotated, Literal, get_args, get_origin
 
 import click
 from pydantic import BaseModel
@@ -28,8 +28,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PROTOS = ROOT / "proto/astrocyte/v1"
 MARKERS = re.compile(r"(<!-- reference: (\w+) -->\n).*?(<!-- end of reference -->)", re.DOTALL)
 DOCUMENTS = ("README.md", "docs/configuration.md", "docs/cli.md", "docs/api.md", "docs/errors.md")
+# What a reader of settings calls a type.
+TYPE_NAMES = {str: "text", Path: "path", bool: "true, false", type(None): "none", int: "whole number", float: "number"}
 # The comment lines above a declaration.
-COMMENT = r"((?:^ *//.*\n)+)"
+COMMENT = r"((?:^ *//[^\n]*\n)+)"
 
 
 def settings() -> str:
@@ -46,8 +48,11 @@ def _section(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
         for name, info in plain.items():
             yield f"| `{'.'.join((*path, name))}` | {_type(info)} | {_default(info)} | {_meaning(info)} |"
     for name, info in model.model_fields.items():
-        if _is_section(info):
-            yield from _section(info.annotation, (*path, name))  # type: ignore[arg-type] # a model, by _is_section
+        if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
+            yield from _section(info.annotation, (*path, name))
+        for below in get_args(info.annotation):
+            if isinstance(below, type) and issubclass(below, BaseModel):
+                yield from _section(below, (*path, f"{name}[]"))
 
 
 def _is_section(info: FieldInfo) -> bool:
@@ -71,20 +76,17 @@ def _type(info: FieldInfo) -> str:
 
 
 def _type_name(annotation: object) -> str:
+    if isinstance(annotation, type):
+        return "mappings" if issubclass(annotation, BaseModel) else TYPE_NAMES.get(annotation, annotation.__name__)
     origin, arguments = get_origin(annotation), get_args(annotation)
-    if not arguments:
-        return {"str": "text", "Path": "path", "bool": "true, false", "NoneType": "none"}.get(
-            getattr(annotation, "__name__", str(annotation)), getattr(annotation, "__name__", str(annotation))
-        )
-    if all(isinstance(argument, str) for argument in arguments):
+    if origin is Literal:
         return ", ".join(f"`{argument}`" for argument in arguments)
-    if origin in (tuple, list):
-        return f"list of {_type_name(arguments[0])}"
     if origin is dict:
         return "mapping"
-    if hasattr(annotation, "__metadata__"):
-        return _type_name(arguments[0])
-    return " or ".join(_type_name(argument) for argument in arguments)
+    names = [_type_name(argument) for argument in arguments if argument is not Ellipsis]
+    if origin in (tuple, list):
+        return f"list of {names[0]}"
+    return names[0] if origin is Annotated else " or ".join(names)
 
 
 def _default(info: FieldInfo) -> str:
@@ -106,9 +108,9 @@ def commands() -> str:
 
 
 def _command(command: click.Command, name: str, parent: click.Context | None) -> Iterator[str]:
-    context = click.Context(
-        command, info_name=name, parent=parent, terminal_width=100, max_content_width=100, **command.context_settings
-    )
+    # The terminal of whoever writes the reference must not shape it.
+    shape = {**command.context_settings, "terminal_width": 100, "max_content_width": 100}
+    context = click.Context(command, info_name=name, parent=parent, **shape)
     yield f"\n## {context.command_path}\n\n```text\n{command.get_help(context).rstrip()}\n```"
     if isinstance(command, click.Group):
         for below in command.list_commands(context):

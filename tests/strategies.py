@@ -127,7 +127,7 @@ memories = st.builds(
 updates = st.builds(
     MemoryUpdate,
     memory_id=names,
-    fields=st.frozensets(st.sampled_from(["content", "tags", "metadata", "source", "occurred_at"])),
+    fields=st.frozensets(st.sampled_from(["content", "tags", "metadata", "source", "occurred_at"]), min_size=1),
     content=texts,
     tags=tags,
     metadata=metadata,

@@ -41,7 +41,7 @@ def evaluate(questions: QuestionSet, run: Run, kept: Kept | None = None) -> ByCa
 
 def table(name: str, new: ByCategory, old: ByCategory | None, *, seed: int) -> Iterator[str]:
     """Lines of the table; with a saved run, the difference and its 95 % interval under each line."""
-    yield f"{name:{LABEL_WIDTH}}{'n':>5}" + "".join(f"{metric:>9}" for metric in METRICS)
+    yield f"{name[: LABEL_WIDTH - 1]:{LABEL_WIDTH}}{'n':>5}" + "".join(f"{metric:>9}" for metric in METRICS)
     for category, scores in new.items():
         label = f"{category} (apart)" if category == APART else category
         means = mean(scores)

@@ -57,7 +57,8 @@ async def answer(brain: Brain, questions: QuestionSet) -> Answers:
     retain_seconds = 0.0
     refused = 0
     for number, bank in enumerate(questions.banks):
-        name = f"{questions.name}-{number}".lower().replace(" ", "-")
+        # A bank's id may hold less than a set's name.
+        name = f"bank-{number}"
         started = time.perf_counter()
         ids = await fill(brain, bank, name)
         retain_seconds += time.perf_counter() - started

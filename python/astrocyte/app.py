@@ -73,11 +73,14 @@ class App:
             ),
             _describe(settings, store, embedder),
             executor,
-            self.close,
+            self,
         )
 
     def start_purging(self) -> None:
-        """Erase what is due from now on, in the background; a long-running process calls this once, on its loop."""
+        """Erase what is due from now on, in the background of the running loop; a second call does nothing.
+
+        The gate calls this at its first use; a server that may wait long for its first call does it itself.
+        """
         if self._purging is None:
             self._purging = asyncio.get_running_loop().create_task(self._purge_for_ever(), name="astrocyte-purge")
 

@@ -26,7 +26,11 @@ fn rows(count: usize, sessions: bool) -> Vec<Row> {
         let mut row = row(index as u64 + 1, random.text(WORDS));
         row.vector = Some(vector);
         row.tokens = 20;
-        row.tags = if index % 50 == 0 { vec!["rare".to_owned()] } else { Vec::new() };
+        row.tags = if index % 50 == 0 {
+            vec!["rare".to_owned()]
+        } else {
+            Vec::new()
+        };
         row.session = sessions.then(|| format!("session {}", index / 30));
         row
     });
@@ -37,7 +41,8 @@ fn bank(rows: &[Row]) -> Bank {
     let core = Core::new(Some(&std::env::temp_dir())).expect("the temporary directory is writable");
     let bank = core.bank(DIMENSIONS).expect("the dimensions are in range");
     for (commit, part) in rows.chunks(256).enumerate() {
-        bank.apply(commit as u64 + 1, part, &[], &[]).expect("the rows are valid");
+        bank.apply(commit as u64 + 1, part, &[], &[])
+            .expect("the rows are valid");
     }
     bank
 }
@@ -46,7 +51,11 @@ fn queries(rows: &[Row], template: &RecallRequest, text: bool, vector: bool) -> 
     let mut random = Random(SEED + 1);
     let near = |random: &mut Random| {
         let row = &rows[random.below(rows.len() as u64) as usize];
-        row.vector.iter().flatten().map(|x| x + random.normal()).collect()
+        row.vector
+            .iter()
+            .flatten()
+            .map(|x| x + random.normal())
+            .collect()
     };
     (0..QUERIES)
         .map(|_| RecallRequest {
@@ -57,7 +66,13 @@ fn queries(rows: &[Row], template: &RecallRequest, text: bool, vector: bool) -> 
         .collect()
 }
 
-fn bench_queries(criterion: &mut Criterion, name: &str, count: usize, bank: &Bank, queries: &[RecallRequest]) {
+fn bench_queries(
+    criterion: &mut Criterion,
+    name: &str,
+    count: usize,
+    bank: &Bank,
+    queries: &[RecallRequest],
+) {
     let mut turn = 0;
     criterion.bench_with_input(BenchmarkId::new(name, count), &count, |bencher, _| {
         bencher.iter(|| {
@@ -69,31 +84,73 @@ fn bench_queries(criterion: &mut Criterion, name: &str, count: usize, bank: &Ban
 
 fn bench_recall(criterion: &mut Criterion) {
     let plain = RecallRequest::default();
-    let filtered = RecallRequest { tags: vec!["rare".to_owned()], ..RecallRequest::default() };
+    let filtered = RecallRequest {
+        tags: vec!["rare".to_owned()],
+        ..RecallRequest::default()
+    };
     for count in [1_000, 10_000, 50_000] {
         let rows = rows(count, false);
         let bank = bank(&rows);
         let stats = bank.stats();
-        println!("{count} rows: {} resident bytes a row, {stats:?}", stats.bytes / count as u64);
-        bench_queries(criterion, "dense arm", count, &bank, &queries(&rows, &plain, false, true));
-        bench_queries(criterion, "keyword arm", count, &bank, &queries(&rows, &plain, true, false));
-        bench_queries(criterion, "hybrid", count, &bank, &queries(&rows, &plain, true, true));
-        bench_queries(criterion, "hybrid, 2 % filter", count, &bank, &queries(&rows, &filtered, true, true));
+        println!(
+            "{count} rows: {} resident bytes a row, {stats:?}",
+            stats.bytes / count as u64
+        );
+        bench_queries(
+            criterion,
+            "dense arm",
+            count,
+            &bank,
+            &queries(&rows, &plain, false, true),
+        );
+        bench_queries(
+            criterion,
+            "keyword arm",
+            count,
+            &bank,
+            &queries(&rows, &plain, true, false),
+        );
+        bench_queries(
+            criterion,
+            "hybrid",
+            count,
+            &bank,
+            &queries(&rows, &plain, true, true),
+        );
+        bench_queries(
+            criterion,
+            "hybrid, 2 % filter",
+            count,
+            &bank,
+            &queries(&rows, &filtered, true, true),
+        );
         bench_duplicates(criterion, count, &bank, &rows);
     }
     for count in [10_000, 50_000] {
         let rows = rows(count, true);
         let bank = bank(&rows);
-        bench_queries(criterion, "hybrid in sessions", count, &bank, &queries(&rows, &plain, true, true));
+        bench_queries(
+            criterion,
+            "hybrid in sessions",
+            count,
+            &bank,
+            &queries(&rows, &plain, true, true),
+        );
     }
 }
 
 fn bench_duplicates(criterion: &mut Criterion, count: usize, bank: &Bank, rows: &[Row]) {
-    let vectors: Vec<_> = rows.iter().filter_map(|row| row.vector.clone()).take(64).collect();
+    let vectors: Vec<_> = rows
+        .iter()
+        .filter_map(|row| row.vector.clone())
+        .take(64)
+        .collect();
     let mut group = criterion.benchmark_group("near duplicates of 64");
     group.throughput(Throughput::Elements(64));
     group.bench_function(BenchmarkId::from_parameter(count), |bencher| {
-        bencher.iter(|| black_box(bank.near_duplicates(&vectors, 0.95)).expect("the vectors are valid"));
+        bencher.iter(|| {
+            black_box(bank.near_duplicates(&vectors, 0.95)).expect("the vectors are valid")
+        });
     });
     group.finish();
 }
@@ -103,7 +160,10 @@ fn bench_scan(criterion: &mut Criterion) {
     let query = QuantisedQuery::new(&random.vector(DIMENSIONS));
     for count in [1_000, 10_000, 50_000] {
         let mut blocks = vec![Block([0; 64]); count * query.blocks.len()];
-        blocks.iter_mut().flat_map(|block| &mut block.0).for_each(|byte| *byte = random.below(256) as u8);
+        blocks
+            .iter_mut()
+            .flat_map(|block| &mut block.0)
+            .for_each(|byte| *byte = random.below(256) as u8);
         let mut out = vec![0; count];
         for kernel in Kernel::available() {
             criterion.bench_function(&format!("scan {}/{count}", kernel.name()), |bencher| {
@@ -125,8 +185,15 @@ fn bench_apply(criterion: &mut Criterion) {
 }
 
 fn main() {
-    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
-    println!("{DIMENSIONS} dimensions, {WORDS} words a text, seed {SEED}, simd {}, profile {profile}", simd_path());
+    let profile = if cfg!(debug_assertions) {
+        "debug"
+    } else {
+        "release"
+    };
+    println!(
+        "{DIMENSIONS} dimensions, {WORDS} words a text, seed {SEED}, simd {}, profile {profile}",
+        simd_path()
+    );
     let mut criterion = Criterion::default().configure_from_args();
     bench_scan(&mut criterion);
     bench_recall(&mut criterion);

@@ -54,7 +54,11 @@ impl Catalog {
         let labels = std::iter::once(Label::FactType(&row.fact_type))
             .filter(|_| !row.fact_type.is_empty())
             .chain(row.tags.iter().map(|tag| Label::Tag(tag)))
-            .chain(row.metadata.iter().map(|(key, value)| Label::Metadata(key, value)));
+            .chain(
+                row.metadata
+                    .iter()
+                    .map(|(key, value)| Label::Metadata(key, value)),
+            );
         for label in labels {
             let posting = self.posting_of(label);
             // A tag given twice is one label.
@@ -83,7 +87,9 @@ impl Catalog {
 
     /// Versions with the label, ended ones included.
     pub(crate) fn versions(&self, label: Label<'_>) -> Option<&RoaringBitmap> {
-        self.names.get(label.text().as_str()).map(|&posting| &self.postings[posting as usize].versions)
+        self.names
+            .get(label.text().as_str())
+            .map(|&posting| &self.postings[posting as usize].versions)
     }
 
     /// Takes a version out of its posting sets; a label without versions is forgotten.
@@ -101,7 +107,10 @@ impl Catalog {
     }
 
     fn labels_of(&self, version: u32) -> std::ops::Range<usize> {
-        let end = self.starts.get(version as usize + 1).map_or(self.forward.len(), |&start| start as usize);
+        let end = self
+            .starts
+            .get(version as usize + 1)
+            .map_or(self.forward.len(), |&start| start as usize);
         self.starts[version as usize] as usize..end
     }
 
@@ -109,7 +118,11 @@ impl Catalog {
     pub(crate) fn compact(&mut self, new_versions: &[u32]) {
         let mut forward = Vec::with_capacity(self.forward.len());
         let mut starts = Vec::with_capacity(self.starts.len());
-        for (version, _) in new_versions.iter().enumerate().filter(|&(_, &new)| new != u32::MAX) {
+        for (version, _) in new_versions
+            .iter()
+            .enumerate()
+            .filter(|&(_, &new)| new != u32::MAX)
+        {
             starts.push(forward.len() as u32);
             forward.extend_from_slice(&self.forward[self.labels_of(version as u32)]);
         }
@@ -117,7 +130,10 @@ impl Catalog {
         starts.shrink_to_fit();
         (self.forward, self.starts) = (forward, starts);
         for posting in &mut self.postings {
-            let kept = posting.versions.iter().map(|version| new_versions[version as usize]);
+            let kept = posting
+                .versions
+                .iter()
+                .map(|version| new_versions[version as usize]);
             posting.versions = kept.collect();
         }
     }
@@ -127,7 +143,9 @@ impl Catalog {
         let sets: usize = self
             .postings
             .iter()
-            .map(|posting| posting.versions.serialized_size() + 2 * posting.name.len() + size_of::<Posting>())
+            .map(|posting| {
+                posting.versions.serialized_size() + 2 * posting.name.len() + size_of::<Posting>()
+            })
             .sum();
         sets + self.names.allocation_size() + (self.forward.capacity() + self.starts.capacity()) * 4
     }

@@ -32,7 +32,13 @@ const TIMELINE: u32 = u32::MAX;
 impl Chains {
     /// Notes the place of a new version; [`settle`](Self::settle) puts it in. `predecessor` is the version whose
     /// place it takes.
-    pub(crate) fn push(&mut self, row: &Row, version: u32, predecessor: Option<u32>, columns: &Columns) {
+    pub(crate) fn push(
+        &mut self,
+        row: &Row,
+        version: u32,
+        predecessor: Option<u32>,
+        columns: &Columns,
+    ) {
         let chain = match (&row.session, row.occurred_at) {
             (Some(session), _) => self.session_number(session),
             (None, Some(_)) => TIMELINE,
@@ -40,11 +46,23 @@ impl Chains {
         };
         let inherited = predecessor.and_then(|old| self.place_of(chain, old, columns));
         let (time, arrival) = inherited.map_or_else(
-            || (row.occurred_at.unwrap_or_else(|| self.last_time(chain)), self.arrivals),
+            || {
+                (
+                    row.occurred_at.unwrap_or_else(|| self.last_time(chain)),
+                    self.arrivals,
+                )
+            },
             |place| (place.time, place.arrival),
         );
         self.arrivals += 1;
-        self.pending.push((chain, Place { time, arrival, version }));
+        self.pending.push((
+            chain,
+            Place {
+                time,
+                arrival,
+                version,
+            },
+        ));
     }
 
     /// Puts the batch's places where they belong.
@@ -60,7 +78,9 @@ impl Chains {
 
     /// The conversation's places.
     pub(crate) fn session(&self, name: &str) -> Option<&[Place]> {
-        self.names.get(name).map(|&number| self.sessions[number as usize].as_slice())
+        self.names
+            .get(name)
+            .map(|&number| self.sessions[number as usize].as_slice())
     }
 
     /// All conversations.
@@ -104,7 +124,8 @@ impl Chains {
 
     /// Resident bytes.
     pub(crate) fn bytes(&self) -> usize {
-        let places: usize = self.sessions.iter().map(Vec::capacity).sum::<usize>() + self.timeline.capacity();
+        let places: usize =
+            self.sessions.iter().map(Vec::capacity).sum::<usize>() + self.timeline.capacity();
         let names: usize = self.names.keys().map(|name| name.len()).sum();
         places * size_of::<Place>()
             + self.sessions.capacity() * size_of::<Vec<Place>>()
@@ -123,30 +144,50 @@ impl Chains {
     }
 
     fn chain(&self, number: u32) -> &[Place] {
-        if number == TIMELINE { &self.timeline } else { &self.sessions[number as usize] }
+        if number == TIMELINE {
+            &self.timeline
+        } else {
+            &self.sessions[number as usize]
+        }
     }
 
     fn chain_mut(&mut self, number: u32) -> &mut Vec<Place> {
-        if number == TIMELINE { &mut self.timeline } else { &mut self.sessions[number as usize] }
+        if number == TIMELINE {
+            &mut self.timeline
+        } else {
+            &mut self.sessions[number as usize]
+        }
     }
 
     /// The time of the newest place, counting the batch under way.
     fn last_time(&self, number: u32) -> i64 {
         let settled = self.chain(number).last().map(|place| place.time);
-        let waiting = self.pending.iter().rev().find(|(chain, _)| *chain == number).map(|(_, place)| place.time);
+        let waiting = self
+            .pending
+            .iter()
+            .rev()
+            .find(|(chain, _)| *chain == number)
+            .map(|(_, place)| place.time);
         waiting.max(settled).unwrap_or(NO_TIME)
     }
 
     fn place_of(&self, number: u32, version: u32, columns: &Columns) -> Option<Place> {
         let is_it = |place: &&Place| place.version == version;
-        if let Some((_, place)) = self.pending.iter().rev().find(|(chain, p)| *chain == number && p.version == version)
+        if let Some((_, place)) = self
+            .pending
+            .iter()
+            .rev()
+            .find(|(chain, p)| *chain == number && p.version == version)
         {
             return Some(*place);
         }
         let places = self.chain(number);
         let time = columns.occurred_at[version as usize];
         let from = places.partition_point(|place| place.time < time);
-        let near = places[from..].iter().take_while(|place| place.time == time).find(is_it);
+        let near = places[from..]
+            .iter()
+            .take_while(|place| place.time == time)
+            .find(is_it);
         near.or_else(|| places.iter().find(is_it)).copied()
     }
 }

@@ -49,7 +49,10 @@ impl Columns {
         push(&mut self.first_row, first_row);
         push(&mut self.layer, layer);
         if row.valid_from.is_some() || row.valid_until.is_some() {
-            let bounds = (row.valid_from.unwrap_or(i64::MIN), row.valid_until.unwrap_or(i64::MAX));
+            let bounds = (
+                row.valid_from.unwrap_or(i64::MIN),
+                row.valid_until.unwrap_or(i64::MAX),
+            );
             self.validity.insert(version, bounds);
         }
         self.live.grow(version + 1);
@@ -65,19 +68,31 @@ impl Columns {
     fn index(&mut self, version: u32) {
         let at = version as usize;
         let (keys, ids, hashes) = (&self.key, &self.memory_id, &self.content_hash);
-        self.by_key.insert_unique(hash_key(keys[at]), version, |&v| hash_key(keys[v as usize]));
-        self.by_memory.insert_unique(hash_bytes(&ids[at]), version, |&v| hash_bytes(&ids[v as usize]));
-        self.by_hash.insert_unique(hash_bytes(&hashes[at]), version, |&v| hash_bytes(&hashes[v as usize]));
+        self.by_key
+            .insert_unique(hash_key(keys[at]), version, |&v| hash_key(keys[v as usize]));
+        self.by_memory
+            .insert_unique(hash_bytes(&ids[at]), version, |&v| {
+                hash_bytes(&ids[v as usize])
+            });
+        self.by_hash
+            .insert_unique(hash_bytes(&hashes[at]), version, |&v| {
+                hash_bytes(&hashes[v as usize])
+            });
     }
 
     /// The live version with this key.
     pub(crate) fn find_key(&self, key: u64) -> Option<u32> {
-        self.by_key.find(hash_key(key), |&v| self.key[v as usize] == key).copied()
+        self.by_key
+            .find(hash_key(key), |&v| self.key[v as usize] == key)
+            .copied()
     }
 
     /// All live versions of a memory.
     pub(crate) fn versions_of<'a>(&'a self, id: &'a MemoryId) -> impl Iterator<Item = u32> + 'a {
-        self.by_memory.iter_hash(hash_bytes(id)).copied().filter(move |&v| self.memory_id[v as usize] == *id)
+        self.by_memory
+            .iter_hash(hash_bytes(id))
+            .copied()
+            .filter(move |&v| self.memory_id[v as usize] == *id)
     }
 
     /// The oldest current version with this content.
@@ -119,7 +134,11 @@ impl Columns {
     /// Rows of a version: the whole, then its chunks. `rows` is the bank's number of rows.
     #[inline]
     pub(crate) fn rows_of(&self, version: u32, rows: u32) -> std::ops::Range<u32> {
-        let end = self.first_row.get(version as usize + 1).copied().unwrap_or(rows);
+        let end = self
+            .first_row
+            .get(version as usize + 1)
+            .copied()
+            .unwrap_or(rows);
         self.first_row[version as usize]..end
     }
 
@@ -136,8 +155,11 @@ impl Columns {
         for row in &mut self.first_row {
             *row = new_rows[*row as usize];
         }
-        self.validity =
-            self.validity.iter().map(|(&version, &bounds)| (new_versions[version as usize], bounds)).collect();
+        self.validity = self
+            .validity
+            .iter()
+            .map(|(&version, &bounds)| (new_versions[version as usize], bounds))
+            .collect();
         self.live = RowSet::empty(self.len());
         self.current = RowSet::empty(self.len());
         self.by_key.clear();
@@ -157,7 +179,10 @@ impl Columns {
         let table = |table: &HashTable<u32>| table.allocation_size();
         self.key.capacity() * 8
             + (self.memory_id.capacity() + self.content_hash.capacity()) * 16
-            + (self.known_from.capacity() + self.known_until.capacity() + self.occurred_at.capacity()) * 8
+            + (self.known_from.capacity()
+                + self.known_until.capacity()
+                + self.occurred_at.capacity())
+                * 8
             + self.first_row.capacity() * 4
             + self.layer.capacity() * 2
             + self.validity.allocation_size()

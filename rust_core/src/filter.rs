@@ -23,17 +23,35 @@ pub(crate) struct Allowed<'a> {
 }
 
 /// The versions and rows of `state` that pass the request's filter.
-pub(crate) fn compile<'a>(state: &'a State, request: &RecallRequest, buffers: &'a mut FilterBuffers) -> Allowed<'a> {
+pub(crate) fn compile<'a>(
+    state: &'a State,
+    request: &RecallRequest,
+    buffers: &'a mut FilterBuffers,
+) -> Allowed<'a> {
     if !restricts(request) {
-        return Allowed { versions: &state.columns.current, rows: &state.current_rows };
+        return Allowed {
+            versions: &state.columns.current,
+            rows: &state.current_rows,
+        };
     }
-    let FilterBuffers { versions, other, rows } = buffers;
-    versions.copy_from(if request.as_of.is_some() { &state.columns.live } else { &state.columns.current });
+    let FilterBuffers {
+        versions,
+        other,
+        rows,
+    } = buffers;
+    versions.copy_from(if request.as_of.is_some() {
+        &state.columns.live
+    } else {
+        &state.columns.current
+    });
     keep_named(state, request, versions, other);
     keep_labelled(state, request, versions, other);
     keep_timed(state, request, versions);
     if state.is_flat() {
-        return Allowed { versions, rows: versions };
+        return Allowed {
+            versions,
+            rows: versions,
+        };
     }
     rows.reset(state.rows());
     for version in versions.iter() {
@@ -60,7 +78,10 @@ fn keep_named(state: &State, request: &RecallRequest, versions: &mut RowSet, oth
     if let Some(ids) = &request.memory_ids {
         other.reset(versions.bound());
         for id in ids {
-            state.columns.versions_of(id).for_each(|version| _ = other.insert(version));
+            state
+                .columns
+                .versions_of(id)
+                .for_each(|version| _ = other.insert(version));
         }
         versions.intersect(other);
     }
@@ -73,7 +94,12 @@ fn keep_named(state: &State, request: &RecallRequest, versions: &mut RowSet, oth
     }
 }
 
-fn keep_labelled(state: &State, request: &RecallRequest, versions: &mut RowSet, other: &mut RowSet) {
+fn keep_labelled(
+    state: &State,
+    request: &RecallRequest,
+    versions: &mut RowSet,
+    other: &mut RowSet,
+) {
     let tags = || request.tags.iter().map(|tag| Label::Tag(tag));
     match request.tag_match {
         _ if request.tags.is_empty() => {}
@@ -93,12 +119,20 @@ fn keep_labelled(state: &State, request: &RecallRequest, versions: &mut RowSet, 
         }
     }
     if !request.fact_types.is_empty() {
-        let types = request.fact_types.iter().map(|fact_type| Label::FactType(fact_type));
+        let types = request
+            .fact_types
+            .iter()
+            .map(|fact_type| Label::FactType(fact_type));
         unite(state, types, versions.bound(), other);
         versions.intersect(other);
     }
     for (key, value) in &request.metadata {
-        unite(state, std::iter::once(Label::Metadata(key, value)), versions.bound(), other);
+        unite(
+            state,
+            std::iter::once(Label::Metadata(key, value)),
+            versions.bound(),
+            other,
+        );
         versions.intersect(other);
     }
 }
@@ -132,7 +166,14 @@ fn keep_timed(state: &State, request: &RecallRequest, versions: &mut RowSet) {
     if let Some(range) = request.occurred {
         versions.retain(|version| {
             let occurred = columns.occurred_at[version as usize];
-            within(if occurred == NO_TIME { columns.known_from[version as usize] } else { occurred }, range)
+            within(
+                if occurred == NO_TIME {
+                    columns.known_from[version as usize]
+                } else {
+                    occurred
+                },
+                range,
+            )
         });
     }
 }

@@ -44,7 +44,10 @@ impl Core {
         if let [(bank, request)] = requests {
             return Ok(vec![bank.recall(request)?]);
         }
-        let answers: Vec<_> = requests.par_iter().map(|(bank, request)| bank.recall(request)).collect();
+        let answers: Vec<_> = requests
+            .par_iter()
+            .map(|(bank, request)| bank.recall(request))
+            .collect();
         answers.into_iter().collect()
     }
 }

@@ -9,61 +9,112 @@ pub(crate) type Scored = (f32, u32);
 
 /// Higher score first; equal scores by ascending memory id, then by ascending version. Scores are not NaN.
 pub(crate) fn better_first(left: &Scored, right: &Scored, ids: &[MemoryId]) -> Ordering {
-    by_score(left, right, &|a, b| by_id(a, b, ids))
+    right
+        .0
+        .partial_cmp(&left.0)
+        .unwrap_or(Ordering::Equal)
+        .then_with(|| by_id(left.1, right.1, ids))
 }
 
 /// Order of two versions by memory id, then by number.
 pub(crate) fn by_id(left: u32, right: u32, ids: &[MemoryId]) -> Ordering {
-    ids[left as usize].cmp(&ids[right as usize]).then_with(|| left.cmp(&right))
-}
-
-fn by_score(left: &Scored, right: &Scored, ties: &impl Fn(u32, u32) -> Ordering) -> Ordering {
-    right.0.partial_cmp(&left.0).unwrap_or(Ordering::Equal).then_with(|| ties(left.1, right.1))
+    ids[left as usize]
+        .cmp(&ids[right as usize])
+        .then_with(|| left.cmp(&right))
 }
 
 /// Scores that are looked at together: as many as fit an AVX-512 register or four SSE registers.
 const LANES: usize = 16;
 
-/// Fills `best` with the `depth` best entries of `scores` above `floor`, best first, equal scores in the order of `ties`.
-pub(crate) fn top(
-    scores: &[f32],
-    floor: f32,
-    depth: usize,
-    ties: impl Fn(u32, u32) -> Ordering,
-    best: &mut Vec<Scored>,
-) {
-    best.clear();
-    if depth == 0 {
-        return;
-    }
-    // Twice the depth before a cut: each cut costs its length and is paid for by as many entries.
-    let room = depth.saturating_mul(2).max(64);
-    let mut threshold = floor;
-    let mut cut_once = false;
-    for (step, lanes) in scores.chunks(LANES).enumerate() {
-        // After a cut an equal score may still win by its id; before, the floor itself is out.
-        let some = if cut_once {
-            lanes.iter().fold(false, |any, &score| any | (score >= threshold))
-        } else {
-            lanes.iter().fold(false, |any, &score| any | (score > threshold))
-        };
-        if !some {
-            continue;
+/// Picks the best of arrays; keeps its buffer from one array to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Selection {
+    keys: Vec<u64>,
+}
+
+impl Selection {
+    /// Fills `best` with the `depth` best entries of `scores` above `floor`, best first, equal scores in the order of
+    /// `ties`.
+    pub(crate) fn top(
+        &mut self,
+        scores: &[f32],
+        floor: f32,
+        depth: usize,
+        ties: impl Fn(u32, u32) -> Ordering,
+        best: &mut Vec<Scored>,
+    ) {
+        best.clear();
+        if depth > 0 {
+            self.collect(scores, floor, depth);
+            self.keys.sort_unstable_by(|a, b| b.cmp(a));
+            best.extend(self.keys.iter().map(|&key| scored(key)));
+            for equal in best.chunk_by_mut(|a, b| a.0 == b.0) {
+                equal.sort_unstable_by(|a, b| ties(a.1, b.1));
+            }
+            best.truncate(depth);
         }
-        for (lane, &score) in lanes.iter().enumerate() {
-            if score > threshold || (cut_once && score == threshold) {
-                best.push((score, (step * LANES + lane) as u32));
+    }
+
+    /// Leaves in `keys` the `depth` best entries and all that equal the last of them.
+    fn collect(&mut self, scores: &[f32], floor: f32, depth: usize) {
+        let keys = &mut self.keys;
+        keys.clear();
+        // Twice the depth before a cut: each cut costs its length and is paid for by as many entries.
+        let mut room = depth.saturating_mul(2).max(64);
+        // The least score that still counts: at first the next one above the floor, which itself is out.
+        let mut threshold = floor.next_up();
+        for (step, lanes) in scores.chunks(LANES).enumerate() {
+            if !lanes
+                .iter()
+                .fold(false, |any, &score| any | (score >= threshold))
+            {
+                continue;
+            }
+            let mut hits = lanes.iter().enumerate().fold(0u32, |hits, (lane, &score)| {
+                hits | (u32::from(score >= threshold) << lane)
+            });
+            while hits != 0 {
+                let lane = hits.trailing_zeros() as usize;
+                keys.push(key(lanes[lane], (step * LANES + lane) as u32));
+                hits &= hits - 1;
+            }
+            if keys.len() >= room {
+                threshold = cut(keys, depth);
+                room = (keys.len() + depth).max(64);
             }
         }
-        if best.len() >= room {
-            best.select_nth_unstable_by(depth - 1, |a, b| by_score(a, b, &ties));
-            best.truncate(depth);
-            threshold = best[depth - 1].0;
-            cut_once = true;
+        if keys.len() > depth {
+            cut(keys, depth);
         }
     }
-    best.sort_unstable_by(|a, b| by_score(a, b, &ties));
-    best.truncate(depth);
+}
+
+/// Drops what is below the `depth`-th best score, which it returns.
+fn cut(keys: &mut Vec<u64>, depth: usize) -> f32 {
+    let (_, depth_th, _) = keys.select_nth_unstable_by(depth - 1, |a, b| b.cmp(a));
+    let least = scored(*depth_th).0;
+    // A key of this score and the highest number is the smallest of all with this score.
+    let floor = key(least, u32::MAX);
+    keys.retain(|&key| key >= floor);
+    least
+}
+
+/// Score and number in one integer: larger for a higher score, then for a smaller number.
+fn key(score: f32, number: u32) -> u64 {
+    // Adding zero makes -0 the same as 0.
+    let bits = (score + 0.0).to_bits();
+    let ordered = bits ^ (((bits.cast_signed() >> 31).cast_unsigned()) | 0x8000_0000);
+    (u64::from(ordered) << 32) | u64::from(!number)
+}
+
+fn scored(key: u64) -> Scored {
+    let ordered = (key >> 32) as u32;
+    let bits = if ordered >> 31 == 1 {
+        ordered ^ 0x8000_0000
+    } else {
+        !ordered
+    };
+    (f32::from_bits(bits), !(key as u32))
 }
 
 #[cfg(test)]
@@ -73,16 +124,36 @@ mod tests {
     #[test]
     fn equal_scores_are_cut_by_id_not_by_place() {
         let count = 1000u32;
-        let ids: Vec<MemoryId> = (0..count).map(|n| u128::from(count - n).to_be_bytes()).collect();
+        let ids: Vec<MemoryId> = (0..count)
+            .map(|n| u128::from(count - n).to_be_bytes())
+            .collect();
         let mut best = Vec::new();
-        top(&vec![0.5; count as usize], 0.0, 3, |a, b| by_id(a, b, &ids), &mut best);
+        Selection::default().top(
+            &vec![0.5; count as usize],
+            0.0,
+            3,
+            |a, b| by_id(a, b, &ids),
+            &mut best,
+        );
         assert_eq!(best, [(0.5, 999), (0.5, 998), (0.5, 997)]);
     }
 
     #[test]
     fn the_floor_itself_is_out() {
         let mut best = Vec::new();
-        top(&[0.0, 1.0, -1.0, 0.0], 0.0, 10, |a, b| a.cmp(&b), &mut best);
+        Selection::default().top(&[0.0, 1.0, -1.0, 0.0], 0.0, 10, |a, b| a.cmp(&b), &mut best);
         assert_eq!(best, [(1.0, 1)]);
+    }
+
+    #[test]
+    fn keys_keep_score_and_order() {
+        let scores = [f32::NEG_INFINITY, -2.5, -0.0, 0.0, 1e-30, 3.0];
+        for pair in scores.windows(2) {
+            assert!(key(pair[0], 5) <= key(pair[1], 5));
+        }
+        for score in scores {
+            assert_eq!(scored(key(score, 77)), (score, 77));
+        }
+        assert!(key(1.0, 3) > key(1.0, 4));
     }
 }

@@ -59,7 +59,13 @@ pub struct Row {
 
 impl Row {
     /// A row with the given identity and text, current from `known_from` on, and nothing else set.
-    pub fn new(key: u64, memory_id: MemoryId, content_hash: ContentHash, text: String, known_from: i64) -> Self {
+    pub fn new(
+        key: u64,
+        memory_id: MemoryId,
+        content_hash: ContentHash,
+        text: String,
+        known_from: i64,
+    ) -> Self {
         Self {
             key,
             memory_id,

@@ -39,7 +39,11 @@ impl Oracle {
     }
 
     fn allowed(&self, request: &RecallRequest) -> BTreeSet<u64> {
-        self.versions.values().filter(|row| passes(row, request)).map(|row| row.key).collect()
+        self.versions
+            .values()
+            .filter(|row| passes(row, request))
+            .map(|row| row.key)
+            .collect()
     }
 }
 
@@ -52,28 +56,46 @@ fn passes(row: &Row, request: &RecallRequest) -> bool {
             TagMatch::None => !request.tags.iter().any(tagged),
         };
     let within = |time: i64, range: Option<(Option<i64>, Option<i64>)>| {
-        range.is_none_or(|(first, last)| first.is_none_or(|f| f <= time) && last.is_none_or(|l| time <= l))
+        range.is_none_or(|(first, last)| {
+            first.is_none_or(|f| f <= time) && last.is_none_or(|l| time <= l)
+        })
     };
     let known = match request.as_of {
         None => row.known_until.is_none(),
-        Some(instant) => row.known_from <= instant && row.known_until.is_none_or(|until| instant < until),
+        Some(instant) => {
+            row.known_from <= instant && row.known_until.is_none_or(|until| instant < until)
+        }
     };
     let valid = request.valid_at.is_none_or(|instant| {
-        row.valid_from.is_none_or(|from| from <= instant) && row.valid_until.is_none_or(|until| instant < until)
+        row.valid_from.is_none_or(|from| from <= instant)
+            && row.valid_until.is_none_or(|until| instant < until)
     });
     tags && known
         && valid
         && (request.fact_types.is_empty() || request.fact_types.contains(&row.fact_type))
-        && request.metadata.iter().all(|pair| row.metadata.contains(pair))
-        && request.session.as_ref().is_none_or(|session| row.session.as_ref() == Some(session))
+        && request
+            .metadata
+            .iter()
+            .all(|pair| row.metadata.contains(pair))
+        && request
+            .session
+            .as_ref()
+            .is_none_or(|session| row.session.as_ref() == Some(session))
         && within(row.occurred_at.unwrap_or(row.known_from), request.occurred)
         && within(row.known_from, request.retained)
-        && request.memory_ids.as_ref().is_none_or(|ids| ids.contains(&row.memory_id))
+        && request
+            .memory_ids
+            .as_ref()
+            .is_none_or(|ids| ids.contains(&row.memory_id))
 }
 
 /// Some of `choices`, each with even odds.
 fn some(random: &mut Random, choices: &[&str]) -> Vec<String> {
-    choices.iter().filter(|_| random.below(2) == 0).map(ToString::to_string).collect()
+    choices
+        .iter()
+        .filter(|_| random.below(2) == 0)
+        .map(ToString::to_string)
+        .collect()
 }
 
 fn time(random: &mut Random) -> i64 {
@@ -90,9 +112,16 @@ fn random_row(random: &mut Random, key: u64, memory: MemoryId, now: i64) -> Row 
     row.fact_type = ["world", "experience", ""][random.below(3) as usize].to_owned();
     row.layer = ["semantic", "episodic"][random.below(2) as usize].to_owned();
     row.tags = some(random, &["red", "green", "blue"]);
-    row.metadata = some(random, &["a", "b"]).into_iter().map(|key| (key, "1".to_owned())).collect();
+    row.metadata = some(random, &["a", "b"])
+        .into_iter()
+        .map(|key| (key, "1".to_owned()))
+        .collect();
     row.session = (random.below(2) == 0).then(|| format!("s{}", random.below(4)));
-    let chunks = if random.below(4) == 0 { random.below(4) } else { 0 };
+    let chunks = if random.below(4) == 0 {
+        random.below(4)
+    } else {
+        0
+    };
     row.chunks = (0..chunks)
         .map(|_| Chunk {
             text: random.text(3),
@@ -122,11 +151,15 @@ fn commits(seed: u64, count: usize, inserts: u64) -> Vec<Commit> {
                     commit.ended.push((old, now));
                 }
                 all_keys.entry(memory).or_default().push(key);
-                commit.upserts.push(random_row(&mut random, key, memory, now));
+                commit
+                    .upserts
+                    .push(random_row(&mut random, key, memory, now));
             }
             for memory in current.clone().into_keys().filter(|_| random.below(5) == 0) {
                 current.remove(&memory);
-                commit.removed.extend(all_keys.remove(&memory).unwrap_or_default());
+                commit
+                    .removed
+                    .extend(all_keys.remove(&memory).unwrap_or_default());
             }
             commit
         })
@@ -137,38 +170,60 @@ fn random_request(random: &mut Random) -> RecallRequest {
     let pick = |random: &mut Random| random.below(3) == 0;
     let range = |random: &mut Random| {
         let (first, last) = (time(random), time(random));
-        (pick(random).then_some(first.min(last)), pick(random).then_some(first.max(last)))
+        (
+            pick(random).then_some(first.min(last)),
+            pick(random).then_some(first.max(last)),
+        )
     };
     RecallRequest {
         text: Some(random.text(4)),
         vector: Some(random.vector(DIMENSIONS)),
         k: 1000,
         depth: 1000,
-        tags: if pick(random) { some(random, &["red", "green", "unseen"]) } else { Vec::new() },
+        tags: if pick(random) {
+            some(random, &["red", "green", "unseen"])
+        } else {
+            Vec::new()
+        },
         tag_match: [TagMatch::Any, TagMatch::All, TagMatch::None][random.below(3) as usize],
-        fact_types: if pick(random) { some(random, &["world", "experience", "unseen"]) } else { Vec::new() },
-        metadata: if pick(random) { vec![("a".to_owned(), "1".to_owned())] } else { Vec::new() },
+        fact_types: if pick(random) {
+            some(random, &["world", "experience", "unseen"])
+        } else {
+            Vec::new()
+        },
+        metadata: if pick(random) {
+            vec![("a".to_owned(), "1".to_owned())]
+        } else {
+            Vec::new()
+        },
         session: pick(random).then(|| format!("s{}", random.below(5))),
         occurred: pick(random).then(|| range(random)),
         retained: pick(random).then(|| range(random)),
         as_of: pick(random).then(|| time(random)),
         valid_at: pick(random).then(|| time(random)),
         memory_ids: pick(random).then(|| (0..20).map(id).collect()),
-        time_windows: if pick(random) { vec![(3, 6)] } else { Vec::new() },
+        time_windows: if pick(random) {
+            vec![(3, 6)]
+        } else {
+            Vec::new()
+        },
         context_windows: random.below(2) == 0,
         ..RecallRequest::default()
     }
 }
 
 fn empty_bank() -> Bank {
-    Core::new(None).and_then(|core| core.bank(DIMENSIONS)).expect("a bank of eight dimensions")
+    Core::new(None)
+        .and_then(|core| core.bank(DIMENSIONS))
+        .expect("a bank of eight dimensions")
 }
 
 fn filled(commits: &[Commit]) -> (Bank, Oracle) {
     let (bank, mut oracle) = (empty_bank(), Oracle::default());
     for (index, commit) in commits.iter().enumerate() {
         let position = index as u64 + 1;
-        bank.apply(position, &commit.upserts, &commit.ended, &commit.removed).expect("the rows are valid");
+        bank.apply(position, &commit.upserts, &commit.ended, &commit.removed)
+            .expect("the rows are valid");
         oracle.apply(commit);
     }
     (bank, oracle)
@@ -282,16 +337,36 @@ proptest! {
 fn removing_everything_leaves_nothing() {
     let (bank, oracle) = filled(&commits(11, 20, 20));
     let keys: Vec<_> = oracle.versions.keys().copied().collect();
-    bank.apply(99, &[], &[], &keys).expect("removal is always possible");
+    bank.apply(99, &[], &[], &keys)
+        .expect("removal is always possible");
     let stats = bank.stats();
-    assert_eq!((stats.memories, stats.versions, stats.rows, stats.terms, stats.sessions), (0, 0, 0, 0, 0));
+    assert_eq!(
+        (
+            stats.memories,
+            stats.versions,
+            stats.rows,
+            stats.terms,
+            stats.sessions
+        ),
+        (0, 0, 0, 0, 0)
+    );
     let mut random = Random(1);
     for _ in 0..20 {
-        let response = bank.recall(&random_request(&mut random)).expect("the request is valid");
-        assert_eq!((response.hits.len(), response.allowed, response.candidates), (0, 0, 0));
+        let response = bank
+            .recall(&random_request(&mut random))
+            .expect("the request is valid");
+        assert_eq!(
+            (response.hits.len(), response.allowed, response.candidates),
+            (0, 0, 0)
+        );
     }
     let hashes: Vec<_> = (0..50).map(id).collect();
     assert!(bank.contains_hashes(&hashes).iter().all(Option::is_none));
     let vectors: Vec<_> = (0..5).map(|_| random.vector(DIMENSIONS)).collect();
-    assert!(bank.near_duplicates(&vectors, -1.0).expect("valid").iter().all(Option::is_none));
+    assert!(
+        bank.near_duplicates(&vectors, -1.0)
+            .expect("valid")
+            .iter()
+            .all(Option::is_none)
+    );
 }

@@ -8,16 +8,24 @@ use rust_core::{Core, RecallRequest};
 
 /// Exact top `k` by f32 cosine, ties by id.
 fn exact(units: &[Vec<f32>], query: &[f32], k: usize) -> Vec<u64> {
-    let mut scored: Vec<(f32, u64)> =
-        units.iter().enumerate().map(|(number, unit)| (dot(unit, query), number as u64)).collect();
+    let mut scored: Vec<(f32, u64)> = units
+        .iter()
+        .enumerate()
+        .map(|(number, unit)| (dot(unit, query), number as u64))
+        .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    scored.into_iter().take(k).map(|(_, number)| number).collect()
+    scored
+        .into_iter()
+        .take(k)
+        .map(|(_, number)| number)
+        .collect()
 }
 
 fn check(vectors: &[Vec<f32>], scratch: bool, k: usize, seed: u64) {
     let dimensions = vectors[0].len();
     let directory = std::env::temp_dir();
-    let core = Core::new(scratch.then_some(directory.as_path())).expect("the temporary directory is writable");
+    let core = Core::new(scratch.then_some(directory.as_path()))
+        .expect("the temporary directory is writable");
     let bank = core.bank(dimensions).expect("the dimensions are in range");
     let rows: Vec<_> = vectors
         .iter()
@@ -29,12 +37,20 @@ fn check(vectors: &[Vec<f32>], scratch: bool, k: usize, seed: u64) {
         })
         .collect();
     bank.apply(1, &rows, &[], &[]).expect("the rows are valid");
-    let units: Vec<_> = vectors.iter().map(|v| normalise(0, v, dimensions).expect("valid")).collect();
+    let units: Vec<_> = vectors
+        .iter()
+        .map(|v| normalise(0, v, dimensions).expect("valid"))
+        .collect();
     let mut random = Random(seed);
     for _ in 0..50 {
         let near = &vectors[random.below(vectors.len() as u64) as usize];
         let query: Vec<f32> = near.iter().map(|x| x + random.normal()).collect();
-        let request = RecallRequest { vector: Some(query.clone()), k, depth: k.max(100), ..RecallRequest::default() };
+        let request = RecallRequest {
+            vector: Some(query.clone()),
+            k,
+            depth: k.max(100),
+            ..RecallRequest::default()
+        };
         let hits = bank.recall(&request).expect("the request is valid").hits;
         let found: Vec<_> = hits.iter().map(|hit| hit.memory_id).collect();
         let unit = normalise(0, &query, dimensions).expect("valid");

@@ -6,15 +6,24 @@ use proptest::prelude::*;
 use rust_core::vector::{Block, Kernel, QuantisedQuery, dot, normalise};
 
 fn naive(query: &[Block], row: &[Block]) -> i32 {
-    let pairs = query.iter().zip(row).flat_map(|(q, r)| q.0.into_iter().zip(r.0));
-    pairs.map(|(q, r)| i32::from(q.cast_signed()) * i32::from(r)).sum()
+    let pairs = query
+        .iter()
+        .zip(row)
+        .flat_map(|(q, r)| q.0.into_iter().zip(r.0));
+    pairs
+        .map(|(q, r)| i32::from(q.cast_signed()) * i32::from(r))
+        .sum()
 }
 
 fn blocks(count: usize) -> impl Strategy<Value = Vec<Block>> {
     // Extreme bytes are as likely as all others together: they are where sums saturate.
     let byte = prop_oneof![Just(0u8), Just(127), Just(128), Just(255), any::<u8>()];
-    prop::collection::vec(prop::collection::vec(byte, 64), count)
-        .prop_map(|blocks| blocks.into_iter().map(|bytes| Block(bytes.try_into().expect("64 bytes"))).collect())
+    prop::collection::vec(prop::collection::vec(byte, 64), count).prop_map(|blocks| {
+        blocks
+            .into_iter()
+            .map(|bytes| Block(bytes.try_into().expect("64 bytes")))
+            .collect()
+    })
 }
 
 proptest! {

@@ -52,7 +52,7 @@ def test_every_reason_is_documented() -> None:
     assert [reason for reason in reasons if reason != "UNSPECIFIED" and f"`{reason}`" not in text] == []
 
 
-@pytest.mark.parametrize("path", COMMANDS)
+@pytest.mark.parametrize("path", list(COMMANDS))
 def test_every_command_teaches(path: str) -> None:
     command = COMMANDS[path]
     text = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
@@ -117,7 +117,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         assert server.wait(20) == 0
 
 
-@pytest.mark.parametrize("example", examples())
+@pytest.mark.parametrize("example", list(examples()))
 def test_examples_run(example: str, address: str, tmp_path: Path) -> None:
     program = tmp_path / "example.py"
     program.write_text(example.replace("localhost:50051", address), encoding="utf-8")

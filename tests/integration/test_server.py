@@ -378,7 +378,7 @@ async def test_reflection(served: Served, version: str) -> None:
     )
     questions = [
         reflection_pb2.ServerReflectionRequest(list_services=""),
-        reflection_pb2.ServerReflectionRequest(file_containing_symbol="astrocyte.v1.MemoryService.Recall"),
+        reflection_pb2.ServerReflectionRequest(file_containing_symbol="astrocyte.v1.MemoryService"),
         reflection_pb2.ServerReflectionRequest(file_containing_symbol=f"grpc.reflection.{version}.ServerReflection"),
     ]
     listed, described, itself = [answer async for answer in call(iter(questions))]

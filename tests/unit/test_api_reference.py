@@ -117,10 +117,9 @@ async def test_history(ast: Astrocyte) -> None:
         bank_id="user-alice",
         as_of=datetime(2025, 1, 1, tzinfo=UTC),
     )
-    assert isinstance(snapshot, HistoryResult)
     assert snapshot.as_of == datetime(2025, 1, 1, tzinfo=UTC)
     assert snapshot.bank_id == "user-alice"
-    assert snapshot.hits == ()
+    assert not snapshot.hits
     after = await ast.history("Alice employment", bank_id="user-alice", as_of=datetime.now(UTC), tags=["employment"])
     added = {h.memory_id for h in after.hits} - {h.memory_id for h in snapshot.hits}
     assert len(added) == 1

@@ -54,7 +54,7 @@ class FakeBrain:
         return results
 
     async def recall(self, query: str, bank_id: str, *, max_results: int, detail_level: str) -> SimpleNamespace:
-        assert bank_id == "tiny-0"
+        assert bank_id == "bank-0"
         assert max_results == 20
         hits = [SimpleNamespace(memory_id=key) for key, content in self.contents.items() if query in content]
         return SimpleNamespace(hits=hits)

@@ -164,7 +164,8 @@ def read_line(line: bytes, action: DedupAction | None = None) -> RetainItem:
         ValueError: What is wrong with it.
     """
     try:
-        values = json.loads(line)
+        # An editor's byte order mark is no content; json itself would take it for another encoding.
+        values = json.loads(line.decode("utf-8-sig"))
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from None
     except UnicodeDecodeError:

@@ -41,6 +41,15 @@ Weight = Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 Chunking = Literal["sentence", "paragraph", "dialogue", "fixed"]
+# Where each kind of content has its joints.
+CHUNKING: dict[str, Chunking] = {
+    "text": "sentence",
+    "conversation": "dialogue",
+    "transcript": "dialogue",
+    "document": "paragraph",
+    "email": "paragraph",
+    "event": "sentence",
+}
 
 
 class Section(BaseModel):
@@ -167,14 +176,7 @@ class RetainSettings(Section):
     chunk_tokens: int = Field(160, ge=16, description="Largest chunk; a memory of up to 1.25 times that stays whole.")
     overlap_tokens: int = Field(32, ge=0, description="Tokens that chunks of the fixed strategy share.")
     chunking: dict[str, Chunking] = Field(
-        default_factory=lambda: {
-            "text": "sentence",
-            "conversation": "dialogue",
-            "transcript": "dialogue",
-            "document": "paragraph",
-            "email": "paragraph",
-            "event": "sentence",
-        },
+        default_factory=lambda: dict(CHUNKING),
         description="Strategy by content type; a type that is not named takes that of text.",
     )
 
@@ -223,10 +225,12 @@ class Settings(BaseSettings):
         cls,
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
-        **_: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Only what is passed in: `load_settings` merges the sources, so that it can say where a wrong key stands."""
-        del settings_cls
+        del settings_cls, env_settings, dotenv_settings, file_secret_settings
         return (init_settings,)
 
     @classmethod

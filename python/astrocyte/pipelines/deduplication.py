@@ -15,7 +15,7 @@ _NEGATIONS = """
 _FIGURES = """
     zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
     eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion half
-    quarter dozen twice once first second third fourth fifth sixth last next all every any some both
+    quarter dozen twice once first second third fourth fifth sixth last next all every both
     monday tuesday wednesday thursday friday saturday sunday today tomorrow yesterday tonight
     january february march april may june july august september october november december
     morning afternoon evening night noon midnight spring summer autumn winter weekday weekend

@@ -204,7 +204,7 @@ class IndexRegistry:
             return
         try:
             index.apply(batch)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever went wrong, the answer is the same
             # The commit stands, whatever the index says: the rows are the truth, and the index is built anew from them.
             slot.index = None
             self._slots.pop(batch.bank.key, None)

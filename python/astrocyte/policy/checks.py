@@ -24,7 +24,7 @@ SHOWN_CHARS = 64
 INT64 = range(-(2**63), 2**63)
 
 
-def bank_id(value: str, path: str = "bank_id") -> None:
+def bank_id(value: object, path: str = "bank_id") -> None:
     """A bank id: ASCII letter or digit, then up to 254 more of these and ``._:@-``."""
     if not isinstance(value, str) or not BANK_ID.fullmatch(value):
         shown = ascii(value)[:SHOWN_CHARS]
@@ -33,14 +33,14 @@ def bank_id(value: str, path: str = "bank_id") -> None:
         )
 
 
-def content(value: str, path: str, most_bytes: int) -> None:
+def content(value: object, path: str, most_bytes: int) -> None:
     """Text worth keeping: not blank, encodable, without NUL, within the limit."""
-    text(value, path, most_bytes)
-    if not value or value.isspace():
+    checked = text(value, path, most_bytes)
+    if not checked or checked.isspace():
         raise ValidationError("is empty; there is nothing to remember", field=path)
 
 
-def text(value: str, path: str, most_bytes: int) -> None:
+def text(value: object, path: str, most_bytes: int) -> str:
     """Encodable text without NUL of at most ``most_bytes`` in UTF-8."""
     if not isinstance(value, str):
         raise ValidationError(f"expected text, got {type(value).__name__}", field=path)
@@ -59,9 +59,10 @@ def text(value: str, path: str, most_bytes: int) -> None:
         )
     if "\x00" in value:
         raise ValidationError(f"has a NUL at character {value.index(chr(0))}; send text, not binary", field=path)
+    return value
 
 
-def label(value: str, path: str, most_chars: int) -> None:
+def label(value: object, path: str, most_chars: int) -> None:
     """A short printable string, not empty."""
     if not isinstance(value, str):
         raise ValidationError(f"expected text, got {type(value).__name__}", field=path)
@@ -86,20 +87,20 @@ def count(values: Collection[object], path: str, most: int) -> None:
         )
 
 
-def labels(values: Collection[str], path: str, most: int, most_chars: int) -> None:
+def labels(values: Collection[object], path: str, most: int, most_chars: int) -> None:
     """At most so many labels."""
     count(values, path, most)
     for index, value in enumerate(values):
         label(value, f"{path}[{index}]", most_chars)
 
 
-def integer(value: int, path: str, least: int, most: int) -> None:
+def integer(value: object, path: str, least: int, most: int) -> None:
     """A whole number in a range, both ends included."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ValidationError(f"expected {least} to {most}, got {value!r}", field=path)
 
 
-def number(value: float, path: str, least: float, most: float) -> None:
+def number(value: object, path: str, least: float, most: float) -> None:
     """A finite number in a range, both ends included."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
         raise ValidationError(f"expected {least:g} to {most:g}, got {value!r}", field=path)
@@ -143,7 +144,8 @@ def metadata(values: Metadata, path: str, limits: LimitSettings, *, reserved: bo
     """Printable keys, scalar values, within the limits. Keys with a leading underscore are the system's own."""
     count(values, path, limits.metadata_keys)
     total = 0
-    for key, value in values.items():
+    pairs: Iterable[tuple[object, object]] = values.items()
+    for key, value in pairs:
         where = f"{path}[{key}]" if isinstance(key, str) and key.isprintable() else path
         if not isinstance(key, str) or not key or UNPRINTABLE.search(key):
             raise ValidationError("keys are printable text and not empty", field=path)

@@ -9,11 +9,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 from astrocyte.config import Settings
 from astrocyte.errors import AlreadyExists, AstrocyteError, BankNotFound, MemoryNotFound, ValidationError
@@ -64,6 +64,16 @@ class Pipelines:
     forget: ForgetPipeline
 
 
+class Lifecycle(Protocol):
+    """What was built around the gate, and lives as long as it."""
+
+    def start_purging(self) -> None:
+        """Erase in the background what is due; a second call does nothing."""
+
+    async def close(self) -> None:
+        """Release everything."""
+
+
 class Gate:
     """Implements `astrocyte.policy.backend.Backend` in process; see there for what each method does and raises."""
 
@@ -76,7 +86,7 @@ class Gate:
         pipelines: Pipelines,
         info: ServerInfo,
         executor: Executor,
-        on_close: Callable[[], Awaitable[None]],
+        lifecycle: Lifecycle,
     ) -> None:
         self._settings = settings
         self._store = store
@@ -85,7 +95,8 @@ class Gate:
         self._pipelines = pipelines
         self._info = info
         self._executor = executor
-        self._on_close = on_close
+        self._lifecycle = lifecycle
+        self._used = False
         self._check = Validator(settings.limits)
         # Handles of banks that exist; what changes with time (position, etag, names) is never read from here.
         self._banks: dict[tuple[str, str], Bank] = {}
@@ -390,7 +401,7 @@ class Gate:
 
     async def _retain_together(
         self, caller: Caller, bank_id: str, items: Sequence[RetainItem]
-    ) -> list[RetainResult] | list[RetainResult | AstrocyteError]:
+    ) -> Sequence[RetainResult | AstrocyteError]:
         """All in one commit; each for itself where one of them spoils it."""
         try:
             return await self._retain(caller, bank_id, [(item, "") for item in items], None)
@@ -413,6 +424,10 @@ class Gate:
 
     def _current(self, caller: Caller, bank_id: str) -> Bank:
         """The bank as the store has it now."""
+        if not self._used:
+            # Now a loop runs for sure; when the gate was built, perhaps not.
+            self._used = True
+            self._lifecycle.start_purging()
         bank = self._store.get_bank(caller.tenant, bank_id)
         if bank is None:
             raise BankNotFound(bank_id)
@@ -480,4 +495,4 @@ class Gate:
 
     async def close(self) -> None:
         """Release everything that was built for this gate."""
-        await self._on_close()
+        await self._lifecycle.close()

@@ -122,7 +122,7 @@ class OpenAIEmbedder:
         asked = _seconds(retry_after) if retry_after else None
         if asked is not None:
             return asked
-        grown = FIRST_WAIT_SECONDS * 2**attempt * random.uniform(0.5, 1.5)  # noqa: S311 - jitter is no secret
+        grown = FIRST_WAIT_SECONDS * 2.0**attempt * random.uniform(0.5, 1.5)  # noqa: S311 - jitter is no secret
         return min(grown, self._options.longest_wait_seconds)
 
     def _vectors(self, response: httpx.Response, count: int) -> list[bytes]:

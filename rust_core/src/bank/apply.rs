@@ -26,12 +26,21 @@ pub(super) fn prepare(rows: &[Row], dimensions: usize) -> Result<Vec<Prepared>> 
         .enumerate()
         .map(|(index, row)| {
             let whole = (row.vector.as_deref(), row.text.as_str(), row.tokens);
-            let chunks = row.chunks.iter().map(|chunk| (chunk.vector.as_deref(), chunk.text.as_str(), chunk.tokens));
-            let parts = std::iter::once(whole).chain(chunks).map(|(vector, text, tokens)| {
-                let unit = vector.map(|vector| normalise(index, vector, dimensions)).transpose()?;
-                Ok((unit, analyze_text(text), tokens))
-            });
-            Ok(Prepared { parts: parts.collect::<Result<_>>()? })
+            let chunks = row
+                .chunks
+                .iter()
+                .map(|chunk| (chunk.vector.as_deref(), chunk.text.as_str(), chunk.tokens));
+            let parts = std::iter::once(whole)
+                .chain(chunks)
+                .map(|(vector, text, tokens)| {
+                    let unit = vector
+                        .map(|vector| normalise(index, vector, dimensions))
+                        .transpose()?;
+                    Ok((unit, analyze_text(text), tokens))
+                });
+            Ok(Prepared {
+                parts: parts.collect::<Result<_>>()?,
+            })
         })
         .collect()
 }
@@ -64,7 +73,14 @@ impl State {
     }
 
     /// Applies a commit: first the upserts in their order, then the ends, then the removals.
-    pub(super) fn commit(&mut self, rows: &[Row], prepared: Vec<Prepared>, ended: &[(u64, i64)], removed: &[u64]) {
+    pub(super) fn commit(
+        &mut self,
+        rows: &[Row],
+        prepared: Vec<Prepared>,
+        ended: &[(u64, i64)],
+        removed: &[u64],
+    ) {
+        self.layout.take();
         for (row, prepared) in rows.iter().zip(prepared) {
             self.upsert(row, prepared);
         }
@@ -98,7 +114,8 @@ impl State {
             self.vectors.push(vector.as_deref());
             reserve_tight(&mut self.slots, 1);
             reserve_tight(&mut self.tokens, 1);
-            self.slots.push(vector.map_or(NO_SLOT, |vector| self.originals.store(&vector)));
+            self.slots
+                .push(vector.map_or(NO_SLOT, |vector| self.originals.store(&vector)));
             self.tokens.push(tokens);
             self.lexical.add(number, &text, current && part == 0);
             self.current_rows.grow(number + 1);
@@ -117,7 +134,9 @@ impl State {
 
     /// Removes the version with this key, with its text and vectors, if there is one.
     fn remove(&mut self, key: u64) {
-        let Some(version) = self.columns.find_key(key) else { return };
+        let Some(version) = self.columns.find_key(key) else {
+            return;
+        };
         for row in self.columns.rows_of(version, self.rows()) {
             self.lexical.remove(row);
             self.vectors.erase(row);

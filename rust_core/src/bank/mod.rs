@@ -31,7 +31,10 @@ impl Bank {
                 got: dimensions.to_string(),
             });
         }
-        Ok(Self { dimensions, state: Arc::new(RwLock::new(State::new(dimensions, scratch))) })
+        Ok(Self {
+            dimensions,
+            state: Arc::new(RwLock::new(State::new(dimensions, scratch))),
+        })
     }
 
     /// Applies one commit: the upserts in their order, then the ends (key, known until), then the removals.
@@ -41,7 +44,13 @@ impl Bank {
     ///
     /// # Errors
     /// [`CoreError::Dimensions`] and [`CoreError::Vector`] with the index of the row in `upserts`.
-    pub fn apply(&self, position: u64, upserts: &[Row], ended: &[(u64, i64)], removed: &[u64]) -> Result<()> {
+    pub fn apply(
+        &self,
+        position: u64,
+        upserts: &[Row],
+        ended: &[(u64, i64)],
+        removed: &[u64],
+    ) -> Result<()> {
         if position <= self.position() {
             return Ok(());
         }
@@ -95,7 +104,12 @@ impl Bank {
     /// Per content hash the memory id of the current memory that has it, or None.
     pub fn contains_hashes(&self, hashes: &[ContentHash]) -> Vec<Option<MemoryId>> {
         let state = self.state.read();
-        let find = |hash| state.columns.current_with_hash(hash).map(|v| state.columns.memory_id[v as usize]);
+        let find = |hash| {
+            state
+                .columns
+                .current_with_hash(hash)
+                .map(|v| state.columns.memory_id[v as usize])
+        };
         hashes.iter().map(find).collect()
     }
 

@@ -1,12 +1,13 @@
 //! Everything that a bank holds, behind its one lock.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::catalog::Catalog;
 use crate::chains::Chains;
 use crate::columns::Columns;
 use crate::lexical::{Bm25Index, LexicalIndex};
 use crate::originals::{Originals, Scratch};
+use crate::recall::Layout;
 use crate::rowset::RowSet;
 use crate::types::BankStats;
 use crate::vector::RowVectors;
@@ -32,6 +33,8 @@ pub(crate) struct State {
     pub(crate) current_rows: RowSet,
     /// Rows of removed versions.
     pub(crate) dead_rows: u32,
+    /// Layout of the context windows over all current versions, made by the first recall after a commit.
+    pub(crate) layout: OnceLock<Layout>,
 }
 
 impl State {
@@ -49,6 +52,7 @@ impl State {
             lexical: Bm25Index::default(),
             current_rows: RowSet::default(),
             dead_rows: 0,
+            layout: OnceLock::new(),
         }
     }
 
@@ -69,7 +73,8 @@ impl State {
             + self.catalog.bytes()
             + self.chains.bytes()
             + (self.slots.capacity() + self.tokens.capacity()) * size_of::<u32>()
-            + self.current_rows.bytes();
+            + self.current_rows.bytes()
+            + self.layout.get().map_or(0, Layout::bytes);
         let (originals, scratch) = self.originals.bytes();
         BankStats {
             memories: u64::from(self.columns.current.len()),

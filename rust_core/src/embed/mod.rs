@@ -36,33 +36,59 @@ impl StaticEmbedder {
     pub fn from_bytes(table: &[u8]) -> Result<Self> {
         let mut reader = Reader { rest: table };
         if reader.take(MAGIC.len(), "magic")? != MAGIC {
-            return Err(CoreError::Model("does not start with the magic of a static table".to_owned()));
+            return Err(CoreError::Model(
+                "does not start with the magic of a static table".to_owned(),
+            ));
         }
         let checksum = u64::from_le_bytes(reader.array("checksum")?);
         if xxh3_64(reader.rest) != checksum {
-            return Err(CoreError::Model("checksum differs; the file is damaged".to_owned()));
+            return Err(CoreError::Model(
+                "checksum differs; the file is damaged".to_owned(),
+            ));
         }
         let version = reader.number("format version")?;
         if version != FORMAT_VERSION as usize {
-            return Err(CoreError::Model(format!("format version: expected {FORMAT_VERSION}, got {version}")));
+            return Err(CoreError::Model(format!(
+                "format version: expected {FORMAT_VERSION}, got {version}"
+            )));
         }
         let dimensions = reader.number("dimensions")?;
         if dimensions == 0 || dimensions > MAX_DIMENSIONS {
-            return Err(CoreError::Model(format!("dimensions: expected 1 to {MAX_DIMENSIONS}, got {dimensions}")));
+            return Err(CoreError::Model(format!(
+                "dimensions: expected 1 to {MAX_DIMENSIONS}, got {dimensions}"
+            )));
         }
-        let (count, id_length, words_length) =
-            (reader.number("rows")?, reader.number("id length")?, reader.number("vocabulary length")?);
+        let (count, id_length, words_length) = (
+            reader.number("rows")?,
+            reader.number("id length")?,
+            reader.number("vocabulary length")?,
+        );
         let model_id = reader.text(id_length, "model id")?.to_owned();
         let words = reader.text(words_length, "vocabulary")?;
         if words.split('\n').count() != count {
-            return Err(CoreError::Model(format!("vocabulary: expected {count} tokens, got another number")));
+            return Err(CoreError::Model(format!(
+                "vocabulary: expected {count} tokens, got another number"
+            )));
         }
         let scales = reader.scales(count)?;
-        let rows = reader.take(count * dimensions, "rows")?.iter().map(|byte| byte.cast_signed()).collect();
+        let rows = reader
+            .take(count * dimensions, "rows")?
+            .iter()
+            .map(|byte| byte.cast_signed())
+            .collect();
         if !reader.rest.is_empty() {
-            return Err(CoreError::Model(format!("{} bytes too many", reader.rest.len())));
+            return Err(CoreError::Model(format!(
+                "{} bytes too many",
+                reader.rest.len()
+            )));
         }
-        Ok(Self { model_id, dimensions, pieces: WordPiece::new(words.split('\n')), scales, rows })
+        Ok(Self {
+            model_id,
+            dimensions,
+            pieces: WordPiece::new(words.split('\n')),
+            scales,
+            rows,
+        })
     }
 
     /// Name and version of the vectors. Vectors of two ids are not comparable.
@@ -99,7 +125,10 @@ impl StaticEmbedder {
 
     fn add(&self, row: usize, out: &mut [f32]) {
         let begin = row * self.dimensions;
-        if let (Some(scale), Some(values)) = (self.scales.get(row), self.rows.get(begin..begin + self.dimensions)) {
+        if let (Some(scale), Some(values)) = (
+            self.scales.get(row),
+            self.rows.get(begin..begin + self.dimensions),
+        ) {
             for (sum, value) in out.iter_mut().zip(values) {
                 *sum += scale * f32::from(*value);
             }
@@ -116,7 +145,9 @@ impl<'a> Reader<'a> {
     fn take(&mut self, length: usize, part: &str) -> Result<&'a [u8]> {
         let Some((taken, rest)) = self.rest.split_at_checked(length) else {
             let got = self.rest.len();
-            return Err(CoreError::Model(format!("{part}: expected {length} bytes, got {got}")));
+            return Err(CoreError::Model(format!(
+                "{part}: expected {length} bytes, got {got}"
+            )));
         };
         self.rest = rest;
         Ok(taken)
@@ -133,14 +164,22 @@ impl<'a> Reader<'a> {
     }
 
     fn text(&mut self, length: usize, part: &str) -> Result<&'a str> {
-        std::str::from_utf8(self.take(length, part)?).map_err(|_| CoreError::Model(format!("{part}: not UTF-8")))
+        std::str::from_utf8(self.take(length, part)?)
+            .map_err(|_| CoreError::Model(format!("{part}: not UTF-8")))
     }
 
     fn scales(&mut self, count: usize) -> Result<Vec<f32>> {
         let bytes = self.take(count * size_of::<f32>(), "scales")?;
-        let scales: Vec<f32> = bytes.as_chunks().0.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect();
+        let scales: Vec<f32> = bytes
+            .as_chunks()
+            .0
+            .iter()
+            .map(|chunk| f32::from_le_bytes(*chunk))
+            .collect();
         if scales.iter().any(|scale| !scale.is_finite()) {
-            return Err(CoreError::Model("scales: expected finite values".to_owned()));
+            return Err(CoreError::Model(
+                "scales: expected finite values".to_owned(),
+            ));
         }
         Ok(scales)
     }

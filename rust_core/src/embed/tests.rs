@@ -21,7 +21,10 @@ fn seal(body: &[u8]) -> Vec<u8> {
 }
 
 fn problem(bytes: &[u8]) -> String {
-    StaticEmbedder::from_bytes(bytes).err().map(|error| error.to_string()).unwrap_or_default()
+    StaticEmbedder::from_bytes(bytes)
+        .err()
+        .map(|error| error.to_string())
+        .unwrap_or_default()
 }
 
 fn tiny() -> StaticEmbedder {
@@ -45,14 +48,24 @@ fn rows_are_summed_by_scale_and_brought_to_length_one() {
     assert_eq!(embed("A"), (true, [1.0, 0.0]));
     let (signal, out) = embed("a, b zzz");
     // Rows (2, 0) and (0, 1): length sqrt 5.
-    assert!(signal && (out[0] - 2.0 / 5.0_f32.sqrt()).abs() < 1e-6 && (out[1] - 1.0 / 5.0_f32.sqrt()).abs() < 1e-6);
+    assert!(
+        signal
+            && (out[0] - 2.0 / 5.0_f32.sqrt()).abs() < 1e-6
+            && (out[1] - 1.0 / 5.0_f32.sqrt()).abs() < 1e-6
+    );
 }
 
 #[test]
 fn a_text_that_says_nothing_gets_the_even_vector() {
     for text in ["", "zzz", "c", "!?"] {
         let (signal, out) = embed(text);
-        assert!(!signal && out.iter().all(|value| (value - 0.5_f32.sqrt()).abs() < 1e-6), "{text}");
+        assert!(
+            !signal
+                && out
+                    .iter()
+                    .all(|value| (value - 0.5_f32.sqrt()).abs() < 1e-6),
+            "{text}"
+        );
     }
 }
 

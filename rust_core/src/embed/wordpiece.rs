@@ -20,7 +20,11 @@ pub(super) struct WordPiece {
 impl WordPiece {
     /// One row number per token, in the order of `tokens`.
     pub(super) fn new<'a>(tokens: impl Iterator<Item = &'a str>) -> Self {
-        let mut pieces = Self { first: HashMap::new(), following: HashMap::new(), longest_piece: 0 };
+        let mut pieces = Self {
+            first: HashMap::new(),
+            following: HashMap::new(),
+            longest_piece: 0,
+        };
         for (row, token) in (0_u32..).zip(tokens) {
             let (map, piece) = match token.strip_prefix(CONTINUATION) {
                 Some(rest) if !rest.is_empty() => (&mut pieces.following, rest),
@@ -43,11 +47,17 @@ impl WordPiece {
         };
         let mut word = String::new();
         if text.is_ascii() {
-            let characters = text.bytes().map(|byte| char::from(byte.to_ascii_lowercase()));
+            let characters = text
+                .bytes()
+                .map(|byte| char::from(byte.to_ascii_lowercase()));
             words(characters, &mut word, &mut emit);
         } else {
             let lower = text.chars().flat_map(char::to_lowercase);
-            words(lower.nfd().filter(|c| !is_combining_mark(*c)), &mut word, &mut emit);
+            words(
+                lower.nfd().filter(|c| !is_combining_mark(*c)),
+                &mut word,
+                &mut emit,
+            );
         }
     }
 
@@ -71,10 +81,16 @@ impl WordPiece {
 }
 
 /// Length and row of the longest prefix of `text` in `map`.
-fn longest_prefix(map: &HashMap<Box<str>, u32>, text: &str, longest: usize) -> Option<(usize, u32)> {
-    (1..=text.len().min(longest))
-        .rev()
-        .find_map(|length| text.get(..length).and_then(|prefix| map.get(prefix)).map(|row| (length, *row)))
+fn longest_prefix(
+    map: &HashMap<Box<str>, u32>,
+    text: &str,
+    longest: usize,
+) -> Option<(usize, u32)> {
+    (1..=text.len().min(longest)).rev().find_map(|length| {
+        text.get(..length)
+            .and_then(|prefix| map.get(prefix))
+            .map(|row| (length, *row))
+    })
 }
 
 /// Calls `emit` with each word of lower-case `characters`; `word` is scratch space.
@@ -118,7 +134,12 @@ fn class(character: char) -> Class {
     match character {
         'a'..='z' | '0'..='9' => Class::Letter,
         c if c.is_whitespace() => Class::Space,
-        '\0' | '\u{AD}' | '\u{FFFD}' | '\u{FEFF}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}' => Class::Ignored,
+        '\0'
+        | '\u{AD}'
+        | '\u{FFFD}'
+        | '\u{FEFF}'
+        | '\u{200B}'..='\u{200F}'
+        | '\u{202A}'..='\u{202E}' => Class::Ignored,
         c if c.is_control() => Class::Ignored,
         c if is_ideograph(c) => Class::Single,
         c if c.is_alphanumeric() => Class::Letter,
@@ -137,8 +158,10 @@ mod tests {
     use super::*;
 
     fn tokens(text: &str) -> Vec<&'static str> {
-        const VOCABULARY: [&str; 14] =
-            ["un", "##aff", "##able", "##s", "cafe", "run", ",", "'", "中", "→", "a", "##run", "#", "##"];
+        const VOCABULARY: [&str; 14] = [
+            "un", "##aff", "##able", "##s", "cafe", "run", ",", "'", "中", "→", "a", "##run", "#",
+            "##",
+        ];
         let mut out = Vec::new();
         WordPiece::new(VOCABULARY.into_iter()).rows(text, |row| out.push(VOCABULARY[row as usize]));
         out
@@ -146,7 +169,10 @@ mod tests {
 
     #[test]
     fn longest_pieces_win() {
-        assert_eq!(tokens("unaffable RUNS"), ["un", "##aff", "##able", "run", "##s"]);
+        assert_eq!(
+            tokens("unaffable RUNS"),
+            ["un", "##aff", "##able", "run", "##s"]
+        );
     }
 
     #[test]
@@ -157,7 +183,10 @@ mod tests {
 
     #[test]
     fn punctuation_symbols_and_ideographs_stand_alone() {
-        assert_eq!(tokens("run,run's 中中→a"), ["run", ",", "run", "'", "中", "中", "→", "a"]);
+        assert_eq!(
+            tokens("run,run's 中中→a"),
+            ["run", ",", "run", "'", "中", "中", "→", "a"]
+        );
     }
 
     #[test]

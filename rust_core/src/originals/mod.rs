@@ -5,8 +5,8 @@ mod scratch;
 use std::io;
 use std::sync::Arc;
 
-pub(crate) use scratch::Scratch;
 use scratch::SLAB_BYTES;
+pub(crate) use scratch::Scratch;
 
 /// A row without a vector.
 pub(crate) const NO_SLOT: u32 = u32::MAX;
@@ -99,7 +99,9 @@ impl Originals {
         let bytes = std::mem::take(&mut self.pending);
         let (slab, start) = self.place(self.pending_from);
         if let (Slab::File(offset), Some(scratch)) = (&self.slabs[slab], &self.scratch)
-            && scratch.write(&bytes, offset + (start * size_of::<f32>()) as u64).is_err()
+            && scratch
+                .write(&bytes, offset + (start * size_of::<f32>()) as u64)
+                .is_err()
         {
             self.rescue(slab, start, &bytes);
         }
@@ -111,17 +113,32 @@ impl Originals {
     ///
     /// # Errors
     /// When the scratch file cannot be read.
-    pub(crate) fn read(&self, slot: u32, bytes: &mut Vec<u8>, vector: &mut Vec<f32>) -> io::Result<()> {
+    pub(crate) fn read(
+        &self,
+        slot: u32,
+        bytes: &mut Vec<u8>,
+        vector: &mut Vec<f32>,
+    ) -> io::Result<()> {
         let (slab, start) = self.place(slot);
         vector.clear();
         match (&self.slabs[slab], &self.scratch) {
-            (Slab::Heap(values), _) => vector.extend_from_slice(&values[start..start + self.dimensions]),
+            (Slab::Heap(values), _) => {
+                vector.extend_from_slice(&values[start..start + self.dimensions]);
+            }
             (Slab::File(offset), Some(scratch)) => {
                 bytes.resize(self.dimensions * size_of::<f32>(), 0);
                 scratch.read(bytes, offset + (start * size_of::<f32>()) as u64)?;
-                vector.extend(bytes.as_chunks::<4>().0.iter().map(|&four| f32::from_le_bytes(four)));
+                vector.extend(
+                    bytes
+                        .as_chunks::<4>()
+                        .0
+                        .iter()
+                        .map(|&four| f32::from_le_bytes(four)),
+                );
             }
-            (Slab::File(_), None) => return Err(io::Error::other("a slab without its scratch file")),
+            (Slab::File(_), None) => {
+                return Err(io::Error::other("a slab without its scratch file"));
+            }
         }
         Ok(())
     }
@@ -153,7 +170,9 @@ impl Originals {
 
     fn add_slab(&mut self) {
         let slab = match &self.scratch {
-            Some(scratch) if self.end as usize > SPILL_ROWS => Slab::File(scratch.take(self.slab_bytes())),
+            Some(scratch) if self.end as usize > SPILL_ROWS => {
+                Slab::File(scratch.take(self.slab_bytes()))
+            }
             _ => Slab::Heap(Vec::new()),
         };
         self.slabs.push(slab);
@@ -161,10 +180,17 @@ impl Originals {
 
     /// Moves the slabs in memory to the scratch file, as far as it takes them.
     fn spill(&mut self) {
-        let Some(scratch) = self.scratch.clone() else { return };
+        let Some(scratch) = self.scratch.clone() else {
+            return;
+        };
         for index in 0..self.slabs.len() {
-            let Slab::Heap(values) = &self.slabs[index] else { continue };
-            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            let Slab::Heap(values) = &self.slabs[index] else {
+                continue;
+            };
+            let bytes: Vec<u8> = values
+                .iter()
+                .flat_map(|value| value.to_le_bytes())
+                .collect();
             let offset = scratch.take(self.slab_bytes());
             if scratch.write(&bytes, offset).is_err() {
                 scratch.give_back(offset, self.slab_bytes());
@@ -184,14 +210,20 @@ impl Originals {
         if self.pending.is_empty() {
             self.pending_from = slot;
         }
-        self.pending.extend(vector.iter().flat_map(|value| value.to_le_bytes()));
+        self.pending
+            .extend(vector.iter().flat_map(|value| value.to_le_bytes()));
     }
 
     fn rescue(&mut self, slab: usize, start: usize, pending: &[u8]) {
-        let (Slab::File(offset), Some(scratch)) = (&self.slabs[slab], &self.scratch) else { return };
+        let (Slab::File(offset), Some(scratch)) = (&self.slabs[slab], &self.scratch) else {
+            return;
+        };
         let mut bytes = vec![0; self.slab_bytes()];
         // What was never written reads as the end of the file, and stays zero.
-        for (index, chunk) in bytes.chunks_mut(self.dimensions * size_of::<f32>()).enumerate() {
+        for (index, chunk) in bytes
+            .chunks_mut(self.dimensions * size_of::<f32>())
+            .enumerate()
+        {
             let at = offset + (index * self.dimensions * size_of::<f32>()) as u64;
             if scratch.read(chunk, at).is_err() {
                 break;
@@ -200,7 +232,12 @@ impl Originals {
         let from = start * size_of::<f32>();
         bytes[from..from + pending.len()].copy_from_slice(pending);
         scratch.give_back(*offset, self.slab_bytes());
-        let values = bytes.as_chunks::<4>().0.iter().map(|&four| f32::from_le_bytes(four)).collect();
+        let values = bytes
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|&four| f32::from_le_bytes(four))
+            .collect();
         self.slabs[slab] = Slab::Heap(values);
     }
 }
@@ -235,12 +272,24 @@ mod tests {
     fn vectors_come_back_before_and_after_the_spill() {
         let scratch = Arc::new(Scratch::create(&std::env::temp_dir()).unwrap());
         let mut originals = Originals::new(8, Some(scratch));
-        let slots: Vec<u32> = (0..SPILL_ROWS * 20).map(|seed| originals.store(&vector(seed))).collect();
+        let slots: Vec<u32> = (0..SPILL_ROWS * 20)
+            .map(|seed| originals.store(&vector(seed)))
+            .collect();
         originals.flush();
-        for seed in [0, 1, SPILL_ROWS - 2, SPILL_ROWS - 1, SPILL_ROWS, SPILL_ROWS * 20 - 1] {
+        for seed in [
+            0,
+            1,
+            SPILL_ROWS - 2,
+            SPILL_ROWS - 1,
+            SPILL_ROWS,
+            SPILL_ROWS * 20 - 1,
+        ] {
             check(&originals, slots[seed], seed);
         }
-        assert!(originals.bytes().0 < originals.bytes().1, "the vectors should be on disk");
+        assert!(
+            originals.bytes().0 < originals.bytes().1,
+            "the vectors should be on disk"
+        );
     }
 
     #[test]

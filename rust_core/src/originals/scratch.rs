@@ -32,12 +32,21 @@ impl Scratch {
     /// Whatever the file system says.
     pub(crate) fn create(directory: &Path) -> io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        let nanos = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_nanos());
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = directory.join(format!(".vectors-{}-{nanos}-{count}", std::process::id()));
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)?;
         std::fs::remove_file(&path)?;
-        Ok(Self { file, slabs: Mutex::default() })
+        Ok(Self {
+            file,
+            slabs: Mutex::default(),
+        })
     }
 
     /// Offset of a slab that nobody uses.

@@ -8,7 +8,7 @@ use crate::bank::State;
 use crate::columns::NO_TIME;
 use crate::filter::Allowed;
 use crate::lexical::LexicalIndex;
-use crate::topk::{Scored, by_id, top};
+use crate::topk::{Scored, Selection, by_id};
 use crate::types::RecallRequest;
 use crate::vector::NO_SCORE;
 
@@ -101,7 +101,14 @@ impl Arm {
     }
 
     /// Takes the best `depth` memories and the spread of all.
-    pub(super) fn rank(&mut self, state: &State, allowed: Allowed<'_>, depth: usize, scores: Scores<'_>) {
+    pub(super) fn rank(
+        &mut self,
+        state: &State,
+        allowed: Allowed<'_>,
+        depth: usize,
+        scores: Scores<'_>,
+        selection: &mut Selection,
+    ) {
         let start = Instant::now();
         let scores = scores.of(self);
         self.spread = spread(scores, allowed);
@@ -112,7 +119,13 @@ impl Arm {
             _ => self.spread.mean as f32,
         };
         let ids = &state.columns.memory_id;
-        top(scores, floor, depth, |a, b| by_id(a, b, ids), &mut self.ranked);
+        selection.top(
+            scores,
+            floor,
+            depth,
+            |a, b| by_id(a, b, ids),
+            &mut self.ranked,
+        );
         self.micros += micros_since(start);
     }
 }
@@ -133,25 +146,33 @@ fn spread(scores: &[f32], allowed: Allowed<'_>) -> Spread {
         absent += part.2;
     }
     // An array of cosines marks everything that does not pass; the others hold 0 there.
-    let count = if absent == 0 { allowed.versions.len() } else { scores.len() as u32 - absent };
+    let count = if absent == 0 {
+        allowed.versions.len()
+    } else {
+        scores.len() as u32 - absent
+    };
     if count == 0 {
         return Spread::default();
     }
     let mean = sum / f64::from(count);
     let variance = squares / f64::from(count) - mean * mean;
     // What is left of equal scores after rounding is no spread.
-    let deviation = if variance <= ROUNDING * mean * mean { 0.0 } else { variance.sqrt() };
+    let deviation = if variance <= ROUNDING * mean * mean {
+        0.0
+    } else {
+        variance.sqrt()
+    };
     Spread { mean, deviation }
 }
 
-/// Scores per step of [`spread`]: 32 a lane.
+/// Scores per step of [`spread`]: 64 a lane.
 const SPREAD_STEP: usize = 512;
 /// Variance, as a share of the squared mean, that rounding alone leaves in sums of f32.
 const ROUNDING: f64 = 1e-5;
 
 /// Sum, sum of squares and number of absent scores.
 fn partial_sums(scores: &[f32]) -> (f32, f32, u32) {
-    const LANES: usize = 16;
+    const LANES: usize = 8;
     let (mut sums, mut squares, mut absent) = ([0.0f32; LANES], [0.0f32; LANES], [0u32; LANES]);
     let (blocks, rest) = scores.as_chunks::<LANES>();
     let mut last = [0.0; LANES];
@@ -169,19 +190,41 @@ fn partial_sums(scores: &[f32]) -> (f32, f32, u32) {
 }
 
 /// Fills `scores` with BM25 scores, 0 where nothing matches or the filter does not let pass.
-pub(super) fn keyword(state: &State, allowed: Allowed<'_>, words: &AnalyzedQuery, scores: &mut ArmScores) {
-    let rows = if state.is_flat() { &mut scores.versions } else { &mut scores.rows };
+pub(super) fn keyword(
+    state: &State,
+    allowed: Allowed<'_>,
+    words: &AnalyzedQuery,
+    scores: &mut ArmScores,
+) {
+    let rows = if state.is_flat() {
+        &mut scores.versions
+    } else {
+        &mut scores.rows
+    };
     rows.clear();
     rows.resize(state.rows() as usize, 0.0);
     scores.touched.clear();
-    state.lexical.score(words, allowed.rows, rows, &mut scores.touched);
+    state
+        .lexical
+        .score(words, allowed.rows, rows, &mut scores.touched);
     if !state.is_flat() {
-        best_rows(state, allowed.versions, 0.0, &scores.rows, &mut scores.versions);
+        best_rows(
+            state,
+            allowed.versions,
+            0.0,
+            &scores.rows,
+            &mut scores.versions,
+        );
     }
 }
 
 /// Fills `scores` with 1 for memories inside a window, less for those told soon before or after, 0 elsewhere.
-pub(super) fn temporal(state: &State, allowed: Allowed<'_>, request: &RecallRequest, scores: &mut Vec<f32>) {
+pub(super) fn temporal(
+    state: &State,
+    allowed: Allowed<'_>,
+    request: &RecallRequest,
+    scores: &mut Vec<f32>,
+) {
     scores.clear();
     scores.resize(state.columns.len() as usize, 0.0);
     let tail = request.time_tail_ms as f64;
@@ -190,8 +233,17 @@ pub(super) fn temporal(state: &State, allowed: Allowed<'_>, request: &RecallRequ
         if time == NO_TIME {
             continue;
         }
-        let gap = |&(first, last): &(i64, i64)| (first.saturating_sub(time)).max(time.saturating_sub(last)).max(0);
-        let nearest = request.time_windows.iter().map(gap).min().unwrap_or(i64::MAX);
+        let gap = |&(first, last): &(i64, i64)| {
+            (first.saturating_sub(time))
+                .max(time.saturating_sub(last))
+                .max(0)
+        };
+        let nearest = request
+            .time_windows
+            .iter()
+            .map(gap)
+            .min()
+            .unwrap_or(i64::MAX);
         let tails = nearest as f64 / tail;
         if tails < TAILS {
             scores[version as usize] = (-TAIL_EXPONENTS * tails).exp() as f32;
@@ -200,7 +252,12 @@ pub(super) fn temporal(state: &State, allowed: Allowed<'_>, request: &RecallRequ
 }
 
 /// Adds an arm per outside list and returns how many ids this bank does not hold.
-pub(super) fn external(state: &State, allowed: Allowed<'_>, request: &RecallRequest, arms: &mut Vec<Arm>) -> u32 {
+pub(super) fn external(
+    state: &State,
+    allowed: Allowed<'_>,
+    request: &RecallRequest,
+    arms: &mut Vec<Arm>,
+) -> u32 {
     let mut unknown = 0;
     for (index, list) in request.external.iter().enumerate() {
         let start = Instant::now();
@@ -208,7 +265,9 @@ pub(super) fn external(state: &State, allowed: Allowed<'_>, request: &RecallRequ
         for (id, score) in &list.hits {
             let mut versions = state.columns.versions_of(id).peekable();
             unknown += u32::from(versions.peek().is_none());
-            let passing = versions.filter(|&version| allowed.versions.contains(version)).max();
+            let passing = versions
+                .filter(|&version| allowed.versions.contains(version))
+                .max();
             if let Some(version) = passing
                 && !ranked.iter().any(|&(_, ranked)| ranked == version)
             {

@@ -3,8 +3,9 @@
 use std::cell::Cell;
 
 use crate::filter::FilterBuffers;
-use crate::rowset::RowSet;
-use crate::topk::Scored;
+use crate::topk::{Scored, Selection};
+
+use super::layout::Layout;
 
 /// An arm's scores by row and by version.
 #[derive(Debug, Default)]
@@ -22,17 +23,17 @@ pub(crate) struct Work {
     pub(crate) original: Vec<f32>,
     pub(crate) rows: Vec<u32>,
     pub(crate) best: Vec<Scored>,
+    pub(crate) selection: Selection,
 }
 
 /// Room for the context windows.
 #[derive(Debug, Default)]
 pub(crate) struct WindowBuffers {
-    pub(crate) layout: Vec<u32>,
-    pub(crate) short: Vec<f32>,
+    pub(crate) layout: Layout,
     pub(crate) score: Vec<f32>,
     pub(crate) give: Vec<f32>,
     pub(crate) gives: Vec<f32>,
-    pub(crate) linked: RowSet,
+    pub(crate) smoothed: Vec<f32>,
 }
 
 /// Everything that a recall works with.

@@ -6,7 +6,6 @@ use crate::bank::State;
 use crate::error::Result;
 use crate::filter::Allowed;
 use crate::rowset::RowSet;
-use crate::topk::top;
 use crate::vector::{NO_SCORE, QuantisedQuery, dot, error_margin};
 
 /// Most rows that are rescored: a head with more rows within the quantisation error is a crowd of near copies, whose
@@ -17,11 +16,14 @@ const MAX_RESCORED: usize = 512;
 const MARGIN_ROWS: usize = 54;
 
 /// Fills `scores` with cosines of the allowed rows, [`NO_SCORE`] elsewhere; the `k` best ones are exact.
-#[expect(clippy::too_many_arguments, reason = "the parts of one step of one pipeline")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parts of one step of one pipeline"
+)]
 pub(super) fn score(
     state: &State,
     allowed: Allowed<'_>,
-    plan: &Plan,
+    plan: Plan,
     unit: &[f32],
     query: &QuantisedQuery,
     k: usize,
@@ -30,7 +32,11 @@ pub(super) fn score(
 ) -> Result<()> {
     let total = state.rows() as usize;
     let flat = state.is_flat();
-    let rows = if flat { &mut scores.versions } else { &mut scores.rows };
+    let rows = if flat {
+        &mut scores.versions
+    } else {
+        &mut scores.rows
+    };
     match plan {
         Plan::Scan => {
             rows.resize(total, NO_SCORE);
@@ -43,18 +49,32 @@ pub(super) fn score(
             rows.resize(total, NO_SCORE);
             work.rows.clear();
             work.rows.extend(allowed.rows.iter());
-            state.vectors.gather(query, &work.rows, |row, score| rows[row as usize] = score);
+            state
+                .vectors
+                .gather(query, &work.rows, |row, score| rows[row as usize] = score);
         }
     }
     rescore(state, unit, query, k, rows, work)?;
     if !flat {
-        best_rows(state, allowed.versions, NO_SCORE, &scores.rows, &mut scores.versions);
+        best_rows(
+            state,
+            allowed.versions,
+            NO_SCORE,
+            &scores.rows,
+            &mut scores.versions,
+        );
     }
     Ok(())
 }
 
 /// Fills `versions` with the best score among each allowed version's rows, `absent` elsewhere.
-pub(super) fn best_rows(state: &State, allowed: &RowSet, absent: f32, rows: &[f32], versions: &mut Vec<f32>) {
+pub(super) fn best_rows(
+    state: &State,
+    allowed: &RowSet,
+    absent: f32,
+    rows: &[f32],
+    versions: &mut Vec<f32>,
+) {
     versions.clear();
     versions.resize(state.columns.len() as usize, absent);
     for version in allowed.iter() {
@@ -88,19 +108,31 @@ fn rescore(
     scores: &mut [f32],
     work: &mut Work,
 ) -> Result<()> {
-    let Work { bytes, original, best, .. } = work;
+    let Work {
+        bytes,
+        original,
+        best,
+        selection,
+        ..
+    } = work;
     // Usually all rows that matter are among the first few more than asked for, which saves a second pass.
     let first_look = k + MARGIN_ROWS;
-    top(scores, NO_SCORE, first_look, |a, b| a.cmp(&b), best);
-    let Some(&(last, _)) = best[..best.len().min(k)].last() else { return Ok(()) };
-    let step = best.iter().fold(0.0f32, |step, &(_, row)| step.max(state.vectors.step(row)));
+    selection.top(scores, NO_SCORE, first_look, |a, b| a.cmp(&b), best);
+    let Some(&(last, _)) = best[..best.len().min(k)].last() else {
+        return Ok(());
+    };
+    let step = best
+        .iter()
+        .fold(0.0f32, |step, &(_, row)| step.max(state.vectors.step(row)));
     let floor = last - error_margin(query.scale, step);
     if best.len() == first_look && best[first_look - 1].0 > floor {
-        top(scores, floor, MAX_RESCORED.max(k), |a, b| a.cmp(&b), best);
+        selection.top(scores, floor, MAX_RESCORED.max(k), |a, b| a.cmp(&b), best);
     }
     best.retain(|&(score, _)| score > floor);
     for &(_, row) in &*best {
-        state.originals.read(state.slots[row as usize], bytes, original)?;
+        state
+            .originals
+            .read(state.slots[row as usize], bytes, original)?;
         scores[row as usize] = dot(unit, original);
     }
     Ok(())

@@ -54,9 +54,16 @@ pub(super) fn build(
 fn hit(state: &State, candidate: &Fused, arms: &[Arm], ordinal: i32, tokens: u32) -> Hit {
     let at = candidate.version as usize;
     let word = |(index, arm): (usize, &Arm)| {
-        let place = arm.ranked.iter().position(|&(_, version)| version == candidate.version)?;
+        let place = arm
+            .ranked
+            .iter()
+            .position(|&(_, version)| version == candidate.version)?;
         let score = f64::from(arm.ranked[place].0);
-        Some(ArmScore { arm: index as u32, rank: place as u32 + 1, score })
+        Some(ArmScore {
+            arm: index as u32,
+            rank: place as u32 + 1,
+            score,
+        })
     };
     Hit {
         key: state.columns.key[at],
@@ -90,10 +97,10 @@ fn best_chunk(
                 _ => return 0.0,
             };
             let score = scores[row as usize];
-            if score == NO_SCORE || arm.spread.deviation == 0.0 {
-                return 0.0;
-            }
-            weight_of(arm, request) * (f64::from(score) - arm.spread.mean) / arm.spread.deviation
+            let score = if score == NO_SCORE { 0.0 } else { f64::from(score) };
+            // The mean is the same for all chunks; a bank of one memory has no spread, and its chunks still differ.
+            let unit = if arm.spread.deviation == 0.0 { 1.0 } else { arm.spread.deviation };
+            weight_of(arm, request) * score / unit
         };
         arms.iter().map(score).sum()
     };
@@ -110,7 +117,11 @@ fn best_chunk(
 
 fn tokens_of(state: &State, request: &RecallRequest, version: u32, ordinal: i32) -> u32 {
     let whole = state.columns.first_row[version as usize];
-    let row = if request.budget_whole || ordinal < 0 { whole } else { whole + 1 + ordinal as u32 };
+    let row = if request.budget_whole || ordinal < 0 {
+        whole
+    } else {
+        whole + 1 + ordinal as u32
+    };
     state.tokens[row as usize]
 }
 
@@ -127,19 +138,27 @@ struct Seen {
 impl Seen {
     fn holds(&mut self, state: &State, version: u32, threshold: Option<f32>) -> Result<bool> {
         let at = version as usize;
-        if self.ids.contains(&state.columns.memory_id[at]) || self.contents.contains(&state.columns.content_hash[at]) {
+        if self.ids.contains(&state.columns.memory_id[at])
+            || self.contents.contains(&state.columns.content_hash[at])
+        {
             return Ok(true);
         }
-        let Some(threshold) = threshold else { return Ok(false) };
+        let Some(threshold) = threshold else {
+            return Ok(false);
+        };
         if !self.load(state, version)? {
             return Ok(false);
         }
-        Ok(self.vectors.iter().any(|vector| dot(vector, &self.original) >= threshold))
+        Ok(self
+            .vectors
+            .iter()
+            .any(|vector| dot(vector, &self.original) >= threshold))
     }
 
     fn add(&mut self, state: &State, version: u32, threshold: Option<f32>) -> Result<()> {
         self.ids.insert(state.columns.memory_id[version as usize]);
-        self.contents.insert(state.columns.content_hash[version as usize]);
+        self.contents
+            .insert(state.columns.content_hash[version as usize]);
         if threshold.is_some() && self.load(state, version)? {
             self.vectors.push(self.original.clone());
         }
@@ -152,7 +171,9 @@ impl Seen {
         if slot == NO_SLOT {
             return Ok(false);
         }
-        state.originals.read(slot, &mut self.bytes, &mut self.original)?;
+        state
+            .originals
+            .read(slot, &mut self.bytes, &mut self.original)?;
         Ok(true)
     }
 }

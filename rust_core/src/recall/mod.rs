@@ -4,6 +4,7 @@ mod arms;
 mod buffers;
 mod dense;
 mod hits;
+mod layout;
 mod windows;
 
 use std::time::Instant;
@@ -17,6 +18,7 @@ use crate::types::{RecallRequest, RecallResponse};
 use crate::vector::{QuantisedQuery, normalise};
 pub(crate) use arms::{Arm, KEYWORD, SEMANTIC, Scores, TEMPORAL};
 use buffers::{Buffers, with_buffers};
+pub(crate) use layout::Layout;
 
 /// A request's text and vector, checked and ready to search with.
 pub(crate) struct Query {
@@ -28,10 +30,18 @@ impl Query {
     /// Checks the request and prepares its text and vector. An arm of weight 0 is left out.
     pub(crate) fn new(request: &RecallRequest, dimensions: usize) -> Result<Self> {
         check(request)?;
-        let vector = request.vector.as_deref().map(|vector| normalise(0, vector, dimensions)).transpose()?;
+        let vector = request
+            .vector
+            .as_deref()
+            .map(|vector| normalise(0, vector, dimensions))
+            .transpose()?;
         let [semantic, keyword, _] = request.weights;
         Ok(Self {
-            words: request.text.as_deref().filter(|_| keyword > 0.0).map(analyze_query),
+            words: request
+                .text
+                .as_deref()
+                .filter(|_| keyword > 0.0)
+                .map(analyze_query),
             vector: vector.filter(|_| semantic > 0.0).map(|unit| {
                 let quantised = QuantisedQuery::new(&unit);
                 (unit, quantised)
@@ -41,21 +51,49 @@ impl Query {
 }
 
 fn check(request: &RecallRequest) -> Result<()> {
-    let weights = request.weights.iter().chain(request.external.iter().map(|list| &list.weight));
+    let weights = request
+        .weights
+        .iter()
+        .chain(request.external.iter().map(|list| &list.weight));
     for &weight in weights.chain(request.layer_weights.iter().map(|(_, weight)| weight)) {
-        require(weight.is_finite() && weight >= 0.0, "weights", "finite numbers from 0 up", weight)?;
+        require(
+            weight.is_finite() && weight >= 0.0,
+            "weights",
+            "finite numbers from 0 up",
+            weight,
+        )?;
     }
     let constant = request.rank_constant;
-    require(constant.is_finite() && constant > 0.0, "rank_constant", "a finite number above 0", constant)?;
-    require(request.time_tail_ms > 0, "time_tail_ms", "a number above 0", request.time_tail_ms)?;
+    require(
+        constant.is_finite() && constant > 0.0,
+        "rank_constant",
+        "a finite number above 0",
+        constant,
+    )?;
+    require(
+        request.time_tail_ms > 0,
+        "time_tail_ms",
+        "a number above 0",
+        request.time_tail_ms,
+    )?;
     for &(first, last) in &request.time_windows {
-        require(first <= last, "time_windows", "windows that end after they begin", format!("{first} to {last}"))?;
+        require(
+            first <= last,
+            "time_windows",
+            "windows that end after they begin",
+            format!("{first} to {last}"),
+        )?;
     }
     for &(_, score) in request.external.iter().flat_map(|list| &list.hits) {
         require(score.is_finite(), "external", "finite scores", score)?;
     }
     if let Some(threshold) = request.dedup_threshold {
-        require(threshold.is_finite(), "dedup_threshold", "a finite cosine", threshold)?;
+        require(
+            threshold.is_finite(),
+            "dedup_threshold",
+            "a finite cosine",
+            threshold,
+        )?;
     }
     Ok(())
 }
@@ -64,7 +102,11 @@ fn require(holds: bool, field: &'static str, expected: &str, got: impl ToString)
     if holds {
         return Ok(());
     }
-    Err(CoreError::Invalid { field, expected: expected.to_owned(), got: got.to_string() })
+    Err(CoreError::Invalid {
+        field,
+        expected: expected.to_owned(),
+        got: got.to_string(),
+    })
 }
 
 /// Answers `request` on `state`.
@@ -72,14 +114,29 @@ pub(crate) fn run(state: &State, request: &RecallRequest, query: &Query) -> Resu
     with_buffers(|buffers| answer(state, request, query, buffers))
 }
 
-fn answer(state: &State, request: &RecallRequest, query: &Query, buffers: &mut Buffers) -> Result<RecallResponse> {
-    let Buffers { filter, dense, keyword, temporal, windows, candidates, work } = buffers;
+fn answer(
+    state: &State,
+    request: &RecallRequest,
+    query: &Query,
+    buffers: &mut Buffers,
+) -> Result<RecallResponse> {
+    let Buffers {
+        filter,
+        dense,
+        keyword,
+        temporal,
+        windows,
+        candidates,
+        work,
+    } = buffers;
     let allowed = filter::compile(state, request, filter);
     let plan = arms::plan(allowed, state);
     let mut arms = Vec::with_capacity(3 + request.external.len());
     if let Some((unit, quantised)) = &query.vector {
         let start = Instant::now();
-        dense::score(state, allowed, &plan, unit, quantised, request.k, dense, work)?;
+        dense::score(
+            state, allowed, &plan, unit, quantised, request.k, dense, work,
+        )?;
         arms.push(Arm::new(arms::SEMANTIC, start));
     }
     if let Some(words) = &query.words {
@@ -95,9 +152,13 @@ fn answer(state: &State, request: &RecallRequest, query: &Query, buffers: &mut B
         arms::temporal(state, allowed, request, temporal);
         arms.push(Arm::new(arms::TEMPORAL, start));
     }
-    let scores = arms::Scores { semantic: &dense.versions, keyword: &keyword.versions, temporal };
+    let scores = arms::Scores {
+        semantic: &dense.versions,
+        keyword: &keyword.versions,
+        temporal,
+    };
     for arm in &mut arms {
-        arm.rank(state, allowed, request.depth, scores);
+        arm.rank(state, allowed, request.depth, scores, &mut work.selection);
     }
     let unknown_external = arms::external(state, allowed, request, &mut arms);
     let fused = fusion::fuse(state, request, &arms, scores, candidates);

@@ -3,7 +3,10 @@
 //! Every path gives the same integers, so which machine answers never changes which candidates are found. This is the
 //! one file of the crate with `unsafe`: intrinsics that read through pointers, and the calls into functions that need
 //! an instruction set that was detected first.
-#![expect(unsafe_code, reason = "SIMD intrinsics; each block states why it is sound")]
+#![expect(
+    unsafe_code,
+    reason = "SIMD intrinsics; each block states why it is sound"
+)]
 
 use std::sync::OnceLock;
 
@@ -71,7 +74,11 @@ impl Kernel {
     /// # Panics
     /// When `rows` does not hold `out.len()` rows of the query's length, or the kernel is not of this machine.
     pub fn scan(self, query: &[Block], rows: &[Block], out: &mut [i32]) {
-        assert_eq!(rows.len(), query.len() * out.len(), "rows and results differ in number");
+        assert_eq!(
+            rows.len(),
+            query.len() * out.len(),
+            "rows and results differ in number"
+        );
         self.products(query, rows, out, |index| index);
     }
 
@@ -84,8 +91,18 @@ impl Kernel {
         self.products(query, rows, out, |index| which[index] as usize);
     }
 
-    fn products(self, query: &[Block], rows: &[Block], out: &mut [i32], row_of: impl Fn(usize) -> usize) {
-        assert!(Self::available_now(self), "{} is not available on this machine", self.name());
+    fn products(
+        self,
+        query: &[Block],
+        rows: &[Block],
+        out: &mut [i32],
+        row_of: impl Fn(usize) -> usize,
+    ) {
+        assert!(
+            Self::available_now(self),
+            "{} is not available on this machine",
+            self.name()
+        );
         match self {
             // SAFETY: the instruction set was detected on this machine by the assertion above.
             #[cfg(target_arch = "x86_64")]
@@ -118,16 +135,30 @@ impl Kernel {
     }
 }
 
-fn products_scalar(query: &[Block], rows: &[Block], out: &mut [i32], row_of: impl Fn(usize) -> usize) {
+fn products_scalar(
+    query: &[Block],
+    rows: &[Block],
+    out: &mut [i32],
+    row_of: impl Fn(usize) -> usize,
+) {
     let width = query.len();
     for (index, product) in out.iter_mut().enumerate() {
         let start = row_of(index) * width;
-        *product = query.iter().zip(&rows[start..start + width]).map(|(q, r)| block_product(q, r)).sum();
+        *product = query
+            .iter()
+            .zip(&rows[start..start + width])
+            .map(|(q, r)| block_product(q, r))
+            .sum();
     }
 }
 
 fn block_product(query: &Block, row: &Block) -> i32 {
-    query.0.iter().zip(&row.0).map(|(q, r)| i32::from(q.cast_signed()) * i32::from(*r)).sum()
+    query
+        .0
+        .iter()
+        .zip(&row.0)
+        .map(|(q, r)| i32::from(q.cast_signed()) * i32::from(*r))
+        .sum()
 }
 
 /// Rows that are asked for ahead of their use: about as many as arrive while one cache miss is served.
@@ -150,7 +181,10 @@ macro_rules! in_groups_of_four {
                     prefetch(row(ahead));
                 }
             }
-            *products = $four($query, [row(first), row(first + 1), row(first + 2), row(first + 3)]);
+            *products = $four(
+                $query,
+                [row(first), row(first + 1), row(first + 2), row(first + 3)],
+            );
         }
         for (index, product) in rest.iter_mut().enumerate() {
             *product = $one($query, row(grouped + index));
@@ -222,8 +256,14 @@ mod x86 {
             _mm512_unpackhi_epi32(sums[2], sums[3]),
         );
         let lanes = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
-        let half = _mm256_add_epi32(_mm512_castsi512_si256(lanes), _mm512_extracti64x4_epi64::<1>(lanes));
-        store128(_mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256::<1>(half)))
+        let half = _mm256_add_epi32(
+            _mm512_castsi512_si256(lanes),
+            _mm512_extracti64x4_epi64::<1>(lanes),
+        );
+        store128(_mm_add_epi32(
+            _mm256_castsi256_si128(half),
+            _mm256_extracti128_si256::<1>(half),
+        ))
     }
 
     #[inline]
@@ -236,7 +276,12 @@ mod x86 {
     }
 
     #[target_feature(enable = "avx2")]
-    pub(super) fn products_avx2(query: &[Block], rows: &[Block], out: &mut [i32], row_of: impl Fn(usize) -> usize) {
+    pub(super) fn products_avx2(
+        query: &[Block],
+        rows: &[Block],
+        out: &mut [i32],
+        row_of: impl Fn(usize) -> usize,
+    ) {
         in_groups_of_four!(query, rows, out, row_of, four_avx2, one_avx2);
     }
 
@@ -276,8 +321,14 @@ mod x86 {
                 sums[3] = _mm256_add_epi32(sums[3], _mm256_madd_epi16(row16(d, at), q));
             }
         }
-        let lanes = _mm256_hadd_epi32(_mm256_hadd_epi32(sums[0], sums[1]), _mm256_hadd_epi32(sums[2], sums[3]));
-        store128(_mm_add_epi32(_mm256_castsi256_si128(lanes), _mm256_extracti128_si256::<1>(lanes)))
+        let lanes = _mm256_hadd_epi32(
+            _mm256_hadd_epi32(sums[0], sums[1]),
+            _mm256_hadd_epi32(sums[2], sums[3]),
+        );
+        store128(_mm_add_epi32(
+            _mm256_castsi256_si128(lanes),
+            _mm256_extracti128_si256::<1>(lanes),
+        ))
     }
 }
 
@@ -292,7 +343,12 @@ mod arm {
     fn prefetch(_row: &[Block]) {}
 
     #[target_feature(enable = "neon")]
-    pub(super) fn products_neon(query: &[Block], rows: &[Block], out: &mut [i32], row_of: impl Fn(usize) -> usize) {
+    pub(super) fn products_neon(
+        query: &[Block],
+        rows: &[Block],
+        out: &mut [i32],
+        row_of: impl Fn(usize) -> usize,
+    ) {
         in_groups_of_four!(query, rows, out, row_of, four_neon, one_neon);
     }
 
@@ -335,6 +391,11 @@ mod arm {
                 sums[3] = add_products(sums[3], load16(d, at), low, high);
             }
         }
-        [vaddvq_s32(sums[0]), vaddvq_s32(sums[1]), vaddvq_s32(sums[2]), vaddvq_s32(sums[3])]
+        [
+            vaddvq_s32(sums[0]),
+            vaddvq_s32(sums[1]),
+            vaddvq_s32(sums[2]),
+            vaddvq_s32(sums[3]),
+        ]
     }
 }

@@ -25,19 +25,40 @@ pub fn simd_path() -> &'static str {
 /// [`CoreError::Dimensions`] for another length; [`CoreError::Vector`] for a NaN, an infinite or an all-zero vector.
 pub fn normalise(row: usize, vector: &[f32], dimensions: usize) -> Result<Vec<f32>> {
     if vector.len() != dimensions {
-        return Err(CoreError::Dimensions { row, expected: dimensions, got: vector.len() });
+        return Err(CoreError::Dimensions {
+            row,
+            expected: dimensions,
+            got: vector.len(),
+        });
     }
     // Squares of f32 overflow f32 but never f64.
-    let norm = vector.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
+    let norm = vector
+        .iter()
+        .map(|&x| f64::from(x) * f64::from(x))
+        .sum::<f64>()
+        .sqrt();
     if !norm.is_finite() {
         let at = vector.iter().position(|x| !x.is_finite()).unwrap_or(0);
-        let what = if vector[at].is_nan() { "a NaN" } else { "an infinite value" };
-        return Err(CoreError::Vector { row, problem: format!("has {what} at index {at}") });
+        let what = if vector[at].is_nan() {
+            "a NaN"
+        } else {
+            "an infinite value"
+        };
+        return Err(CoreError::Vector {
+            row,
+            problem: format!("has {what} at index {at}"),
+        });
     }
     if norm == 0.0 {
-        return Err(CoreError::Vector { row, problem: "is all zero, so it has no direction".to_owned() });
+        return Err(CoreError::Vector {
+            row,
+            problem: "is all zero, so it has no direction".to_owned(),
+        });
     }
-    Ok(vector.iter().map(|&x| (f64::from(x) / norm) as f32).collect())
+    Ok(vector
+        .iter()
+        .map(|&x| (f64::from(x) / norm) as f32)
+        .collect())
 }
 
 /// Dot product in sixteen fixed lanes, so that every machine adds in the same order.
@@ -78,12 +99,27 @@ mod tests {
     #[test]
     fn a_vector_without_direction_is_refused_with_its_row() {
         let zero = normalise(3, &[0.0; 4], 4).unwrap_err().to_string();
-        assert!(zero.contains("row 3") && zero.contains("all zero"), "{zero}");
-        let nan = normalise(7, &[1.0, f32::NAN, 0.0, 0.0], 4).unwrap_err().to_string();
-        assert!(nan.contains("row 7") && nan.contains("NaN at index 1"), "{nan}");
-        let infinite = normalise(0, &[f32::NEG_INFINITY, 0.0, 0.0, 0.0], 4).unwrap_err().to_string();
+        assert!(
+            zero.contains("row 3") && zero.contains("all zero"),
+            "{zero}"
+        );
+        let nan = normalise(7, &[1.0, f32::NAN, 0.0, 0.0], 4)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            nan.contains("row 7") && nan.contains("NaN at index 1"),
+            "{nan}"
+        );
+        let infinite = normalise(0, &[f32::NEG_INFINITY, 0.0, 0.0, 0.0], 4)
+            .unwrap_err()
+            .to_string();
         assert!(infinite.contains("infinite value at index 0"), "{infinite}");
-        assert!(normalise(1, &[1.0; 3], 4).unwrap_err().to_string().contains("has 3 dimensions"));
+        assert!(
+            normalise(1, &[1.0; 3], 4)
+                .unwrap_err()
+                .to_string()
+                .contains("has 3 dimensions")
+        );
     }
 
     #[test]

@@ -30,7 +30,10 @@ pub struct QuantisedQuery {
 }
 
 fn step(vector: &[f32]) -> f32 {
-    vector.iter().fold(0.0f32, |largest, x| largest.max(x.abs())) / LEVELS
+    vector
+        .iter()
+        .fold(0.0f32, |largest, x| largest.max(x.abs()))
+        / LEVELS
 }
 
 impl QuantisedQuery {
@@ -46,7 +49,11 @@ impl QuantisedQuery {
                 *byte = level.cast_unsigned();
             }
         }
-        Self { blocks, scale, correction: OFFSET * sum }
+        Self {
+            blocks,
+            scale,
+            correction: OFFSET * sum,
+        }
     }
 }
 

@@ -19,7 +19,11 @@ pub(crate) struct RowVectors {
 
 impl RowVectors {
     pub(crate) fn new(dimensions: usize) -> Self {
-        Self { width: dimensions.div_ceil(BLOCK), blocks: Vec::new(), scales: Vec::new() }
+        Self {
+            width: dimensions.div_ceil(BLOCK),
+            blocks: Vec::new(),
+            scales: Vec::new(),
+        }
     }
 
     /// Number of rows.
@@ -33,7 +37,9 @@ impl RowVectors {
         reserve_tight(&mut self.scales, 1);
         let start = self.blocks.len();
         self.blocks.resize(start + self.width, Block::ZERO_ROW);
-        self.scales.push(vector.map_or(0.0, |vector| quantise_row(vector, &mut self.blocks[start..])));
+        self.scales.push(vector.map_or(0.0, |vector| {
+            quantise_row(vector, &mut self.blocks[start..])
+        }));
     }
 
     /// Size of one step of the row; 0 for a row without a vector.
@@ -64,7 +70,12 @@ impl RowVectors {
     }
 
     /// Cosines of the rows `which`, given to `put` with the row.
-    pub(crate) fn gather(&self, query: &QuantisedQuery, which: &[u32], mut put: impl FnMut(u32, f32)) {
+    pub(crate) fn gather(
+        &self,
+        query: &QuantisedQuery,
+        which: &[u32],
+        mut put: impl FnMut(u32, f32),
+    ) {
         let kernel = Kernel::best();
         let mut products = [0; STEP];
         for rows in which.chunks(STEP) {
@@ -78,9 +89,14 @@ impl RowVectors {
 
     /// Keeps the rows with a new number, in order.
     pub(crate) fn compact(&mut self, new_rows: &[u32]) {
-        for (old, &new) in new_rows.iter().enumerate().filter(|&(_, &new)| new != u32::MAX) {
+        for (old, &new) in new_rows
+            .iter()
+            .enumerate()
+            .filter(|&(_, &new)| new != u32::MAX)
+        {
             let source = old * self.width;
-            self.blocks.copy_within(source..source + self.width, new as usize * self.width);
+            self.blocks
+                .copy_within(source..source + self.width, new as usize * self.width);
             self.scales[new as usize] = self.scales[old];
         }
         let kept = new_rows.iter().filter(|&&new| new != u32::MAX).count();

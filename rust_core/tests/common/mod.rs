@@ -1,5 +1,10 @@
 //! Rows and vectors that the laws and benches share.
-#![allow(dead_code, unreachable_pub, missing_docs, reason = "shared by test binaries that each use a part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    missing_docs,
+    reason = "shared by test binaries that each use a part"
+)]
 
 use rust_core::{MemoryId, Row};
 

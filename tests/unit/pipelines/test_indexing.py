@@ -1,5 +1,6 @@
 import pytest
 
+from astrocyte.model import Metadata
 from astrocyte.pipelines.indexing import date_words, embedded_text, id_to_bytes, indexed_text, metadata_pairs
 
 
@@ -36,7 +37,7 @@ def test_ids_are_sixteen_bytes() -> None:
 
 
 def test_metadata_values_of_different_types_are_different() -> None:
-    values = {"a": "1", "b": 1, "c": 1.0, "d": True, "e": None, "f": "true", "g": 0, "h": False}
+    values: Metadata = {"a": "1", "b": 1, "c": 1.0, "d": True, "e": None, "f": "true", "g": 0, "h": False}
     typed = [value for _, value in metadata_pairs(values)]
     assert len(set(typed)) == len(typed)
     assert metadata_pairs({"a": -0.0}) == metadata_pairs({"a": 0.0})

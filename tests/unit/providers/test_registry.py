@@ -39,7 +39,8 @@ def test_an_entry_point_of_another_distribution_is_loaded(monkeypatch: pytest.Mo
     broken = EntryPoint("broken", "no.such.module:create", registry.GROUP)
     monkeypatch.setattr(registry, "entry_points", lambda group: [point, broken] if group == registry.GROUP else [])
     monkeypatch.setattr(EntryPoint, "load", lambda self: create if self.name == "mine" else _raise_import())
-    assert create_embedder("mine", {"a": 1}) == {"a": 1}
+    made: Any = create_embedder("mine", {"a": 1})
+    assert made == {"a": 1}
     with pytest.raises(ConfigError, match="cannot be loaded"):
         create_embedder("broken", {})
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
+from astrocyte.errors import ValidationError
 from astrocyte.model import (
     ContentType,
     DedupAction,
@@ -19,6 +20,7 @@ from astrocyte.model import (
 from astrocyte.services.convert.values import (
     Choices,
     Reader,
+    Refused,
     decode_embedding,
     decode_instant,
     decode_metadata,
@@ -69,9 +71,25 @@ RESULT_READERS: dict[str, Reader] = {
     "near_duplicate_of": same,
     "similarity": same,
 }
+# What an update can change.
+UPDATE_FIELDS = ("content", "metadata", "occurred_at", "source", "tags", "valid_from", "valid_until")
+
+
+def decode_mask(mask: FieldMask) -> frozenset[str]:
+    """The fields that a mask names.
+
+    Raises:
+        Refused: It names one that an update cannot change.
+    """
+    strange = next((path for path in mask.paths if path not in UPDATE_FIELDS), None)
+    if strange is not None:
+        raise Refused("", f"may name {', '.join(UPDATE_FIELDS)}, got {strange!r:.64}")
+    return frozenset(mask.paths)
+
+
 UPDATE_READERS: dict[str, Reader] = {
     "memory_id": same,
-    "update_mask": lambda mask: frozenset(mask.paths),
+    "update_mask": decode_mask,
     "content": same,
     "tags": tuple,
     "metadata": decode_metadata,
@@ -215,9 +233,11 @@ def encode_memory(memory: Memory) -> types_pb2.Memory:
 
 
 def decode_update(message: memory_pb2.UpdateMemoryRequest) -> MemoryUpdate:
-    """A change of a memory; which fields may be named is the gate's to check."""
+    """A change of a memory."""
     values = read(message, UPDATE_READERS, "")
-    fields = values.pop("update_mask", frozenset())
+    fields = values.pop("update_mask", None)
+    if not fields:
+        raise ValidationError(f"is empty; name any of {', '.join(UPDATE_FIELDS)}", field="update_mask")
     return MemoryUpdate(**{"memory_id": "", "fields": fields, **values})
 
 

@@ -13,24 +13,26 @@ from astrocyte.stores.protocols import Insert, NewMemory, Replace, RequestKey, V
 from astrocyte.stores.sqlite import requests
 from astrocyte.stores.sqlite.rows import (
     Row,
-    batched,
     encode_metadata,
     encode_tags,
     fetch,
     insert_rows,
     memory_etag,
-    padded,
     passage_key,
 )
 from astrocyte.stores.sqlite.transaction import BankWork, Transaction
 
 FLOAT_BYTES = 4
-# How many hashes one statement looks up; each size is one prepared statement.
-HASH_SIZES = (1, 8, 64)
 
 Respond = Callable[[Sequence[WriteOutcome]], bytes]
 
 _LAST_ROW_KEY = "SELECT seq FROM sqlite_sequence WHERE name = 'memories'"
+_BY_HASH = (
+    "SELECT m.content_hash, m.memory_id FROM carray(?2) w CROSS JOIN memories m INDEXED BY memories_current"
+    " ON m.bank_key = ?1 AND m.content_hash = w.value AND m.known_until IS NULL AND m.forgotten_at IS NULL"
+    # Where several share a hash the last one stays in the mapping: the oldest.
+    " ORDER BY m.row_key DESC"
+)
 _CURRENT = (
     "SELECT row_key, version, retained_at FROM memories"
     " WHERE bank_key = ? AND memory_id = ? AND known_until IS NULL AND forgotten_at IS NULL"
@@ -104,18 +106,9 @@ def _replace(connection: apsw.Connection, work: BankWork, write: Replace) -> Wri
 
 def _by_hash(connection: apsw.Connection, bank_key: int, hashes: set[bytes]) -> dict[bytes, str]:
     """Memory ids of current memories by content hash; the oldest where several share one."""
-    found: dict[bytes, str] = {}
-    for part in batched(sorted(hashes), HASH_SIZES[-1]):
-        wanted = padded(part, HASH_SIZES)
-        rows = fetch(
-            connection,
-            "SELECT content_hash, memory_id FROM memories INDEXED BY memories_current"
-            " WHERE bank_key = ? AND known_until IS NULL AND forgotten_at IS NULL"
-            f" AND content_hash IN ({','.join('?' * len(wanted))}) ORDER BY row_key DESC",
-            (bank_key, *wanted),
-        )
-        found.update(rows)
-    return found
+    if not hashes:
+        return {}
+    return dict(fetch(connection, _BY_HASH, (bank_key, apsw.carray(tuple(hashes)))))
 
 
 class _VersionRows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -39,30 +40,25 @@ def records(
     )
     if not rows:
         return []
-    keys = {row[0] for row in rows}
-    span = (min(keys), max(keys))
-    chunks = _parts(connection, "chunks", "text, tokens", keys, span)
-    vectors = _parts(connection, "embeddings", "vector", keys, span)
+    keys = array("q", [row[0] for row in rows])
+    chunks = _parts(connection, "chunks", "text, p.tokens", keys)
+    vectors = _parts(connection, "embeddings", "vector", keys)
     return [_record(row, chunks.get(row[0], []), vectors.get(row[0], []), at_position) for row in rows]
 
 
-def _parts(connection: apsw.Connection, table: str, columns: str, keys: set[int], span: tuple[int, int]) -> Parts:
-    """Passages by row key, each as (ordinal, columns...)."""
-    first, last = span
-    # Neighbouring rows are read as one range. A bank's rows are mostly neighbours; between those of a small bank a large one may lie.
-    ranges = [span] if last - first < 2 * len(keys) else [(key, key) for key in sorted(keys)]
+def _parts(connection: apsw.Connection, table: str, columns: str, keys: array[int]) -> Parts:
+    """Passages by row key, each as (ordinal, columns...), by ordinal."""
     parts: Parts = defaultdict(list)
-    for low, high in ranges:
-        rows = fetch(
-            connection,
-            f"SELECT passage_key, {columns} FROM {table} WHERE passage_key >= ? AND passage_key < ?"
-            " ORDER BY passage_key",
-            (low * PASSAGES_PER_ROW, (high + 1) * PASSAGES_PER_ROW),
-        )
-        for passage_key, *values in rows:
-            row_key, place = divmod(passage_key, PASSAGES_PER_ROW)
-            if row_key in keys:
-                parts[row_key].append((place - 1, *values))
+    rows = fetch(
+        connection,
+        f"SELECT p.passage_key, p.{columns} FROM carray(?) w CROSS JOIN {table} p"
+        f" ON p.passage_key >= w.value * {PASSAGES_PER_ROW} AND p.passage_key < (w.value + 1) * {PASSAGES_PER_ROW}"
+        " ORDER BY p.passage_key",
+        (apsw.carray(keys),),
+    )
+    for passage_key, *values in rows:
+        row_key, place = divmod(passage_key, PASSAGES_PER_ROW)
+        parts[row_key].append((place - 1, *values))
     return parts
 
 

@@ -1,0 +1,202 @@
+"""Stopping: what was acknowledged is kept, what runs finishes, what waits is told, and the process ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from astrocyte.app import App
+from astrocyte.config import Settings
+from astrocyte.model import Caller
+from astrocyte.v1 import memory_pb2, memory_pb2_grpc
+from serving import Served, reason, serving
+
+BANK = "ledger"
+# What a client may see of a server that stops; everything else would be a lie about its request.
+STOPPING = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}
+
+
+class Ledger:
+    """Clients that retain without pause and note what was acknowledged."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._memory: Any = memory_pb2_grpc.MemoryServiceStub(channel)
+        self.acknowledged: list[str] = []
+        self.failures: list[grpc.aio.AioRpcError] = []
+
+    async def run(self, name: int) -> None:
+        try:
+            for number in range(1_000_000):
+                content = f"Clerk {name} stamped parcel {number} at the counter."
+                result = await self._memory.Retain(memory_pb2.RetainRequest(bank_id=BANK, content=content), timeout=20)
+                self.acknowledged.append(result.memory_id)
+        except grpc.aio.AioRpcError as error:
+            self.failures.append(error)
+
+    async def stream(self) -> None:
+        async def requests() -> AsyncIterator[memory_pb2.StreamRetainRequest]:
+            for number in range(1_000_000):
+                item = memory_pb2.RetainItem(content=f"Letter {number} went out with the evening post.")
+                yield memory_pb2.StreamRetainRequest(sequence=number, bank_id=BANK, item=item)
+                await asyncio.sleep(0.001)
+
+        try:
+            async for answer in self._memory.StreamRetain(requests()):
+                assert answer.HasField("result"), answer.error.message
+                self.acknowledged.append(answer.result.memory_id)
+        except grpc.aio.AioRpcError as error:
+            self.failures.append(error)
+
+    def load(self) -> list[asyncio.Task[None]]:
+        runs = [self.run(name) for name in range(8)]
+        return [asyncio.create_task(work) for work in (*runs, self.stream())]
+
+
+async def kept(folder: Path) -> set[str]:
+    """Ids of all memories in a data directory."""
+    app = App(Settings.from_mapping({"data_dir": str(folder)}))
+    ids, token = set(), ""
+    while True:
+        page = await app.gate.list_memories(Caller(), BANK, page_size=1_000, page_token=token)
+        ids |= {memory.memory_id for memory in page.memories}
+        token = page.next_page_token
+        if not token:
+            break
+    await app.close()
+    return ids
+
+
+@pytest.mark.parametrize("seconds", [0.2, 0.5])
+async def test_stopping_under_load_loses_nothing_that_was_acknowledged(tmp_path: Path, seconds: float) -> None:
+    async with serving(vector_store="sqlite", data_dir=str(tmp_path)) as served:
+        ledger = Ledger(served.channel)
+        load = ledger.load()
+        await asyncio.sleep(seconds)
+        begun = time.monotonic()
+        await served.server.stop()
+        await asyncio.wait_for(asyncio.gather(*load), 10)
+        assert time.monotonic() - begun < 5
+    assert {error.code() for error in ledger.failures} <= STOPPING, (ledger.failures, errors.decode())
+    assert len(ledger.acknowledged) > 20
+    missing = set(ledger.acknowledged) - await kept(tmp_path)
+    assert not missing
+
+
+async def test_calls_that_run_finish_and_new_ones_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving() as served:
+        await served.memory.Retain(memory_pb2.RetainRequest(bank_id=BANK, content="A letter."))
+        release, entered = asyncio.Event(), asyncio.Event()
+        recall = served.app.gate.recall
+
+        async def held(*arguments: Any) -> Any:
+            entered.set()
+            await release.wait()
+            return await recall(*arguments)
+
+        monkeypatch.setattr(served.app.gate, "recall", held)
+        request = memory_pb2.RecallRequest(bank_id=BANK, query="letter")
+        running = asyncio.ensure_future(served.memory.Recall(request))
+        await entered.wait()
+        stopping = asyncio.create_task(served.server.stop(10))
+        await asyncio.sleep(0.2)
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await served.memory.Recall(request, timeout=5)
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert not stopping.done()
+        release.set()
+        assert (await running).hits
+        await asyncio.wait_for(stopping, 5)
+
+
+async def test_a_call_that_does_not_end_is_cut_off_after_the_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving() as served:
+        entered = asyncio.Event()
+
+        async def stuck(*_: Any) -> None:
+            entered.set()
+            await asyncio.sleep(60)
+
+        monkeypatch.setattr(served.app.gate, "recall", stuck)
+        running = asyncio.ensure_future(served.memory.Recall(memory_pb2.RecallRequest(bank_id=BANK, query="q")))
+        await entered.wait()
+        begun = time.monotonic()
+        await served.server.stop(0.3)
+        assert time.monotonic() - begun < 3
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await running
+        assert caught.value.code() in STOPPING
+
+
+async def watch_health(served: Served) -> list[int]:
+    seen = []
+    watch = health_pb2_grpc.HealthStub(served.channel).Watch(health_pb2.HealthCheckRequest(service=""))
+    try:
+        async for answer in watch:
+            seen.append(answer.status)  # noqa: PERF401 - the loop ends by raising
+    except grpc.aio.AioRpcError as error:
+        assert error.code() is grpc.StatusCode.UNAVAILABLE  # noqa: PT017 - the code after the answers
+    return seen
+
+
+async def test_what_only_waits_is_told_and_does_not_hold_up_the_stop() -> None:
+    async with serving() as served:
+        await served.memory.Retain(memory_pb2.RetainRequest(bank_id=BANK, content="A letter."))
+        health = asyncio.create_task(watch_health(served))
+        watch = served.memory.Watch(memory_pb2.WatchRequest(bank_id=BANK))
+        await watch.wait_for_connection()
+        begun = time.monotonic()
+        await served.server.stop(10)
+        assert time.monotonic() - begun < 2
+        with pytest.raises(grpc.aio.AioRpcError) as ended:
+            await watch.read()
+        assert (ended.value.code(), reason(ended.value)) == (grpc.StatusCode.UNAVAILABLE, "UNAVAILABLE")
+        statuses = health_pb2.HealthCheckResponse
+        assert await health == [statuses.SERVING, statuses.NOT_SERVING]
+
+
+PROGRAM = """
+import asyncio, sys
+import structlog
+from astrocyte.app import App
+from astrocyte.config import Settings
+from astrocyte.server import serve
+
+structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+settings = Settings.from_mapping({"data_dir": sys.argv[1], "server": {"port": 0}})
+asyncio.run(serve(App(settings), announce=lambda address: print(address, flush=True)))
+print("closed", flush=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_stops_the_process_cleanly_under_load(tmp_path: Path, number: signal.Signals) -> None:
+    program = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", PROGRAM, str(tmp_path)),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONWARNINGS": "error"},
+    )
+    assert program.stdout is not None
+    address = (await asyncio.wait_for(program.stdout.readline(), 30)).decode().strip()
+    async with grpc.aio.insecure_channel(address) as channel:
+        ledger = Ledger(channel)
+        load = ledger.load()
+        await asyncio.sleep(0.5)
+        program.send_signal(number)
+        output, errors = await asyncio.wait_for(program.communicate(), 20)
+        await asyncio.wait_for(asyncio.gather(*load), 10)
+    assert (program.returncode, output.decode().split()[-1:]) == (0, ["closed"]), errors.decode()
+    assert b"Traceback" not in errors
+    assert {error.code() for error in ledger.failures} <= STOPPING, (ledger.failures, errors.decode())
+    assert len(ledger.acknowledged) > 20
+    assert set(ledger.acknowledged) <= await kept(tmp_path)
