@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,11 +135,18 @@ class UsearchTantivy:
         self._searcher = self._index.searcher()
 
     def hybrid(self, index: int) -> Answer:
-        near = self._dense.search(self._queries.vectors[index], DEPTH, threads=1).keys.tolist()
+        near = self._nearest(index, DEPTH)
         query = self._index.parse_query(self._queries.texts[index], ["body"])
         found = [address for _, address in self._searcher.search(query, DEPTH, count=False).hits]
         keyword = self._searcher.fast_field_values("key", found)
         return fuse(near, keyword)
+
+    def dense(self, index: int) -> Answer:
+        return self._nearest(index, TOP)
+
+    def _nearest(self, index: int, count: int) -> Answer:
+        keys: Answer = self._dense.search(self._queries.vectors[index], count, threads=1).keys.tolist()
+        return keys
 
 
 def fuse(*rankings: list[int]) -> Answer:
@@ -179,7 +186,7 @@ class QdrantEdge:
 
     def hybrid(self, index: int) -> Answer:
         edge = self._edge
-        dense = edge.Query.Nearest(self._queries.vectors[index].tolist(), using="dense")
+        dense = self._nearest(index)
         words = edge.Query.Nearest(self._bm25.embed_query(self._queries.texts[index]), using="words")
         request = edge.QueryRequest(
             limit=TOP,
@@ -187,6 +194,13 @@ class QdrantEdge:
             query=edge.Fusion.Rrf(k=60),
         )
         return [point.id for point in self._shard.query(request)]
+
+    def dense(self, index: int) -> Answer:
+        request = self._edge.QueryRequest(limit=TOP, query=self._nearest(index))
+        return [point.id for point in self._shard.query(request)]
+
+    def _nearest(self, index: int) -> Any:  # noqa: ANN401 - a type of an optional peer
+        return self._edge.Query.Nearest(self._queries.vectors[index].tolist(), using="dense")
 
 
 def main() -> None:
@@ -221,17 +235,24 @@ def run(rows: int, count: int, only: set[str]) -> None:
             "astrocyte dense": ours.dense,
             "astrocyte keyword": ours.keyword,
         }
+        found: dict[str, Search] = {"astrocyte": ours.dense}
         if "numpy" in only:
             searches["numpy f32 scan (dense only)"] = numpy.dense
         if "usearch" in only and (peer := available(lambda: UsearchTantivy(corpus, queries))):
             searches["usearch f16 + tantivy, fused in Python"] = peer.hybrid
+            found["usearch f16"] = peer.dense
         if "qdrant" in only and (edge := available(lambda: QdrantEdge(corpus, queries, folder / "edge"))):
             searches["qdrant-edge hybrid"] = edge.hybrid
+            found["qdrant-edge"] = edge.dense
         medians = measure(searches, count)
         print_table(rows, medians)
         exact = [set(numpy.dense(index)) for index in range(count)]
-        recall = statistics.fmean(len(exact[index] & set(ours.dense(index))) / TOP for index in range(count))
-        print(f"recall@{TOP} of the dense arm against exact f32: {recall:.4f}")
+        shares = {
+            name: statistics.fmean(len(exact[index] & set(search(index))) / TOP for index in range(count))
+            for name, search in found.items()
+        }
+        print(f"recall@{TOP} of the dense arm against exact f32:", end=" ")
+        print(", ".join(f"{name} {share:.4f}" for name, share in shares.items()))
         print(f"apply: {ours.rows_per_second:,.0f} rows/s; index {ours.stats['bytes'] / rows:.0f} bytes/row", end="; ")
         print(f"resident {resident_per_row(rows):.0f} bytes/row")
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 import grpc
 
 from astrocyte.astrocyte import Astrocyte
-from astrocyte.errors import AstrocyteError, CapabilityNotSupported, ConfigError, ValidationError
+from astrocyte.errors import AstrocyteError, CapabilityNotSupported, ConfigError, Unavailable, ValidationError
 from astrocyte.model import (
     Bank,
     BankPage,
@@ -44,6 +44,9 @@ DEFAULT_TIMEOUT_SECONDS = 30.0
 MAX_ANSWER_BYTES = 64 * 1_024 * 1_024
 # A server that was down is tried again at least this often; the default grows to two minutes.
 MAX_RECONNECT_MS = 5_000
+
+# What grpc says, as INTERNAL, when a stream ends under its writer.
+BROKEN_WRITE = "Internal error from Core"
 
 T = TypeVar("T")
 
@@ -103,7 +106,7 @@ class RemoteBackend:
         try:
             return await method(request, timeout=self._timeout, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
-            raise _translate(error) from None
+            raise translate(error) from None
 
     async def retain(
         self,
@@ -165,7 +168,7 @@ class RemoteBackend:
             async for response in self._memory.StreamRetain(iter(requests), metadata=self._metadata):
                 outcomes[response.sequence] = _outcome(response)
         except grpc.aio.AioRpcError as error:
-            raise _translate(error) from None
+            raise translate(error) from None
         return [outcomes[index] for index in range(len(items))]
 
     async def recall(self, caller: Caller, query: RecallQuery) -> RecallResult:
@@ -278,7 +281,7 @@ class RemoteBackend:
             async for response in call:
                 yield convert.decode_change(response.change)
         except grpc.aio.AioRpcError as error:
-            raise _translate(error) from None
+            raise translate(error) from None
         finally:
             call.cancel()
 
@@ -370,8 +373,10 @@ def _check_caller(caller: Caller) -> None:
         )
 
 
-def _translate(error: grpc.aio.AioRpcError) -> AstrocyteError:
-    """The exception that a failed call stands for."""
+def translate(error: grpc.aio.AioRpcError) -> AstrocyteError:
+    """The exception that a failed call stands for; for callers of generated stubs as well."""
+    if error.details() == BROKEN_WRITE:
+        return Unavailable("the connection ended while sending; call again, with the same request id where it writes")
     return from_details(error.code().value[0], error.details() or "", details_in(error.trailing_metadata()))
 
 

@@ -2,6 +2,8 @@
 //!
 //! `cargo bench -p rust_core --bench recall`. Sizes and seed are printed; compare ratios within one run.
 
+#![expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
+
 #[path = "../tests/common/mod.rs"]
 mod common;
 

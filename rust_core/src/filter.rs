@@ -155,7 +155,7 @@ fn keep_timed(state: &State, request: &RecallRequest, versions: &mut RowSet) {
     }
     if let Some(instant) = request.valid_at {
         for (&version, &(from, until)) in &columns.validity {
-            if !(from <= instant && instant < until) {
+            if !(from..=until).contains(&instant) {
                 versions.remove(version);
             }
         }

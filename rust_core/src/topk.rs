@@ -8,7 +8,7 @@ use crate::types::MemoryId;
 pub(crate) type Scored = (f32, u32);
 
 /// Higher score first; equal scores by ascending memory id, then by ascending version. Scores are not NaN.
-pub(crate) fn better_first(left: &Scored, right: &Scored, ids: &[MemoryId]) -> Ordering {
+pub(crate) fn better_first(left: Scored, right: Scored, ids: &[MemoryId]) -> Ordering {
     right
         .0
         .partial_cmp(&left.0)
@@ -48,7 +48,7 @@ impl Selection {
             self.collect(scores, floor, depth);
             self.keys.sort_unstable_by(|a, b| b.cmp(a));
             best.extend(self.keys.iter().map(|&key| scored(key)));
-            for equal in best.chunk_by_mut(|a, b| a.0 == b.0) {
+            for equal in best.chunk_by_mut(|a, b| a.0.total_cmp(&b.0).is_eq()) {
                 equal.sort_unstable_by(|a, b| ties(a.1, b.1));
             }
             best.truncate(depth);
@@ -64,9 +64,10 @@ impl Selection {
         // The least score that still counts: at first the next one above the floor, which itself is out.
         let mut threshold = floor.next_up();
         for (step, lanes) in scores.chunks(LANES).enumerate() {
-            if !lanes
+            if lanes
                 .iter()
-                .fold(false, |any, &score| any | (score >= threshold))
+                .fold(0, |near, &score| near + u32::from(score >= threshold))
+                == 0
             {
                 continue;
             }

@@ -39,7 +39,7 @@ pub struct Row {
     pub occurred_at: Option<i64>,
     /// Start of the time for which the statement holds, included.
     pub valid_from: Option<i64>,
-    /// End of that time, not included.
+    /// End of that time, included.
     pub valid_until: Option<i64>,
     /// Kind of fact; empty when unknown.
     pub fact_type: String,
@@ -163,7 +163,7 @@ pub struct RecallRequest {
     pub fusion: FusionMethod,
     /// The rank constant of reciprocal rank fusion, above 0.
     pub rank_constant: f64,
-    /// Weights of the semantic, keyword and temporal arms; 0 turns an arm off.
+    /// Factors on the semantic, keyword and temporal arms' own weights; 0 turns an arm off.
     pub weights: [f64; 3],
     /// Whether a short turn is scored with its neighbours in the conversation.
     pub context_windows: bool,

@@ -68,7 +68,7 @@ fn passes(row: &Row, request: &RecallRequest) -> bool {
     };
     let valid = request.valid_at.is_none_or(|instant| {
         row.valid_from.is_none_or(|from| from <= instant)
-            && row.valid_until.is_none_or(|until| instant < until)
+            && row.valid_until.is_none_or(|until| instant <= until)
     });
     tags && known
         && valid
@@ -109,8 +109,8 @@ fn random_row(random: &mut Random, key: u64, memory: MemoryId, now: i64) -> Row 
     row.occurred_at = (random.below(3) > 0).then(|| time(random));
     row.valid_from = (random.below(4) == 0).then(|| time(random));
     row.valid_until = (random.below(4) == 0).then(|| time(random));
-    row.fact_type = ["world", "experience", ""][random.below(3) as usize].to_owned();
-    row.layer = ["semantic", "episodic"][random.below(2) as usize].to_owned();
+    row.fact_type = String::from(["world", "experience", ""][random.below(3) as usize]);
+    row.layer = String::from(["semantic", "episodic"][random.below(2) as usize]);
     row.tags = some(random, &["red", "green", "blue"]);
     row.metadata = some(random, &["a", "b"])
         .into_iter()
@@ -265,7 +265,7 @@ proptest! {
                 prop_assert!(!embedded || contents.contains(&row.content_hash), "{} is missing", key);
             }
             let ordered = |a: &rust_core::Hit, b: &rust_core::Hit| {
-                a.score > b.score || (a.score == b.score && a.memory_id < b.memory_id)
+                a.score > b.score || (a.score.total_cmp(&b.score).is_eq() && a.memory_id < b.memory_id)
             };
             prop_assert!(response.hits.windows(2).all(|pair| ordered(&pair[0], &pair[1])));
         }

@@ -2,7 +2,6 @@
 
 import ast
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import pytest
 
 from astrocyte.cli import cli
 from astrocyte.v1 import admin_pb2, errors_pb2, memory_pb2
+from processes import running_server
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -104,17 +104,8 @@ def examples() -> Iterator[pytest.param]:  # type: ignore[valid-type] # pytest.p
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server of its own, as a user starts it."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    folder = tmp_path_factory.mktemp("server")
-    command = [sys.executable, "-m", "astrocyte", "--data-dir", str(folder), "serve", "--port", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder) as server:
-        assert server.stdout is not None
-        assert f":{port}" in server.stdout.readline()
-        yield f"localhost:{port}"
-        server.terminate()
-        assert server.wait(20) == 0
+    with running_server(tmp_path_factory.mktemp("server")) as address:
+        yield address
 
 
 @pytest.mark.parametrize("example", list(examples()))

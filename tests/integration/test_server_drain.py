@@ -16,14 +16,14 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from astrocyte.app import App
+from astrocyte.client import translate
 from astrocyte.config import Settings
+from astrocyte.errors import AstrocyteError, Unavailable
 from astrocyte.model import Caller
 from astrocyte.v1 import memory_pb2, memory_pb2_grpc
 from serving import Served, reason, serving
 
 BANK = "ledger"
-# What a client may see of a server that stops; everything else would be a lie about its request.
-STOPPING = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}
 
 
 class Ledger:
@@ -32,7 +32,7 @@ class Ledger:
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._memory: Any = memory_pb2_grpc.MemoryServiceStub(channel)
         self.acknowledged: list[str] = []
-        self.failures: list[grpc.aio.AioRpcError] = []
+        self.failures: list[AstrocyteError] = []
 
     async def run(self, name: int) -> None:
         try:
@@ -41,7 +41,7 @@ class Ledger:
                 result = await self._memory.Retain(memory_pb2.RetainRequest(bank_id=BANK, content=content), timeout=20)
                 self.acknowledged.append(result.memory_id)
         except grpc.aio.AioRpcError as error:
-            self.failures.append(error)
+            self.failures.append(translate(error))
 
     async def stream(self) -> None:
         async def requests() -> AsyncIterator[memory_pb2.StreamRetainRequest]:
@@ -55,7 +55,7 @@ class Ledger:
                 assert answer.HasField("result"), answer.error.message
                 self.acknowledged.append(answer.result.memory_id)
         except grpc.aio.AioRpcError as error:
-            self.failures.append(error)
+            self.failures.append(translate(error))
 
     def load(self) -> list[asyncio.Task[None]]:
         runs = [self.run(name) for name in range(8)]
@@ -86,7 +86,7 @@ async def test_stopping_under_load_loses_nothing_that_was_acknowledged(tmp_path:
         await served.server.stop()
         await asyncio.wait_for(asyncio.gather(*load), 10)
         assert time.monotonic() - begun < 5
-    assert {error.code() for error in ledger.failures} <= STOPPING, (ledger.failures, errors.decode())
+    assert {type(failure) for failure in ledger.failures} == {Unavailable}, ledger.failures
     assert len(ledger.acknowledged) > 20
     missing = set(ledger.acknowledged) - await kept(tmp_path)
     assert not missing
@@ -111,7 +111,7 @@ async def test_calls_that_run_finish_and_new_ones_are_refused(monkeypatch: pytes
         await asyncio.sleep(0.2)
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await served.memory.Recall(request, timeout=5)
-        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert (refused.value.code(), reason(refused.value)) == (grpc.StatusCode.UNAVAILABLE, "UNAVAILABLE")
         assert not stopping.done()
         release.set()
         assert (await running).hits
@@ -134,7 +134,7 @@ async def test_a_call_that_does_not_end_is_cut_off_after_the_grace(monkeypatch: 
         assert time.monotonic() - begun < 3
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await running
-        assert caught.value.code() in STOPPING
+        assert caught.value.code() in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}
 
 
 async def watch_health(served: Served) -> list[int]:
@@ -168,7 +168,9 @@ PROGRAM = """
 import asyncio, sys
 import structlog
 from astrocyte.app import App
+from astrocyte.client import translate
 from astrocyte.config import Settings
+from astrocyte.errors import AstrocyteError, Unavailable
 from astrocyte.server import serve
 
 structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
@@ -197,6 +199,6 @@ async def test_a_signal_stops_the_process_cleanly_under_load(tmp_path: Path, num
         await asyncio.wait_for(asyncio.gather(*load), 10)
     assert (program.returncode, output.decode().split()[-1:]) == (0, ["closed"]), errors.decode()
     assert b"Traceback" not in errors
-    assert {error.code() for error in ledger.failures} <= STOPPING, (ledger.failures, errors.decode())
+    assert {type(failure) for failure in ledger.failures} == {Unavailable}, ledger.failures
     assert len(ledger.acknowledged) > 20
     assert set(ledger.acknowledged) <= await kept(tmp_path)

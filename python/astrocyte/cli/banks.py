@@ -83,7 +83,7 @@ async def create_bank(
     if session.as_json:
         print_json(made)
     else:
-        OUT.print(Text(f"Created {made.bank_id} ({made.embedding_model}, {made.dimensions} dimensions)"))
+        click.echo(f"Created {made.bank_id} ({made.embedding_model}, {made.dimensions} dimensions)")
 
 
 @banks.command("show")
@@ -136,4 +136,4 @@ async def delete_bank(session: Session, /, bank: str, yes: bool) -> None:
     if session.as_json:
         print_json({"bank_id": bank, "deleted_count": deleted})
     else:
-        OUT.print(Text(f"Deleted {bank} and its {deleted} memories."))
+        click.echo(f"Deleted {bank} and its {deleted} memories.")

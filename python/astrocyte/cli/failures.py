@@ -50,6 +50,8 @@ _CODES: tuple[tuple[type[errors.AstrocyteError], ExitCode], ...] = (
     (errors.StoreLocked, ExitCode.CONFLICT),
     (errors.RateLimited, ExitCode.TRY_AGAIN),
     (errors.ProviderUnavailable, ExitCode.TRY_AGAIN),
+    (errors.DeadlineExceeded, ExitCode.TRY_AGAIN),
+    (errors.Unavailable, ExitCode.TRY_AGAIN),
 )
 
 
@@ -65,6 +67,8 @@ def explain(error: Exception) -> str:
         return f"{type(error).__name__}: {message}; this is a fault of the program, --debug shows where"
     if isinstance(error, errors.StoreLocked):
         return f"{message}; if that is a server of yours, reach it with --server"
+    if isinstance(error, errors.Unavailable):
+        return f"{message}; is a server there? `astrocyte serve` starts one"
     if isinstance(error, errors.AuthorizationError):
         return f"{message}; put the key into the environment variable ASTROCYTE_TOKEN"
     return message

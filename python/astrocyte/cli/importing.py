@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.failures import ExitCode, explain
-from astrocyte.cli.output import ERR, OUT, print_json
+from astrocyte.cli.output import ERR, print_json
 from astrocyte.cli.values import parse_moment
 from astrocyte.errors import AstrocyteError, ProviderUnavailable, RateLimited, StoreError
 from astrocyte.model import DedupAction, Metadata, RetainItem, RetainResult
@@ -252,8 +252,8 @@ def _print_report(session: Session, report: Report, total: int, *, check: bool) 
         print_json({"lines": total, "checked_only": check, **counts, "failures": report.failures})
         return
     if check:
-        OUT.print(f"{total} lines are well formed; nothing was stored.")
+        click.echo(f"{total} lines are well formed; nothing was stored.")
         return
     for failure in report.failures[:SHOWN_FAILURES]:
         click.echo(f"line {failure['line']}: {failure['error']}", err=True)
-    OUT.print(f"{total} lines: " + ", ".join(f"{count} {name}" for name, count in counts.items() if count))
+    click.echo(f"{total} lines: " + ", ".join(f"{count} {name}" for name, count in counts.items() if count))

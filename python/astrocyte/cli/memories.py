@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 import click
-from rich.text import Text
 
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.output import ERR, OUT, hits_table, milliseconds, print_json
@@ -34,6 +33,7 @@ from astrocyte.model import (
 SHOWN_IDS = 10
 
 Pairs = tuple[tuple[str, MetadataValue], ...]
+Body = Callable[..., object]
 
 
 @click.command()
@@ -83,7 +83,7 @@ async def retain(
     if session.as_json:
         print_json(result)
     else:
-        OUT.print(Text(_retained(result)))
+        click.echo(_retained(result))
 
 
 def _retained(result: RetainResult) -> str:
@@ -99,49 +99,58 @@ def _retained(result: RetainResult) -> str:
     )
 
 
-def _filters(function: Callable[..., object]) -> Callable[..., object]:
-    """The options that recall and history share."""
-    for option in reversed(
-        (
-            click.option("-k", "--max-results", type=click.IntRange(1), default=10, show_default=True, help="Hits."),
-            click.option("--max-tokens", type=click.IntRange(1), help="Token budget of all hits together."),
-            click.option("--tag", "tags", multiple=True, help="Only memories with this label; may be repeated."),
-            click.option(
-                "--tag-match",
-                type=click.Choice([kind.value for kind in TagMatch]),
-                default="any",
-                show_default=True,
-                help="How several labels have to match.",
-            ),
-            click.option("--fact-type", "fact_types", multiple=True, help="Only this kind of fact; may be repeated."),
-            click.option("--meta", "metadata", type=PAIR, multiple=True, help="Only memories with this pair."),
-            click.option("--session", "session_id", help="Only memories of this conversation."),
-            click.option("--since", type=MOMENT, help="Only what happened at this time or later."),
-            click.option("--until", type=MOMENT, help="Only what happened at this time or earlier."),
-            click.option("--valid-at", type=MOMENT, help="Only what was true at this time."),
-            click.option(
-                "--fusion",
-                "fusion_method",
-                type=click.Choice([kind.value for kind in FusionMethod]),
-                help="How the arms' lists become one.",
-            ),
-            click.option(
-                "--detail",
-                type=click.Choice([kind.value for kind in DetailLevel]),
-                default="chunk",
-                show_default=True,
-                help="Show titles, best chunks or whole memories.",
-            ),
-            click.option("--trace", is_flag=True, help="Show how the answer came about."),
-        )
-    ):
-        function = option(function)
-    return function
+def _options(*options: Callable[[Body], Body]) -> Callable[[Body], Body]:
+    """Several options as one decorator, in the order that --help lists them."""
+
+    def decorate(body: Body) -> Body:
+        for option in reversed(options):
+            body = option(body)
+        return body
+
+    return decorate
+
+
+_common = _options(
+    click.option("-k", "--max-results", type=click.IntRange(1), default=10, show_default=True, help="Hits."),
+    click.option("--max-tokens", type=click.IntRange(1), help="Token budget of all hits together."),
+    click.option("--tag", "tags", multiple=True, help="Only memories with this label; may be repeated."),
+    click.option("--trace", is_flag=True, help="Show how the answer came about."),
+)
+_filters = _options(
+    click.option(
+        "--tag-match",
+        type=click.Choice([kind.value for kind in TagMatch]),
+        default="any",
+        show_default=True,
+        help="How several labels have to match.",
+    ),
+    click.option("--fact-type", "fact_types", multiple=True, help="Only this kind of fact; may be repeated."),
+    click.option("--meta", "metadata", type=PAIR, multiple=True, help="Only memories with this pair."),
+    click.option("--session", "session_id", help="Only memories of this conversation."),
+    click.option("--since", type=MOMENT, help="Only what happened at this time or later."),
+    click.option("--until", type=MOMENT, help="Only what happened at this time or earlier."),
+    click.option("--as-of", type=MOMENT, help="The bank as it was known at this time."),
+    click.option("--valid-at", type=MOMENT, help="Only what was true at this time."),
+    click.option(
+        "--fusion",
+        "fusion_method",
+        type=click.Choice([kind.value for kind in FusionMethod]),
+        help="How the arms' lists become one.",
+    ),
+    click.option(
+        "--detail",
+        type=click.Choice([kind.value for kind in DetailLevel]),
+        default="chunk",
+        show_default=True,
+        help="Show titles, best chunks or whole memories.",
+    ),
+)
 
 
 @click.command()
 @click.argument("bank")
 @click.argument("query")
+@_common
 @_filters
 @operation
 async def recall(session: Session, /, bank: str, query: str, trace: bool, **filters: Any) -> None:
@@ -155,7 +164,7 @@ async def recall(session: Session, /, bank: str, query: str, trace: bool, **filt
     Words and meaning are both searched, and times in the query ("last May") count. The last column shows at which rank
     each arm of the search had the memory.
     """
-    result = await session.backend.recall(session.caller, _query(bank, query, None, filters))
+    result = await session.backend.recall(session.caller, _query(bank, query, filters))
     if session.as_json:
         print_json(result)
     else:
@@ -166,31 +175,30 @@ async def recall(session: Session, /, bank: str, query: str, trace: bool, **filt
 @click.argument("bank")
 @click.argument("query")
 @click.option("--as-of", type=MOMENT, required=True, help="The instant to look back to, with the time zone.")
-@_filters
+@_common
 @operation
-async def history(session: Session, /, bank: str, query: str, as_of: datetime, trace: bool, **filters: Any) -> None:
+async def history(session: Session, /, bank: str, query: str, trace: bool, **filters: Any) -> None:
     """Recall on BANK as it was known at an instant.
 
     \b
     astrocyte history family "wedding date" --as-of 2025-05-01T00:00:00Z
 
     Shows memories in the version of that instant, and what has been updated since as it was. What was forgotten stays
-    forgotten, at every instant.
+    forgotten, at every instant. recall --as-of does the same with all filters.
     """
-    result = await session.backend.history(session.caller, _query(bank, query, as_of, filters))
+    result = await session.backend.history(session.caller, RecallQuery(query, bank, **filters))
     if session.as_json:
         print_json(result)
     else:
         _print_hits(result.hits, result.total_available, result.trace, truncated=result.truncated, trace=trace)
 
 
-def _query(bank: str, query: str, as_of: datetime | None, filters: dict[str, Any]) -> RecallQuery:
+def _query(bank: str, query: str, filters: dict[str, Any]) -> RecallQuery:
     since, until = filters.pop("since"), filters.pop("until")
     fusion = filters.pop("fusion_method")
     return RecallQuery(
         query=query,
         bank_id=bank,
-        as_of=as_of,
         tag_match=TagMatch(filters.pop("tag_match")),
         metadata=dict(filters.pop("metadata")),
         time_range=TimeRange(since, until) if since or until else None,
@@ -205,19 +213,19 @@ def _print_hits(
     hits: tuple[MemoryHit, ...], total: int, how: RecallTrace | None, *, truncated: bool, trace: bool
 ) -> None:
     if not hits:
-        OUT.print("Nothing was found.")
+        click.echo("Nothing was found.")
     else:
         OUT.print(hits_table(hits))
     if how is None:
         return
     cut = "; the token budget cut the list" if truncated else ""
-    OUT.print(f"{len(hits)} of {total} candidates in {how.latency_ms or 0:.2f} ms{cut}", style="dim")
+    OUT.print(f"{len(hits)} of {total} candidates in {how.latency_ms or 0:.2f} ms{cut}", style="dim", soft_wrap=True)
     if trace:
-        OUT.print(f"fused by {how.fusion_method}; {how.plan}; position {how.position}", style="dim")
-        OUT.print(f"stages in ms: {milliseconds(how.stage_timings_ms)}", style="dim")
-        OUT.print(f"arms in ms: {milliseconds(how.strategy_timings_ms)}", style="dim")
+        OUT.print(f"fused by {how.fusion_method}; {how.plan}; position {how.position}", style="dim", soft_wrap=True)
+        OUT.print(f"stages in ms: {milliseconds(how.stage_timings_ms)}", style="dim", soft_wrap=True)
+        OUT.print(f"arms in ms: {milliseconds(how.strategy_timings_ms)}", style="dim", soft_wrap=True)
         for window in how.time_windows:
-            OUT.print(f"time in the query: {window.start} to {window.end}", style="dim")
+            OUT.print(f"time in the query: {window.start} to {window.end}", style="dim", soft_wrap=True)
 
 
 @click.command()
@@ -283,11 +291,16 @@ def _print_forgotten(session: Session, result: ForgetResult) -> None:
     if session.as_json:
         print_json(result)
         return
+    if result.deleted_count == 0 and result.receipt is None:
+        click.echo("No memory matches; nothing was forgotten.")
+        return
     verb = "would go" if result.dry_run else "erased" if result.receipt else "forgotten"
-    OUT.print(f"{result.deleted_count} memories {verb}.")
+    click.echo(f"{result.deleted_count} memories {verb}.")
     if result.receipt:
         rows = ", ".join(f"{name} {count}" for name, count in result.receipt.counts.items())
-        OUT.print(f"Rows erased: {rows}. Root hash after: {result.receipt.root_hash_after}", style="dim")
+        OUT.print(
+            f"Rows erased: {rows}. Root hash after: {result.receipt.root_hash_after}", style="dim", soft_wrap=True
+        )
 
 
 @click.command()
@@ -304,4 +317,4 @@ async def undelete(session: Session, /, bank: str, memory_id: str) -> None:
     if session.as_json:
         print_json(memory)
     else:
-        OUT.print(Text(f"{memory.memory_id} is back: {memory.content}"))
+        click.echo(f"{memory.memory_id} is back: {memory.content}")

@@ -14,8 +14,8 @@ PARAGRAPH_END = re.compile(r"\n[ \t]*\n\s*")
 # "Name:" at the start of a line; names of up to four words.
 TURN = re.compile(r"(?m)^(?=[^\W\d_][\w.'\u2019-]*(?: [\w.'\u2019-]+){0,3}:(?:[ \t]|$))")
 SPEAKER = re.compile(r"[^:\n]{1,80}:[ \t]*")
-# Words longer than this are cut: text without spaces, or data.
-WORD = re.compile(r"\s*\S{1,32}\s*")
+# A word with the space before it, which is how tokens fall. Longer ones are cut: text without spaces, or data.
+WORD = re.compile(r"\s*\S{1,32}(?:\s+$)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,16 @@ def split(content: str, strategy: str, *, size: int, overlap: int, count_tokens:
 
 
 def cut_at(text: str, boundary: re.Pattern[str]) -> list[str]:
-    """Pieces that end at each boundary, the boundary included, so that joining them gives the text again."""
+    """Pieces that end at each boundary, so that joining them gives the text again.
+
+    White space goes to the piece that follows, since that is how tokens fall: their counts then add up.
+    """
     pieces, start = [], 0
     for match in boundary.finditer(text):
-        if match.end() > start:
-            pieces.append(text[start : match.end()])
-            start = match.end()
+        end = match.start() + len(match.group().rstrip())
+        if end > start:
+            pieces.append(text[start:end])
+            start = end
     if start < len(text):
         pieces.append(text[start:])
     return pieces

@@ -27,6 +27,11 @@ class Admission:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     @property
+    def running(self) -> int:
+        """Calls that were let in and have not left."""
+        return self._running
+
+    @property
     def limit(self) -> int:
         """Calls that run at once; as many may wait."""
         return self._limit

@@ -1,4 +1,4 @@
-"""How streams that only wait are told that the server stops."""
+"""How a stopping server turns callers away: new calls, and streams that would wait for ever."""
 
 from __future__ import annotations
 
@@ -9,15 +9,27 @@ from typing import Any
 
 from astrocyte.errors import Unavailable
 
-MESSAGE = "the server is stopping; open the stream again on another server, or on this one when it is back"
+MESSAGE = "the server is stopping; call again on another server, or on this one when it is back"
 
 
 class Draining:
-    """Interrupts what has no end of its own, so that a stopping server does not wait for it. For one event loop."""
+    """Refuses what comes and interrupts what has no end of its own. For one event loop.
+
+    grpc itself would drop a call that comes while it shuts down as CANCELLED, which no client retries.
+    """
 
     def __init__(self) -> None:
         self._begun = False
         self._waiting: set[asyncio.Task[Any]] = set()
+
+    def check(self) -> None:
+        """Refuse what comes too late.
+
+        Raises:
+            Unavailable: The server began to stop.
+        """
+        if self._begun:
+            raise Unavailable(MESSAGE)
 
     def begin(self) -> None:
         """Interrupt everything that waits, and whatever comes to wait later."""

@@ -60,7 +60,7 @@ class Calls:
 
     Args:
         authenticate: Who calls.
-        draining: Ends server streams when the server stops.
+        draining: Refuses calls and ends server streams when the server stops.
     """
 
     def __init__(self, authenticate: Authenticate, draining: Draining) -> None:
@@ -120,6 +120,7 @@ class Calls:
             metadata = context.invocation_metadata() or ()
             request_id = self._request_id(metadata)
             try:
+                self._draining.check()
                 caller = self._authenticate(metadata, context)
                 if deadline is not None and context.time_remaining() is None:
                     payload = await _within(deadline, run(raw, caller))
@@ -153,6 +154,7 @@ class Calls:
             metadata = context.invocation_metadata() or ()
             request_id = self._request_id(metadata)
             try:
+                self._draining.check()
                 caller = self._authenticate(metadata, context)
                 if method.client_streaming:
                     # It ends when its caller's requests do: the servicer stops reading when the server drains.

@@ -146,7 +146,7 @@ class Visibility:
 class IndexListener(Protocol):
     """What keeps an index equal to the rows."""
 
-    def __call__(self, batch: IndexBatch) -> None:
+    def __call__(self, batch: IndexBatch, /) -> None:
         """Take what was committed.
 
         Called on the writer's thread, one batch at a time, in commit order, after the commit and before its callers are

@@ -44,9 +44,10 @@ impl State {
     fn collect(&self, scores: &[f32], first: usize, floor: f32, found: &mut Vec<Scored>) {
         // Most steps have nothing near: one comparison a row settles them.
         for (step, lanes) in scores.chunks(16).enumerate() {
-            if !lanes
+            if lanes
                 .iter()
-                .fold(false, |any, &score| any | (score >= floor))
+                .fold(0, |near, &score| near + u32::from(score >= floor))
+                == 0
             {
                 continue;
             }
@@ -62,7 +63,7 @@ impl State {
             }
         }
         if found.len() > EXACT * 4 {
-            found.sort_unstable_by(|a, b| better_first(a, b, &self.columns.memory_id));
+            found.sort_unstable_by(|&a, &b| better_first(a, b, &self.columns.memory_id));
             found.truncate(EXACT);
         }
     }
@@ -83,7 +84,7 @@ impl State {
         mut found: Vec<Scored>,
         threshold: f32,
     ) -> Result<Option<(u64, MemoryId, f32)>> {
-        found.sort_unstable_by(|a, b| better_first(a, b, &self.columns.memory_id));
+        found.sort_unstable_by(|&a, &b| better_first(a, b, &self.columns.memory_id));
         found.truncate(EXACT);
         let (mut bytes, mut original) = (Vec::new(), Vec::new());
         for (score, version) in &mut found {
@@ -92,7 +93,7 @@ impl State {
                 .read(self.slots[row as usize], &mut bytes, &mut original)?;
             *score = dot(unit, &original);
         }
-        found.sort_unstable_by(|a, b| better_first(a, b, &self.columns.memory_id));
+        found.sort_unstable_by(|&a, &b| better_first(a, b, &self.columns.memory_id));
         let best = found.first().filter(|&&(score, _)| score >= threshold);
         Ok(best.map(|&(score, v)| {
             (

@@ -264,13 +264,16 @@ mod tests {
 
     fn check(originals: &Originals, slot: u32, seed: usize) {
         let (mut bytes, mut read) = (Vec::new(), Vec::new());
-        originals.read(slot, &mut bytes, &mut read).unwrap();
+        originals
+            .read(slot, &mut bytes, &mut read)
+            .expect("the scratch file works");
         assert_eq!(read, vector(seed));
     }
 
     #[test]
     fn vectors_come_back_before_and_after_the_spill() {
-        let scratch = Arc::new(Scratch::create(&std::env::temp_dir()).unwrap());
+        let scratch =
+            Arc::new(Scratch::create(&std::env::temp_dir()).expect("the scratch file works"));
         let mut originals = Originals::new(8, Some(scratch));
         let slots: Vec<u32> = (0..SPILL_ROWS * 20)
             .map(|seed| originals.store(&vector(seed)))
@@ -298,7 +301,9 @@ mod tests {
         let slot = originals.store(&vector(1));
         originals.erase(slot);
         let (mut bytes, mut read) = (Vec::new(), Vec::new());
-        originals.read(slot, &mut bytes, &mut read).unwrap();
+        originals
+            .read(slot, &mut bytes, &mut read)
+            .expect("the scratch file works");
         assert_eq!(read, vec![0.0; 8]);
         assert_eq!(originals.store(&vector(2)), slot);
         check(&originals, slot, 2);

@@ -105,7 +105,7 @@ impl Arm {
         &mut self,
         state: &State,
         allowed: Allowed<'_>,
-        depth: usize,
+        (depth, likely_floor): (usize, Option<f32>),
         scores: Scores<'_>,
         selection: &mut Selection,
     ) {
@@ -119,13 +119,13 @@ impl Arm {
             _ => self.spread.mean as f32,
         };
         let ids = &state.columns.memory_id;
-        selection.top(
-            scores,
-            floor,
-            depth,
-            |a, b| by_id(a, b, ids),
-            &mut self.ranked,
-        );
+        let ties = |a, b| by_id(a, b, ids);
+        if let Some(likely) = likely_floor {
+            selection.top(scores, likely, depth, ties, &mut self.ranked);
+        }
+        if likely_floor.is_none() || self.ranked.len() < depth {
+            selection.top(scores, floor, depth, ties, &mut self.ranked);
+        }
         self.micros += micros_since(start);
     }
 }

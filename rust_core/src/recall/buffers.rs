@@ -14,6 +14,8 @@ pub(crate) struct ArmScores {
     pub(crate) rows: Vec<f32>,
     pub(crate) versions: Vec<f32>,
     pub(crate) touched: Vec<u32>,
+    /// A score that probably as many versions reach as the request's depth; it only saves work.
+    pub(crate) likely_floor: Option<f32>,
 }
 
 /// Room for reading originals and for lists of rows.

@@ -26,7 +26,7 @@ pub(super) fn score(
     plan: Plan,
     unit: &[f32],
     query: &QuantisedQuery,
-    k: usize,
+    (k, depth): (usize, usize),
     scores: &mut ArmScores,
     work: &mut Work,
 ) -> Result<()> {
@@ -54,7 +54,7 @@ pub(super) fn score(
                 .gather(query, &work.rows, |row, score| rows[row as usize] = score);
         }
     }
-    rescore(state, unit, query, k, rows, work)?;
+    scores.likely_floor = rescore(state, unit, query, (k, depth), rows, work)?;
     if !flat {
         best_rows(
             state,
@@ -99,15 +99,15 @@ fn mask(scores: &mut [f32], allowed: &RowSet) {
     }
 }
 
-/// Replaces by exact cosines all scores that may be among the `k` best.
+/// Replaces by exact cosines all scores that may be among the `k` best. Returns what the `depth`-th best reaches.
 fn rescore(
     state: &State,
     unit: &[f32],
     query: &QuantisedQuery,
-    k: usize,
+    (k, depth): (usize, usize),
     scores: &mut [f32],
     work: &mut Work,
-) -> Result<()> {
+) -> Result<Option<f32>> {
     let Work {
         bytes,
         original,
@@ -116,15 +116,20 @@ fn rescore(
         ..
     } = work;
     // Usually all rows that matter are among the first few more than asked for, which saves a second pass.
-    let first_look = k + MARGIN_ROWS;
+    let first_look = k.saturating_add(MARGIN_ROWS).max(depth);
     selection.top(scores, NO_SCORE, first_look, |a, b| a.cmp(&b), best);
     let Some(&(last, _)) = best[..best.len().min(k)].last() else {
-        return Ok(());
+        return Ok(None);
     };
     let step = best
         .iter()
         .fold(0.0f32, |step, &(_, row)| step.max(state.vectors.step(row)));
-    let floor = last - error_margin(query.scale, step);
+    let margin = error_margin(query.scale, step);
+    let floor = last - margin;
+    let likely_floor = depth
+        .checked_sub(1)
+        .and_then(|at| best.get(at))
+        .map(|&(score, _)| score - margin);
     if best.len() == first_look && best[first_look - 1].0 > floor {
         selection.top(scores, floor, MAX_RESCORED.max(k), |a, b| a.cmp(&b), best);
     }
@@ -135,5 +140,5 @@ fn rescore(
             .read(state.slots[row as usize], bytes, original)?;
         scores[row as usize] = dot(unit, original);
     }
-    Ok(())
+    Ok(likely_floor)
 }

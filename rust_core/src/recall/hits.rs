@@ -97,9 +97,17 @@ fn best_chunk(
                 _ => return 0.0,
             };
             let score = scores[row as usize];
-            let score = if score == NO_SCORE { 0.0 } else { f64::from(score) };
+            let score = if score == NO_SCORE {
+                0.0
+            } else {
+                f64::from(score)
+            };
             // The mean is the same for all chunks; a bank of one memory has no spread, and its chunks still differ.
-            let unit = if arm.spread.deviation == 0.0 { 1.0 } else { arm.spread.deviation };
+            let unit = if arm.spread.deviation == 0.0 {
+                1.0
+            } else {
+                arm.spread.deviation
+            };
             weight_of(arm, request) * score / unit
         };
         arms.iter().map(score).sum()

@@ -135,7 +135,14 @@ fn answer(
     if let Some((unit, quantised)) = &query.vector {
         let start = Instant::now();
         dense::score(
-            state, allowed, &plan, unit, quantised, request.k, dense, work,
+            state,
+            allowed,
+            plan,
+            unit,
+            quantised,
+            (request.k, request.depth),
+            dense,
+            work,
         )?;
         arms.push(Arm::new(arms::SEMANTIC, start));
     }
@@ -158,7 +165,14 @@ fn answer(
         temporal,
     };
     for arm in &mut arms {
-        arm.rank(state, allowed, request.depth, scores, &mut work.selection);
+        let likely_floor = dense.likely_floor.filter(|_| arm.name == SEMANTIC);
+        arm.rank(
+            state,
+            allowed,
+            (request.depth, likely_floor),
+            scores,
+            &mut work.selection,
+        );
     }
     let unknown_external = arms::external(state, allowed, request, &mut arms);
     let fused = fusion::fuse(state, request, &arms, scores, candidates);

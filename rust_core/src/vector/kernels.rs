@@ -194,7 +194,15 @@ macro_rules! in_groups_of_four {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use std::arch::x86_64::*;
+    use std::arch::x86_64::{
+        __m128i, __m256i, __m512i, _MM_HINT_T0, _mm_add_epi32, _mm_load_si128, _mm_prefetch,
+        _mm_storeu_si128, _mm256_add_epi32, _mm256_castsi256_si128, _mm256_cvtepi8_epi16,
+        _mm256_cvtepu8_epi16, _mm256_extracti128_si256, _mm256_hadd_epi32, _mm256_madd_epi16,
+        _mm256_setzero_si256, _mm512_add_epi32, _mm512_castsi512_si256, _mm512_dpbusd_epi32,
+        _mm512_extracti64x4_epi64, _mm512_load_si512, _mm512_reduce_add_epi32,
+        _mm512_setzero_si512, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32,
+        _mm512_unpacklo_epi64,
+    };
 
     use super::{AHEAD, Block};
 
@@ -239,12 +247,12 @@ mod x86 {
     fn four_avx512(query: &[Block], rows: [&[Block]; 4]) -> [i32; 4] {
         let [a, b, c, d] = rows;
         let mut sums = [_mm512_setzero_si512(); 4];
-        for ((((q, a), b), c), d) in query.iter().zip(a).zip(b).zip(c).zip(d) {
-            let q = load512(q);
-            sums[0] = _mm512_dpbusd_epi32(sums[0], load512(a), q);
-            sums[1] = _mm512_dpbusd_epi32(sums[1], load512(b), q);
-            sums[2] = _mm512_dpbusd_epi32(sums[2], load512(c), q);
-            sums[3] = _mm512_dpbusd_epi32(sums[3], load512(d), q);
+        for ((((part, a), b), c), d) in query.iter().zip(a).zip(b).zip(c).zip(d) {
+            let part = load512(part);
+            sums[0] = _mm512_dpbusd_epi32(sums[0], load512(a), part);
+            sums[1] = _mm512_dpbusd_epi32(sums[1], load512(b), part);
+            sums[2] = _mm512_dpbusd_epi32(sums[2], load512(c), part);
+            sums[3] = _mm512_dpbusd_epi32(sums[3], load512(d), part);
         }
         // Transposes as it adds: each 128-bit lane ends as one partial sum of every row.
         let ab = _mm512_add_epi32(
@@ -312,13 +320,13 @@ mod x86 {
     fn four_avx2(query: &[Block], rows: [&[Block]; 4]) -> [i32; 4] {
         let [a, b, c, d] = rows;
         let mut sums = [_mm256_setzero_si256(); 4];
-        for ((((q, a), b), c), d) in query.iter().zip(a).zip(b).zip(c).zip(d) {
+        for ((((part, a), b), c), d) in query.iter().zip(a).zip(b).zip(c).zip(d) {
             for at in [0, 16, 32, 48] {
-                let q = query16(q, at);
-                sums[0] = _mm256_add_epi32(sums[0], _mm256_madd_epi16(row16(a, at), q));
-                sums[1] = _mm256_add_epi32(sums[1], _mm256_madd_epi16(row16(b, at), q));
-                sums[2] = _mm256_add_epi32(sums[2], _mm256_madd_epi16(row16(c, at), q));
-                sums[3] = _mm256_add_epi32(sums[3], _mm256_madd_epi16(row16(d, at), q));
+                let part = query16(part, at);
+                sums[0] = _mm256_add_epi32(sums[0], _mm256_madd_epi16(row16(a, at), part));
+                sums[1] = _mm256_add_epi32(sums[1], _mm256_madd_epi16(row16(b, at), part));
+                sums[2] = _mm256_add_epi32(sums[2], _mm256_madd_epi16(row16(c, at), part));
+                sums[3] = _mm256_add_epi32(sums[3], _mm256_madd_epi16(row16(d, at), part));
             }
         }
         let lanes = _mm256_hadd_epi32(
@@ -334,7 +342,11 @@ mod x86 {
 
 #[cfg(target_arch = "aarch64")]
 mod arm {
-    use std::arch::aarch64::*;
+    use std::arch::aarch64::{
+        int16x8_t, int32x4_t, uint8x16_t, vaddvq_s32, vdupq_n_s32, vget_low_s8, vget_low_s16,
+        vget_low_u8, vld1q_u8, vmlal_high_s16, vmlal_s16, vmovl_high_s8, vmovl_high_u8, vmovl_s8,
+        vmovl_u8, vreinterpretq_s8_u8, vreinterpretq_s16_u16,
+    };
 
     use super::{AHEAD, Block};
 
@@ -381,9 +393,9 @@ mod arm {
     fn four_neon(query: &[Block], rows: [&[Block]; 4]) -> [i32; 4] {
         let [a, b, c, d] = rows;
         let mut sums = [vdupq_n_s32(0); 4];
-        for ((((q, a), b), c), d) in query.iter().zip(a).zip(b).zip(c).zip(d) {
+        for ((((part, a), b), c), d) in query.iter().zip(a).zip(b).zip(c).zip(d) {
             for at in [0, 16, 32, 48] {
-                let q = vreinterpretq_s8_u8(load16(q, at));
+                let q = vreinterpretq_s8_u8(load16(part, at));
                 let (low, high) = (vmovl_s8(vget_low_s8(q)), vmovl_high_s8(q));
                 sums[0] = add_products(sums[0], load16(a, at), low, high);
                 sums[1] = add_products(sums[1], load16(b, at), low, high);

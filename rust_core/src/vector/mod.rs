@@ -98,25 +98,27 @@ mod tests {
 
     #[test]
     fn a_vector_without_direction_is_refused_with_its_row() {
-        let zero = normalise(3, &[0.0; 4], 4).unwrap_err().to_string();
+        let zero = normalise(3, &[0.0; 4], 4)
+            .expect_err("it is refused")
+            .to_string();
         assert!(
             zero.contains("row 3") && zero.contains("all zero"),
             "{zero}"
         );
         let nan = normalise(7, &[1.0, f32::NAN, 0.0, 0.0], 4)
-            .unwrap_err()
+            .expect_err("it is refused")
             .to_string();
         assert!(
             nan.contains("row 7") && nan.contains("NaN at index 1"),
             "{nan}"
         );
         let infinite = normalise(0, &[f32::NEG_INFINITY, 0.0, 0.0, 0.0], 4)
-            .unwrap_err()
+            .expect_err("it is refused")
             .to_string();
         assert!(infinite.contains("infinite value at index 0"), "{infinite}");
         assert!(
             normalise(1, &[1.0; 3], 4)
-                .unwrap_err()
+                .expect_err("it is refused")
                 .to_string()
                 .contains("has 3 dimensions")
         );
@@ -125,7 +127,7 @@ mod tests {
     #[test]
     fn huge_and_tiny_vectors_become_unit_vectors() {
         for scale in [f32::MAX, f32::MIN_POSITIVE] {
-            let unit = normalise(0, &[scale, 0.0, -scale, 0.0], 4).unwrap();
+            let unit = normalise(0, &[scale, 0.0, -scale, 0.0], 4).expect("finite");
             assert!((dot(&unit, &unit) - 1.0).abs() < 1e-6);
         }
     }

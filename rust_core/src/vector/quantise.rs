@@ -29,6 +29,12 @@ pub struct QuantisedQuery {
     pub correction: i32,
 }
 
+/// The offset byte nearest to a number of steps.
+fn level_of(steps: f32) -> u8 {
+    // Adding 128.5 and truncating rounds to nearest without a call: the sum is never negative.
+    (steps + (OFFSET as f32 + 0.5)) as u8
+}
+
 fn step(vector: &[f32]) -> f32 {
     vector
         .iter()
@@ -42,9 +48,10 @@ impl QuantisedQuery {
         let scale = step(vector);
         let mut blocks = vec![Block([0; BLOCK]); vector.len().div_ceil(BLOCK)];
         let mut sum = 0;
+        let inverse = 1.0 / scale;
         for (block, part) in blocks.iter_mut().zip(vector.chunks(BLOCK)) {
             for (byte, x) in block.0.iter_mut().zip(part) {
-                let level = (x / scale).round() as i8;
+                let level = (i32::from(level_of(x * inverse)) - OFFSET) as i8;
                 sum += i32::from(level);
                 *byte = level.cast_unsigned();
             }
@@ -63,8 +70,7 @@ pub(super) fn quantise_row(vector: &[f32], row: &mut [Block]) -> f32 {
     let inverse = 1.0 / scale;
     for (block, part) in row.iter_mut().zip(vector.chunks(BLOCK)) {
         for (byte, x) in block.0.iter_mut().zip(part) {
-            // Adding 128.5 and truncating rounds to nearest without a call: the sum is never negative.
-            *byte = (x * inverse + (OFFSET as f32 + 0.5)) as u8;
+            *byte = level_of(x * inverse);
         }
     }
     scale

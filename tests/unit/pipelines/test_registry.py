@@ -54,13 +54,14 @@ class Rows:
     def commit(
         self, add: Sequence[int] = (), remove: Sequence[int] = (), end: Sequence[int] = (), *, tell: bool = True
     ) -> None:
-        self.position += max(1, len(add) + len(remove) + len(end))
         added = tuple(version(key) for key in add)
         self.rows |= {one.row_key: one for one in added}
         for key in remove:
             self.rows.pop(key, None)
         for key in end:
             self.rows[key] = version(key, known_until=1_000)
+        # Last: no reader may see a position before its rows.
+        self.position += max(1, len(add) + len(remove) + len(end))
         if tell:
             ended = tuple((key, 1_000) for key in end)
             self.listener(IndexBatch(bank(self.position), self.position, added, ended, tuple(remove)))

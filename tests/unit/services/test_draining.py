@@ -24,7 +24,10 @@ async def test_what_waits_is_interrupted() -> None:
 
 async def test_what_comes_later_is_refused() -> None:
     draining = Draining()
+    draining.check()
     draining.begin()
+    with pytest.raises(Unavailable):
+        draining.check()
     with pytest.raises(Unavailable), draining.interrupting():
         pytest.fail("entered")
 

@@ -91,7 +91,11 @@ class Connections:
         self._closed = False
         self.writer = self._open()
         if path is not None:
-            self._make_durable()
+            try:
+                self._make_durable()
+            except BaseException:
+                self.writer.close()
+                raise
         # What a group of writes holds: readers must not see half of it where they share the connection.
         self.write_lock: AbstractContextManager[object] = nullcontext() if path is not None else threading.RLock()
         self._shared = _Reader(self.writer) if path is None else None

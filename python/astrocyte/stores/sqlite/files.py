@@ -90,6 +90,11 @@ def _reserve(fd: int, size: int) -> None:
         os.write(fd, block[: size - start])
 
 
+def create_private(path: Path) -> None:
+    """Make a file that only its owner may read, unless it is there; SQLite gives its other files the same mode."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
 def sync_directory(directory: Path) -> None:
     """Make the names in a directory durable."""
     fd = os.open(directory, os.O_RDONLY)

@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from astrocyte.errors import MemoryNotFound
+import apsw
+
+from astrocyte.errors import MemoryNotFound, StoreError
 from astrocyte.model import Bank, BankStats, Change, ErasureReceipt, ForgetSelector, Memory
 from astrocyte.stores.protocols import (
     HydratedRow,
@@ -21,7 +23,7 @@ from astrocyte.stores.protocols import (
 from astrocyte.stores.sqlite import banks, commits, forgetting, requests
 from astrocyte.stores.sqlite.connections import Connections, check_sqlite_version
 from astrocyte.stores.sqlite.erasing import Eraser
-from astrocyte.stores.sqlite.files import BALLAST, DATABASE, Ballast, DirectoryLock, sync_directory
+from astrocyte.stores.sqlite.files import BALLAST, DATABASE, Ballast, DirectoryLock, create_private, sync_directory
 from astrocyte.stores.sqlite.hydration import Hydration
 from astrocyte.stores.sqlite.migrations import load_migrations, migrate
 from astrocyte.stores.sqlite.reads import Reads
@@ -99,26 +101,30 @@ class SqliteStore:
         self._closed = False
         self._lock: DirectoryLock | None = None
         self._scrubber: Scrubber | None = None
-        path = None
-        if data_dir is not None:
-            data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._lock = DirectoryLock(data_dir)
-            path = data_dir / DATABASE
+        connections: Connections | None = None
+        path = None if data_dir is None else data_dir / DATABASE
         try:
-            self._connections = Connections(path, busy_seconds=busy_seconds, secure_delete=_secure_delete, vfs=_vfs)
-        except BaseException:
-            self._release()
-            raise
-        try:
-            self.schema_version = migrate(self._connections.writer, load_migrations(), clock())
+            if data_dir is not None and path is not None:
+                data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._lock = DirectoryLock(data_dir)
+                create_private(path)
+            connections = Connections(path, busy_seconds=busy_seconds, secure_delete=_secure_delete, vfs=_vfs)
+            self.schema_version = migrate(connections.writer, load_migrations(), clock())
             if data_dir is not None and path is not None:
                 sync_directory(data_dir)
                 if _scrub:
-                    self._scrubber = Scrubber(path, self._connections.writer.pragma("page_size"))
-        except BaseException:
-            self._connections.close(checkpoint=False)
+                    self._scrubber = Scrubber(path, connections.writer.pragma("page_size"))
+        except BaseException as error:
+            if connections is not None:
+                connections.close(checkpoint=False)
             self._release()
+            if isinstance(error, (apsw.Error, OSError)):
+                raise StoreError(
+                    f"the data directory {str(data_dir)!r} cannot be opened ({error})",
+                    metadata={"data_dir": str(data_dir)},
+                ) from error
             raise
+        self._connections = connections
         ballast = Ballast(data_dir / BALLAST if data_dir is not None else None, ballast_bytes)
         ballast.build()
         self._writer = Writer(self._connections, ballast, clock=clock, waiting_limit=waiting_limit)

@@ -187,6 +187,8 @@ class Writer:
                 self._commit_group([job])
         elif classify(failure) is Failure.FULL and jobs[0].frees and self._ballast.release():
             log.warning("ballast_released")
+            # Not taken back before what it was released for had its turn.
+            self._next_look = monotonic() + BALLAST_SECONDS
             jobs[0].error = None
             self._commit_group(jobs)
         else:
@@ -198,7 +200,7 @@ class Writer:
             for job in jobs:
                 job.error = self._refusal()
             return []
-        if self._room():
+        if all(job.frees for job in jobs) or self._room():
             return list(jobs)
         for job in jobs:
             if not job.frees:

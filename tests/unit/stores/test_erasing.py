@@ -1,0 +1,263 @@
+"""An erasure leaves no byte of what it erased in any file of the data directory."""
+
+import random
+import re
+import shutil
+import struct
+from pathlib import Path
+
+import apsw
+import pytest
+
+from astrocyte.errors import StoreError
+from astrocyte.model import Bank, ForgetSelector
+from astrocyte.stores.protocols import ChunkRecord, Insert, NewMemory, RequestKey
+from astrocyte.stores.sqlite import SqliteStore
+from astrocyte.stores.sqlite.files import DATABASE
+from astrocyte.stores.sqlite.scrub import gap
+from memories import current, insert, listed, make_bank, memory, memory_id, replace, vector
+
+LATER = 10**13
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+# What a secret begins and ends with, so that one pass over the files finds them all.
+WORD = re.compile(rb"qzx([a-z]{6})xzq", re.IGNORECASE)
+WIDE_WORD = re.compile(b"q\0z\0x\0((?:[a-z]\0){6})x\0z\0q", re.IGNORECASE)
+MAGIC = struct.pack("<f", 12_345.678)
+VECTOR = re.compile(re.escape(MAGIC) + b"(.{4})", re.DOTALL)
+KINDS = ("content", "chunk", "tag", "key", "value", "source", "speaker", "session")
+
+
+def secret(kind: str, mark: int) -> str:
+    """A word that stands nowhere else, of letters only."""
+    code = ""
+    rest = mark * len(KINDS) + KINDS.index(kind)
+    for _ in range(6):
+        rest, letter = divmod(rest, 26)
+        code += LETTERS[letter]
+    return f"Qzx{code}xzQ"
+
+
+def secret_vector(mark: int) -> bytes:
+    return vector(12_345.678, float(mark), 1.0, 2.0)
+
+
+def secretive(number: int, version: int = 1) -> NewMemory:
+    """A memory whose every part holds words of its own, of a size that makes pages split and overflow."""
+    chosen = random.Random(number * 31 + version)
+    filler = "lorem " * chosen.choice((0, 5, 60, 300, 1_500))
+    mark = number * 10 + version
+    content = f"{secret('content', mark)} {filler}"
+    return memory(
+        number,
+        content,
+        vector=secret_vector(mark),
+        chunks=(ChunkRecord(f"{secret('chunk', mark)} {filler[:400]}", 3, secret_vector(-mark)),),
+        tags=(secret("tag", mark), f"shared-{number % 3}"),
+        metadata={secret("key", mark): secret("value", mark)},
+        source=secret("source", mark),
+        speaker=secret("speaker", mark),
+        session_id=secret("session", mark),
+    )
+
+
+def found(directory: Path, numbers: list[int], copies: Path, versions: int = 2) -> int:
+    """How many secrets of the memories are in the files, free pages and log included."""
+    # A copy: closing a descriptor of the database would drop this process's locks on it.
+    shutil.rmtree(copies, ignore_errors=True)
+    shutil.copytree(directory, copies)
+    hay = b"".join(path.read_bytes() for path in sorted(copies.iterdir()))
+    words = {match.lower() for match in WORD.findall(hay)}
+    words |= {match.replace(b"\0", b"").lower() for match in WIDE_WORD.findall(hay)}
+    vectors = set(VECTOR.findall(hay))
+    marks = [number * 10 + version for number in numbers for version in range(1, versions + 1)]
+    return sum((secret(kind, mark)[3:9].encode() in words) for mark in marks for kind in KINDS) + sum(
+        struct.pack("<f", sign * mark) in vectors for mark in marks for sign in (1, -1)
+    )
+
+
+async def busy_life(store: SqliteStore, bank: Bank, seed: int) -> list[int]:
+    """Retain, update, forget and bring back in a random order; returns the numbers of the memories to erase."""
+    chosen = random.Random(seed)
+    numbers = list(range(1, 401))
+    for start in range(0, len(numbers), 25):
+        await insert(store, bank, *[secretive(number) for number in numbers[start : start + 25]])
+    for number in chosen.sample(numbers, 80):
+        await replace(store, bank, secretive(number, 2))
+    forgotten = tuple(memory_id(number) for number in chosen.sample(numbers, 80))
+    await store.forget(bank, ForgetSelector(memory_ids=forgotten), reason="", principal="", purge_after=LATER)
+    for one in forgotten[:40]:
+        await store.undelete(bank, one)
+    return chosen.sample(numbers, 200)
+
+
+async def erase(store: SqliteStore, bank: Bank, numbers: list[int]) -> None:
+    chosen = random.Random(len(numbers))
+    chosen.shuffle(numbers)
+    for start in range(0, len(numbers), 50):
+        ids = tuple(memory_id(number) for number in numbers[start : start + 50])
+        await store.erase(bank, ForgetSelector(memory_ids=ids), reason="", principal="")
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_nothing_of_the_erased_is_left(tmp_path: Path, seed: int) -> None:
+    store = SqliteStore(tmp_path / "data")
+    bank = await make_bank(store)
+    gone = await busy_life(store, bank, seed)
+    assert found(tmp_path / "data", gone, tmp_path / "copy") > len(gone)
+    await erase(store, bank, list(gone))
+    assert found(tmp_path / "data", gone, tmp_path / "copy") == 0
+    # The pages live on in the writer's cache: their next change must not bring anything back.
+    await insert(store, bank, *[secretive(number) for number in range(1_000, 1_100)])
+    kept = [number for number in range(1, 401) if number not in gone]
+    await store.forget(
+        bank,
+        ForgetSelector(memory_ids=tuple(memory_id(number) for number in kept[::2])),
+        reason="", principal="", purge_after=LATER,
+    )  # fmt: skip
+    assert found(tmp_path / "data", gone, tmp_path / "copy") == 0
+    assert found(tmp_path / "data", kept[:20], tmp_path / "copy", versions=1) >= 20 * len(KINDS)
+    assert store._connections.query("PRAGMA integrity_check") == [("ok",)]
+    store.close()
+    assert found(tmp_path / "data", gone, tmp_path / "copy") == 0
+
+
+async def test_without_secure_delete_much_is_left(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "data", _secure_delete=False, _scrub=False)
+    bank = await make_bank(store)
+    gone = await busy_life(store, bank, 0)
+    await erase(store, bank, list(gone))
+    assert found(tmp_path / "data", gone, tmp_path / "copy") > len(gone)
+    store.close()
+
+
+async def test_without_scrubbing_something_is_left(tmp_path: Path) -> None:
+    left = 0
+    for seed in range(3):
+        store = SqliteStore(tmp_path / f"data{seed}", _scrub=False)
+        bank = await make_bank(store)
+        gone = await busy_life(store, bank, seed)
+        await erase(store, bank, list(gone))
+        store._connections.writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        left += found(tmp_path / f"data{seed}", gone, tmp_path / "copy")
+        store.close()
+    assert left > 0
+
+
+async def test_purged_memories_and_deleted_banks_leave_nothing(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "data")
+    bank, other = await make_bank(store), await make_bank(store, "other")
+    gone = await busy_life(store, bank, 5)
+    await insert(store, other, *[secretive(number) for number in range(2_000, 2_100)])
+    ids = tuple(memory_id(number) for number in gone)
+    await store.forget(bank, ForgetSelector(memory_ids=ids), reason="", principal="", purge_after=0)
+    assert await store.purge(LATER) >= len(gone)
+    await store.delete_bank(other, expected_etag=None)
+    assert found(tmp_path / "data", [*gone, *range(2_000, 2_100)], tmp_path / "copy") == 0
+    assert store._connections.query("PRAGMA user_version") == [(0,)]
+    store.close()
+
+
+async def test_a_cleaning_that_was_cut_short_is_made_up_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqliteStore(tmp_path / "data")
+    bank = await make_bank(store)
+    await insert(store, bank, *[secretive(number) for number in range(1, 50)])
+
+    def killed() -> None:
+        raise SystemError
+
+    monkeypatch.setattr(store._eraser, "_clean", killed)
+    ids = tuple(memory_id(number) for number in range(1, 50))
+    with pytest.raises(StoreError):
+        await store.erase(bank, ForgetSelector(memory_ids=ids), reason="", principal="")
+    store.close()
+    again = SqliteStore(tmp_path / "data")
+    assert listed(again, bank) == []
+    assert again._connections.query("PRAGMA user_version") == [(1,)]
+    await again.purge(0)
+    assert again._connections.query("PRAGMA user_version") == [(0,)]
+    assert found(tmp_path / "data", list(range(1, 50)), tmp_path / "copy") == 0
+    again.close()
+
+
+async def test_an_erasure_waits_for_a_reader_and_says_when_it_cannot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(tmp_path / "data", busy_seconds=0.05)
+    bank = await make_bank(store)
+    await insert(store, bank, secretive(1), secretive(2))
+    monkeypatch.setattr("astrocyte.stores.sqlite.erasing.CLEAN_SECONDS", 0.2)
+    reader = apsw.Connection(str(tmp_path / "data" / DATABASE))
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM memories").fetchall()
+    first = ForgetSelector(memory_ids=(memory_id(1),))
+    with pytest.raises(StoreError, match="reader"):
+        await store.erase(bank, first, reason="", principal="")
+    assert listed(store, bank) == [memory_id(2)]
+    reader.execute("ROLLBACK")
+    reader.close()
+    await store.erase(bank, first, reason="", principal="")
+    assert found(tmp_path / "data", [1], tmp_path / "copy") == 0
+    store.close()
+
+
+async def test_a_crash_between_slices_shows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqliteStore(tmp_path / "data")
+    bank = await make_bank(store)
+    await insert(store, bank, *[secretive(number) for number in range(1, 30)])
+
+    def killed(*_: object) -> None:
+        raise SystemError
+
+    monkeypatch.setattr(store._eraser, "_erase_all", killed)
+    with pytest.raises(StoreError):
+        await store.erase(bank, ForgetSelector(scope="all"), reason="", principal="")
+    assert listed(store, bank) == []
+    monkeypatch.undo()
+    assert await store.purge(LATER) == 29
+    assert found(tmp_path / "data", list(range(1, 30)), tmp_path / "copy") == 0
+    store.close()
+
+
+async def test_responses_outlive_and_hold_nothing(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "data")
+    bank = await make_bank(store)
+    key = RequestKey("r", "retain", b"f")
+    await store.commit(bank, [Insert(secretive(1))], request=key, respond=lambda done: done[0].memory_id.encode())
+    ids, _, receipt = await store.erase(
+        bank, ForgetSelector(scope="all"), reason="", principal="", request=RequestKey("e", "erase", b"f")
+    )
+    assert (ids, len(receipt.salted_ids)) == ([memory_id(1)], 1)
+    assert store.find_response("default", key) == memory_id(1).encode()
+    # A retry of the retain does not bring the erased content back.
+    assert (await store.commit(bank, [Insert(secretive(1))], request=key, respond=lambda _: b""))[0] == []
+    assert current(store, bank).position == 3
+    assert found(tmp_path / "data", [1], tmp_path / "copy") == 0
+    store.close()
+
+
+def page(kind: int, cells: int, content: int, size: int = 512, at: int = 0) -> bytes:
+    made = bytearray(size)
+    made[at] = kind
+    made[at + 3 : at + 5] = cells.to_bytes(2, "big")
+    made[at + 5 : at + 7] = (content & 0xFFFF).to_bytes(2, "big")
+    return bytes(made)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cells", "content", "expected"),
+    [(13, 3, 400, (14, 400)), (10, 0, 512, (8, 512)), (5, 2, 100, (16, 100)), (2, 1, 14, (14, 14)), (0, 7, 9, (0, 0))],
+)
+def test_the_gap_lies_between_pointers_and_cells(
+    kind: int, cells: int, content: int, expected: tuple[int, int]
+) -> None:
+    assert gap(page(kind, cells, content), 0, first=False) == expected
+
+
+def test_the_first_page_begins_after_the_header_of_the_file() -> None:
+    assert gap(page(13, 2, 300, at=100), 0, first=True) == (112, 300)
+
+
+def test_a_gap_of_the_largest_page_ends_at_64_kibibytes() -> None:
+    assert gap(page(13, 0, 1 << 16, size=1 << 16), 0, first=False) == (8, 1 << 16)

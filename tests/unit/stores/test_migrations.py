@@ -1,0 +1,112 @@
+"""The schema's steps: applied once, whole or not at all, and never by the wrong version."""
+
+import hashlib
+from pathlib import Path
+
+import apsw
+import pytest
+
+from astrocyte.errors import SchemaTooNew, StoreError
+from astrocyte.stores.sqlite import open_store
+from astrocyte.stores.sqlite.files import DATABASE
+from astrocyte.stores.sqlite.migrations import APPLICATION_ID, Migration, load_migrations, migrate
+
+ONE = Migration(1, "one", "CREATE TABLE one (a INTEGER); INSERT INTO one VALUES (1);")
+TWO = Migration(2, "two", "CREATE TABLE two (b INTEGER); INSERT INTO one VALUES (2);")
+BROKEN = Migration(2, "two", "CREATE TABLE two (b INTEGER); INSERT INTO nowhere VALUES (2);")
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> apsw.Connection:
+    return apsw.Connection(str(tmp_path / "db"))
+
+
+def tables(connection: apsw.Connection) -> set[str]:
+    return {str(row[0]) for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+
+
+def test_steps_are_numbered_without_gaps() -> None:
+    assert [migration.version for migration in load_migrations()] == list(range(1, len(load_migrations()) + 1))
+
+
+# A step that was released is never edited: add another. Each new one gets its line here.
+RELEASED = {1: "8938e9404b4aae1abcde7058f05c792d6473b28df4960aa4744c9415a5a81682"}
+
+
+def test_released_steps_are_as_they_were() -> None:
+    assert {migration.version: migration.checksum for migration in load_migrations()} == RELEASED
+
+
+def test_each_step_is_applied_once(connection: apsw.Connection) -> None:
+    assert migrate(connection, [ONE], 5) == 1
+    assert migrate(connection, [ONE, TWO], 6) == 2
+    assert migrate(connection, [ONE, TWO], 7) == 2
+    assert connection.execute("SELECT a FROM one ORDER BY a").fetchall() == [(1,), (2,)]
+    assert connection.execute("SELECT * FROM schema_migrations").fetchall() == [
+        (1, "one", hashlib.sha256(ONE.sql.encode()).hexdigest(), 5),
+        (2, "two", hashlib.sha256(TWO.sql.encode()).hexdigest(), 6),
+    ]
+    assert connection.pragma("application_id") == APPLICATION_ID
+
+
+def test_a_step_that_fails_leaves_no_trace_and_is_taken_again(connection: apsw.Connection) -> None:
+    with pytest.raises(apsw.SQLError):
+        migrate(connection, [ONE, BROKEN], 5)
+    assert tables(connection) == {"schema_migrations", "one"}
+    assert migrate(connection, [ONE, TWO], 6) == 2
+    assert tables(connection) == {"schema_migrations", "one", "two"}
+
+
+def test_a_killed_step_leaves_no_trace(tmp_path: Path) -> None:
+    first = apsw.Connection(str(tmp_path / "db"))
+    first.pragma("journal_mode", "WAL")
+    migrate(first, [ONE], 5)
+    first.execute("BEGIN IMMEDIATE")
+    first.execute(TWO.sql)
+    # What a kill leaves is the files as they are now.
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for file in tmp_path.glob("db*"):
+        (copy / file.name).write_bytes(file.read_bytes())
+    second = apsw.Connection(str(copy / "db"))
+    assert tables(second) == {"schema_migrations", "one"}
+    assert migrate(second, [ONE, TWO], 6) == 2
+    first.execute("ROLLBACK")
+
+
+def test_an_edited_step_is_refused(connection: apsw.Connection) -> None:
+    migrate(connection, [ONE], 5)
+    with pytest.raises(StoreError, match="another text"):
+        migrate(connection, [Migration(1, "one", ONE.sql + " ")], 6)
+
+
+def test_a_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> None:
+    open_store(tmp_path, ballast_bytes=0).close()
+    path = tmp_path / DATABASE
+    raw = apsw.Connection(str(path))
+    raw.execute("INSERT INTO schema_migrations VALUES (999, 'later', 'x', 0)")
+    raw.close()
+    before = path.read_bytes()
+    with pytest.raises(SchemaTooNew, match="999") as caught:
+        open_store(tmp_path, ballast_bytes=0)
+    assert caught.value.metadata["found"] == "999"
+    assert path.read_bytes() == before
+    # The directory was let go of: the right version may open it.
+    raw = apsw.Connection(str(path))
+    raw.execute("DELETE FROM schema_migrations WHERE version = 999")
+    raw.close()
+    open_store(tmp_path, ballast_bytes=0).close()
+
+
+def test_the_file_of_another_program_is_refused(tmp_path: Path) -> None:
+    raw = apsw.Connection(str(tmp_path / DATABASE))
+    raw.execute("CREATE TABLE notes (text TEXT)")
+    raw.close()
+    with pytest.raises(StoreError, match="another program"):
+        open_store(tmp_path, ballast_bytes=0)
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / DATABASE).write_bytes(b"not a database, but longer than a header of one hundred bytes" * 10)
+    with pytest.raises(StoreError, match="database"):
+        open_store(tmp_path, ballast_bytes=0)
