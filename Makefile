@@ -41,7 +41,8 @@ $(VENV)/.extension: $(VENV)/.dependencies $(RUST_INPUTS)
 	@command -v cargo >/dev/null || { echo "No cargo was found: install a Rust toolchain (https://rustup.rs)."; exit 1; }
 	@echo "== Building the Rust core in release (some minutes the first time)"
 	@rm -f python/astrocyte/_core*.so python/astrocyte/_core*.pyd
-	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked
+	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked 2>&1 \
+		| sed -E '/^(Looking in|Ignoring|Requirement already)/d'
 	@touch $@
 
 setup: $(VENV)/.extension ## Create .venv, install the locked dependencies, build the extension

@@ -38,9 +38,9 @@ def workspace(folder: Path, protos: Path) -> Path:
 
 
 def buf(folder: Path, *arguments: str) -> bool:
-    """Run buf on our own module only; True when it has nothing to say."""
+    """Run buf in a workspace; True when it has nothing to say."""
     program = shutil.which("buf", path=str(Path(sys.executable).parent)) or "buf"
-    command = [program, *arguments, "--path", "api/astrocyte"]
+    command = [program, *arguments]
     return subprocess.run(command, cwd=folder, check=False).returncode == 0
 
 
@@ -62,7 +62,8 @@ def main() -> None:
     against = parser.parse_args().against
     with tempfile.TemporaryDirectory() as folder:
         now = workspace(Path(folder) / "now", ROOT)
-        sound = [buf(now, "lint"), buf(now, "format", "--diff", "--exit-code")]
+        ours = ("--path", "api/astrocyte")
+        sound = [buf(now, "lint", *ours), buf(now, "format", "--diff", "--exit-code", *ours)]
         if against:
             before = earlier(Path(folder) / "archive", against)
             if before is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -27,7 +27,7 @@ from astrocyte.policy.gate import Gate, Pipelines
 from astrocyte.providers.protocols import Embedder
 from astrocyte.providers.registry import create_embedder
 from astrocyte.stores.protocols import MemoryStore
-from astrocyte.stores.sqlite import open_store
+from astrocyte.stores.sqlite import open_store, system_clock
 
 log = structlog.get_logger(__name__)
 
@@ -37,18 +37,20 @@ class App:
 
     Args:
         settings: How.
+        clock: Milliseconds since the epoch; tests bring their own.
 
     Raises:
         ConfigError: The embedder cannot be made.
         StoreError: The store cannot be opened; `StoreLocked` when another process has it.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, clock: Callable[[], int] = system_clock) -> None:
         self.settings = settings
+        self._clock = clock
         with contextlib.ExitStack() as undo:
             embedder = create_embedder(settings.embedding.provider, settings.embedding.options)
             data_dir = settings.data_dir.expanduser() if settings.vector_store == "sqlite" else None
-            store: MemoryStore = open_store(data_dir)
+            store: MemoryStore = open_store(data_dir, clock=clock)
             undo.callback(store.close)
             threads = settings.index.threads or os.cpu_count() or 1
             executor = ThreadPoolExecutor(threads, thread_name_prefix="astrocyte-core")
@@ -69,7 +71,7 @@ class App:
                 retain=RetainPipeline(store, registry, embedder, settings, executor),
                 recall=RecallPipeline(store, core, registry, embedder, settings, executor),
                 update=UpdatePipeline(store, embedder, Preparer(settings.retain, embedder)),
-                forget=ForgetPipeline(store, settings.forget),
+                forget=ForgetPipeline(store, settings.forget, clock),
             ),
             _describe(settings, store, embedder),
             executor,
@@ -98,7 +100,7 @@ class App:
     async def _purge_for_ever(self) -> None:
         while True:
             try:
-                erased = await self._store.purge(time.time_ns() // 1_000_000)
+                erased = await self._store.purge(self._clock())
                 if erased:
                     log.info("purged", memories=erased)
             except AstrocyteError as error:

@@ -179,24 +179,21 @@ async def test_an_unexpected_failure_tells_the_log_where_and_the_caller_nothing(
 async def test_request_ids_come_back() -> None:
     async with serving() as served:
         await served.memory.Retain(RETAIN)
-        for given, kept in (
-            ("call-7", True),
-            ("x" * 128, True),
-            ("x" * 129, False),
-            ("two words", False),
-            (None, False),
-        ):
-            call = served.memory.Recall(RECALL, metadata=(("x-request-id", given),) if given else ())
+        for given, kept in (("call-7", True), ("x" * 128, True), ("x" * 129, False), ("two words", False)):
+            metadata = (("x-request-id", given),)
+            call = served.memory.Recall(RECALL, metadata=metadata)
             await call
-            returned = dict(await call.trailing_metadata())["x-request-id"]
-            assert (returned == given) is kept
-            assert returned
-        ids = set()
+            assert dict(await call.trailing_metadata()) == ({"x-request-id": given} if kept else {})
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await served.memory.Recall(memory_pb2.RecallRequest(bank_id="family"), metadata=metadata)
+            assert (trailer(caught.value, "x-request-id") == given) is kept
+        made = set()
         for _ in range(3):
-            call = served.memory.Recall(RECALL)
-            await call
-            ids.add(dict(await call.trailing_metadata())["x-request-id"])
-        assert len(ids) == 3
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await served.memory.Recall(memory_pb2.RecallRequest(bank_id="family"))
+            made.add(trailer(caught.value, "x-request-id"))
+        assert len(made) == 3
+        assert all(made)
 
 
 KEY = "a key of the test"

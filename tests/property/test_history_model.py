@@ -1,17 +1,16 @@
 """Retain, update, forget, undelete and erase against a dictionary: recall shows what it says, at every instant."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hypothesis import given, settings
+from hypothesis import given
+from hypothesis import settings as budget
 from hypothesis import strategies as st
 
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, ForgetSelector, MemoryUpdate, RecallQuery, RetainItem
 from astrocyte.pipelines.analysis import from_ms
-from astrocyte.stores.sqlite import open_store
 
 ME = Caller()
 MOST = 200
@@ -63,7 +62,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS)
-@settings(max_examples=40, deadline=None)
+@budget(max_examples=40, deadline=None)
 def test_recall_shows_what_the_model_says(steps: list[tuple[str, int, bool]]) -> None:
     asyncio.run(_run(steps))
 
@@ -74,7 +73,8 @@ async def _run(steps: list[tuple[str, int, bool]]) -> None:
     def clock() -> int:
         return now
 
-    app = _app(clock)
+    settings = Settings.from_mapping({"vector_store": "in_memory", "forget": {"purge_after_days": 36_000}})
+    app = App(settings, clock=clock)
     gate, model = app.gate, Model()
     bank = await gate.create_bank(ME, "b")
     instants = [now]
@@ -117,15 +117,3 @@ async def _change(app: App, model: Model, step: str, memory_id: str, text: str, 
     elif step == "erase":
         await gate.forget(ME, "b", selector, compliance=True)
         del model.entries[memory_id]
-
-
-def _app(clock: Callable[[], int]) -> App:
-    """An application in memory, on a clock of the test's own."""
-    import astrocyte.app as module
-
-    original = module.open_store
-    module.open_store = lambda path: open_store(path, clock=clock)  # type: ignore[assignment] # for this one
-    try:
-        return App(Settings.from_mapping({"vector_store": "in_memory", "forget": {"purge_after_days": 36_000}}))
-    finally:
-        module.open_store = original

@@ -8,7 +8,7 @@ import pytest
 
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.model import Caller, ForgetSelector, RecallQuery, RetainItem
+from astrocyte.model import Caller, ForgetSelector, MemoryUpdate, RecallQuery, RetainItem
 from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.stores.protocols import IndexBatch
 from astrocyte.stores.sqlite import store as sqlite_store
@@ -29,7 +29,9 @@ async def stale(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest)
     monkeypatch.setattr(IndexRegistry, "on_commit", deaf)
     if not getattr(request, "param", True):
         unguarded = sqlite_store.SqliteStore
-        monkeypatch.setattr("astrocyte.app.open_store", lambda path: unguarded(path, _guarded=False))
+        monkeypatch.setattr(
+            "astrocyte.app.open_store", lambda path, clock: unguarded(path, clock=clock, _guarded=False)
+        )
     app = App(Settings.from_mapping({"vector_store": "in_memory"}))
     yield app
     await app.close()
@@ -62,8 +64,6 @@ async def test_without_the_guard_a_stale_index_would_return_it(stale: App) -> No
 
 
 async def test_a_replaced_version_is_not_returned_by_a_stale_index(stale: App) -> None:
-    from astrocyte.model import MemoryUpdate
-
     gate = stale.gate
     await gate.create_bank(ME, "b")
     await gate.recall(ME, RecallQuery("tea", "b"))

@@ -10,7 +10,7 @@ from datetime import datetime
 class Bank:
     """A bank as the store knows it.
 
-    ``key`` is the store's own number of this incarnation of the bank; a bank that is deleted and made again has another.
+    ``key`` is the store's own number of this incarnation of the bank: deleted and made again, a bank has another.
     ``position`` counts the changes committed so far. ``embedding_model`` names the space that every vector of the bank
     lives in.
     """

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 
 from astrocyte.config import ForgetSettings
 from astrocyte.model import Bank, ForgetResult, ForgetSelector, Memory
@@ -20,8 +20,9 @@ from astrocyte.stores.protocols import MemoryStore, RequestKey
 class ForgetPipeline:
     """Forgets, erases and brings back."""
 
-    def __init__(self, store: MemoryStore, settings: ForgetSettings) -> None:
+    def __init__(self, store: MemoryStore, settings: ForgetSettings, clock: Callable[[], int]) -> None:
         self._store = store
+        self._clock = clock
         self._keep_ms = round(settings.purge_after_days * DAY_MS)
 
     def preview(self, bank: Bank, selector: ForgetSelector, *, compliance: bool) -> ForgetResult:
@@ -33,7 +34,7 @@ class ForgetPipeline:
         self, bank: Bank, selector: ForgetSelector, *, reason: str, principal: str, request: RequestKey | None
     ) -> ForgetResult:
         """Forget until it is undeleted or purged."""
-        purge_after = time.time_ns() // 1_000_000 + self._keep_ms
+        purge_after = self._clock() + self._keep_ms
         count, memory_ids, position = await self._store.forget(
             bank, selector, reason=reason, principal=principal, purge_after=purge_after, request=request
         )

@@ -23,6 +23,9 @@ from astrocyte.model import Bank
 from astrocyte.pipelines.indexing import event_time, row_of
 from astrocyte.stores.protocols import IndexBatch, MemoryStore, VersionRecord
 
+# Each round applies what came during the one before, which is less every time; a few leave next to nothing.
+CATCH_UP_ROUNDS = 4
+
 log = structlog.get_logger(__name__)
 
 
@@ -182,14 +185,18 @@ class IndexRegistry:
         rows = [row for versions in self._store.iter_versions(bank) for row in index.rows(versions)]
         # The rows may be of a later position than this; replaying what lies between is harmless, missing it is not.
         index.core.apply(current.position, rows)
-        while True:
+        for _ in range(CATCH_UP_ROUNDS):
             with slot.lock:
-                if not slot.pending:
-                    slot.index = index
-                    return index
                 batches, slot.pending = slot.pending, []
             for batch in batches:
                 index.apply(batch)
+        with slot.lock:
+            # The writer waits for this short rest: a load must end even where commits come faster than it applies them.
+            for batch in slot.pending:
+                index.apply(batch)
+            slot.pending = []
+            slot.index = index
+        return index
 
     def _loaded(self, bank_key: int, slot: _Slot, done: asyncio.Future[BankIndex]) -> None:
         slot.loading = None

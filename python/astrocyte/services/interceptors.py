@@ -94,7 +94,7 @@ class Calls:
         name = clip(path, SHOWN_PATH_BYTES)
 
         async def serve(_: AsyncIterator[bytes], context: Context) -> None:
-            request_id = self._request_id(context.invocation_metadata() or ())
+            request_id = _given_id(context.invocation_metadata() or ()) or self._new_id()
             error = CapabilityNotSupported(f"this server has no method {name}", metadata={"method": name})
             await _fail(error, name, request_id, context)
 
@@ -118,7 +118,8 @@ class Calls:
 
         async def serve(raw: Any, context: Context) -> bytes:  # noqa: ANN401 - as above
             metadata = context.invocation_metadata() or ()
-            request_id = self._request_id(metadata)
+            given = _given_id(metadata)
+            request_id = given or self._new_id()
             try:
                 self._draining.check()
                 caller = self._authenticate(metadata, context)
@@ -128,7 +129,8 @@ class Calls:
                     payload = await run(raw, caller)
             except Exception as error:  # noqa: BLE001 - every failure becomes a status
                 await _fail(error, method.full_name, request_id, context)
-            context.set_trailing_metadata(((REQUEST_ID_KEY, request_id),))
+            if given is not None:
+                context.set_trailing_metadata(((REQUEST_ID_KEY, request_id),))
             return payload
 
         return serve
@@ -152,7 +154,8 @@ class Calls:
 
         async def serve(raw: Any, context: Context) -> None:  # noqa: ANN401 - as above
             metadata = context.invocation_metadata() or ()
-            request_id = self._request_id(metadata)
+            given = _given_id(metadata)
+            request_id = given or self._new_id()
             try:
                 self._draining.check()
                 caller = self._authenticate(metadata, context)
@@ -164,15 +167,12 @@ class Calls:
                         await run(raw, caller, context)
             except Exception as error:  # noqa: BLE001 - every failure becomes a status
                 await _fail(error, method.full_name, request_id, context)
-            context.set_trailing_metadata(((REQUEST_ID_KEY, request_id),))
+            if given is not None:
+                context.set_trailing_metadata(((REQUEST_ID_KEY, request_id),))
 
         return serve
 
-    def _request_id(self, metadata: Metadata) -> str:
-        """The caller's request id where it is usable, else a new one."""
-        for key, value in metadata:
-            if key == REQUEST_ID_KEY and isinstance(value, str) and REQUEST_ID.fullmatch(value):
-                return value
+    def _new_id(self) -> str:
         return f"{self._prefix}-{next(self._count):x}"
 
 
@@ -185,6 +185,17 @@ class UnknownMethods(grpc.GenericRpcHandler):
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any]:
         """A handler that refuses the call, whatever kind its caller thinks it is."""
         return self._calls.refusal(handler_call_details.method)
+
+
+def _given_id(metadata: Metadata) -> str | None:
+    """The caller's request id, where it is usable.
+
+    It goes back with every answer, a made one with failures only: sending one costs a tenth of what a call costs.
+    """
+    for key, value in metadata:
+        if key == REQUEST_ID_KEY and isinstance(value, str) and REQUEST_ID.fullmatch(value):
+            return value
+    return None
 
 
 def _parser(method: MethodDescriptor) -> Parse:

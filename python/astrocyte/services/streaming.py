@@ -49,20 +49,25 @@ async def retain_stream(
         Unavailable: The server stops; every item that was read has been answered.
         ValidationError: A message cannot be parsed; every item before it has been answered.
     """
-    # What is being stored is in flight as well.
-    queue: asyncio.Queue[Entry | End] = asyncio.Queue(IN_FLIGHT_ITEMS - BATCH_ITEMS)
+    # A batch that is being stored and one that is being answered are in flight as well.
+    queue: asyncio.Queue[Entry | End] = asyncio.Queue(IN_FLIGHT_ITEMS - 2 * BATCH_ITEMS)
     reader = asyncio.create_task(_read(requests, queue, draining))
+    storing = asyncio.create_task(_store_next(gate, caller, queue))
     try:
         end = None
         while end is None:
-            entries, end = await _gather(queue)
-            for response in await _store(gate, caller, entries):
+            responses, end = await storing
+            if end is None:
+                # The next batch is stored while this one's answers go out; only one, so that items keep their order.
+                storing = asyncio.create_task(_store_next(gate, caller, queue))
+            for response in responses:
                 yield response
         if end.error is not None:
             raise end.error
     finally:
         reader.cancel()
-        await asyncio.gather(reader, return_exceptions=True)
+        storing.cancel()
+        await asyncio.gather(reader, storing, return_exceptions=True)
 
 
 async def _read(requests: Requests, queue: asyncio.Queue[Entry | End], draining: Draining) -> None:
@@ -77,6 +82,14 @@ async def _read(requests: Requests, queue: asyncio.Queue[Entry | End], draining:
     except Exception as error:  # noqa: BLE001 - it ends the stream, after the answers that are due
         end = End(error)
     await queue.put(end)
+
+
+async def _store_next(
+    gate: Backend, caller: Caller, queue: asyncio.Queue[Entry | End]
+) -> tuple[list[memory_pb2.StreamRetainResponse], End | None]:
+    """Store what waits; the answers, and the end if it came."""
+    entries, end = await _gather(queue)
+    return await _store(gate, caller, entries), end
 
 
 async def _gather(queue: asyncio.Queue[Entry | End]) -> tuple[list[Entry], End | None]:

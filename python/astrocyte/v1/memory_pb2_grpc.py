@@ -29,8 +29,9 @@ class MemoryServiceStub:
     """MemoryService stores memories in banks and finds them again.
 
     A write is acknowledged after it is durable, and the next recall finds it. Every call may carry the metadata
-    `authorization: Bearer <api key>` and `x-request-id` (echoed in the trailers, or made by the server). A call without a
-    deadline gets the server's: 5 s for reads, 10 s for writes.
+    `authorization: Bearer <api key>` and `x-request-id` (up to 128 printable characters), which comes back in the trailers;
+    a failure always names one, the server's own where yours is missing. A call without a deadline gets the server's: 5 s for
+    reads, 10 s for writes.
     """
 
     def __init__(self, channel):
@@ -105,8 +106,9 @@ class MemoryServiceServicer:
     """MemoryService stores memories in banks and finds them again.
 
     A write is acknowledged after it is durable, and the next recall finds it. Every call may carry the metadata
-    `authorization: Bearer <api key>` and `x-request-id` (echoed in the trailers, or made by the server). A call without a
-    deadline gets the server's: 5 s for reads, 10 s for writes.
+    `authorization: Bearer <api key>` and `x-request-id` (up to 128 printable characters), which comes back in the trailers;
+    a failure always names one, the server's own where yours is missing. A call without a deadline gets the server's: 5 s for
+    reads, 10 s for writes.
     """
 
     def Retain(self, request, context):
@@ -272,8 +274,9 @@ class MemoryService:
     """MemoryService stores memories in banks and finds them again.
 
     A write is acknowledged after it is durable, and the next recall finds it. Every call may carry the metadata
-    `authorization: Bearer <api key>` and `x-request-id` (echoed in the trailers, or made by the server). A call without a
-    deadline gets the server's: 5 s for reads, 10 s for writes.
+    `authorization: Bearer <api key>` and `x-request-id` (up to 128 printable characters), which comes back in the trailers;
+    a failure always names one, the server's own where yours is missing. A call without a deadline gets the server's: 5 s for
+    reads, 10 s for writes.
     """
 
     @staticmethod

@@ -472,7 +472,7 @@ async def test_every_error_is_of_our_tree(gate: Gate) -> None:
             gate.get_memory(ME, "b", value),
             gate.retain(ME, "b", RetainItem(value)) if value != "x" * 300 else gate.get_bank(ME, value),
             gate.recall(ME, RecallQuery(value, "b")) if value != "x" * 300 else gate.get_bank(ME, value),
-            gate.list_memories(ME, "b", session_id=value) if value is not None else gate.get_bank(ME, value),
+            gate.list_memories(ME, "b", session_id=value) if value is not None else gate.get_bank(ME, ""),
         ):
             with pytest.raises(AstrocyteError):
                 await call
