@@ -20,6 +20,7 @@ from astrocyte.errors import (
     CapabilityNotSupported,
     ConfigError,
     Conflict,
+    DeadlineExceeded,
     DimensionMismatch,
     DiskFull,
     FailedPrecondition,
@@ -31,6 +32,7 @@ from astrocyte.errors import (
     SchemaTooNew,
     StoreError,
     StoreLocked,
+    Unavailable,
     ValidationError,
 )
 from astrocyte.model import (
@@ -87,6 +89,7 @@ __all__ = [
     "ConfigError",
     "Conflict",
     "ContentType",
+    "DeadlineExceeded",
     "DedupAction",
     "DetailLevel",
     "DimensionMismatch",
@@ -118,6 +121,7 @@ __all__ = [
     "StoreLocked",
     "TagMatch",
     "TimeRange",
+    "Unavailable",
     "ValidationError",
     "connect",
     "make_embedding",

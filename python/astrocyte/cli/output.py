@@ -18,6 +18,8 @@ from rich.text import Text
 
 from astrocyte.model import MemoryHit
 
+# "mem_" and 32 digits: an id that is cut in two cannot be copied.
+ID_WIDTH = 36
 # Hits are answers and go to stdout; progress and failures go to stderr, so that a pipe gets the answer alone.
 OUT = Console(highlight=False, soft_wrap=False)
 ERR = Console(stderr=True, highlight=False)
@@ -84,9 +86,9 @@ def hits_table(hits: Sequence[MemoryHit]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("#", justify="right")
     table.add_column("score", justify="right")
-    table.add_column("when", no_wrap=True, style="cyan")
-    table.add_column("memory", ratio=1, overflow="fold")
-    table.add_column("arms", style="dim")
+    table.add_column("when", style="cyan", min_width=10)
+    table.add_column("memory", ratio=1, overflow="fold", min_width=ID_WIDTH)
+    table.add_column("arms", style="dim", no_wrap=True)
     for rank, hit in enumerate(hits, start=1):
         arms = "\n".join(f"{arm.arm} {arm.rank}" for arm in hit.arms)
         table.add_row(f"{rank}", f"{hit.score:.3f}", stamp(hit.occurred_at or hit.retained_at), _body(hit), arms)

@@ -33,49 +33,49 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 1
     """INTERNAL: a fault of the server; its log has the request id. Metadata: none."""
     ERROR_REASON_CONFIG_INVALID: _ErrorReason.ValueType  # 2
-    """FAILED_PRECONDITION: the server's settings cannot be used. Metadata: what the message names."""
+    """FAILED_PRECONDITION: settings cannot be used. Metadata: by what is wrong, key and line, host, address or file."""
     ERROR_REASON_INVALID_ARGUMENT: _ErrorReason.ValueType  # 3
     """INVALID_ARGUMENT: a value of the request is wrong and nothing was changed; BadRequest says which. Metadata: field, and
-    what the message names.
+    limit where one was passed.
     """
     ERROR_REASON_EMBEDDING_MISMATCH: _ErrorReason.ValueType  # 4
-    """INVALID_ARGUMENT: a vector has another size, or names another model, than the bank's. Metadata: field, and what was
-    expected and came.
-    """
+    """INVALID_ARGUMENT: a vector has another size, or names another model, than the bank's. Metadata: field."""
     ERROR_REASON_UNAUTHENTICATED: _ErrorReason.ValueType  # 5
     """UNAUTHENTICATED: no credential came, or one that is not valid. Metadata: none."""
     ERROR_REASON_ACCESS_DENIED: _ErrorReason.ValueType  # 6
     """PERMISSION_DENIED: the principal lacks a permission. Metadata: principal, bank_id, permission."""
     ERROR_REASON_NOT_FOUND: _ErrorReason.ValueType  # 7
-    """NOT_FOUND: a resource other than a bank or a memory does not exist. Metadata: what the message names."""
+    """NOT_FOUND: a resource other than a bank or a memory does not exist. Metadata: none."""
     ERROR_REASON_BANK_NOT_FOUND: _ErrorReason.ValueType  # 8
     """NOT_FOUND: there is no such bank, or the caller may not know that there is. Metadata: bank_id."""
     ERROR_REASON_MEMORY_NOT_FOUND: _ErrorReason.ValueType  # 9
     """NOT_FOUND: there is no such memory in the bank, or it was forgotten. Metadata: memory_id, bank_id."""
     ERROR_REASON_ALREADY_EXISTS: _ErrorReason.ValueType  # 10
-    """ALREADY_EXISTS: a resource of that name exists. Metadata: what the message names."""
+    """ALREADY_EXISTS: a bank of that name exists. Metadata: bank_id."""
     ERROR_REASON_ETAG_MISMATCH: _ErrorReason.ValueType  # 11
-    """ABORTED: the resource changed since it was read; read it again and retry. Metadata: what the message names."""
+    """ABORTED: the resource changed since it was read; read it again and retry. Metadata: bank_id or memory_id, and the
+    etag that it has now.
+    """
     ERROR_REASON_REQUEST_ID_REUSED: _ErrorReason.ValueType  # 12
-    """ABORTED: the request id came before with another request; use a new one. Metadata: request_id."""
+    """ABORTED: the request id came before with another request; use a new one. Metadata: request_id, operation."""
     ERROR_REASON_FAILED_PRECONDITION: _ErrorReason.ValueType  # 13
-    """FAILED_PRECONDITION: the state of the system forbids the call. Metadata: what the message names."""
+    """FAILED_PRECONDITION: the state of the system forbids the call; PreconditionFailure says how. Metadata: none."""
     ERROR_REASON_OVERLOADED: _ErrorReason.ValueType  # 14
     """RESOURCE_EXHAUSTED: too much at once; RetryInfo and the trailer grpc-retry-pushback-ms say when to retry. Metadata:
-    retry_after_seconds, and what the message names.
+    retry_after_seconds, kind, limit.
     """
     ERROR_REASON_NOT_SUPPORTED: _ErrorReason.ValueType  # 15
-    """UNIMPLEMENTED: the call asks for something that this server does not do. Metadata: what the message names."""
+    """UNIMPLEMENTED: the call asks for something that this server does not do. Metadata: method, where there is none such."""
     ERROR_REASON_PROVIDER_UNAVAILABLE: _ErrorReason.ValueType  # 16
-    """UNAVAILABLE: an embedder or another provider failed; nothing was changed. Metadata: what the message names."""
+    """UNAVAILABLE: an embedder or another provider failed; nothing was changed. Metadata: model."""
     ERROR_REASON_STORE_FAILED: _ErrorReason.ValueType  # 17
-    """INTERNAL: the store failed; the message says whether a write was committed. Metadata: what the message names."""
+    """INTERNAL: the store failed; the message says whether a write was committed. Metadata: cause."""
     ERROR_REASON_DISK_FULL: _ErrorReason.ValueType  # 18
-    """RESOURCE_EXHAUSTED: the disk is full and nothing was changed. Metadata: what the message names."""
+    """RESOURCE_EXHAUSTED: the disk is full and nothing was changed. Metadata: none."""
     ERROR_REASON_SCHEMA_TOO_NEW: _ErrorReason.ValueType  # 19
-    """FAILED_PRECONDITION: the data directory was written by a newer version. Metadata: what the message names."""
+    """FAILED_PRECONDITION: the data directory was written by a newer version. Metadata: found, supported."""
     ERROR_REASON_STORE_LOCKED: _ErrorReason.ValueType  # 20
-    """FAILED_PRECONDITION: another process owns the data directory. Metadata: what the message names."""
+    """FAILED_PRECONDITION: another process owns the data directory. Metadata: data_dir, pid."""
     ERROR_REASON_DEADLINE_EXCEEDED: _ErrorReason.ValueType  # 21
     """DEADLINE_EXCEEDED: the call did not end in time; a write may still be committed, so retry it with the same request id.
     Metadata: timeout_seconds.
@@ -91,49 +91,49 @@ ERROR_REASON_UNSPECIFIED: ErrorReason.ValueType  # 0
 ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 1
 """INTERNAL: a fault of the server; its log has the request id. Metadata: none."""
 ERROR_REASON_CONFIG_INVALID: ErrorReason.ValueType  # 2
-"""FAILED_PRECONDITION: the server's settings cannot be used. Metadata: what the message names."""
+"""FAILED_PRECONDITION: settings cannot be used. Metadata: by what is wrong, key and line, host, address or file."""
 ERROR_REASON_INVALID_ARGUMENT: ErrorReason.ValueType  # 3
 """INVALID_ARGUMENT: a value of the request is wrong and nothing was changed; BadRequest says which. Metadata: field, and
-what the message names.
+limit where one was passed.
 """
 ERROR_REASON_EMBEDDING_MISMATCH: ErrorReason.ValueType  # 4
-"""INVALID_ARGUMENT: a vector has another size, or names another model, than the bank's. Metadata: field, and what was
-expected and came.
-"""
+"""INVALID_ARGUMENT: a vector has another size, or names another model, than the bank's. Metadata: field."""
 ERROR_REASON_UNAUTHENTICATED: ErrorReason.ValueType  # 5
 """UNAUTHENTICATED: no credential came, or one that is not valid. Metadata: none."""
 ERROR_REASON_ACCESS_DENIED: ErrorReason.ValueType  # 6
 """PERMISSION_DENIED: the principal lacks a permission. Metadata: principal, bank_id, permission."""
 ERROR_REASON_NOT_FOUND: ErrorReason.ValueType  # 7
-"""NOT_FOUND: a resource other than a bank or a memory does not exist. Metadata: what the message names."""
+"""NOT_FOUND: a resource other than a bank or a memory does not exist. Metadata: none."""
 ERROR_REASON_BANK_NOT_FOUND: ErrorReason.ValueType  # 8
 """NOT_FOUND: there is no such bank, or the caller may not know that there is. Metadata: bank_id."""
 ERROR_REASON_MEMORY_NOT_FOUND: ErrorReason.ValueType  # 9
 """NOT_FOUND: there is no such memory in the bank, or it was forgotten. Metadata: memory_id, bank_id."""
 ERROR_REASON_ALREADY_EXISTS: ErrorReason.ValueType  # 10
-"""ALREADY_EXISTS: a resource of that name exists. Metadata: what the message names."""
+"""ALREADY_EXISTS: a bank of that name exists. Metadata: bank_id."""
 ERROR_REASON_ETAG_MISMATCH: ErrorReason.ValueType  # 11
-"""ABORTED: the resource changed since it was read; read it again and retry. Metadata: what the message names."""
+"""ABORTED: the resource changed since it was read; read it again and retry. Metadata: bank_id or memory_id, and the
+etag that it has now.
+"""
 ERROR_REASON_REQUEST_ID_REUSED: ErrorReason.ValueType  # 12
-"""ABORTED: the request id came before with another request; use a new one. Metadata: request_id."""
+"""ABORTED: the request id came before with another request; use a new one. Metadata: request_id, operation."""
 ERROR_REASON_FAILED_PRECONDITION: ErrorReason.ValueType  # 13
-"""FAILED_PRECONDITION: the state of the system forbids the call. Metadata: what the message names."""
+"""FAILED_PRECONDITION: the state of the system forbids the call; PreconditionFailure says how. Metadata: none."""
 ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 14
 """RESOURCE_EXHAUSTED: too much at once; RetryInfo and the trailer grpc-retry-pushback-ms say when to retry. Metadata:
-retry_after_seconds, and what the message names.
+retry_after_seconds, kind, limit.
 """
 ERROR_REASON_NOT_SUPPORTED: ErrorReason.ValueType  # 15
-"""UNIMPLEMENTED: the call asks for something that this server does not do. Metadata: what the message names."""
+"""UNIMPLEMENTED: the call asks for something that this server does not do. Metadata: method, where there is none such."""
 ERROR_REASON_PROVIDER_UNAVAILABLE: ErrorReason.ValueType  # 16
-"""UNAVAILABLE: an embedder or another provider failed; nothing was changed. Metadata: what the message names."""
+"""UNAVAILABLE: an embedder or another provider failed; nothing was changed. Metadata: model."""
 ERROR_REASON_STORE_FAILED: ErrorReason.ValueType  # 17
-"""INTERNAL: the store failed; the message says whether a write was committed. Metadata: what the message names."""
+"""INTERNAL: the store failed; the message says whether a write was committed. Metadata: cause."""
 ERROR_REASON_DISK_FULL: ErrorReason.ValueType  # 18
-"""RESOURCE_EXHAUSTED: the disk is full and nothing was changed. Metadata: what the message names."""
+"""RESOURCE_EXHAUSTED: the disk is full and nothing was changed. Metadata: none."""
 ERROR_REASON_SCHEMA_TOO_NEW: ErrorReason.ValueType  # 19
-"""FAILED_PRECONDITION: the data directory was written by a newer version. Metadata: what the message names."""
+"""FAILED_PRECONDITION: the data directory was written by a newer version. Metadata: found, supported."""
 ERROR_REASON_STORE_LOCKED: ErrorReason.ValueType  # 20
-"""FAILED_PRECONDITION: another process owns the data directory. Metadata: what the message names."""
+"""FAILED_PRECONDITION: another process owns the data directory. Metadata: data_dir, pid."""
 ERROR_REASON_DEADLINE_EXCEEDED: ErrorReason.ValueType  # 21
 """DEADLINE_EXCEEDED: the call did not end in time; a write may still be committed, so retry it with the same request id.
 Metadata: timeout_seconds.

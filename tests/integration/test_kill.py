@@ -1,0 +1,60 @@
+"""SIGKILL under load: a short run of the ledger, and proof that the ledger would notice."""
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from ledger import Run, Server, Tamper
+
+# The long run is `python tests/ledger.py --cycles 200`.
+CYCLES = 20
+# Kills come early, when a server has just recovered; the long run waits longer.
+LATEST = 0.6
+
+
+@pytest.mark.timeout(240)
+async def test_nothing_acknowledged_is_lost_and_nothing_forgotten_returns(tmp_path: Path) -> None:
+    report = await Run(tmp_path, seed=20, latest=LATEST).run(CYCLES)
+    assert report.violations == [], report
+    assert report.cycles == CYCLES
+    assert report.void <= CYCLES // 4, report
+    # The kills hit work in flight, and repeated calls were among what was checked.
+    assert report.unknown > CYCLES, report
+    assert report.repeated > CYCLES // 2, report
+    assert min(report.acknowledged[kind] for kind in ("retain", "update", "forget", "recall")) > CYCLES, report
+
+
+def lose(connection: apsw.Connection) -> None:
+    connection.execute(
+        "DELETE FROM memories WHERE row_key ="
+        " (SELECT min(row_key) FROM memories WHERE forgotten_at IS NULL AND known_until IS NULL)"
+    )
+
+
+def resurrect(connection: apsw.Connection) -> None:
+    connection.execute("UPDATE memories SET forgotten_at = NULL")
+
+
+def alter(connection: apsw.Connection) -> None:
+    connection.execute("UPDATE contents SET content = replace(content, 'Clerk', 'Clark')")
+
+
+def double(connection: apsw.Connection) -> None:
+    """As if a request had been carried out twice."""
+    for table in ("memories", "contents"):
+        names = [str(row[1]) for row in connection.execute(f"PRAGMA table_info({table})")]
+        copied = ["row_key + 1000000" if name == "row_key" else name for name in names]
+        copied = ["'mem_' || hex(randomblob(16))" if name == "memory_id" else name for name in copied]
+        connection.execute(f"INSERT INTO {table} SELECT {', '.join(copied)} FROM {table}")  # noqa: S608
+
+
+@pytest.mark.parametrize(
+    ("tamper", "expected"), [(lose, "lost"), (resurrect, "resurrected"), (alter, "lost"), (double, "doubled")]
+)
+@pytest.mark.timeout(120)
+async def test_the_ledger_notices_a_server_that_breaks_its_word(tmp_path: Path, tamper: Tamper, expected: str) -> None:
+    run = Run(tmp_path, seed=3, latest=LATEST)
+    server = await run.cycle(Server(tmp_path), tamper)
+    server.kill()
+    assert any(violation.startswith(expected) for violation in run.report.violations), run.report
