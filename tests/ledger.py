@@ -230,12 +230,14 @@ class Run:
         self._book.answered.clear()
         seeds = [random.Random(self._chosen.getrandbits(64)) for _ in range(self._clients)]
         tasks = [asyncio.create_task(Client(backend, self._book, one, self.report).run()) for one in seeds]
-        async with asyncio.timeout(PATIENCE):
-            await self._book.answered.wait()
-        first = time.monotonic()
-        await asyncio.sleep(self._chosen.uniform(EARLIEST, self._latest))
-        seconds, calls = time.monotonic() - first, self._book.acknowledged - before
-        server.kill()
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._book.answered.wait()
+            first = time.monotonic()
+            await asyncio.sleep(self._chosen.uniform(EARLIEST, self._latest))
+            seconds, calls = time.monotonic() - first, self._book.acknowledged - before
+        finally:
+            server.kill()
         async with asyncio.timeout(PATIENCE):
             await asyncio.gather(*tasks)
         await backend.close()

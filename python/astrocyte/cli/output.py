@@ -86,12 +86,14 @@ def hits_table(hits: Sequence[MemoryHit]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("#", justify="right")
     table.add_column("score", justify="right")
-    table.add_column("when", style="cyan", min_width=10)
+    table.add_column("when", style="cyan", no_wrap=True)
     table.add_column("memory", ratio=1, overflow="fold", min_width=ID_WIDTH)
     table.add_column("arms", style="dim", no_wrap=True)
     for rank, hit in enumerate(hits, start=1):
+        # Day over time: the width belongs to the text.
+        when = stamp(hit.occurred_at or hit.retained_at).replace(" ", "\n")
         arms = "\n".join(f"{arm.arm} {arm.rank}" for arm in hit.arms)
-        table.add_row(f"{rank}", f"{hit.score:.3f}", stamp(hit.occurred_at or hit.retained_at), _body(hit), arms)
+        table.add_row(f"{rank}", f"{hit.score:.3f}", when, _body(hit), arms)
     return table
 
 
