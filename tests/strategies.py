@@ -169,32 +169,28 @@ queries = st.builds(
 arms = st.lists(st.builds(ArmScore, names, counts, numbers), max_size=3).map(tuple)
 
 
-def hits(*, sources: bool) -> st.SearchStrategy[MemoryHit]:
-    """Hits of a recall that did or did not ask for sources."""
-    return st.builds(
-        MemoryHit,
-        text=texts,
-        score=numbers,
-        memory_id=names,
-        bank_id=names,
-        metadata=metadata if sources else st.none(),
-        tags=tags,
-        occurred_at=optional_instants,
-        retained_at=instants,
-        source=optional_names,
-        memory_layer=names,
-        fact_type=names,
-        session_id=optional_names,
-        speaker=optional_names,
-        principal=names,
-        chunk_index=st.integers(-1, 2**31 - 1),
-        chunk_count=st.integers(1, 2**31 - 1),
-        token_count=counts,
-        version=st.integers(1, 2**31 - 1),
-        arms=arms,
-    )
-
-
+hits = st.builds(
+    MemoryHit,
+    text=texts,
+    score=numbers,
+    memory_id=names,
+    bank_id=names,
+    metadata=metadata,
+    tags=tags,
+    occurred_at=optional_instants,
+    retained_at=instants,
+    source=optional_names,
+    memory_layer=names,
+    fact_type=names,
+    session_id=optional_names,
+    speaker=optional_names,
+    principal=optional_names,
+    chunk_index=st.integers(-1, 2**31 - 1),
+    chunk_count=st.integers(1, 2**31 - 1),
+    token_count=counts,
+    version=st.integers(1, 2**31 - 1),
+    arms=arms,
+)
 numbers_by_name = st.dictionaries(names, numbers, max_size=3)
 counts_by_name = st.dictionaries(names, counts, max_size=3)
 traces = st.builds(
@@ -216,21 +212,17 @@ traces = st.builds(
 )
 
 
-def recall_results(*, sources: bool) -> st.SearchStrategy[RecallResult]:
-    """Answers to a recall that did or did not ask for sources."""
-    return st.builds(
-        RecallResult,
-        hits=st.lists(hits(sources=sources), max_size=3).map(tuple),
-        total_available=counts,
-        truncated=st.booleans(),
-        trace=st.none() | traces,
-        authority_context=optional_names,
-    )
-
-
+recall_results = st.builds(
+    RecallResult,
+    hits=st.lists(hits, max_size=3).map(tuple),
+    total_available=counts,
+    truncated=st.booleans(),
+    trace=st.none() | traces,
+    authority_context=optional_names,
+)
 history_results = st.builds(
     HistoryResult,
-    hits=st.lists(hits(sources=False), max_size=3).map(tuple),
+    hits=st.lists(hits, max_size=3).map(tuple),
     total_available=counts,
     truncated=st.booleans(),
     as_of=instants,

@@ -175,17 +175,14 @@ class RemoteBackend:
         """Rank the bank's memories for a query."""
         request = _encode_query(query, "")
         response = await self._call(caller, self._memory.Recall, request)
-        return convert.decode_recall_result(response, sources=query.include_sources)
+        return convert.decode_recall_result(response)
 
     async def recall_batch(self, caller: Caller, queries: Sequence[RecallQuery]) -> list[RecallResult]:
         """Answer all queries."""
         encoded = [_encode_query(query, f"queries[{index}].") for index, query in enumerate(queries)]
         request = memory_pb2.BatchRecallRequest(queries=encoded)
         response = await self._call(caller, self._memory.BatchRecall, request)
-        return [
-            convert.decode_recall_result(result, sources=query.include_sources)
-            for query, result in zip(queries, response.results, strict=True)
-        ]
+        return [convert.decode_recall_result(result) for query, result in zip(queries, response.results, strict=True)]
 
     async def history(self, caller: Caller, query: RecallQuery) -> HistoryResult:
         """Recall on the bank as it was known at ``query.as_of``."""

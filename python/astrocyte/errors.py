@@ -29,6 +29,7 @@ message, as strings), so that no caller has to parse a sentence.
 
 from __future__ import annotations
 
+import traceback
 from typing import ClassVar
 
 
@@ -213,3 +214,8 @@ class StoreLocked(StoreError):
     """Another process owns the data directory."""
 
     reason = "STORE_LOCKED"
+
+
+def frames(error: BaseException) -> list[str]:
+    """Where an error came from, outermost first: places only, since messages and locals may hold a caller's content."""
+    return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]

@@ -7,10 +7,6 @@ use crate::recall::{Arm, KEYWORD, SEMANTIC, Scores, TEMPORAL};
 use crate::types::{FusionMethod, RecallRequest};
 use crate::vector::NO_SCORE;
 
-/// Weight of each arm before the request's own weights, by method. Measured on three sets of conversations and two of
-/// documents: z-scores are flat for a semantic weight from .6 to 1; ranks lose less the less a weaker arm counts.
-const RELATIVE_WEIGHTS: [f64; 3] = [0.8, 1.0, 1.0];
-const RANK_WEIGHTS: [f64; 3] = [0.5, 1.0, 0.3];
 /// Most standard deviations that the temporal arm counts: in a bank where few memories are near the window their
 /// z-score is large without saying more.
 const TEMPORAL_CAP: f64 = 4.0;
@@ -67,7 +63,7 @@ pub(crate) fn fuse(
     fused
 }
 
-/// The request's weight of an arm times the method's own.
+/// The request's weight of an arm.
 pub(crate) fn weight_of(arm: &Arm, request: &RecallRequest) -> f64 {
     if let Some(index) = arm.external {
         return request.external[index].weight;
@@ -77,11 +73,7 @@ pub(crate) fn weight_of(arm: &Arm, request: &RecallRequest) -> f64 {
         KEYWORD => 1,
         _ => 2,
     };
-    let own = match request.fusion {
-        FusionMethod::RelativeScore => RELATIVE_WEIGHTS[index],
-        FusionMethod::ReciprocalRank => RANK_WEIGHTS[index],
-    };
-    own * request.weights[index]
+    request.weights[index]
 }
 
 /// Adds weight / (constant + rank), rank from 1, to each memory that the arm ranks.

@@ -163,7 +163,7 @@ pub struct RecallRequest {
     pub fusion: FusionMethod,
     /// The rank constant of reciprocal rank fusion, above 0.
     pub rank_constant: f64,
-    /// Factors on the semantic, keyword and temporal arms' own weights; 0 turns an arm off.
+    /// Weights of the semantic, keyword and temporal arms; 0 turns an arm off.
     pub weights: [f64; 3],
     /// Whether a short turn is scored with its neighbours in the conversation.
     pub context_windows: bool,

@@ -49,8 +49,10 @@ proptest! {
         let bank = bank_of(&random_rows(seed, 60), 8);
         let request = RecallRequest { fusion: FusionMethod::ReciprocalRank, rank_constant: constant, ..request(seed) };
         let response = bank.recall(&request).expect("valid");
-        // The method's own weights of the semantic, keyword and temporal arms.
-        let weight = |arm: u32| [0.5, 1.0, 0.3][arm as usize];
+        let weights = [0.5, 1.0, 0.3];
+        let request = RecallRequest { weights, ..request };
+        let response = bank.recall(&request).expect("valid");
+        let weight = |arm: u32| weights[arm as usize];
         for hit in &response.hits {
             let sum: f64 = hit.arms.iter().map(|a| weight(a.arm) / (constant + f64::from(a.rank))).sum();
             prop_assert!((sum - hit.score).abs() < 1e-12, "{:?}", hit);

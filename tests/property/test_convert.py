@@ -71,15 +71,9 @@ def test_query(query: RecallQuery) -> None:
 
 
 @settings(max_examples=50)
-@given(strategies.recall_results(sources=True))
-def test_recall_result_with_sources(result: RecallResult) -> None:
-    assert convert.decode_recall_result(sent(convert.encode_recall_result(result)), sources=True) == result
-
-
-@settings(max_examples=50)
-@given(strategies.recall_results(sources=False))
-def test_recall_result_without_sources(result: RecallResult) -> None:
-    assert convert.decode_recall_result(sent(convert.encode_recall_result(result)), sources=False) == result
+@given(strategies.recall_results)
+def test_recall_result(result: RecallResult) -> None:
+    assert convert.decode_recall_result(sent(convert.encode_recall_result(result))) == result
 
 
 @given(strategies.instants, strategies.names)

@@ -143,7 +143,11 @@ class EmbeddingSettings(Section):
 
 
 class RecallWeights(Section):
-    """Weight of each arm in the fusion; 0 silences an arm. The defaults are those that measured best."""
+    """Weight of each arm in the fusion; 0 silences an arm.
+
+    The defaults measured best on LoCoMo, LifeBench, BEAM, Cranfield and TimeQA together: scores are flat for a semantic
+    weight from .6 to 1; ranks lose less the less the weaker arms count.
+    """
 
     semantic: Weight = 0.8
     keyword: Weight = 1.0

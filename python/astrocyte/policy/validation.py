@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC
 
 from astrocyte.config import LimitSettings
-from astrocyte.errors import ValidationError
+from astrocyte.errors import CapabilityNotSupported, ValidationError
 from astrocyte.model import ForgetSelector, MemoryUpdate, RecallQuery, RetainItem
 from astrocyte.policy import checks
 
@@ -35,6 +35,11 @@ class Validator:
     def item(self, item: RetainItem, at: str = "") -> None:
         """One thing to remember."""
         limits = self._limits
+        if item.pii_detected:
+            raise CapabilityNotSupported(
+                "pii_detected is not supported yet: there is no barrier that would act on it; redact the content yourself",
+                metadata={"parameter": f"{at}pii_detected"},
+            )
         checks.content(item.content, f"{at}content", limits.content_bytes)
         checks.label(item.content_type, f"{at}content_type", limits.label_chars)
         if item.tags:

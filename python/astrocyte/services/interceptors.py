@@ -11,7 +11,6 @@ import asyncio
 import itertools
 import os
 import re
-import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc.aio import ServicerContext
 
-from astrocyte.errors import AstrocyteError, CapabilityNotSupported, DeadlineExceeded, ValidationError
+from astrocyte.errors import AstrocyteError, CapabilityNotSupported, DeadlineExceeded, ValidationError, frames
 from astrocyte.model import Caller
 from astrocyte.services.admission import Admission
 from astrocyte.services.authentication import Authenticate, Metadata
@@ -257,5 +256,6 @@ async def _fail(error: Exception, method: str, request_id: str, context: Context
 
 def log_fault(error: Exception, method: str, request_id: str) -> None:
     """Log a fault of ours: where it happened and of which class, without its message, which may hold content."""
-    frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
-    log.error("call failed", method=method, request_id=request_id, error=type(error).__name__, frames=frames[-12:])
+    log.error(
+        "call failed", method=method, request_id=request_id, error=type(error).__name__, frames=frames(error)[-12:]
+    )

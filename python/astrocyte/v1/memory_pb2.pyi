@@ -292,7 +292,7 @@ class RetainRequest(_message.Message):
     extraction_profile: _builtins.str
     """Named profile that controls extraction: "builtin_text" or "builtin_conversation". Empty: chosen by content_type."""
     pii_detected: _builtins.bool
-    """You know that the content holds personal data."""
+    """You know that the content holds personal data. Until the server has a barrier for it, true is refused (UNIMPLEMENTED)."""
     dedup_action: Global___DedupAction.ValueType
     """What to do with a near duplicate. Unspecified: the server's setting."""
     dedup_threshold: _builtins.float
@@ -934,7 +934,7 @@ class RecallRequest(_message.Message):
     session_id: _builtins.str
     """Only memories of this conversation. Empty: all."""
     include_sources: _builtins.bool
-    """Whether hits carry source and metadata."""
+    """Whether hits carry their source and the principal that retained them."""
     include_trace: _builtins.bool
     """Whether the answer carries a trace. Unset means true."""
     fusion_method: Global___FusionMethod.ValueType
@@ -981,7 +981,7 @@ class RecallRequest(_message.Message):
 
     @_builtins.property
     def query_reference_date(self) -> _timestamp_pb2.Timestamp:
-        """What "yesterday" in the query counts from. Unset: now."""
+        """What "yesterday" in the query counts from. Unset: the time of the bank's newest memory."""
 
     @_builtins.property
     def layer_weights(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:

@@ -302,7 +302,7 @@ class MemoryHit(_message.Message):
     bank_id: _builtins.str
     """The bank that holds it."""
     source: _builtins.str
-    """Where it came from, in the words of the caller that retained it. Empty: not given."""
+    """Where it came from, in the words of the caller that retained it. Empty: not given, or not asked for."""
     memory_layer: _builtins.str
     """Which layer of memory it belongs to: "episodic" or "semantic"."""
     fact_type: _builtins.str
@@ -312,7 +312,7 @@ class MemoryHit(_message.Message):
     speaker: _builtins.str
     """Who said it. Empty: not given."""
     principal: _builtins.str
-    """The principal that retained it."""
+    """The principal that retained it. Empty: not asked for (include_sources)."""
     chunk_index: _builtins.int
     """Which chunk of the memory the text is, from 0. Unset: the text is not a chunk."""
     chunk_count: _builtins.int

@@ -100,7 +100,7 @@ async def test_a_filter_of_ids(shelf: Gate) -> None:
 
 async def test_sources_come_when_asked_for(shelf: Gate) -> None:
     without = (await recall(shelf, "mint", fact_types=("world",))).hits[0]
-    assert (without.source, without.metadata) == (None, None)
+    assert (without.source, without.principal, without.metadata) == (None, None, {})
     hit = next(hit for hit in (await recall(shelf, "mint", include_sources=True)).hits if hit.text == "mint tea")
     assert (hit.source, hit.metadata, hit.speaker, hit.session_id) == ("diary", {}, "Ann", "s1")
     assert (hit.memory_layer, hit.principal, hit.bank_id, hit.version) == ("episodic", "local", "b", 1)

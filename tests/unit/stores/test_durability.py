@@ -14,7 +14,7 @@ import pytest
 
 from astrocyte.errors import DiskFull, RateLimited, StoreError, StoreLocked
 from astrocyte.model import Bank, ForgetSelector
-from astrocyte.stores.protocols import Insert, NewMemory, RequestKey
+from astrocyte.stores.protocols import IndexBatch, Insert, NewMemory, RequestKey
 from astrocyte.stores.sqlite import SqliteStore, open_store
 from astrocyte.stores.sqlite.files import BALLAST, DATABASE
 from faulty_disk import FaultyDisk, failing_sync, faulty_disk, no_space
@@ -351,3 +351,35 @@ async def test_a_read_that_takes_too_long_is_stopped(tmp_path: Path, monkeypatch
         store._connections.query(endless)
     assert store._connections.query("SELECT 1") == [(1,)]
     store.close()
+
+
+async def test_closing_waits_for_a_read_of_another_thread(tmp_path: Path) -> None:
+    store = open_store(tmp_path, ballast_bytes=0)
+    slow = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 3000000) SELECT count(*) FROM n"
+    reading = asyncio.create_task(asyncio.to_thread(store._connections.query, slow))
+    await asyncio.sleep(0.1)
+    await asyncio.to_thread(store.close)
+    assert await reading == [(3_000_000,)]
+
+
+async def test_a_failure_nobody_foresaw_shows_no_content(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = open_store(tmp_path, ballast_bytes=0)
+    bank = await make_bank(store)
+    secret = "the secret word"
+
+    def fail(_: object) -> bytes:
+        raise ValueError(secret)
+
+    with pytest.raises(StoreError) as caught:
+        await store.commit(bank, [Insert(memory(1, secret))], request=RequestKey("r", "o", b""), respond=fail)
+
+    def listen(batch: IndexBatch) -> None:
+        fail(batch)
+
+    store.subscribe(listen)
+    await insert(store, bank, memory(2, secret))
+    store.close()
+    said = capsys.readouterr()
+    assert "write_failed" in said.out + said.err
+    assert "listener_failed" in said.out + said.err
+    assert secret not in said.out + said.err + str(caught.value) + repr(caught.value.metadata)

@@ -148,8 +148,12 @@ def encode_history_request(query: RecallQuery) -> memory_pb2.HistoryRequest:
     )
 
 
-def _decode_hit(message: types_pb2.MemoryHit, empty: dict[str, Any]) -> MemoryHit:
-    return MemoryHit(**{**empty, **read(message, HIT_READERS, "")})
+# What a hit's fields are when the wire leaves them out.
+EMPTY_HIT: dict[str, Any] = {"text": "", "score": 0.0, "tags": (), "metadata": {}}
+
+
+def _decode_hit(message: types_pb2.MemoryHit) -> MemoryHit:
+    return MemoryHit(**{**EMPTY_HIT, **read(message, HIT_READERS, "")})
 
 
 def _encode_hit(hit: MemoryHit) -> dict[str, Any]:
@@ -224,11 +228,10 @@ def _encode_trace(trace: RecallTrace | None) -> Any:  # noqa: ANN401 - a diction
     }
 
 
-def decode_recall_result(message: memory_pb2.RecallResponse, *, sources: bool) -> RecallResult:
-    """An answer. ``sources`` is what the question asked: with them, no metadata is {}, without, it is None."""
-    empty = {"text": "", "score": 0.0, "tags": (), "metadata": {} if sources else None}
+def decode_recall_result(message: memory_pb2.RecallResponse) -> RecallResult:
+    """An answer."""
     return RecallResult(
-        hits=tuple(_decode_hit(hit, empty) for hit in message.hits),
+        hits=tuple(_decode_hit(hit) for hit in message.hits),
         total_available=message.total_available,
         truncated=message.truncated,
         trace=_decode_trace(message.trace) if message.HasField("trace") else None,
@@ -249,9 +252,8 @@ def encode_recall_result(result: RecallResult) -> memory_pb2.RecallResponse:
 
 def decode_history_result(message: memory_pb2.HistoryResponse) -> HistoryResult:
     """An answer about the past."""
-    empty = {"text": "", "score": 0.0, "tags": (), "metadata": None}
     return HistoryResult(
-        hits=tuple(_decode_hit(hit, empty) for hit in message.hits),
+        hits=tuple(_decode_hit(hit) for hit in message.hits),
         total_available=message.total_available,
         truncated=message.truncated,
         as_of=decode_instant(message.as_of),

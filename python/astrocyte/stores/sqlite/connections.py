@@ -63,10 +63,12 @@ def check_sqlite_version() -> None:
 class _Reader:
     """A read connection with its time limit."""
 
-    __slots__ = ("__weakref__", "connection", "deadline")
+    __slots__ = ("__weakref__", "connection", "deadline", "lock")
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
+        # Held while it reads, so that closing the store from another thread waits for the end of a read.
+        self.lock = threading.Lock()
         self.deadline = 0.0
         reference = weakref.ref(self)
 
@@ -114,8 +116,9 @@ class Connections:
                 with self.write_lock:
                     return self.writer.execute(sql, bindings).fetchall()
             reader = self._reader()
-            reader.deadline = monotonic() + READ_LIMIT_SECONDS
-            return reader.connection.execute(sql, bindings).fetchall()
+            with reader.lock:
+                reader.deadline = monotonic() + READ_LIMIT_SECONDS
+                return reader.connection.execute(sql, bindings).fetchall()
         except apsw.Error as error:
             raise _read_failure(error) from error
 
@@ -128,12 +131,13 @@ class Connections:
             return
         try:
             reader = self._reader()
-            reader.deadline = monotonic() + READ_LIMIT_SECONDS
-            reader.connection.execute("BEGIN")
-            try:
-                yield reader.connection
-            finally:
-                reader.connection.execute("ROLLBACK")
+            with reader.lock:
+                reader.deadline = monotonic() + READ_LIMIT_SECONDS
+                reader.connection.execute("BEGIN")
+                try:
+                    yield reader.connection
+                finally:
+                    reader.connection.execute("ROLLBACK")
         except apsw.Error as error:
             raise _read_failure(error) from error
 
@@ -143,7 +147,8 @@ class Connections:
             self._closed = True
             readers = list(self._readers)
         for reader in readers:
-            reader.connection.close()
+            with reader.lock:
+                reader.connection.close()
         if not checkpoint:
             self.writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         self.writer.close()

@@ -19,10 +19,11 @@ from time import monotonic
 
 import apsw
 
-from astrocyte.errors import BankNotFound, Conflict, StoreError
+from astrocyte.errors import BankNotFound, Conflict, DiskFull, StoreError
 from astrocyte.model import Bank, ChangeKind, ErasureReceipt, ForgetSelector
 from astrocyte.stores.protocols import RequestKey
 from astrocyte.stores.sqlite import forgetting, requests
+from astrocyte.stores.sqlite.failures import translate
 from astrocyte.stores.sqlite.rows import (
     BANK_COLUMNS,
     PASSAGES_PER_ROW,
@@ -78,8 +79,14 @@ class Eraser:
         if len(hidden) == 3:  # noqa: PLR2004 - an answer has three parts
             return hidden
         before, chosen = hidden
-        counts = self._erase_all(bank, chosen)
-        self._clean()
+        try:
+            counts = self._erase_all(bank, chosen)
+            self._clean()
+        except DiskFull as error:
+            raise DiskFull(
+                "the disk of the data directory is full; what was to be erased is hidden, but not all of it is erased; "
+                "free space and erase again"
+            ) from error
         return self._writer.transact(lambda transaction: _receipt(transaction, bank, request, before, chosen, counts))
 
     def purge_some(self, now: int) -> int | None:
@@ -127,6 +134,10 @@ class Eraser:
         while True:
             try:
                 self._writer.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            except apsw.FullError as error:
+                # The log may hold pages that the database file has yet to grow by.
+                if not self._writer.release_ballast():
+                    raise translate(error) from error
             except apsw.BusyError as error:
                 if monotonic() > deadline:
                     raise StoreError(

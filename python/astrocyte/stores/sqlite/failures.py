@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import errno
+import traceback
 from enum import Enum, auto
 
 import apsw
+import structlog
 
 from astrocyte.errors import AstrocyteError, DiskFull, RateLimited, StoreError
+
+log = structlog.get_logger(__name__)
 
 # Seconds after which a caller may try again: a lock of another process, or a queue, is gone by then or worth a look.
 RETRY_AFTER_SECONDS = 1.0
@@ -25,10 +29,14 @@ class Failure(Enum):
     OTHER = auto()
 
 
+# What this package's own file access meets; any other error of the system came from elsewhere.
+_BY_ERRNO = {errno.ENOSPC: Failure.FULL, errno.EDQUOT: Failure.FULL, errno.EIO: Failure.BROKEN}
+
+
 def classify(error: BaseException) -> Failure:
     """Which kind of failure this is. ``BROKEN`` means that the file or the disk can no longer be trusted."""
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return Failure.FULL
+    if isinstance(error, OSError) and error.errno in _BY_ERRNO:
+        return _BY_ERRNO[error.errno]
     if isinstance(error, apsw.Error):
         # Absent on errors that APSW itself raises.
         code = getattr(error, "extendedresult", -1)
@@ -39,6 +47,13 @@ def classify(error: BaseException) -> Failure:
         if isinstance(error, (apsw.IOError, apsw.CorruptError, apsw.NotADBError)):
             return Failure.BROKEN
     return Failure.OTHER
+
+
+def report(event: str, error: BaseException, **fields: object) -> None:
+    """Log an error by its type and place. A traceback could show the values of variables, which are content."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    log.error(event, error=type(error).__name__, place=place, **fields)
 
 
 def translate(error: BaseException) -> AstrocyteError:

@@ -31,8 +31,8 @@ from astrocyte.stores.sqlite.scrub import Scrubber
 from astrocyte.stores.sqlite.transaction import Clock
 from astrocyte.stores.sqlite.writer import Writer
 
-# Forgetting writes about 0.45 KB of log a memory: room to forget a bank of some 100,000 on a full disk, in one
-# transaction. Erasing goes in slices and needs less.
+# Forgetting writes some 0.26 KB of log a memory: room to forget a bank of 200,000 on a full disk, in one transaction.
+# Erasing goes in slices and needs less.
 BALLAST_BYTES = 64 << 20
 # Writes that may wait: about half a second of work on a good disk, so that waiting longer is answered at once instead.
 WAITING_LIMIT = 4_096

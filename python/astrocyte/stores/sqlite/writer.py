@@ -22,7 +22,7 @@ import structlog
 from astrocyte.errors import AstrocyteError, DiskFull, RateLimited, StoreError
 from astrocyte.stores.protocols import IndexBatch, IndexListener
 from astrocyte.stores.sqlite.connections import Connections
-from astrocyte.stores.sqlite.failures import RETRY_AFTER_SECONDS, Failure, classify, translate
+from astrocyte.stores.sqlite.failures import RETRY_AFTER_SECONDS, Failure, classify, report, translate
 from astrocyte.stores.sqlite.files import Ballast
 from astrocyte.stores.sqlite.transaction import Clock, Transaction
 
@@ -126,8 +126,8 @@ class Writer:
         while group := self._take():
             try:
                 self._process(group)
-            except Exception as error:  # the thread must outlive any bug in a job
-                log.exception("writer_failed", error=type(error).__name__)
+            except Exception as error:  # noqa: BLE001 - the thread must outlive any bug in a job
+                report("writer_failed", error)
                 self._break(f"the writer met an unexpected {type(error).__name__}")
                 for job in group:
                     job.error = job.error or self._refusal(unknown=True)
@@ -164,12 +164,21 @@ class Writer:
     def _run_alone(self, job: Job[Any]) -> None:
         try:
             job.result = job.run()
-        except Exception as error:
-            job.error = translate(error)
+        except Exception as error:  # noqa: BLE001 - it becomes the caller's
             if classify(error) is Failure.BROKEN:
                 self._break(str(error))
-            elif not isinstance(error, AstrocyteError):
-                log.exception("write_failed", error=type(error).__name__)
+                job.error = self._refusal(unknown=True)
+            else:
+                job.error = _failed(error)
+
+    def release_ballast(self) -> bool:
+        """Give the held back space to what frees more; False when there was none."""
+        released = self._ballast.release()
+        if released:
+            log.warning("ballast_released")
+            # Not taken back before what it was released for had its turn.
+            self._next_look = monotonic() + BALLAST_SECONDS
+        return released
 
     def _commit_group(self, jobs: Sequence[Job[Any]]) -> None:
         """Commit the jobs together; each job's ``result`` or ``error`` is set when this returns."""
@@ -185,10 +194,7 @@ class Writer:
             for job in jobs:
                 job.error = None
                 self._commit_group([job])
-        elif classify(failure) is Failure.FULL and jobs[0].frees and self._ballast.release():
-            log.warning("ballast_released")
-            # Not taken back before what it was released for had its turn.
-            self._next_look = monotonic() + BALLAST_SECONDS
+        elif classify(failure) is Failure.FULL and jobs[0].frees and self.release_ballast():
             jobs[0].error = None
             self._commit_group(jobs)
         else:
@@ -245,11 +251,9 @@ class Writer:
         except Exception as error:
             if classify(error) is not Failure.OTHER or not connection.in_transaction:
                 raise
-            job.error = translate(error)
+            job.error = _failed(error)
             job.batches = []
             connection.execute("ROLLBACK TO job")
-            if not isinstance(error, AstrocyteError):
-                log.exception("write_failed", error=type(error).__name__)
         connection.execute("RELEASE job")
 
     def _fail(self, jobs: Sequence[Job[Any]], failure: BaseException) -> None:
@@ -274,13 +278,8 @@ class Writer:
             for listener in self._listeners:
                 try:
                     listener(batch)
-                except Exception as error:  # the commit stands, whatever the listener says
-                    log.exception(
-                        "listener_failed",
-                        bank_key=batch.bank.key,
-                        position=batch.position,
-                        error=type(error).__name__,
-                    )
+                except Exception as error:  # noqa: BLE001 - the commit stands, whatever the listener says
+                    report("listener_failed", error, bank_key=batch.bank.key, position=batch.position)
 
 
 def merged(batches: Sequence[IndexBatch]) -> list[IndexBatch]:
@@ -294,6 +293,13 @@ def merged(batches: Sequence[IndexBatch]) -> list[IndexBatch]:
         else:
             result.append(batch)
     return result
+
+
+def _failed(error: BaseException) -> AstrocyteError:
+    """The error for a job's caller; one that nobody foresaw is logged."""
+    if not isinstance(error, AstrocyteError):
+        report("write_failed", error)
+    return translate(error)
 
 
 def _resolve(jobs: Sequence[Job[Any]]) -> None:
