@@ -82,10 +82,14 @@ def _vocabulary() -> list[str]:
     ]
 
 
-def english_texts(rows: int, *, words: int, seed: int) -> list[str]:
-    """Texts of words that the example conversation uses, as often as it does: what a tokeniser meets in earnest."""
+def english_texts(rows: int, *, words: int, seed: int, numbered: bool = True) -> list[str]:
+    """Texts of words that the example conversation uses, as often as it does: what a tokeniser meets in earnest.
+
+    Each ends in its number, which keeps texts apart that chance would make near duplicates. Questions go without, for a
+    number might be a date.
+    """
     lines = (Path(__file__).parent.parent / "examples/conversation.jsonl").read_text(encoding="utf-8").splitlines()
     spoken = [word for line in lines for word in json.loads(line)["content"].split()]
     drawn = np.random.default_rng(seed).integers(len(spoken), size=(rows, words))
-    # The number keeps texts apart that chance would make near duplicates.
-    return [f"{' '.join(spoken[word] for word in row)} ({number})" for number, row in enumerate(drawn)]
+    texts = [" ".join(spoken[word] for word in row) for row in drawn]
+    return [f"{text} ({number})" for number, text in enumerate(texts)] if numbered else texts

@@ -58,7 +58,7 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     with asyncio.Runner() as runner:
         app = runner.run(_open(settings, texts))
         print("\n" + describe("apsw", "protobuf", rows=ROWS, words=WORDS, rounds=ROUNDS, seed=SEED))
-        yield Product(app, itertools.cycle(english_texts(ROUNDS, words=QUERY_WORDS, seed=SEED + 1)))
+        yield Product(app, itertools.cycle(english_texts(ROUNDS, words=QUERY_WORDS, seed=SEED + 1, numbered=False)))
         runner.run(app.close())
 
 

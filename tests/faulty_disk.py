@@ -1,6 +1,6 @@
 """A disk that counts what is asked of it, fails when told to, and can lose its power.
 
-It is a layer over SQLite's own file access. What was written since the last sync of a file may be on a disk after a power
+It is a layer over SQLite's own file access. What was written since the last sync of a file may be there after a power
 cut, or not, or in part, in any order.
 """
 
@@ -68,6 +68,10 @@ class FaultyDisk(apsw.VFS):
 
     def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802 - SQLite's
         return _File(self, name, flags)
+
+    def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802 - SQLite's
+        super().xDelete(filename, syncdir)
+        self._files.pop(filename, None)
 
     def contents(self, name: str | apsw.URIFilename | None) -> _Contents:
         path = name.filename() if isinstance(name, apsw.URIFilename) else str(name)

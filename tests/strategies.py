@@ -64,7 +64,7 @@ ranges = st.builds(TimeRange, optional_instants, optional_instants)
 items = st.builds(
     RetainItem,
     content=texts,
-    content_type=st.sampled_from(ContentType),
+    content_type=st.sampled_from([*ContentType, "markdown"]),
     metadata=metadata,
     tags=tags,
     occurred_at=optional_instants,
@@ -102,7 +102,7 @@ memories = st.builds(
     bank_id=names,
     version=counts,
     content=texts,
-    content_type=st.sampled_from(ContentType),
+    content_type=st.sampled_from([*ContentType, "markdown"]),
     fact_type=names,
     memory_layer=names,
     tags=tags,

@@ -50,7 +50,7 @@ class App:
         with contextlib.ExitStack() as undo:
             embedder = create_embedder(settings.embedding.provider, settings.embedding.options)
             data_dir = settings.data_dir.expanduser() if settings.vector_store == "sqlite" else None
-            store: MemoryStore = open_store(data_dir, clock=clock)
+            store: MemoryStore = open_store(data_dir, clock=clock, **settings.store.model_dump())
             undo.callback(store.close)
             threads = settings.index.threads or os.cpu_count() or 1
             executor = ThreadPoolExecutor(threads, thread_name_prefix="astrocyte-core")
@@ -77,6 +77,11 @@ class App:
             executor,
             self,
         )
+
+    @property
+    def healthy(self) -> bool:
+        """Whether writes are taken; once False it stays so until the application is built anew."""
+        return self._store.healthy
 
     def start_purging(self) -> None:
         """Erase what is due from now on, in the background of the running loop; a second call does nothing.

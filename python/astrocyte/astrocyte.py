@@ -19,6 +19,7 @@ from astrocyte.core import vector_bytes
 from astrocyte.errors import AstrocyteError, CapabilityNotSupported, ValidationError
 from astrocyte.model import (
     DEFAULT_TENANT,
+    ActorIdentity,
     AstrocyteContext,
     Bank,
     BankPage,
@@ -173,7 +174,8 @@ class Astrocyte:
                 ``session_id`` among them count as such where the options of these names are not given.
             tags: Labels to filter on.
             context: Who calls.
-            content_type: text, conversation, transcript, document, email or event.
+            content_type: text, conversation, transcript, document, email or event; another one is kept with the memory,
+                and treated as text.
             extraction_profile: builtin_text or builtin_conversation.
             occurred_at: When it happened, with a time zone.
             source: Where it comes from.
@@ -353,9 +355,11 @@ class Astrocyte:
             request_id=request_id,
         )
 
-    async def undelete(self, memory_id: str, bank_id: str, *, context: AstrocyteContext | None = None) -> Memory:
+    async def undelete(
+        self, memory_id: str, bank_id: str, *, request_id: str | None = None, context: AstrocyteContext | None = None
+    ) -> Memory:
         """Bring a forgotten memory back."""
-        return await self._backend.undelete(_caller(context), bank_id, memory_id)
+        return await self._backend.undelete(_caller(context), bank_id, memory_id, request_id=request_id)
 
     async def get(self, memory_id: str, bank_id: str, *, context: AstrocyteContext | None = None) -> Memory:
         """One memory."""
@@ -407,7 +411,7 @@ class Astrocyte:
         """The bank's changes after a position (None: from now on), as they come, without end."""
         return self._backend.watch(_caller(context), bank_id, after=after)
 
-    async def create_bank(
+    async def create_bank(  # noqa: PLR0913 - what a bank is made of, and the request's key
         self,
         bank_id: str,
         *,
@@ -415,6 +419,7 @@ class Astrocyte:
         description: str = "",
         embedding_model: str | None = None,
         dimensions: int | None = None,
+        request_id: str | None = None,
         context: AstrocyteContext | None = None,
     ) -> Bank:
         """Create a bank. One with an embedding model of your own takes your vectors only."""
@@ -425,6 +430,7 @@ class Astrocyte:
             description=description,
             embedding_model=embedding_model,
             dimensions=dimensions,
+            request_id=request_id,
         )
 
     async def get_bank(self, bank_id: str, *, context: AstrocyteContext | None = None) -> Bank:
@@ -446,18 +452,29 @@ class Astrocyte:
         display_name: str | None = None,
         description: str | None = None,
         etag: str | None = None,
+        request_id: str | None = None,
         context: AstrocyteContext | None = None,
     ) -> Bank:
         """Change what is not None."""
         return await self._backend.update_bank(
-            _caller(context), bank_id, display_name=display_name, description=description, etag=etag
+            _caller(context),
+            bank_id,
+            display_name=display_name,
+            description=description,
+            etag=etag,
+            request_id=request_id,
         )
 
     async def delete_bank(
-        self, bank_id: str, *, etag: str | None = None, context: AstrocyteContext | None = None
+        self,
+        bank_id: str,
+        *,
+        etag: str | None = None,
+        request_id: str | None = None,
+        context: AstrocyteContext | None = None,
     ) -> int:
         """Delete a bank and everything in it; returns how many memories it showed."""
-        return await self._backend.delete_bank(_caller(context), bank_id, etag=etag)
+        return await self._backend.delete_bank(_caller(context), bank_id, etag=etag, request_id=request_id)
 
     async def bank_stats(self, bank_id: str, *, context: AstrocyteContext | None = None) -> BankStats:
         """Counts of a bank."""
@@ -493,7 +510,23 @@ def _caller(context: AstrocyteContext | None) -> Caller:
         return Caller()
     if context.on_behalf_of is not None:
         raise CapabilityNotSupported("context.on_behalf_of is not supported yet; call as the principal itself")
+    if context.actor is not None:
+        _check_actor(context.actor, context.principal)
     return Caller(context.tenant_id or DEFAULT_TENANT, context.principal)
+
+
+def _check_actor(actor: ActorIdentity, principal: str) -> None:
+    """An actor says in parts who the principal is; one who is somebody else, or claims more, is refused."""
+    if principal not in {actor.id, f"{actor.type}:{actor.id}"}:
+        raise CapabilityNotSupported(
+            f"context.actor {f'{actor.type}:{actor.id}'!r:.64} is not the principal {principal!r:.64}, and acting for "
+            "another is not supported yet; name the same identity in both, or leave the actor out",
+            metadata={"parameter": "context.actor"},
+        )
+    if actor.claims:
+        raise CapabilityNotSupported(
+            "context.actor.claims has no effect yet; leave it out", metadata={"parameter": "context.actor.claims"}
+        )
 
 
 def _item(**values: Any) -> RetainItem:  # noqa: ANN401 - keywords of retain, checked by the gate

@@ -215,9 +215,11 @@ class RemoteBackend:
             )
         return convert.decode_forget_result(await self._call(caller, self._memory.Forget, request))
 
-    async def undelete(self, caller: Caller, bank_id: str, memory_id: str) -> Memory:
+    async def undelete(self, caller: Caller, bank_id: str, memory_id: str, *, request_id: str | None = None) -> Memory:
         """Bring a forgotten memory back."""
-        request = _message(memory_pb2.UndeleteMemoryRequest, bank_id=bank_id, memory_id=memory_id)
+        request = _message(
+            memory_pb2.UndeleteMemoryRequest, bank_id=bank_id, memory_id=memory_id, request_id=request_id
+        )
         response = await self._call(caller, self._memory.UndeleteMemory, request)
         return convert.decode_memory(response.memory)
 
@@ -282,7 +284,7 @@ class RemoteBackend:
         finally:
             call.cancel()
 
-    async def create_bank(
+    async def create_bank(  # noqa: PLR0913 - the signature of Backend
         self,
         caller: Caller,
         bank_id: str,
@@ -291,6 +293,7 @@ class RemoteBackend:
         description: str = "",
         embedding_model: str | None = None,
         dimensions: int | None = None,
+        request_id: str | None = None,
     ) -> Bank:
         """Create a bank."""
         request = _message(
@@ -300,6 +303,7 @@ class RemoteBackend:
             description=description,
             embedding_model=embedding_model,
             dimensions=dimensions,
+            request_id=request_id,
         )
         return convert.decode_bank((await self._call(caller, self._admin.CreateBank, request)).bank)
 
@@ -324,16 +328,26 @@ class RemoteBackend:
         display_name: str | None = None,
         description: str | None = None,
         etag: str | None = None,
+        request_id: str | None = None,
     ) -> Bank:
         """Change what is not None."""
         changes = {"display_name": display_name, "description": description}
         mask = {"paths": [name for name, value in changes.items() if value is not None]}
-        request = _message(admin_pb2.UpdateBankRequest, bank_id=bank_id, update_mask=mask, etag=etag, **changes)
+        request = _message(
+            admin_pb2.UpdateBankRequest,
+            bank_id=bank_id,
+            update_mask=mask,
+            etag=etag,
+            request_id=request_id,
+            **changes,
+        )
         return convert.decode_bank((await self._call(caller, self._admin.UpdateBank, request)).bank)
 
-    async def delete_bank(self, caller: Caller, bank_id: str, *, etag: str | None = None) -> int:
+    async def delete_bank(
+        self, caller: Caller, bank_id: str, *, etag: str | None = None, request_id: str | None = None
+    ) -> int:
         """Delete the bank and everything in it; returns how many memories were visible."""
-        request = _message(admin_pb2.DeleteBankRequest, bank_id=bank_id, etag=etag)
+        request = _message(admin_pb2.DeleteBankRequest, bank_id=bank_id, etag=etag, request_id=request_id)
         count: int = (await self._call(caller, self._admin.DeleteBank, request)).deleted_count
         return count
 

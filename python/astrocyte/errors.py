@@ -14,6 +14,7 @@
     │   └── RequestIdReused              the same request_id with another request
     ├── FailedPrecondition               the state forbids it
     ├── RateLimited                      slow down; ``retry_after`` seconds
+    ├── MessageTooLarge                  a message beyond what the other side takes; send less at once
     ├── CapabilityNotSupported           not built, or not configured
     ├── ProviderUnavailable              an embedder or a model failed
     ├── DeadlineExceeded                 the call did not end in time; a write may still be committed
@@ -31,6 +32,9 @@ from __future__ import annotations
 
 import traceback
 from typing import ClassVar
+
+# Enough to go from a door of this package down to the line that failed.
+SHOWN_FRAMES = 12
 
 
 class AstrocyteError(Exception):
@@ -168,6 +172,12 @@ class RateLimited(AstrocyteError):
         self.retry_after = retry_after
 
 
+class MessageTooLarge(AstrocyteError):
+    """A message is larger than its receiver takes; the same again will not do."""
+
+    reason = "MESSAGE_TOO_LARGE"
+
+
 class CapabilityNotSupported(AstrocyteError):
     """The call asks for something that this server does not do."""
 
@@ -217,5 +227,6 @@ class StoreLocked(StoreError):
 
 
 def frames(error: BaseException) -> list[str]:
-    """Where an error came from, outermost first: places only, since messages and locals may hold a caller's content."""
-    return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
+    """Where an error came from, innermost last: places only, since messages and locals may hold a caller's content."""
+    places = traceback.extract_tb(error.__traceback__)[-SHOWN_FRAMES:]
+    return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in places]

@@ -19,7 +19,7 @@ from typing import Any
 import grpc
 import structlog
 from google.protobuf.descriptor import ServiceDescriptor
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2
 
 from astrocyte.app import App
 from astrocyte.config import ServerSettings, Settings
@@ -29,7 +29,7 @@ from astrocyte.services.admin import AdminServicer
 from astrocyte.services.admission import Admission
 from astrocyte.services.authentication import authenticator
 from astrocyte.services.draining import Draining
-from astrocyte.services.health import Health
+from astrocyte.services.health import Health, enable_health
 from astrocyte.services.interceptors import Calls, Rules, UnknownMethods
 from astrocyte.services.memory import MemoryServicer
 from astrocyte.services.reflection import enable_reflection
@@ -63,12 +63,16 @@ METHOD_KINDS: Mapping[str, str] = {
 }
 # Health checks and reflection pass beside the admission; this leaves them room under grpc's own limit.
 SPARE_CALLS = 256
+# What grpc itself takes by default: beyond it, it refuses in its own words.
+RECEIVED_BYTES = 4 * 1_024 * 1_024
 # Clients may ping every 30 s, as their documentation says; half of that absorbs jitter before a ping counts as abuse.
 MIN_PING_INTERVAL_MS = 15_000
 # A client that vanished without a word is noticed after these two: its streams hold memory and a place.
 KEEPALIVE_MS = 60_000
 KEEPALIVE_TIMEOUT_MS = 20_000
 
+# How often the server looks whether the store still takes writes: probes come every few seconds.
+HEALTH_SECONDS = 0.25
 # Watchers of health hear that we stop before their own streams end.
 ANNOUNCE_SECONDS = 0.05
 # New objects between looks for cycles: those of about a hundred recalls.
@@ -122,21 +126,24 @@ class Server:
     Args:
         gate: What answers the calls.
         settings: How to listen, and whom to trust.
+        healthy: Whether writes are taken; health is NOT_SERVING from when it says False.
 
     Raises:
         ConfigError: The address is exposed without credentials.
     """
 
-    def __init__(self, gate: Backend, settings: Settings) -> None:
+    def __init__(self, gate: Backend, settings: Settings, *, healthy: Callable[[], bool]) -> None:
         check_exposure(settings)
         self._settings = settings.server
+        self._healthy = healthy
+        self._watching: asyncio.Task[None] | None = None
         self._draining = Draining()
         self._rules = rules = _rules(settings.server)
         self._server = grpc.aio.server(
             options=_options(settings.server),
             maximum_concurrent_rpcs=sum(2 * rule.admission.limit for rule in rules.values()) + SPARE_CALLS,
         )
-        calls = Calls(authenticator(settings), self._draining)
+        calls = Calls(authenticator(settings), self._draining, settings.server.max_message_bytes)
         services = [MEMORY_SERVICE.full_name, ADMIN_SERVICE.full_name]
         self._health = Health(services, self._draining)
         for service, servicer in (
@@ -147,8 +154,10 @@ class Server:
                 method.name: calls.handler(method, getattr(servicer, method.name), rules[METHOD_KINDS[method.name]])
                 for method in service.methods
             }
-            self._server.add_registered_method_handlers(service.full_name, handlers)
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+            # Not as registered methods: grpc.aio waits for the next call of each of them anew whenever one call comes.
+            generic = grpc.method_handlers_generic_handler(service.full_name, handlers)
+            self._server.add_generic_rpc_handlers((generic,))
+        enable_health(self._health, self._server)
         if settings.server.reflection:
             health_name = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
             enable_reflection([*services, health_name], self._server)
@@ -163,6 +172,7 @@ class Server:
         address = self._bind()
         await self._server.start()
         await self._health.serve()
+        self._watching = asyncio.create_task(self._watch_health(), name="astrocyte-health")
         return address
 
     async def stop(self, grace_seconds: float | None = None) -> None:
@@ -174,6 +184,8 @@ class Server:
         """
         grace = self._settings.drain_seconds if grace_seconds is None else grace_seconds
         end = time.monotonic() + grace
+        if self._watching is not None:
+            self._watching.cancel()
         await self._health.stop()
         await asyncio.sleep(min(ANNOUNCE_SECONDS, grace))
         self._draining.begin()
@@ -182,6 +194,14 @@ class Server:
             await asyncio.sleep(min(POLL_SECONDS, left))
         # Answers that are on their way out still take a moment.
         await self._server.stop(max(left, POLL_SECONDS))
+
+    async def _watch_health(self) -> None:
+        """Turn health to NOT_SERVING once writes fail: a disk that failed is not trusted again by this process."""
+        # Looking now and then costs nothing; the store fails on a thread that knows no loop.
+        while self._healthy():  # noqa: ASYNC110
+            await asyncio.sleep(HEALTH_SECONDS)
+        log.error("not_serving", cause="the store takes no writes")
+        await self._health.stop()
 
     def _busy(self) -> bool:
         return any(rule.admission.running for rule in self._rules.values())
@@ -215,7 +235,8 @@ def _rules(settings: ServerSettings) -> dict[str, Rules]:
 
 def _options(settings: ServerSettings) -> list[tuple[str, Any]]:
     return [
-        ("grpc.max_receive_message_length", settings.max_message_bytes),
+        # Somewhat larger messages are received, and refused unparsed, so that the error can say what the limit is.
+        ("grpc.max_receive_message_length", max(settings.max_message_bytes, RECEIVED_BYTES)),
         # A second server on the port would take a share of the calls without a word.
         ("grpc.so_reuseport", 0),
         ("grpc.keepalive_time_ms", KEEPALIVE_MS),
@@ -267,7 +288,7 @@ async def serve(app: App, *, announce: Callable[[str], None] | None = None) -> N
     loop = asyncio.get_running_loop()
     signals = (signal.SIGTERM, signal.SIGINT)
     try:
-        server = Server(app.gate, app.settings)
+        server = Server(app.gate, app.settings, healthy=lambda: app.healthy)
         address = await server.start()
         for number in signals:
             loop.add_signal_handler(number, stopped.set)

@@ -1,91 +1,142 @@
 //! Order in time: the turns of each conversation, and the notes that belong to none.
+//!
+//! Where a memory stands follows from the versions that are held and their keys alone, not from what came and went
+//! before, so that a bank answers the same after a restart.
 
 use hashbrown::HashMap;
 
 use crate::columns::{Columns, NO_TIME};
-use crate::types::Row;
+use crate::types::{MemoryId, Row};
+use crate::vector::reserve_tight;
 
 /// A version's place in a chain. Versions of one memory share time and arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
-    /// When the memory occurred; in a conversation without times, when its predecessor did.
+    /// When the memory occurred; without a time, the latest time of what is older in its conversation.
     pub(crate) time: i64,
-    /// Counts the memories as they arrive.
-    pub(crate) arrival: u32,
+    /// Key of the oldest version that has this place.
+    pub(crate) arrival: u64,
     pub(crate) version: u32,
 }
 
-/// All chains of a bank, each in order of time, then arrival.
+/// A chain in order of time, then arrival.
+#[derive(Debug)]
+struct Chain {
+    places: Vec<Place>,
+    /// Largest key that ever came; below it, a new key does not belong to the end.
+    newest: u64,
+    /// Whether a memory without a time is in it, whose place depends on others.
+    untimed: bool,
+    /// The latest time of a place; of those that are still held, when `untimed`.
+    latest: i64,
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Self {
+            places: Vec::new(),
+            newest: 0,
+            untimed: false,
+            latest: NO_TIME,
+        }
+    }
+}
+
+/// All chains of a bank.
 #[derive(Debug, Default)]
 pub(crate) struct Chains {
     names: HashMap<Box<str>, u32>,
-    sessions: Vec<Vec<Place>>,
-    /// Memories that occurred at a known time outside any conversation.
-    timeline: Vec<Place>,
-    /// Places of the batch under way, with the chain's number; `TIMELINE` for the timeline.
+    /// The first one holds the memories that occurred at a known time outside any conversation.
+    all: Vec<Chain>,
+    /// Number of the chain by version, or [`NONE`].
+    chain_of: Vec<u32>,
+    /// Places of the batch under way, with the chain's number.
     pending: Vec<(u32, Place)>,
-    arrivals: u32,
+    /// Chains that the batch under way has put out of order.
+    disordered: Vec<u32>,
+    /// Memories that lost a version in the batch under way: its successors may have its place.
+    lost: Vec<(u32, MemoryId)>,
 }
 
-const TIMELINE: u32 = u32::MAX;
+const TIMELINE: u32 = 0;
+const NONE: u32 = u32::MAX;
 
 impl Chains {
-    /// Notes the place of a new version; [`settle`](Self::settle) puts it in. `predecessor` is the version whose
-    /// place it takes.
-    pub(crate) fn push(
-        &mut self,
-        row: &Row,
-        version: u32,
-        predecessor: Option<u32>,
-        columns: &Columns,
-    ) {
-        let chain = match (&row.session, row.occurred_at) {
+    /// Notes the place of a new version, which `columns` holds already; [`settle`](Self::settle) puts it in.
+    pub(crate) fn push(&mut self, row: &Row, version: u32, columns: &Columns) {
+        let number = match (&row.session, row.occurred_at) {
             (Some(session), _) => self.session_number(session),
-            (None, Some(_)) => TIMELINE,
-            (None, None) => return,
+            (None, Some(_)) => self.timeline_number(),
+            (None, None) => NONE,
         };
-        let inherited = predecessor.and_then(|old| self.place_of(chain, old, columns));
-        let (time, arrival) = inherited.map_or_else(
-            || {
-                (
-                    row.occurred_at.unwrap_or_else(|| self.last_time(chain)),
-                    self.arrivals,
-                )
-            },
-            |place| (place.time, place.arrival),
-        );
-        self.arrivals += 1;
-        self.pending.push((
-            chain,
-            Place {
-                time,
-                arrival,
-                version,
-            },
-        ));
+        reserve_tight(&mut self.chain_of, 1);
+        self.chain_of.push(number);
+        if number == NONE {
+            return;
+        }
+        let latest = self.all[number as usize].latest;
+        let place = self.place_for(number, version, latest, columns, |old| {
+            self.place_of(number, old, columns)
+        });
+        self.pending.push((number, place));
+        let chain = &mut self.all[number as usize];
+        let first_untimed = row.occurred_at.is_none() && !chain.untimed;
+        if row.key < chain.newest || first_untimed {
+            self.disordered.push(number);
+        }
+        chain.untimed |= first_untimed;
+        chain.newest = chain.newest.max(row.key);
+        chain.latest = chain.latest.max(place.time);
     }
 
-    /// Puts the batch's places where they belong.
-    pub(crate) fn settle(&mut self) {
+    /// Notes that a version, which `columns` still holds, goes.
+    pub(crate) fn remove(&mut self, version: u32, columns: &Columns) {
+        let number = self.chain_of[version as usize];
+        if number == NONE {
+            return;
+        }
+        self.lost
+            .push((number, columns.memory_id[version as usize]));
+        if self.all[number as usize].untimed {
+            self.disordered.push(number);
+        }
+    }
+
+    /// Puts the batch's places where they belong. To be called at the end of a commit.
+    pub(crate) fn settle(&mut self, columns: &Columns) {
         let mut pending = std::mem::take(&mut self.pending);
         pending.sort_unstable();
         for group in pending.chunk_by(|a, b| a.0 == b.0) {
-            merge_sorted(self.chain_mut(group[0].0), group);
+            merge_sorted(&mut self.all[group[0].0 as usize].places, group);
         }
         pending.clear();
         self.pending = pending;
+        let mut disordered = std::mem::take(&mut self.disordered);
+        for (number, id) in std::mem::take(&mut self.lost) {
+            if columns
+                .versions_of(&id)
+                .any(|version| self.chain_of[version as usize] == number)
+            {
+                disordered.push(number);
+            }
+        }
+        disordered.sort_unstable();
+        disordered.dedup();
+        for number in disordered {
+            self.order_again(number, columns);
+        }
     }
 
     /// The conversation's places.
     pub(crate) fn session(&self, name: &str) -> Option<&[Place]> {
         self.names
             .get(name)
-            .map(|&number| self.sessions[number as usize].as_slice())
+            .map(|&number| self.all[number as usize].places.as_slice())
     }
 
     /// All conversations.
     pub(crate) fn sessions(&self) -> impl Iterator<Item = &[Place]> {
-        self.sessions.iter().map(Vec::as_slice)
+        self.all.iter().skip(1).map(|chain| chain.places.as_slice())
     }
 
     /// Number of conversations.
@@ -95,80 +146,121 @@ impl Chains {
 
     /// Memories outside conversations, in order of time.
     pub(crate) fn timeline(&self) -> &[Place] {
-        &self.timeline
+        self.all.first().map_or(&[], |chain| &chain.places)
     }
 
     /// Drops the places of dead versions and the conversations that are left empty.
     pub(crate) fn compact(&mut self, new_versions: &[u32]) {
-        let renumber = |places: &mut Vec<Place>| {
+        for chain in &mut self.all {
+            let places = &mut chain.places;
             places.retain(|place| new_versions[place.version as usize] != u32::MAX);
             for place in places.iter_mut() {
                 place.version = new_versions[place.version as usize];
             }
             places.shrink_to_fit();
-        };
-        renumber(&mut self.timeline);
-        self.sessions.iter_mut().for_each(renumber);
-        let mut sessions = Vec::with_capacity(self.sessions.len());
-        self.names.retain(|_, number| {
-            let places = std::mem::take(&mut self.sessions[*number as usize]);
-            let kept = !places.is_empty();
-            if kept {
-                *number = sessions.len() as u32;
-                sessions.push(places);
+        }
+        crate::columns::keep(&mut self.chain_of, new_versions);
+        let mut new_numbers = vec![NONE; self.all.len()];
+        let mut kept = Vec::with_capacity(self.all.len());
+        for (number, chain) in std::mem::take(&mut self.all).into_iter().enumerate() {
+            if number == TIMELINE as usize || !chain.places.is_empty() {
+                new_numbers[number] = kept.len() as u32;
+                kept.push(chain);
             }
-            kept
+        }
+        self.all = kept;
+        self.names.retain(|_, number| {
+            *number = new_numbers[*number as usize];
+            *number != NONE
         });
-        self.sessions = sessions;
+        for number in self.chain_of.iter_mut().filter(|number| **number != NONE) {
+            *number = new_numbers[*number as usize];
+        }
     }
 
     /// Resident bytes.
     pub(crate) fn bytes(&self) -> usize {
-        let places: usize =
-            self.sessions.iter().map(Vec::capacity).sum::<usize>() + self.timeline.capacity();
+        let places: usize = self.all.iter().map(|chain| chain.places.capacity()).sum();
         let names: usize = self.names.keys().map(|name| name.len()).sum();
         places * size_of::<Place>()
-            + self.sessions.capacity() * size_of::<Vec<Place>>()
+            + self.all.capacity() * size_of::<Chain>()
+            + self.chain_of.capacity() * size_of::<u32>()
             + names
             + self.names.allocation_size()
+    }
+
+    fn timeline_number(&mut self) -> u32 {
+        if self.all.is_empty() {
+            self.all.push(Chain::default());
+        }
+        TIMELINE
     }
 
     fn session_number(&mut self, name: &str) -> u32 {
         if let Some(&number) = self.names.get(name) {
             return number;
         }
-        let number = self.sessions.len() as u32;
-        self.sessions.push(Vec::new());
+        self.timeline_number();
+        let number = self.all.len() as u32;
+        self.all.push(Chain::default());
         self.names.insert(name.into(), number);
         number
     }
 
-    fn chain(&self, number: u32) -> &[Place] {
-        if number == TIMELINE {
-            &self.timeline
-        } else {
-            &self.sessions[number as usize]
-        }
+    /// The place of a version: its predecessor's if that is in the same chain (`place_of` knows where), else its own,
+    /// at `latest` if it has no time.
+    fn place_for(
+        &self,
+        number: u32,
+        version: u32,
+        latest: i64,
+        columns: &Columns,
+        place_of: impl FnOnce(u32) -> Option<Place>,
+    ) -> Place {
+        let key = columns.key[version as usize];
+        let predecessor = columns
+            .versions_of(&columns.memory_id[version as usize])
+            .filter(|&old| columns.key[old as usize] < key)
+            .max_by_key(|&old| columns.key[old as usize])
+            .filter(|&old| self.chain_of[old as usize] == number);
+        let own = || Place {
+            time: match columns.occurred_at[version as usize] {
+                NO_TIME => latest,
+                time => time,
+            },
+            arrival: key,
+            version,
+        };
+        predecessor
+            .and_then(place_of)
+            .map_or_else(own, |place| Place { version, ..place })
     }
 
-    fn chain_mut(&mut self, number: u32) -> &mut Vec<Place> {
-        if number == TIMELINE {
-            &mut self.timeline
-        } else {
-            &mut self.sessions[number as usize]
-        }
-    }
-
-    /// The time of the newest place, counting the batch under way.
-    fn last_time(&self, number: u32) -> i64 {
-        let settled = self.chain(number).last().map(|place| place.time);
-        let waiting = self
-            .pending
+    /// Makes the chain again from the versions that are held, in the order of their keys.
+    fn order_again(&mut self, number: u32, columns: &Columns) {
+        let places = std::mem::take(&mut self.all[number as usize].places);
+        let mut versions: Vec<u32> = places
             .iter()
-            .rev()
-            .find(|(chain, _)| *chain == number)
-            .map(|(_, place)| place.time);
-        waiting.max(settled).unwrap_or(NO_TIME)
+            .map(|place| place.version)
+            .filter(|&version| columns.live.contains(version))
+            .collect();
+        versions.sort_unstable_by_key(|&version| columns.key[version as usize]);
+        let mut made: HashMap<u32, Place> = HashMap::with_capacity(versions.len());
+        let (mut again, mut latest) = (Vec::with_capacity(versions.len()), NO_TIME);
+        for version in versions {
+            let place = self.place_for(number, version, latest, columns, |old| {
+                made.get(&old).copied()
+            });
+            latest = latest.max(place.time);
+            made.insert(version, place);
+            again.push(place);
+        }
+        again.sort_unstable();
+        let chain = &mut self.all[number as usize];
+        chain.untimed = again
+            .iter()
+            .any(|place| columns.occurred_at[place.version as usize] == NO_TIME);
+        (chain.places, chain.latest) = (again, latest);
     }
 
     fn place_of(&self, number: u32, version: u32, columns: &Columns) -> Option<Place> {
@@ -181,7 +273,7 @@ impl Chains {
         {
             return Some(*place);
         }
-        let places = self.chain(number);
+        let places = &self.all[number as usize].places;
         let time = columns.occurred_at[version as usize];
         let from = places.partition_point(|place| place.time < time);
         let near = places[from..]
@@ -195,7 +287,7 @@ impl Chains {
 /// Merges sorted `group` into sorted `places` from the back, so that appending costs nothing but the new places.
 fn merge_sorted(places: &mut Vec<Place>, group: &[(u32, Place)]) {
     let mut old = places.len();
-    crate::vector::reserve_tight(places, group.len());
+    reserve_tight(places, group.len());
     let mut end = old + group.len();
     places.resize(end, group[0].1);
     let mut new = group.len();

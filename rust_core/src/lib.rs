@@ -28,6 +28,6 @@ pub use bank::Bank;
 pub use error::{CoreError, Result};
 pub use registry::Core;
 pub use types::{
-    ArmScore, BankStats, Chunk, ContentHash, ExternalList, FusionMethod, Hit, MemoryId,
+    ArmScore, BankStats, Chunk, ContentHash, Duplicate, ExternalList, FusionMethod, Hit, MemoryId,
     RecallRequest, RecallResponse, Row, TagMatch,
 };

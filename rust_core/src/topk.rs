@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::types::MemoryId;
+use crate::vector::Kernel;
 
 /// A version with its score in one arm.
 pub(crate) type Scored = (f32, u32);
@@ -43,15 +44,27 @@ impl Selection {
         ties: impl Fn(u32, u32) -> Ordering,
         best: &mut Vec<Scored>,
     ) {
+        self.with_ties(scores, floor, depth, best);
+        for equal in best.chunk_by_mut(|a, b| a.0.total_cmp(&b.0).is_eq()) {
+            equal.sort_unstable_by(|a, b| ties(a.1, b.1));
+        }
+        best.truncate(depth);
+    }
+
+    /// Fills `best` with the `depth` best entries of `scores` above `floor` and all that equal the last of them, best
+    /// first, equal scores in the order of the array.
+    pub(crate) fn with_ties(
+        &mut self,
+        scores: &[f32],
+        floor: f32,
+        depth: usize,
+        best: &mut Vec<Scored>,
+    ) {
         best.clear();
         if depth > 0 {
             self.collect(scores, floor, depth);
             self.keys.sort_unstable_by(|a, b| b.cmp(a));
             best.extend(self.keys.iter().map(|&key| scored(key)));
-            for equal in best.chunk_by_mut(|a, b| a.0.total_cmp(&b.0).is_eq()) {
-                equal.sort_unstable_by(|a, b| ties(a.1, b.1));
-            }
-            best.truncate(depth);
         }
     }
 
@@ -63,31 +76,53 @@ impl Selection {
         let mut room = depth.saturating_mul(2).max(64);
         // The least score that still counts: at first the next one above the floor, which itself is out.
         let mut threshold = floor.next_up();
-        for (step, lanes) in scores.chunks(LANES).enumerate() {
-            if lanes
-                .iter()
-                .fold(0, |near, &score| near + u32::from(score >= threshold))
-                == 0
-            {
-                continue;
-            }
-            let mut hits = lanes.iter().enumerate().fold(0u32, |hits, (lane, &score)| {
-                hits | (u32::from(score >= threshold) << lane)
-            });
-            while hits != 0 {
-                let lane = hits.trailing_zeros() as usize;
-                keys.push(key(lanes[lane], (step * LANES + lane) as u32));
-                hits &= hits - 1;
+        let kernel = Kernel::best();
+        let mut next = 0;
+        while next < scores.len() {
+            // Most stretches have nothing above the threshold: one comparison a score settles them.
+            let (step, hits) = kernel.run(|| first_above(scores, next, threshold));
+            for lane in lanes_of(hits) {
+                keys.push(key(scores[step + lane], (step + lane) as u32));
             }
             if keys.len() >= room {
                 threshold = cut(keys, depth);
                 room = (keys.len() + depth).max(64);
             }
+            next = step + LANES;
         }
         if keys.len() > depth {
             cut(keys, depth);
         }
     }
+}
+
+/// From `next` on, a multiple of [`LANES`], the first stretch with a score at or above `threshold`, and which scores these
+/// are; the end of the array and none when there is none.
+#[inline]
+fn first_above(scores: &[f32], next: usize, threshold: f32) -> (usize, u32) {
+    for (step, lanes) in scores[next..].chunks(LANES).enumerate() {
+        let near = lanes
+            .iter()
+            .fold(0, |near, &score| near | u32::from(score >= threshold));
+        if near != 0 {
+            let hits = lanes.iter().enumerate().fold(0u32, |hits, (lane, &score)| {
+                hits | (u32::from(score >= threshold) << lane)
+            });
+            return (next + step * LANES, hits);
+        }
+    }
+    (scores.len(), 0)
+}
+
+/// The lanes whose bits are set.
+fn lanes_of(mut hits: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        (hits != 0).then(|| {
+            let lane = hits.trailing_zeros() as usize;
+            hits &= hits - 1;
+            lane
+        })
+    })
 }
 
 /// Drops what is below the `depth`-th best score, which it returns.

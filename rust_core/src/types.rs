@@ -51,8 +51,6 @@ pub struct Row {
     pub metadata: Vec<(String, String)>,
     /// Conversation that the memory belongs to.
     pub session: Option<String>,
-    /// Who said it.
-    pub speaker: Option<String>,
     /// Pieces; empty when the whole is the only chunk.
     pub chunks: Vec<Chunk>,
 }
@@ -83,7 +81,6 @@ impl Row {
             tags: Vec::new(),
             metadata: Vec::new(),
             session: None,
-            speaker: None,
             chunks: Vec::new(),
         }
     }
@@ -209,6 +206,17 @@ impl Default for RecallRequest {
             budget_whole: false,
         }
     }
+}
+
+/// A current memory that is near to a vector.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Duplicate {
+    /// Key of the version.
+    pub key: u64,
+    /// Id of the memory.
+    pub memory_id: MemoryId,
+    /// Exact cosine.
+    pub cosine: f32,
 }
 
 /// An arm's word on a hit.

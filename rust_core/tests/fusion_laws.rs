@@ -48,7 +48,6 @@ proptest! {
     fn reciprocal_rank_is_the_sum_over_the_arms(seed in any::<u64>(), constant in 1.0f64..100.0) {
         let bank = bank_of(&random_rows(seed, 60), 8);
         let request = RecallRequest { fusion: FusionMethod::ReciprocalRank, rank_constant: constant, ..request(seed) };
-        let response = bank.recall(&request).expect("valid");
         let weights = [0.5, 1.0, 0.3];
         let request = RecallRequest { weights, ..request };
         let response = bank.recall(&request).expect("valid");

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import threading
 from collections.abc import Iterator
+from dataclasses import fields
 from dataclasses import replace as changed
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,7 +20,7 @@ from astrocyte.errors import (
     RequestIdReused,
     StoreError,
 )
-from astrocyte.model import Bank, ChangeKind, ForgetSelector, MemoryState
+from astrocyte.model import Bank, ChangeKind, ForgetSelector, Memory, MemoryState
 from astrocyte.stores.protocols import (
     ChunkRecord,
     IndexBatch,
@@ -87,7 +88,7 @@ async def bank(store: MemoryStore) -> Bank:
 def seen(store: MemoryStore, bank: Bank, visibility: Visibility | None = None, ordinal: int = -1) -> list[str]:
     """Ids that hydrate lets through when everything is proposed."""
     passages = [Passage(key, ordinal) for key in range(1, 200)]
-    return sorted(row.memory.memory_id for row in store.hydrate(bank, passages, visibility or Visibility()))
+    return sorted(row.memory_id for row in store.hydrate(bank, passages, visibility or Visibility()))
 
 
 async def forget(store: MemoryStore, bank: Bank, selector: ForgetSelector, purge_after: int = LATER) -> list[str]:
@@ -187,6 +188,8 @@ class TestCommit:
         assert found.valid_until == datetime(2100, 1, 1, tzinfo=UTC)
         assert (found.version, found.chunk_count, found.position, found.state) == (1, 2, 1, MemoryState.ACTIVE)
         assert store.versions(bank, RICH.memory_id) == [found]
+        assert store.memory(bank, RICH.memory_id, version=1) == found
+        assert store.memory(bank, RICH.memory_id, version=2) is None
         record = store.version(bank, RICH.memory_id)
         assert record is not None
         assert record.memory == RICH
@@ -367,6 +370,68 @@ class TestRequests:
         receipt = await store.erase(bank, selector, reason="", principal="", request=erase)
         assert await store.erase(bank, selector, reason="", principal="", request=erase) == receipt
 
+    async def test_bank_calls_answer_a_retry(self, store: MemoryStore) -> None:
+        create, update = RequestKey("c", "create_bank", b"1"), RequestKey("u", "update_bank", b"1")
+        made = await make_bank(store, display_name="Notes", request=create)
+        assert await make_bank(store, display_name="Notes", request=create) == made
+        with pytest.raises(RequestIdReused):
+            await make_bank(store, "other", request=RequestKey("c", "create_bank", b"2"))
+        assert store.get_bank("default", "other") is None
+
+        async def change(name: str | None, text: str | None, request: RequestKey | None) -> Bank:
+            return await store.update_bank(
+                made, display_name=name, description=text, expected_etag=made.etag if request else None, request=request
+            )
+
+        changed = await change("Diary", None, update)
+        await change("Log", "Of the day", None)
+        assert await change("Diary", None, update) == changed
+        assert (current(store, made).display_name, current(store, made).description) == ("Log", "Of the day")
+        assert await make_bank(store, display_name="Notes", request=create) == made
+        with pytest.raises(RequestIdReused):
+            await change("Log", None, RequestKey("u", "update_bank", b"2"))
+
+    async def test_a_deleted_bank_answers_a_retry(self, store: MemoryStore) -> None:
+        create, update, delete = (RequestKey(name, name, b"1") for name in ("create", "update", "delete"))
+        made = await make_bank(store, display_name="Notes", request=create)
+        await store.update_bank(made, display_name="N", description=None, expected_etag=None, request=update)
+        await insert(store, made, memory(1), memory(2))
+        with pytest.raises(Conflict):
+            await store.delete_bank(made, expected_etag="other", request=delete)
+        assert store.find_response("default", delete) is None
+        assert await store.delete_bank(made, expected_etag=None, request=delete) == 2
+        assert store.find_response("default", delete) == b"2"
+        assert await store.delete_bank(made, expected_etag=None, request=delete) == 2
+        # The retry of what came before does not bring it back.
+        assert await make_bank(store, display_name="Notes", request=create) == made
+        assert store.get_bank("default", "bank") is None
+        again = await make_bank(store)
+        await insert(store, again, memory(3))
+        assert await store.delete_bank(again, expected_etag=None, request=delete) == 2
+        assert listed(store, again) == [memory_id(3)]
+        with pytest.raises(BankNotFound):
+            await store.update_bank(again, display_name="N", description=None, expected_etag=None, request=update)
+
+    async def test_undelete_answers_a_retry(self, store: MemoryStore, bank: Bank) -> None:
+        key = RequestKey("u", "undelete", b"1")
+        await insert(store, bank, memory(1))
+        await replace(store, bank, memory(1, "second"))
+        with pytest.raises(MemoryNotFound):
+            await store.undelete(bank, memory_id(2), request=key)
+        one = ForgetSelector(memory_ids=(memory_id(1),))
+        await forget(store, bank, one)
+        back = await store.undelete(bank, memory_id(1), request=key)
+        assert (back.version, back.content) == (2, "second")
+        await replace(store, bank, memory(1, "third"))
+        position = current(store, bank).position
+        assert await store.undelete(bank, memory_id(1), request=key) == back
+        await forget(store, bank, one)
+        with pytest.raises(MemoryNotFound):
+            await store.undelete(bank, memory_id(1), request=key)
+        assert current(store, bank).position == position + 1
+        with pytest.raises(RequestIdReused):
+            await store.undelete(bank, memory_id(1), request=RequestKey("u", "undelete", b"2"))
+
     async def test_old_answers_are_purged(self, store: MemoryStore, bank: Bank, clock: Clock) -> None:
         await store.commit(bank, [Insert(memory(1))], request=self.KEY, respond=lambda _: b"x")
         await store.purge(clock.now + 3_600_000)
@@ -422,16 +487,20 @@ class TestHydrate:
     async def test_the_chunk_asked_for_comes_back(self, store: MemoryStore, bank: Bank) -> None:
         await insert(store, bank, memory(7), RICH)
         rows = store.hydrate(bank, [Passage(2, 1), Passage(1, -1), Passage(2, -1), Passage(2, 0)], Visibility())
-        assert sorted((row.row_key, row.chunk_text) for row in rows) == sorted(
-            [(2, "third"), (1, "memory number 7"), (2, RICH.content), (2, "Grüße aus Zürich 👋")]
-        )
+        assert sorted((row.row_key, row.ordinal, row.chunk_text) for row in rows) == [
+            (1, -1, "memory number 7"),
+            (2, -1, RICH.content),
+            (2, 0, "Grüße aus Zürich 👋"),
+            (2, 1, "third"),
+        ]
 
     async def test_a_hydrated_memory_equals_the_memory(self, store: MemoryStore, bank: Bank) -> None:
         await insert(store, bank, RICH)
         (row,) = store.hydrate(bank, [Passage(1, -1)], Visibility())
-        assert row.memory == store.memory(bank, RICH.memory_id)
-        with pytest.raises(AttributeError):
-            row.memory.content = "changed"  # type: ignore[misc]
+        found = store.memory(bank, RICH.memory_id)
+        shared = set(row._fields) & {field.name for field in fields(Memory)}
+        assert shared == set(row._fields) - {"row_key", "ordinal", "chunk_text"}
+        assert [getattr(row, name) for name in sorted(shared)] == [getattr(found, name) for name in sorted(shared)]
 
     async def test_nothing_asked_nothing_read(self, store: MemoryStore, bank: Bank) -> None:
         assert store.hydrate(bank, [], Visibility()) == []

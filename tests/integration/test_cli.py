@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from click.testing import CliRunner, Result
 
 from astrocyte.cli import cli
@@ -14,6 +15,13 @@ from processes import running_server
 
 Command = Callable[..., Result]
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/conversation.jsonl"
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_before() -> Iterator[None]:
+    """A command says where this process logs to; the next test must not inherit it."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from astrocyte import connect
 from astrocyte.errors import BankNotFound, CapabilityNotSupported, MemoryNotFound, ValidationError
 from astrocyte.model import Caller, MemoryUpdate, RecallQuery, RetainItem, RetainResult
 from astrocyte.v1 import admin_pb2, memory_pb2, types_pb2
-from serving import Served, serving
+from serving import Served, reason, serving
 
 FACTS = (
     "Mara cannot eat sesame because of an allergy.",
@@ -125,6 +125,82 @@ async def test_a_request_id_answers_once(served: Served) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await served.memory.Retain(request)
     assert caught.value.code() is grpc.StatusCode.ABORTED
+
+
+async def test_every_write_answers_once(served: Served) -> None:
+    memory, admin = served.memory, served.admin
+    create = admin_pb2.CreateBankRequest(bank_id="family", display_name="Ours", request_id="c")
+    made = await admin.CreateBank(create)
+    assert await admin.CreateBank(create) == made
+    (memory_id,) = await retain(served, FACTS[0])
+    update = memory_pb2.UpdateMemoryRequest(
+        bank_id="family",
+        memory_id=memory_id,
+        content=FACTS[1],
+        update_mask=FieldMask(paths=["content"]),
+        request_id="m",
+    )
+    second = await memory.UpdateMemory(update)
+    await memory.UpdateMemory(
+        memory_pb2.UpdateMemoryRequest(
+            bank_id="family", memory_id=memory_id, tags=["x"], update_mask=FieldMask(paths=["tags"])
+        )
+    )
+    assert await memory.UpdateMemory(update) == second
+    assert second.memory.version == 2
+    await memory.Forget(memory_pb2.ForgetRequest(bank_id="family", memory_ids=[memory_id]))
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await memory.UpdateMemory(update)
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+    undelete = memory_pb2.UndeleteMemoryRequest(bank_id="family", memory_id=memory_id, request_id="u")
+    assert await memory.UndeleteMemory(undelete) == await memory.UndeleteMemory(undelete)
+    rename = admin_pb2.UpdateBankRequest(
+        bank_id="family", display_name="All", update_mask=FieldMask(paths=["display_name"]), request_id="r"
+    )
+    renamed = await admin.UpdateBank(rename)
+    assert await admin.UpdateBank(rename) == renamed
+    delete = admin_pb2.DeleteBankRequest(bank_id="family", request_id="d")
+    assert [(await admin.DeleteBank(delete)).deleted_count for _ in range(2)] == [1, 1]
+    changed = (
+        admin.CreateBank(admin_pb2.CreateBankRequest(bank_id="family", request_id="c")),
+        admin.DeleteBank(admin_pb2.DeleteBankRequest(bank_id="other", request_id="d")),
+    )
+    for call in changed:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await call
+        assert (caught.value.code(), reason(caught.value)) == (grpc.StatusCode.ABORTED, "REQUEST_ID_REUSED")
+
+
+async def test_request_ids_pass_through_the_client(served: Served) -> None:
+    brain = connect(served.address)
+    made = await brain.create_bank("notes", display_name="Notes", request_id="c")
+    assert await brain.create_bank("notes", display_name="Notes", request_id="c") == made
+    changed = await brain.update_bank("notes", description="d", request_id="u")
+    await brain.update_bank("notes", description="e")
+    assert await brain.update_bank("notes", description="d", request_id="u") == changed
+    kept = await brain.retain(FACTS[2], bank_id="notes", content_type="markdown")
+    await brain.forget("notes", scope="all")
+    back = await brain.undelete(kept.memory_id or "", "notes", request_id="b")
+    assert await brain.undelete(kept.memory_id or "", "notes", request_id="b") == back
+    assert back.content_type == "markdown"
+    assert [await brain.delete_bank("notes", request_id="d") for _ in range(2)] == [1, 1]
+    await brain.close()
+
+
+async def test_a_format_without_a_number_keeps_its_name(served: Served) -> None:
+    request = memory_pb2.RetainRequest(bank_id="family", content=FACTS[0], content_type_name="markdown")
+    kept = await served.memory.Retain(request)
+    assert (kept.memory_layer, kept.chunk_count) == ("semantic", 1)
+    read = memory_pb2.GetMemoryRequest(bank_id="family", memory_id=kept.memory_id)
+    memory = (await served.memory.GetMemory(read)).memory
+    assert (memory.content_type, memory.content_type_name) == (types_pb2.CONTENT_TYPE_UNSPECIFIED, "markdown")
+    request = memory_pb2.RetainRequest(bank_id="family", content=FACTS[1], content_type_name="event")
+    kept = await served.memory.Retain(request)
+    memory = (
+        await served.memory.GetMemory(memory_pb2.GetMemoryRequest(bank_id="family", memory_id=kept.memory_id))
+    ).memory
+    assert (memory.content_type, memory.content_type_name) == (types_pb2.CONTENT_TYPE_EVENT, "")
+    assert memory.memory_layer == "episodic"
 
 
 async def test_validate_only_changes_nothing(served: Served) -> None:

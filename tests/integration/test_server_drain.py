@@ -137,12 +137,13 @@ async def test_a_call_that_does_not_end_is_cut_off_after_the_grace(monkeypatch: 
         assert caught.value.code() in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}
 
 
-async def watch_health(served: Served) -> list[int]:
+async def watch_health(served: Served, begun: asyncio.Event) -> list[int]:
     seen = []
     watch = health_pb2_grpc.HealthStub(served.channel).Watch(health_pb2.HealthCheckRequest(service=""))
     try:
         async for answer in watch:
-            seen.append(answer.status)  # noqa: PERF401 - the loop ends by raising
+            seen.append(answer.status)
+            begun.set()
     except grpc.aio.AioRpcError as error:
         assert error.code() is grpc.StatusCode.UNAVAILABLE  # noqa: PT017 - the code after the answers
     return seen
@@ -151,7 +152,9 @@ async def watch_health(served: Served) -> list[int]:
 async def test_what_only_waits_is_told_and_does_not_hold_up_the_stop() -> None:
     async with serving() as served:
         await served.memory.Retain(memory_pb2.RetainRequest(bank_id=BANK, content="A letter."))
-        health = asyncio.create_task(watch_health(served))
+        watching = asyncio.Event()
+        health = asyncio.create_task(watch_health(served, watching))
+        await watching.wait()
         watch = served.memory.Watch(memory_pb2.WatchRequest(bank_id=BANK))
         await watch.wait_for_connection()
         begun = time.monotonic()

@@ -13,6 +13,9 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.timestamp_pb2 import Timestamp
 from google.rpc import error_details_pb2
 
+from astrocyte.client import translate
+from astrocyte.errors import MessageTooLarge
+from astrocyte.services.status import DETAILS_KEY
 from astrocyte.v1 import admin_pb2, memory_pb2, types_pb2
 from serving import Served, detail, reason, serving, trailer
 
@@ -82,6 +85,8 @@ CASES: dict[str, Bad] = {
     "metadata of no kind": Bad(retain(metadata={"k": types_pb2.MetadataValue()}), "metadata[k]"),
     "NaN in metadata": Bad(retain(metadata={"k": types_pb2.MetadataValue(double_value=float("nan"))}), "metadata[k]"),
     "an unknown content type": Bad(retain(content_type=77), "content_type"),
+    "a content type twice": Bad(retain(content_type=1, content_type_name="text"), "content_type_name"),
+    "a content type with a control": Bad(retain(content_type_name="a\n"), "content_type"),
     "an unknown profile": Bad(retain(extraction_profile="mine"), "extraction_profile"),
     "an impossible time": Bad(retain(occurred_at=Timestamp(seconds=2**62)), "occurred_at"),
     "impossible nanoseconds": Bad(retain(valid_from=Timestamp(nanos=-1)), "valid_from"),
@@ -327,7 +332,19 @@ async def test_bytes_that_are_no_message_in_a_stream(served: Served) -> None:
 
 async def test_a_message_beyond_the_limit(served: Served) -> None:
     error = await failure(served.memory.Retain(retain(content="x" * 1_100_000)))
+    assert (error.code(), reason(error)) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "MESSAGE_TOO_LARGE")
+    info = detail(error, error_details_pb2.ErrorInfo)
+    assert (info.metadata["limit"], int(info.metadata["size"]) > 1_100_000) == ("1048576", True)
+    items = iter([memory_pb2.StreamRetainRequest(bank_id="known", item=memory_pb2.RetainItem(content="x" * 1_100_000))])
+    error = await failure(served.memory.StreamRetain(items).read())
+    assert reason(error) == "MESSAGE_TOO_LARGE"
+
+
+async def test_a_message_far_beyond_the_limit_is_refused_by_grpc(served: Served) -> None:
+    error = await failure(served.memory.Retain(retain(content="x" * 5_000_000)))
     assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert trailer(error, DETAILS_KEY) is None
+    assert type(translate(error)) is MessageTooLarge
 
 
 async def test_a_method_that_does_not_exist(served: Served) -> None:

@@ -13,17 +13,21 @@ from typing import Any
 import grpc
 import pytest
 from google.rpc import error_details_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from structlog.testing import capture_logs
 
+from astrocyte import app as application
 from astrocyte import connect
 from astrocyte.app import App
 from astrocyte.client import RemoteBackend
 from astrocyte.config import Settings
 from astrocyte.errors import AuthorizationError, ConfigError, RateLimited, Unavailable
 from astrocyte.model import Caller, RecallQuery, RecallResult, RetainItem, RetainResult
-from astrocyte.server import Server
+from astrocyte.server import HEALTH_SECONDS, Server
 from astrocyte.services.status import PUSHBACK_KEY
+from astrocyte.stores.sqlite import SqliteStore
 from astrocyte.v1 import memory_pb2
+from faulty_disk import failing_sync, faulty_disk
 from serving import Served, detail, reason, serving, trailer
 
 RETAIN = memory_pb2.RetainRequest(bank_id="family", content="Mara cannot eat sesame.")
@@ -285,12 +289,38 @@ async def test_a_unix_socket(tmp_path: Path) -> None:
             assert (await brain.retain("Through a socket.", bank_id="family")).stored
 
 
+async def test_health_follows_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with faulty_disk() as disk:
+        monkeypatch.setattr(application, "open_store", lambda folder, **_: SqliteStore(folder, _vfs=disk.name))
+        async with serving(vector_store="sqlite", data_dir=str(tmp_path)) as served:
+            await served.memory.Retain(RETAIN)
+            health = health_pb2_grpc.HealthStub(served.channel)
+            watch = health.Watch(health_pb2.HealthCheckRequest(service="astrocyte.v1.MemoryService"))
+            assert (await watch.read()).status == health_pb2.HealthCheckResponse.SERVING
+            disk.fault = failing_sync
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await served.memory.Retain(memory_pb2.RetainRequest(bank_id="family", content="Tom repairs bicycles."))
+            assert (caught.value.code(), reason(caught.value)) == (grpc.StatusCode.INTERNAL, "STORE_FAILED")
+            assert (await asyncio.wait_for(watch.read(), 5)).status == health_pb2.HealthCheckResponse.NOT_SERVING
+            # The disk may be well again; what this process knows of it is not.
+            disk.fault = None
+            await asyncio.sleep(2 * HEALTH_SECONDS)
+            statuses = (await health.List(health_pb2.HealthListRequest())).statuses
+            assert set(statuses) == {"", "astrocyte.v1.MemoryService", "astrocyte.v1.AdminService"}
+            assert {one.status for one in statuses.values()} == {health_pb2.HealthCheckResponse.NOT_SERVING}
+            for name in statuses:
+                answer = await health.Check(health_pb2.HealthCheckRequest(service=name))
+                assert answer.status == health_pb2.HealthCheckResponse.NOT_SERVING
+            assert len((await served.memory.Recall(RECALL)).hits) == 1
+            watch.cancel()
+
+
 async def test_a_port_that_is_taken_is_refused() -> None:
     async with serving() as served:
         port = int(served.address.rpartition(":")[2])
         app = App(Settings.from_mapping({"vector_store": "in_memory", "server": {"port": port}}))
         with pytest.raises(ConfigError, match=f"cannot listen on 127.0.0.1:{port}"):
-            await Server(app.gate, app.settings).start()
+            await Server(app.gate, app.settings, healthy=lambda: True).start()
         await app.close()
 
 
@@ -298,14 +328,14 @@ async def test_a_certificate_that_is_missing_is_named(tmp_path: Path) -> None:
     tls = {"tls_cert_file": str(tmp_path / "no.pem"), "tls_key_file": str(tmp_path / "no.key")}
     app = App(Settings.from_mapping({"vector_store": "in_memory", "server": {"port": 0, **tls}}))
     with pytest.raises(ConfigError, match=r"cannot read .*no\.key"):
-        await Server(app.gate, app.settings).start()
+        await Server(app.gate, app.settings, healthy=lambda: True).start()
     await app.close()
 
 
 async def test_an_exposed_address_does_not_start() -> None:
     app = App(Settings.from_mapping({"vector_store": "in_memory", "server": {"host": "0.0.0.0"}}))  # noqa: S104
     with pytest.raises(ConfigError, match="can be reached from other machines"):
-        Server(app.gate, app.settings)
+        Server(app.gate, app.settings, healthy=lambda: True)
     await app.close()
 
 

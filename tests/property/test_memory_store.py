@@ -242,7 +242,7 @@ class StoreMachine(RuleBasedStateMachine):
         passages = [Passage(key, -1) for key in range(1, 1 + max((one.row_key for _, _, one in versions), default=0))]
         for instant in (None, self.latest + 1, *sorted(self.instants)[-6:]):
             found = {
-                (row.row_key, row.memory.memory_id, row.chunk_text)
+                (row.row_key, row.memory_id, row.chunk_text)
                 for row in self.store.hydrate(self.bank, passages, Visibility(as_of=instant))
             }
             assert found == {

@@ -175,6 +175,14 @@ async def test_context(ast: Astrocyte) -> None:
         await ast.recall("hers", bank_id="notes")
     with pytest.raises(CapabilityNotSupported, match="on_behalf_of"):
         await ast.recall("x", bank_id="notes", context=AstrocyteContext("p", on_behalf_of=ActorIdentity("user", "x")))
+    bare = AstrocyteContext("user_42", actor=ActorIdentity("user", "user_42"), tenant_id="tenant_acme")
+    assert len((await ast.recall("hers", bank_id="notes", context=bare)).hits) == 1
+    for actor in (ActorIdentity("agent", "user_42"), ActorIdentity("user", "user_43")):
+        with pytest.raises(CapabilityNotSupported, match="acting for another"):
+            await ast.retain("x", bank_id="notes", context=AstrocyteContext("user:user_42", actor=actor))
+    claims = ActorIdentity("user", "user_42", {"role": "admin"})
+    with pytest.raises(CapabilityNotSupported, match="claims"):
+        await ast.retain("x", bank_id="notes", context=AstrocyteContext("user:user_42", actor=claims))
 
 
 async def test_errors(ast: Astrocyte) -> None:

@@ -41,6 +41,7 @@ _CODES: tuple[tuple[type[errors.AstrocyteError], ExitCode], ...] = (
     (errors.ConfigError, ExitCode.USAGE),
     (errors.ValidationError, ExitCode.USAGE),
     (errors.CapabilityNotSupported, ExitCode.USAGE),
+    (errors.MessageTooLarge, ExitCode.USAGE),
     (errors.NotFound, ExitCode.NOT_FOUND),
     (errors.AuthorizationError, ExitCode.REFUSED),
     (errors.AccessDenied, ExitCode.REFUSED),

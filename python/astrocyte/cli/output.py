@@ -26,7 +26,9 @@ ERR = Console(stderr=True, highlight=False)
 
 
 def plain(value: object) -> object:
-    """A domain value as what JSON knows: dataclasses by field, times in ISO 8601, bytes in base64."""
+    """A domain value as what JSON knows: named fields as objects, times in ISO 8601, bytes in base64."""
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        value = value._asdict()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):

@@ -32,6 +32,7 @@ __all__ = [
     "RetainSettings",
     "ServerSettings",
     "Settings",
+    "StoreSettings",
     "load_settings",
 ]
 
@@ -78,7 +79,7 @@ class ServerSettings(Section):
     read_deadline_seconds: Seconds = Field(5.0, description="Imposed on reads and admin calls without a deadline.")
     write_deadline_seconds: Seconds = Field(10.0, description="Imposed on writes without a deadline.")
     max_connection_age_seconds: Seconds = Field(3_600.0, description="Then clients reconnect, and spread over servers.")
-    max_message_bytes: int = Field(1_048_576, ge=1024, description="Largest request; more is RESOURCE_EXHAUSTED.")
+    max_message_bytes: int = Field(1_048_576, ge=1024, description="Largest request; more is MESSAGE_TOO_LARGE.")
 
     @model_validator(mode="after")
     def _check_tls(self) -> ServerSettings:
@@ -198,6 +199,23 @@ class ForgetSettings(Section):
     purge_interval_seconds: Seconds = Field(3_600.0, description="How often what is due is erased.")
 
 
+class StoreSettings(Section):
+    """How the SQLite store writes."""
+
+    # Forgetting writes some 0.26 KB of log a memory: room to forget a bank of 200,000 on a full disk, in one
+    # transaction. Erasing goes in slices and needs less.
+    ballast_bytes: int = Field(
+        64 << 20, ge=0, description="Disk held back so that forgetting works when it is full; 0 for none."
+    )
+    # About half a second of work on a good disk, so that waiting longer is answered at once instead.
+    waiting_limit: Count = Field(4_096, description="Writes that may wait for the disk; more are told to retry.")
+    busy_seconds: Seconds = Field(5.0, description="How long to wait for another process's lock on the database.")
+    # Longer than any client retries.
+    request_keep_hours: float = Field(
+        24.0, gt=0.0, le=876_000.0, description="How long the answer to a request id is kept for its retries."
+    )
+
+
 class IndexSettings(Section):
     """The derived index."""
 
@@ -222,6 +240,7 @@ class Settings(BaseSettings):
     recall: RecallSettings = RecallSettings()
     retain: RetainSettings = RetainSettings()
     forget: ForgetSettings = ForgetSettings()
+    store: StoreSettings = StoreSettings()
     index: IndexSettings = IndexSettings()
 
     @classmethod

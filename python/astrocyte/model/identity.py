@@ -21,7 +21,11 @@ class ActorIdentity:
 
 @dataclass(frozen=True, slots=True)
 class AstrocyteContext:
-    """Caller identity for the in-process API; over the wire it comes from the credential alone."""
+    """Caller identity for the in-process API; over the wire it comes from the credential alone.
+
+    ``actor`` says in parts who the principal is: the principal is its id, or its type and id with a colon between. An
+    actor who is somebody else, or who has claims, is refused, as is ``on_behalf_of``, until there is delegation.
+    """
 
     principal: str
     actor: ActorIdentity | None = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from astrocyte.model.memory import Embedding, Metadata
 
@@ -76,8 +77,7 @@ class RecallQuery:
     min_position: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ArmScore:
+class ArmScore(NamedTuple):
     """Where one arm put a hit: rank from 1, and the arm's raw score."""
 
     arm: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from astrocyte.core import count_tokens, count_tokens_many
-from astrocyte.model import Memory
 from astrocyte.pipelines.analysis import to_ms
 from astrocyte.pipelines.chunking import SENTENCE_END, WORD, cut_at
 from astrocyte.pipelines.indexing import date_words
+from astrocyte.stores.protocols import HydratedRow
 
 # A title is a line in a list.
 TITLE_CHARS = 80
@@ -14,7 +14,7 @@ TITLE_CHARS = 80
 CUT_UNITS = 4_096
 
 
-def title(memory: Memory) -> str:
+def title(memory: HydratedRow) -> str:
     """A line that tells memories apart: the day it happened, who said it, and how it begins.
 
     A metadata key ``title`` that holds text stands for the beginning.

@@ -55,10 +55,10 @@ class ForgetPipeline:
             receipt=receipt,
         )
 
-    async def undelete(self, bank: Bank, memory_id: str) -> Memory:
+    async def undelete(self, bank: Bank, memory_id: str, request: RequestKey | None) -> Memory:
         """Bring a forgotten memory back.
 
         Raises:
             MemoryNotFound: There is none, or it was purged.
         """
-        return await self._store.undelete(bank, memory_id)
+        return await self._store.undelete(bank, memory_id, request=request)

@@ -30,13 +30,22 @@ from astrocyte.model import (
     RecallTrace,
     TimeRange,
 )
+from astrocyte.model.building import open_twin
 from astrocyte.pipelines import detail
 from astrocyte.pipelines.analysis import DAY_MS, from_ms, time_windows
 from astrocyte.pipelines.indexing import id_to_bytes, metadata_pairs
 from astrocyte.pipelines.preparing import check_space, optional_ms, usable
 from astrocyte.pipelines.registry import BankIndex, IndexRegistry
 from astrocyte.providers.protocols import Embedder
-from astrocyte.stores.protocols import HydratedRow, MemoryStore, Passage, Visibility
+from astrocyte.stores.protocols import HydratedRow, MemoryStore, Visibility
+
+# Queries of a batch that are searched together: a millisecond or two of work for the loop, which shapes them.
+PART = 16
+NOW = Visibility()
+_OpenHit = open_twin(MemoryHit)
+
+# Rows by row key and ordinal.
+Rows = dict[tuple[int, int], HydratedRow]
 
 # Full retrieval: there is no cache and no fast path yet.
 FULL_RETRIEVAL = 3
@@ -122,7 +131,28 @@ class RecallPipeline:
         embedded = perf_counter()
         for plan in plans:
             plan.embedded = embedded
-        return await asyncio.get_running_loop().run_in_executor(self._executor, self._answer_all, plans)
+        return await self._answer_all(plans)
+
+    async def _answer_all(self, plans: list[_Plan]) -> list[RecallResult]:
+        """Answers in order. While the core searches for one part, the part before is read back and shaped."""
+        parts = [plans[first : first + PART] for first in range(0, len(plans), PART)]
+        inline = all(plan.index.small(self._settings.inline_rows) for plan in plans)
+        run = asyncio.get_running_loop().run_in_executor
+        searches = [run(self._executor, self._search, part) for part in parts]
+        results: list[RecallResult] = []
+        try:
+            for part, search in zip(parts, searches, strict=True):
+                responses = await search
+                if inline:
+                    results += self._finish_all(part, responses)
+                else:
+                    results += await run(self._executor, self._finish_all, part, responses)
+        finally:
+            for search in searches:
+                if not search.cancel() and not search.cancelled():
+                    # One failure is told; that of a later part has nobody to be told to.
+                    search.exception()
+        return results
 
     async def _index(self, bank: Bank, query: RecallQuery) -> BankIndex:
         """The bank's index, at the position that the query asks for or beyond."""
@@ -145,7 +175,7 @@ class RecallPipeline:
         plan.searched = perf_counter()
         return self._finish(plan, response)
 
-    def _answer_all(self, plans: list[_Plan]) -> list[RecallResult]:
+    def _search(self, plans: list[_Plan]) -> list[RecallResponse]:
         requests = []
         for plan in plans:
             self._analyse(plan)
@@ -154,7 +184,22 @@ class RecallPipeline:
         searched = perf_counter()
         for plan in plans:
             plan.searched = searched
-        return [self._finish(plan, response) for plan, response in zip(plans, responses, strict=True)]
+        return responses
+
+    def _finish_all(self, plans: list[_Plan], responses: list[RecallResponse]) -> list[RecallResult]:
+        """As `_finish` of each, with one read for all that look at the same bank in the same way."""
+        groups: dict[tuple[int, Visibility], list[int]] = {}
+        for number, plan in enumerate(plans):
+            groups.setdefault((plan.bank.key, _visibility(plan.query)), []).append(number)
+        results: list[RecallResult | None] = [None] * len(plans)
+        for (_, visibility), numbers in groups.items():
+            hits = [hit for number in numbers for hit in responses[number].hits]
+            rows = self._hydrate(plans[numbers[0]].bank, hits, visibility)
+            hydrated = perf_counter()
+            for number in numbers:
+                plans[number].hydrated = hydrated
+                results[number] = self._result(plans[number], responses[number], rows)
+        return [result for result in results if result is not None]
 
     def _analyse(self, plan: _Plan) -> None:
         index, query = plan.index, plan.query
@@ -172,8 +217,11 @@ class RecallPipeline:
         plan.analysed = perf_counter()
 
     def _finish(self, plan: _Plan, response: RecallResponse) -> RecallResult:
-        rows = self._hydrate(plan, response.hits)
+        rows = self._hydrate(plan.bank, response.hits, _visibility(plan.query))
         plan.hydrated = perf_counter()
+        return self._result(plan, response, rows)
+
+    def _result(self, plan: _Plan, response: RecallResponse, rows: Rows) -> RecallResult:
         hits, truncated = self._shape(plan, response, rows)
         trace = self._trace(plan, response, hits) if plan.query.include_trace else None
         return RecallResult(hits, response.candidates, truncated, trace)
@@ -221,27 +269,25 @@ class RecallPipeline:
             budget_whole=query.detail_level is DetailLevel.FULL,
         )
 
-    def _hydrate(self, plan: _Plan, hits: Sequence[Hit]) -> dict[int, HydratedRow]:
+    def _hydrate(self, bank: Bank, hits: Sequence[Hit], visibility: Visibility) -> Rows:
+        """What the database knows of the hits, by key and ordinal."""
         if not hits:
             return {}
-        query = plan.query
-        passages = [Passage(hit.key, hit.ordinal) for hit in hits]
-        visibility = Visibility(optional_ms(query.as_of), optional_ms(query.valid_at))
-        return {row.row_key: row for row in self._store.hydrate(plan.bank, passages, visibility)}
+        rows = self._store.hydrate(bank, [(hit.key, hit.ordinal) for hit in hits], visibility)
+        return {row[:2]: row for row in rows}
 
-    def _shape(
-        self, plan: _Plan, response: RecallResponse, rows: dict[int, HydratedRow]
-    ) -> tuple[tuple[MemoryHit, ...], bool]:
+    def _shape(self, plan: _Plan, response: RecallResponse, rows: Rows) -> tuple[tuple[MemoryHit, ...], bool]:
         """Hits that the database knows, in the core's order, within the budget; and whether one was cut or dropped."""
+        query = plan.query
         names = response.arm_names
         truncated = response.truncated
         left = plan.budget
         shaped: list[MemoryHit] = []
         for hit in response.hits:
-            row = rows.get(hit.key)
+            row = rows.get((hit.key, hit.ordinal))
             if row is None:
                 continue
-            text, tokens = self._text(plan.query.detail_level, hit, row)
+            text, tokens = self._text(query.detail_level, hit, row)
             if tokens > left:
                 truncated = True
                 if shaped:
@@ -249,44 +295,18 @@ class RecallPipeline:
                 text = detail.cut(text, left)
                 tokens = count_tokens(text)
             left -= tokens
-            shaped.append(self._hit(plan, hit, row, names, (text, tokens)))
+            arms = tuple([ArmScore(names[arm], rank, score) for arm, rank, score in hit.arms])
+            shaped.append(_hit(query, row, text, tokens, hit.score, arms))
         return tuple(shaped), truncated
 
     @staticmethod
     def _text(level: DetailLevel, hit: Hit, row: HydratedRow) -> tuple[str, int]:
-        if level is DetailLevel.TITLES:
-            text = detail.title(row.memory)
-            return text, count_tokens(text)
+        if level is DetailLevel.CHUNK:
+            return row.chunk_text, hit.tokens
         if level is DetailLevel.FULL:
-            return row.memory.content, row.memory.token_count
-        return row.chunk_text, hit.tokens
-
-    @staticmethod
-    def _hit(plan: _Plan, hit: Hit, row: HydratedRow, names: Sequence[str], text: tuple[str, int]) -> MemoryHit:
-        memory = row.memory
-        sources = plan.query.include_sources
-        chunk = hit.ordinal if plan.query.detail_level is DetailLevel.CHUNK else -1
-        return MemoryHit(
-            text[0],
-            hit.score,
-            memory.memory_id,
-            plan.bank.bank_id,
-            memory.metadata,
-            memory.tags,
-            memory.occurred_at,
-            memory.retained_at,
-            memory.source if sources else None,
-            memory.memory_layer,
-            memory.fact_type,
-            memory.session_id,
-            memory.speaker,
-            memory.principal if sources else None,
-            chunk,
-            memory.chunk_count,
-            text[1],
-            memory.version,
-            tuple(ArmScore(names[arm], rank, score) for arm, rank, score in hit.arms),
-        )
+            return row.content, row.token_count
+        text = detail.title(row)
+        return text, count_tokens(text)
 
     def _trace(self, plan: _Plan, response: RecallResponse, hits: tuple[MemoryHit, ...]) -> RecallTrace:
         names, counts = response.arm_names, response.arm_candidates
@@ -323,6 +343,44 @@ def _given(bank: Bank, query: RecallQuery, at: str) -> bytes | None:
         return None
     check_space(bank, query.embedding, at)
     return query.embedding.values
+
+
+def _hit(  # noqa: PLR0913, PLR0917 - a value for each of its origins; called for every hit
+    query: RecallQuery, row: HydratedRow, text: str, tokens: int, score: float, arms: tuple[ArmScore, ...]
+) -> MemoryHit:
+    (
+        _, ordinal, memory_id, version, _, _, fact_type, layer, tags, metadata, source, session_id, speaker, principal,
+        occurred_at, retained_at, chunk_count, _,
+    ) = row  # fmt: skip
+    made = _OpenHit()
+    made.text = text
+    made.score = score
+    made.memory_id = memory_id
+    made.bank_id = query.bank_id
+    made.metadata = metadata
+    made.tags = tags
+    made.occurred_at = occurred_at
+    made.retained_at = retained_at
+    made.source = source if query.include_sources else None
+    made.memory_layer = layer
+    made.fact_type = fact_type
+    made.session_id = session_id
+    made.speaker = speaker
+    made.principal = principal if query.include_sources else None
+    made.chunk_index = ordinal if query.detail_level is DetailLevel.CHUNK else -1
+    made.chunk_count = chunk_count
+    made.token_count = tokens
+    made.version = version
+    made.arms = arms
+    made.__class__ = MemoryHit
+    hit: MemoryHit = made
+    return hit
+
+
+def _visibility(query: RecallQuery) -> Visibility:
+    if query.as_of is None and query.valid_at is None:
+        return NOW
+    return Visibility(optional_ms(query.as_of), optional_ms(query.valid_at))
 
 
 def _range(value: TimeRange | None) -> tuple[int | None, int | None] | None:

@@ -18,7 +18,7 @@ import structlog
 
 from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Core, Row
-from astrocyte.errors import BankNotFound, FailedPrecondition
+from astrocyte.errors import BankNotFound, FailedPrecondition, frames
 from astrocyte.model import Bank
 from astrocyte.pipelines.indexing import event_time, row_of
 from astrocyte.stores.protocols import IndexBatch, MemoryStore, VersionRecord
@@ -215,5 +215,11 @@ class IndexRegistry:
             # The commit stands, whatever the index says: the rows are the truth, and the index is built anew from them.
             slot.index = None
             self._slots.pop(batch.bank.key, None)
-            # No traceback: its frames hold content.
-            log.error("index_dropped", bank_key=batch.bank.key, position=batch.position, error=type(error).__name__)  # noqa: TRY400
+            # No traceback: it could show the values of variables, which are content.
+            log.error(  # noqa: TRY400
+                "index_dropped",
+                bank_key=batch.bank.key,
+                position=batch.position,
+                error=type(error).__name__,
+                frames=frames(error),
+            )

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 
 from astrocyte.core import content_hash
@@ -17,7 +17,7 @@ from astrocyte.pipelines.analysis import from_ms
 from astrocyte.pipelines.indexing import embedded_text
 from astrocyte.pipelines.preparing import Preparer, optional_ms
 from astrocyte.providers.protocols import Embedder
-from astrocyte.stores.protocols import MemoryStore, NewMemory, Replace, RequestKey, VersionRecord
+from astrocyte.stores.protocols import MemoryStore, NewMemory, Replace, RequestKey, VersionRecord, WriteOutcome
 
 
 class UpdatePipeline:
@@ -28,26 +28,25 @@ class UpdatePipeline:
         self._embedder = embedder
         self._preparer = preparer
 
-    async def run(
-        self, bank: Bank, update: MemoryUpdate, request: RequestKey | None, encode: Callable[[str], bytes]
-    ) -> Memory:
-        """The memory after the update, or after the first one with the same request id.
+    async def run(self, bank: Bank, update: MemoryUpdate, request: RequestKey | None) -> Memory:
+        """The version that this update makes, or that the first one with the same request id made.
 
         Raises:
             MemoryNotFound: There is none, or it was forgotten.
             Conflict: ``update.etag`` is not the current one.
         """
-        memory = await self.next_version(bank, update)
-        await self._store.commit(
-            bank,
-            [Replace(memory, update.etag)],
-            request=request,
-            respond=None if request is None else lambda _: encode(memory.memory_id),
-        )
-        after = self._store.memory(bank, update.memory_id)
-        if after is None:
+        response = None if request is None else self._store.find_response(bank.tenant, request)
+        if response is None:
+            memory = await self.next_version(bank, update)
+            # Of the answer its version is kept, and no content, which must not outlive an erasure.
+            outcomes, response = await self._store.commit(
+                bank, [Replace(memory, update.etag)], request=request, respond=_version
+            )
+            response = _version(outcomes) if response is None else response
+        made = self._store.memory(bank, update.memory_id, version=int(response))
+        if made is None:
             raise MemoryNotFound(update.memory_id, bank.bank_id)
-        return after
+        return made
 
     async def next_version(self, bank: Bank, update: MemoryUpdate) -> NewMemory:
         """The current version with the update's fields in place.
@@ -88,6 +87,10 @@ class UpdatePipeline:
             vector=made.vector,
             chunks=made.chunks,
         )
+
+
+def _version(outcomes: Sequence[WriteOutcome]) -> bytes:
+    return str(outcomes[0].version).encode()
 
 
 def _fields(memory: NewMemory, update: MemoryUpdate) -> NewMemory:

@@ -111,11 +111,11 @@ class Backend(Protocol):
         A plain forget can be taken back by `undelete` until ``purge_after``. ``dry_run`` counts and changes nothing.
         """
 
-    async def undelete(self, caller: Caller, bank_id: str, memory_id: str) -> Memory:
+    async def undelete(self, caller: Caller, bank_id: str, memory_id: str, *, request_id: str | None = None) -> Memory:
         """Bring a forgotten memory back.
 
         Raises:
-            MemoryNotFound: There is none of that id, or it was erased.
+            MemoryNotFound: There is none of that id, it was erased, or, on a repeated request, forgotten again.
         """
 
     async def get_memory(self, caller: Caller, bank_id: str, memory_id: str) -> Memory:
@@ -151,6 +151,8 @@ class Backend(Protocol):
     ) -> Memory:
         """Make a new version of a memory; the old one stays visible at an ``as_of`` before it ended.
 
+        A repeated request answers the version that the first one made, whatever came after it.
+
         Raises:
             MemoryNotFound: There is none, or it was forgotten.
             Conflict: ``update.etag`` is not the current one.
@@ -162,7 +164,7 @@ class Backend(Protocol):
         Ends with `BankNotFound` when the bank is deleted.
         """
 
-    async def create_bank(
+    async def create_bank(  # noqa: PLR0913 - what a bank is made of, and the request's key
         self,
         caller: Caller,
         bank_id: str,
@@ -171,6 +173,7 @@ class Backend(Protocol):
         description: str = "",
         embedding_model: str | None = None,
         dimensions: int | None = None,
+        request_id: str | None = None,
     ) -> Bank:
         """Create a bank. The embedding space is the server's unless both its name and size are given.
 
@@ -194,6 +197,7 @@ class Backend(Protocol):
         display_name: str | None = None,
         description: str | None = None,
         etag: str | None = None,
+        request_id: str | None = None,
     ) -> Bank:
         """Change what is not None.
 
@@ -201,8 +205,13 @@ class Backend(Protocol):
             Conflict: ``etag`` is not the current one.
         """
 
-    async def delete_bank(self, caller: Caller, bank_id: str, *, etag: str | None = None) -> int:
-        """Delete the bank and everything in it; returns how many memories were visible."""
+    async def delete_bank(
+        self, caller: Caller, bank_id: str, *, etag: str | None = None, request_id: str | None = None
+    ) -> int:
+        """Delete the bank and everything in it; returns how many memories were visible.
+
+        A repeated request answers that count, and leaves a bank alone that was made of the same id since.
+        """
 
     async def bank_stats(self, caller: Caller, bank_id: str) -> BankStats:
         """Counts of the bank, from the rows and from the index where it is loaded."""

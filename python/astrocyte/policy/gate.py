@@ -219,11 +219,13 @@ class Gate:
         work = pipeline.erase if compliance else pipeline.forget
         return await work(bank, selector, reason=reason or "", principal=caller.principal, request=request)
 
-    async def undelete(self, caller: Caller, bank_id: str, memory_id: str) -> Memory:
+    async def undelete(self, caller: Caller, bank_id: str, memory_id: str, *, request_id: str | None = None) -> Memory:
         """Bring a forgotten memory back."""
         checks.bank_id(bank_id)
         self._check.memory_id(memory_id)
-        return await self._pipelines.forget.undelete(self._bank(caller, bank_id), memory_id)
+        self._check.request_id(request_id)
+        request = self._request(request_id, "undelete", bank_id, memory_id)
+        return await self._pipelines.forget.undelete(self._bank(caller, bank_id), memory_id, request)
 
     async def get_memory(self, caller: Caller, bank_id: str, memory_id: str) -> Memory:
         """The current version of a memory."""
@@ -280,10 +282,7 @@ class Gate:
         if validate_only:
             await self._pipelines.update.next_version(bank, update)
             return await self.get_memory(caller, bank_id, update.memory_id)
-        request = self._request(request_id, "update", bank_id, update)
-        if request is not None and self._store.find_response(bank.tenant, request) is not None:
-            return await self.get_memory(caller, bank_id, update.memory_id)
-        return await self._pipelines.update.run(bank, update, request, str.encode)
+        return await self._pipelines.update.run(bank, update, self._request(request_id, "update", bank_id, update))
 
     async def watch(self, caller: Caller, bank_id: str, *, after: int | None = None) -> AsyncIterator[Change]:
         """The bank's changes, as they come."""
@@ -304,7 +303,7 @@ class Gate:
                         raise BankNotFound(bank_id)
                     await changed.wait()
 
-    async def create_bank(
+    async def create_bank(  # noqa: PLR0913 - what a bank is made of, and the request's key
         self,
         caller: Caller,
         bank_id: str,
@@ -313,11 +312,13 @@ class Gate:
         description: str = "",
         embedding_model: str | None = None,
         dimensions: int | None = None,
+        request_id: str | None = None,
     ) -> Bank:
         """Create a bank."""
         checks.bank_id(bank_id)
         self._check.bank_texts(display_name, description)
         self._check.space(embedding_model, dimensions)
+        self._check.request_id(request_id)
         model, size = self._space(embedding_model, dimensions)
         return await self._store.create_bank(
             caller.tenant,
@@ -326,6 +327,9 @@ class Gate:
             description=description,
             embedding_model=model,
             dimensions=size,
+            request=self._request(
+                request_id, "create_bank", bank_id, display_name, description, embedding_model, dimensions
+            ),
         )
 
     async def get_bank(self, caller: Caller, bank_id: str) -> Bank:
@@ -354,22 +358,36 @@ class Gate:
         display_name: str | None = None,
         description: str | None = None,
         etag: str | None = None,
+        request_id: str | None = None,
     ) -> Bank:
         """Change what is not None."""
         checks.bank_id(bank_id)
         if display_name is None and description is None:
             raise ValidationError("is empty; change display_name, description or both", field="update_mask")
         self._check.bank_texts(display_name, description)
+        self._check.request_id(request_id)
         bank = self._current(caller, bank_id)
         return await self._store.update_bank(
-            bank, display_name=display_name, description=description, expected_etag=etag
+            bank,
+            display_name=display_name,
+            description=description,
+            expected_etag=etag,
+            request=self._request(request_id, "update_bank", bank_id, display_name, description, etag),
         )
 
-    async def delete_bank(self, caller: Caller, bank_id: str, *, etag: str | None = None) -> int:
+    async def delete_bank(
+        self, caller: Caller, bank_id: str, *, etag: str | None = None, request_id: str | None = None
+    ) -> int:
         """Delete the bank and everything in it."""
         checks.bank_id(bank_id)
+        self._check.request_id(request_id)
+        request = self._request(request_id, "delete_bank", bank_id, etag)
+        # Before the bank is looked for: it is gone, or another one, when the request comes again.
+        earlier = None if request is None else self._store.find_response(caller.tenant, request)
+        if earlier is not None:
+            return int(earlier)
         bank = self._current(caller, bank_id)
-        count = await self._store.delete_bank(bank, expected_etag=etag)
+        count = await self._store.delete_bank(bank, expected_etag=etag, request=request)
         self._banks.pop((caller.tenant, bank_id), None)
         self._registry.drop(bank)
         return count

@@ -31,6 +31,7 @@ class AdminServicer:
             description=request.description,
             embedding_model=request.embedding_model or None,
             dimensions=request.dimensions or None,
+            request_id=request.request_id or None,
         )
         return admin_pb2.CreateBankResponse(bank=convert.encode_bank(bank))
 
@@ -61,12 +62,15 @@ class AdminServicer:
             display_name=request.display_name if "display_name" in named else None,
             description=request.description if "description" in named else None,
             etag=request.etag or None,
+            request_id=request.request_id or None,
         )
         return admin_pb2.UpdateBankResponse(bank=convert.encode_bank(bank))
 
     async def DeleteBank(self, request: admin_pb2.DeleteBankRequest, caller: Caller) -> admin_pb2.DeleteBankResponse:
         """Remove a bank."""
-        count = await self._gate.delete_bank(caller, request.bank_id, etag=request.etag or None)
+        count = await self._gate.delete_bank(
+            caller, request.bank_id, etag=request.etag or None, request_id=request.request_id or None
+        )
         return admin_pb2.DeleteBankResponse(deleted_count=count)
 
     async def GetBankStats(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import grpc
+from grpc.aio import Server
 from grpc_health.v1 import health_pb2
 from grpc_health.v1.health import aio
 
@@ -58,3 +59,18 @@ class Health(aio.HealthServicer):  # type: ignore[misc]  # published without typ
                 await super().Watch(request, context)
         except Unavailable as error:
             await context.abort(grpc.StatusCode.UNAVAILABLE, error.message)
+
+
+def enable_health(health: Health, server: Server) -> None:
+    """Answer health checks; as generated code does, but see `astrocyte.server` on registered methods."""
+    kinds = {
+        "Check": (grpc.unary_unary_rpc_method_handler, health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse),
+        "List": (grpc.unary_unary_rpc_method_handler, health_pb2.HealthListRequest, health_pb2.HealthListResponse),
+        "Watch": (grpc.unary_stream_rpc_method_handler, health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse),
+    }
+    handlers = {
+        name: make(getattr(health, name), request.FromString, response.SerializeToString)
+        for name, (make, request, response) in kinds.items()
+    }
+    service = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))

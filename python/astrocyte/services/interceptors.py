@@ -11,7 +11,8 @@ import asyncio
 import itertools
 import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import types
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -23,7 +24,14 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 from grpc.aio import ServicerContext
 
-from astrocyte.errors import AstrocyteError, CapabilityNotSupported, DeadlineExceeded, ValidationError, frames
+from astrocyte.errors import (
+    AstrocyteError,
+    CapabilityNotSupported,
+    DeadlineExceeded,
+    MessageTooLarge,
+    ValidationError,
+    frames,
+)
 from astrocyte.model import Caller
 from astrocyte.services.admission import Admission
 from astrocyte.services.authentication import Authenticate, Metadata
@@ -60,11 +68,13 @@ class Calls:
     Args:
         authenticate: Who calls.
         draining: Refuses calls and ends server streams when the server stops.
+        max_message_bytes: Largest request; parsing a larger one would hold up everybody.
     """
 
-    def __init__(self, authenticate: Authenticate, draining: Draining) -> None:
+    def __init__(self, authenticate: Authenticate, draining: Draining, max_message_bytes: int) -> None:
         self._authenticate = authenticate
         self._draining = draining
+        self._max_message_bytes = max_message_bytes
         # Unique per process, and a counter: ten times cheaper than a random id for each call.
         self._prefix = os.urandom(6).hex()
         self._count = itertools.count(1)
@@ -73,7 +83,7 @@ class Calls:
         self, method: MethodDescriptor, behaviour: Callable[..., Any], rules: Rules
     ) -> grpc.RpcMethodHandler[Any, Any]:
         """The handler of one method, of any of the four kinds."""
-        parse = _parser(method)
+        parse = _parser(method, self._max_message_bytes)
         if method.server_streaming:
             serve = self._streaming(method, parse, behaviour, rules)
             make = (
@@ -197,12 +207,17 @@ def _given_id(metadata: Metadata) -> str | None:
     return None
 
 
-def _parser(method: MethodDescriptor) -> Parse:
-    """Bytes to the method's request; what is not one is the caller's mistake."""
+def _parser(method: MethodDescriptor, most_bytes: int) -> Parse:
+    """Bytes to the method's request; what is not one, or is too large, is the caller's mistake."""
     from_string: Parse = GetMessageClass(method.input_type).FromString
     name = method.input_type.full_name
 
     def parse(raw: bytes) -> Message:
+        if len(raw) > most_bytes:
+            raise MessageTooLarge(
+                f"the message has {len(raw):,} bytes, the limit is {most_bytes:,}; send less at once",
+                metadata={"size": str(len(raw)), "limit": str(most_bytes)},
+            )
         try:
             return from_string(raw)
         except DecodeError:
@@ -223,16 +238,21 @@ def _decoder(parse: Parse, *, streaming: bool) -> Callable[[Any], Any]:
     return decode
 
 
-async def _within(seconds: float, work: Awaitable[bytes]) -> bytes:
-    """The result of ``work``, if it comes in time.
+async def _within(seconds: float, work: Coroutine[Any, Any, bytes]) -> bytes:
+    """The result of ``work``, if it comes in time. Work that never waits is not timed: a timer costs too much.
 
     Raises:
         DeadlineExceeded: It did not.
     """
+    try:
+        waits = work.send(None)
+    except StopIteration as done:
+        payload: bytes = done.value
+        return payload
     timer = asyncio.timeout(seconds)
     try:
         async with timer:
-            return await work
+            return await _continued(work, waits)
     except TimeoutError:
         if not timer.expired():
             raise
@@ -240,6 +260,25 @@ async def _within(seconds: float, work: Awaitable[bytes]) -> bytes:
             f"the call took longer than {seconds:g} s, the limit for calls without a deadline",
             metadata={"timeout_seconds": f"{seconds:g}"},
         ) from None
+
+
+@types.coroutine
+def _continued(work: Coroutine[Any, Any, bytes], waits: object) -> Generator[object, Any, bytes]:
+    """Await the rest of ``work``, which was begun by hand and waits for ``waits``."""
+    try:
+        while True:
+            try:
+                given = yield waits
+            except GeneratorExit:
+                work.close()
+                raise
+            except BaseException as error:  # noqa: BLE001 - as ``await`` does: a cancellation above all
+                waits = work.throw(error)
+            else:
+                waits = work.send(given)
+    except StopIteration as done:
+        payload: bytes = done.value
+        return payload
 
 
 async def _fail(error: Exception, method: str, request_id: str, context: Context) -> NoReturn:
@@ -256,6 +295,4 @@ async def _fail(error: Exception, method: str, request_id: str, context: Context
 
 def log_fault(error: Exception, method: str, request_id: str) -> None:
     """Log a fault of ours: where it happened and of which class, without its message, which may hold content."""
-    log.error(
-        "call failed", method=method, request_id=request_id, error=type(error).__name__, frames=frames(error)[-12:]
-    )
+    log.error("call failed", method=method, request_id=request_id, error=type(error).__name__, frames=frames(error))

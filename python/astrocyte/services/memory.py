@@ -123,7 +123,9 @@ class MemoryServicer:
         self, request: memory_pb2.UndeleteMemoryRequest, caller: Caller
     ) -> memory_pb2.UndeleteMemoryResponse:
         """Bring a memory back."""
-        memory = await self._gate.undelete(caller, request.bank_id, request.memory_id)
+        memory = await self._gate.undelete(
+            caller, request.bank_id, request.memory_id, request_id=request.request_id or None
+        )
         return memory_pb2.UndeleteMemoryResponse(memory=convert.encode_memory(memory))
 
     async def Watch(self, request: memory_pb2.WatchRequest, caller: Caller) -> AsyncIterator[memory_pb2.WatchResponse]:

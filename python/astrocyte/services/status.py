@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -25,6 +26,7 @@ from astrocyte.errors import (
     DiskFull,
     FailedPrecondition,
     MemoryNotFound,
+    MessageTooLarge,
     NotFound,
     ProviderUnavailable,
     RateLimited,
@@ -56,6 +58,7 @@ CODES: Mapping[type[AstrocyteError], StatusCode] = {
     RequestIdReused: StatusCode.ABORTED,
     FailedPrecondition: StatusCode.FAILED_PRECONDITION,
     RateLimited: StatusCode.RESOURCE_EXHAUSTED,
+    MessageTooLarge: StatusCode.RESOURCE_EXHAUSTED,
     CapabilityNotSupported: StatusCode.UNIMPLEMENTED,
     ProviderUnavailable: StatusCode.UNAVAILABLE,
     DeadlineExceeded: StatusCode.DEADLINE_EXCEEDED,
@@ -75,6 +78,8 @@ BARE_CODES: Mapping[int, type[AstrocyteError]] = {
     StatusCode.UNAUTHENTICATED.value[0]: AuthorizationError,
     StatusCode.FAILED_PRECONDITION.value[0]: FailedPrecondition,
 }
+# How grpc itself begins to refuse a message, under the same code as a full queue.
+GRPC_TOO_LARGE = re.compile(r"(?:CLIENT: |SERVER: )?Received message larger than max")
 # A client waits this long after a refusal that does not say; about the time that a full queue takes to drain.
 DEFAULT_RETRY_SECONDS = 1.0
 
@@ -189,6 +194,8 @@ def from_status(status: Status) -> AstrocyteError:
     if status.code == StatusCode.INVALID_ARGUMENT.value[0]:
         return ValidationError(status.message, field="request")
     if status.code == StatusCode.RESOURCE_EXHAUSTED.value[0]:
+        if GRPC_TOO_LARGE.match(status.message):
+            return MessageTooLarge(status.message)
         return RateLimited(status.message, retry_after=DEFAULT_RETRY_SECONDS)
     name = next((code.name for code in StatusCode if code.value[0] == status.code), str(status.code))
     bare = BARE_CODES.get(status.code, AstrocyteError)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from datetime import datetime
+from typing import NamedTuple, Protocol
 
 from astrocyte.model import Bank, BankStats, Change, ErasureReceipt, ForgetSelector, Memory, Metadata
 
@@ -118,21 +119,37 @@ class IndexBatch:
     removed: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(NamedTuple):
     """What recall asks back from the database: a version, and which chunk (-1: none, the whole is the chunk)."""
 
     row_key: int
     ordinal: int
 
 
-@dataclass(frozen=True, slots=True)
-class HydratedRow:
-    """A version that the database says is visible, with the text of the chunk asked for."""
+class HydratedRow(NamedTuple):
+    """A version that the database says is visible, as far as a hit shows it, with the text of the chunk asked for.
+
+    Not a `Memory`, and a tuple: every recall makes ten of these, and unpacks them at once.
+    """
 
     row_key: int
-    memory: Memory
+    ordinal: int
+    memory_id: str
+    version: int
+    content: str
     chunk_text: str
+    fact_type: str
+    memory_layer: str
+    tags: tuple[str, ...]
+    metadata: Metadata
+    source: str | None
+    session_id: str | None
+    speaker: str | None
+    principal: str
+    occurred_at: datetime | None
+    retained_at: datetime
+    chunk_count: int
+    token_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +188,18 @@ class MemoryStore(Protocol):
     def subscribe(self, listener: IndexListener) -> None:
         """Call ``listener`` after every commit."""
 
-    async def create_bank(
-        self, tenant: str, bank_id: str, *, display_name: str, description: str, embedding_model: str, dimensions: int
+    async def create_bank(  # noqa: PLR0913 - what a bank is made of
+        self,
+        tenant: str,
+        bank_id: str,
+        *,
+        display_name: str,
+        description: str,
+        embedding_model: str,
+        dimensions: int,
+        request: RequestKey | None = None,
     ) -> Bank:
-        """Create a bank.
+        """Create a bank; an equal request that came before gets the bank as it was then.
 
         Raises:
             AlreadyExists: The tenant has a bank of that id.
@@ -187,17 +212,27 @@ class MemoryStore(Protocol):
         """Banks whose id starts with ``prefix`` and sorts after ``after``, by id."""
 
     async def update_bank(
-        self, bank: Bank, *, display_name: str | None, description: str | None, expected_etag: str | None
+        self,
+        bank: Bank,
+        *,
+        display_name: str | None,
+        description: str | None,
+        expected_etag: str | None,
+        request: RequestKey | None = None,
     ) -> Bank:
-        """Change what is not None.
+        """Change what is not None; an equal request that came before gets the bank as it was then.
 
         Raises:
             Conflict: ``expected_etag`` is not the bank's.
             BankNotFound: It was deleted meanwhile.
         """
 
-    async def delete_bank(self, bank: Bank, *, expected_etag: str | None) -> int:
-        """Delete the bank with all its rows; returns how many memories were visible."""
+    async def delete_bank(self, bank: Bank, *, expected_etag: str | None, request: RequestKey | None = None) -> int:
+        """Delete the bank with all its rows; returns how many memories were visible.
+
+        The answer to a ``request`` is kept with the commit that hides the bank, so that `find_response` has it, in
+        decimal digits, when the bank is gone; where a full disk stops the rest, `purge` finishes it.
+        """
 
     def bank_stats(self, bank: Bank) -> BankStats:
         """Counts from the rows; the index part is left at its not-loaded values."""
@@ -229,8 +264,10 @@ class MemoryStore(Protocol):
             DiskFull: Nothing was committed.
         """
 
-    def memory(self, bank: Bank, memory_id: str, *, include_forgotten: bool = False) -> Memory | None:
-        """The current version, or None."""
+    def memory(
+        self, bank: Bank, memory_id: str, *, version: int | None = None, include_forgotten: bool = False
+    ) -> Memory | None:
+        """The current version, or the one of that number, or None."""
 
     def version(self, bank: Bank, memory_id: str) -> VersionRecord | None:
         """The current version with its chunks and vectors, or None; an update keeps what it does not change."""
@@ -246,8 +283,11 @@ class MemoryStore(Protocol):
         A memory has any of the ``tags``. What was forgotten since that position is left out, and not counted.
         """
 
-    def hydrate(self, bank: Bank, passages: Sequence[Passage], visibility: Visibility) -> list[HydratedRow]:
-        """The rows of this bank among ``passages`` that are visible; order is not kept, others are left out."""
+    def hydrate(self, bank: Bank, passages: Sequence[tuple[int, int]], visibility: Visibility) -> list[HydratedRow]:
+        """The rows of this bank among ``passages`` that are visible; order is not kept, others are left out.
+
+        Passages may be plain pairs, as `Passage` names them.
+        """
 
     def select(self, bank: Bank, selector: ForgetSelector, *, include_forgotten: bool = False) -> tuple[int, list[str]]:
         """How many memories the selector meets, and the first 1,000 ids, without changing anything.
@@ -278,11 +318,11 @@ class MemoryStore(Protocol):
         Returns the first 1,000 ids, the position and the receipt; an equal request that came before gets them again.
         """
 
-    async def undelete(self, bank: Bank, memory_id: str) -> Memory:
-        """Bring a forgotten memory back.
+    async def undelete(self, bank: Bank, memory_id: str, *, request: RequestKey | None = None) -> Memory:
+        """Bring a forgotten memory back; an equal request that came before gets the version that came back then.
 
         Raises:
-            MemoryNotFound: There is none, or it was purged.
+            MemoryNotFound: There is none, it was purged, or it was forgotten again meanwhile.
         """
 
     async def purge(self, now: int) -> int:

@@ -27,7 +27,7 @@ from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mas
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x61strocyte/v1/admin.proto\x12\x0c\x61strocyte.v1\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"|\n\x11\x43reateBankRequest\x12\x0f\n\x07\x62\x61nk_id\x18\x01 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\x17\n\x0f\x65mbedding_model\x18\x04 \x01(\t\x12\x12\n\ndimensions\x18\x05 \x01(\x05\"6\n\x12\x43reateBankResponse\x12 \n\x04\x62\x61nk\x18\x01 \x01(\x0b\x32\x12.astrocyte.v1.Bank\"!\n\x0eGetBankRequest\x12\x0f\n\x07\x62\x61nk_id\x18\x01 \x01(\t\"3\n\x0fGetBankResponse\x12 \n\x04\x62\x61nk\x18\x01 \x01(\x0b\x32\x12.astrocyte.v1.Bank\"I\n\x10ListBanksRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x0e\n\x06prefix\x18\x03 \x01(\t\"O\n\x11ListBanksResponse\x12!\n\x05\x62\x61nks\x18\x01 \x03(\x0b\x32\x12.astrocyte.v1.Bank\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x8e\x01\n\x11UpdateBankRequest\x12\x0f\n\x07\x62\x61nk_id\x18\x01 \x01(\t\x12/\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12\x14\n\x0c\x64isplay_name\x18\x03 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x04 \x01(\t\x12\x0c\n\x04\x65tag\x18\x05 \x01(\t\"6\n\x12UpdateBankResponse\x12 \n\x04\x62\x61nk\x18\x01 \x01(\x0b\x32\x12.astrocyte.v1.Bank\"2\n\x11\x44\x65leteBankRequest\x12\x0f\n\x07\x62\x61nk_id\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\"+\n\x12\x44\x65leteBankResponse\x12\x15\n\rdeleted_count\x18\x01 \x01(\x03\"&\n\x13GetBankStatsRequest\x12\x0f\n\x07\x62\x61nk_id\x18\x01 \x01(\t\">\n\x14GetBankStatsResponse\x12&\n\x05stats\x18\x01 \x01(\x0b\x32\x17.astrocyte.v1.BankStats\"\x16\n\x14GetServerInfoRequest\"F\n\x15GetServerInfoResponse\x12-\n\x0bserver_info\x18\x01 \x01(\x0b\x32\x18.astrocyte.v1.ServerInfo\"\x8c\x02\n\x04\x42\x61nk\x12\x0f\n\x07\x62\x61nk_id\x18\x01 \x01(\t\x12\x0e\n\x06tenant\x18\x02 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x03 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x04 \x01(\t\x12\x17\n\x0f\x65mbedding_model\x18\x05 \x01(\t\x12\x12\n\ndimensions\x18\x06 \x01(\x05\x12.\n\ncreated_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08position\x18\t \x01(\x03\x12\x0c\n\x04\x65tag\x18\n \x01(\t\x12\x0b\n\x03key\x18\x0b \x01(\x03\"\xb6\x01\n\tBankStats\x12\x0f\n\x07\x62\x61nk_id\x18\x01 \x01(\t\x12\x14\n\x0cmemory_count\x18\x02 \x01(\x03\x12\x13\n\x0b\x63hunk_count\x18\x03 \x01(\x03\x12\x17\n\x0f\x66orgotten_count\x18\x04 \x01(\x03\x12\x13\n\x0btoken_count\x18\x05 \x01(\x03\x12\x10\n\x08position\x18\x06 \x01(\x03\x12\x18\n\x10indexed_position\x18\x07 \x01(\x03\x12\x13\n\x0bindex_bytes\x18\x08 \x01(\x03\"\x88\x02\n\nServerInfo\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x14\n\x0c\x63ore_version\x18\x02 \x01(\t\x12\x14\n\x0c\x63ore_profile\x18\x03 \x01(\t\x12\x0c\n\x04simd\x18\x04 \x01(\t\x12\x16\n\x0esqlite_version\x18\x05 \x01(\t\x12\x16\n\x0eschema_version\x18\x06 \x01(\x05\x12\x17\n\x0f\x65mbedding_model\x18\x07 \x01(\t\x12\x12\n\ndimensions\x18\x08 \x01(\x05\x12\x13\n\x0btoken_table\x18\t \x01(\t\x12\r\n\x05store\x18\n \x01(\t\x12.\n\nstarted_at\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp2\x82\x06\n\x0c\x41\x64minService\x12\x65\n\nCreateBank\x12\x1f.astrocyte.v1.CreateBankRequest\x1a .astrocyte.v1.CreateBankResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\"\t/v1/banks:\x01*\x12\x63\n\x07GetBank\x12\x1c.astrocyte.v1.GetBankRequest\x1a\x1d.astrocyte.v1.GetBankResponse\"\x1b\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/banks/{bank_id}\x12_\n\tListBanks\x12\x1e.astrocyte.v1.ListBanksRequest\x1a\x1f.astrocyte.v1.ListBanksResponse\"\x11\x82\xd3\xe4\x93\x02\x0b\x12\t/v1/banks\x12o\n\nUpdateBank\x12\x1f.astrocyte.v1.UpdateBankRequest\x1a .astrocyte.v1.UpdateBankResponse\"\x1e\x82\xd3\xe4\x93\x02\x18\x32\x13/v1/banks/{bank_id}:\x01*\x12l\n\nDeleteBank\x12\x1f.astrocyte.v1.DeleteBankRequest\x1a .astrocyte.v1.DeleteBankResponse\"\x1b\x82\xd3\xe4\x93\x02\x15*\x13/v1/banks/{bank_id}\x12x\n\x0cGetBankStats\x12!.astrocyte.v1.GetBankStatsRequest\x1a\".astrocyte.v1.GetBankStatsResponse\"!\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/banks/{bank_id}/stats\x12l\n\rGetServerInfo\x12\".astrocyte.v1.GetServerInfoRequest\x1a#.astrocyte.v1.GetServerInfoResponse\"\x12\x82\xd3\xe4\x93\x02\x0c\x12\n/v1/serverb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18\x61strocyte/v1/admin.proto\x12\x0c\x61strocyte.v1\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x90\x01\n\x11\x43reateBankRequest\x12\x0f\n\x07\x62\x61nk_id\x18\x01 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\x17\n\x0f\x65mbedding_model\x18\x04 \x01(\t\x12\x12\n\ndimensions\x18\x05 \x01(\x05\x12\x12\n\nrequest_id\x18\x06 \x01(\t\"6\n\x12\x43reateBankResponse\x12 \n\x04\x62\x61nk\x18\x01 \x01(\x0b\x32\x12.astrocyte.v1.Bank\"!\n\x0eGetBankRequest\x12\x0f\n\x07\x62\x61nk_id\x18\x01 \x01(\t\"3\n\x0fGetBankResponse\x12 \n\x04\x62\x61nk\x18\x01 \x01(\x0b\x32\x12.astrocyte.v1.Bank\"I\n\x10ListBanksRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x0e\n\x06prefix\x18\x03 \x01(\t\"O\n\x11ListBanksResponse\x12!\n\x05\x62\x61nks\x18\x01 \x03(\x0b\x32\x12.astrocyte.v1.Bank\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xa2\x01\n\x11UpdateBankRequest\x12\x0f\n\x07\x62\x61nk_id\x18\x01 \x01(\t\x12/\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12\x14\n\x0c\x64isplay_name\x18\x03 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x04 \x01(\t\x12\x0c\n\x04\x65tag\x18\x05 \x01(\t\x12\x12\n\nrequest_id\x18\x06 \x01(\t\"6\n\x12UpdateBankResponse\x12 \n\x04\x62\x61nk\x18\x01 \x01(\x0b\x32\x12.astrocyte.v1.Bank\"F\n\x11\x44\x65leteBankRequest\x12\x0f\n\x07\x62\x61nk_id\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"+\n\x12\x44\x65leteBankResponse\x12\x15\n\rdeleted_count\x18\x01 \x01(\x03\"&\n\x13GetBankStatsRequest\x12\x0f\n\x07\x62\x61nk_id\x18\x01 \x01(\t\">\n\x14GetBankStatsResponse\x12&\n\x05stats\x18\x01 \x01(\x0b\x32\x17.astrocyte.v1.BankStats\"\x16\n\x14GetServerInfoRequest\"F\n\x15GetServerInfoResponse\x12-\n\x0bserver_info\x18\x01 \x01(\x0b\x32\x18.astrocyte.v1.ServerInfo\"\x8c\x02\n\x04\x42\x61nk\x12\x0f\n\x07\x62\x61nk_id\x18\x01 \x01(\t\x12\x0e\n\x06tenant\x18\x02 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x03 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x04 \x01(\t\x12\x17\n\x0f\x65mbedding_model\x18\x05 \x01(\t\x12\x12\n\ndimensions\x18\x06 \x01(\x05\x12.\n\ncreated_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x10\n\x08position\x18\t \x01(\x03\x12\x0c\n\x04\x65tag\x18\n \x01(\t\x12\x0b\n\x03key\x18\x0b \x01(\x03\"\xb6\x01\n\tBankStats\x12\x0f\n\x07\x62\x61nk_id\x18\x01 \x01(\t\x12\x14\n\x0cmemory_count\x18\x02 \x01(\x03\x12\x13\n\x0b\x63hunk_count\x18\x03 \x01(\x03\x12\x17\n\x0f\x66orgotten_count\x18\x04 \x01(\x03\x12\x13\n\x0btoken_count\x18\x05 \x01(\x03\x12\x10\n\x08position\x18\x06 \x01(\x03\x12\x18\n\x10indexed_position\x18\x07 \x01(\x03\x12\x13\n\x0bindex_bytes\x18\x08 \x01(\x03\"\x88\x02\n\nServerInfo\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x14\n\x0c\x63ore_version\x18\x02 \x01(\t\x12\x14\n\x0c\x63ore_profile\x18\x03 \x01(\t\x12\x0c\n\x04simd\x18\x04 \x01(\t\x12\x16\n\x0esqlite_version\x18\x05 \x01(\t\x12\x16\n\x0eschema_version\x18\x06 \x01(\x05\x12\x17\n\x0f\x65mbedding_model\x18\x07 \x01(\t\x12\x12\n\ndimensions\x18\x08 \x01(\x05\x12\x13\n\x0btoken_table\x18\t \x01(\t\x12\r\n\x05store\x18\n \x01(\t\x12.\n\nstarted_at\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp2\x82\x06\n\x0c\x41\x64minService\x12\x65\n\nCreateBank\x12\x1f.astrocyte.v1.CreateBankRequest\x1a .astrocyte.v1.CreateBankResponse\"\x14\x82\xd3\xe4\x93\x02\x0e\"\t/v1/banks:\x01*\x12\x63\n\x07GetBank\x12\x1c.astrocyte.v1.GetBankRequest\x1a\x1d.astrocyte.v1.GetBankResponse\"\x1b\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/banks/{bank_id}\x12_\n\tListBanks\x12\x1e.astrocyte.v1.ListBanksRequest\x1a\x1f.astrocyte.v1.ListBanksResponse\"\x11\x82\xd3\xe4\x93\x02\x0b\x12\t/v1/banks\x12o\n\nUpdateBank\x12\x1f.astrocyte.v1.UpdateBankRequest\x1a .astrocyte.v1.UpdateBankResponse\"\x1e\x82\xd3\xe4\x93\x02\x18\x32\x13/v1/banks/{bank_id}:\x01*\x12l\n\nDeleteBank\x12\x1f.astrocyte.v1.DeleteBankRequest\x1a .astrocyte.v1.DeleteBankResponse\"\x1b\x82\xd3\xe4\x93\x02\x15*\x13/v1/banks/{bank_id}\x12x\n\x0cGetBankStats\x12!.astrocyte.v1.GetBankStatsRequest\x1a\".astrocyte.v1.GetBankStatsResponse\"!\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/banks/{bank_id}/stats\x12l\n\rGetServerInfo\x12\".astrocyte.v1.GetServerInfoRequest\x1a#.astrocyte.v1.GetServerInfoResponse\"\x12\x82\xd3\xe4\x93\x02\x0c\x12\n/v1/serverb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -48,40 +48,40 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ADMINSERVICE'].methods_by_name['GetBankStats']._serialized_options = b'\202\323\344\223\002\033\022\031/v1/banks/{bank_id}/stats'
   _globals['_ADMINSERVICE'].methods_by_name['GetServerInfo']._loaded_options = None
   _globals['_ADMINSERVICE'].methods_by_name['GetServerInfo']._serialized_options = b'\202\323\344\223\002\014\022\n/v1/server'
-  _globals['_CREATEBANKREQUEST']._serialized_start=139
-  _globals['_CREATEBANKREQUEST']._serialized_end=263
-  _globals['_CREATEBANKRESPONSE']._serialized_start=265
-  _globals['_CREATEBANKRESPONSE']._serialized_end=319
-  _globals['_GETBANKREQUEST']._serialized_start=321
-  _globals['_GETBANKREQUEST']._serialized_end=354
-  _globals['_GETBANKRESPONSE']._serialized_start=356
-  _globals['_GETBANKRESPONSE']._serialized_end=407
-  _globals['_LISTBANKSREQUEST']._serialized_start=409
-  _globals['_LISTBANKSREQUEST']._serialized_end=482
-  _globals['_LISTBANKSRESPONSE']._serialized_start=484
-  _globals['_LISTBANKSRESPONSE']._serialized_end=563
-  _globals['_UPDATEBANKREQUEST']._serialized_start=566
-  _globals['_UPDATEBANKREQUEST']._serialized_end=708
-  _globals['_UPDATEBANKRESPONSE']._serialized_start=710
-  _globals['_UPDATEBANKRESPONSE']._serialized_end=764
-  _globals['_DELETEBANKREQUEST']._serialized_start=766
-  _globals['_DELETEBANKREQUEST']._serialized_end=816
-  _globals['_DELETEBANKRESPONSE']._serialized_start=818
-  _globals['_DELETEBANKRESPONSE']._serialized_end=861
-  _globals['_GETBANKSTATSREQUEST']._serialized_start=863
-  _globals['_GETBANKSTATSREQUEST']._serialized_end=901
-  _globals['_GETBANKSTATSRESPONSE']._serialized_start=903
-  _globals['_GETBANKSTATSRESPONSE']._serialized_end=965
-  _globals['_GETSERVERINFOREQUEST']._serialized_start=967
-  _globals['_GETSERVERINFOREQUEST']._serialized_end=989
-  _globals['_GETSERVERINFORESPONSE']._serialized_start=991
-  _globals['_GETSERVERINFORESPONSE']._serialized_end=1061
-  _globals['_BANK']._serialized_start=1064
-  _globals['_BANK']._serialized_end=1332
-  _globals['_BANKSTATS']._serialized_start=1335
-  _globals['_BANKSTATS']._serialized_end=1517
-  _globals['_SERVERINFO']._serialized_start=1520
-  _globals['_SERVERINFO']._serialized_end=1784
-  _globals['_ADMINSERVICE']._serialized_start=1787
-  _globals['_ADMINSERVICE']._serialized_end=2557
+  _globals['_CREATEBANKREQUEST']._serialized_start=140
+  _globals['_CREATEBANKREQUEST']._serialized_end=284
+  _globals['_CREATEBANKRESPONSE']._serialized_start=286
+  _globals['_CREATEBANKRESPONSE']._serialized_end=340
+  _globals['_GETBANKREQUEST']._serialized_start=342
+  _globals['_GETBANKREQUEST']._serialized_end=375
+  _globals['_GETBANKRESPONSE']._serialized_start=377
+  _globals['_GETBANKRESPONSE']._serialized_end=428
+  _globals['_LISTBANKSREQUEST']._serialized_start=430
+  _globals['_LISTBANKSREQUEST']._serialized_end=503
+  _globals['_LISTBANKSRESPONSE']._serialized_start=505
+  _globals['_LISTBANKSRESPONSE']._serialized_end=584
+  _globals['_UPDATEBANKREQUEST']._serialized_start=587
+  _globals['_UPDATEBANKREQUEST']._serialized_end=749
+  _globals['_UPDATEBANKRESPONSE']._serialized_start=751
+  _globals['_UPDATEBANKRESPONSE']._serialized_end=805
+  _globals['_DELETEBANKREQUEST']._serialized_start=807
+  _globals['_DELETEBANKREQUEST']._serialized_end=877
+  _globals['_DELETEBANKRESPONSE']._serialized_start=879
+  _globals['_DELETEBANKRESPONSE']._serialized_end=922
+  _globals['_GETBANKSTATSREQUEST']._serialized_start=924
+  _globals['_GETBANKSTATSREQUEST']._serialized_end=962
+  _globals['_GETBANKSTATSRESPONSE']._serialized_start=964
+  _globals['_GETBANKSTATSRESPONSE']._serialized_end=1026
+  _globals['_GETSERVERINFOREQUEST']._serialized_start=1028
+  _globals['_GETSERVERINFOREQUEST']._serialized_end=1050
+  _globals['_GETSERVERINFORESPONSE']._serialized_start=1052
+  _globals['_GETSERVERINFORESPONSE']._serialized_end=1122
+  _globals['_BANK']._serialized_start=1125
+  _globals['_BANK']._serialized_end=1393
+  _globals['_BANKSTATS']._serialized_start=1396
+  _globals['_BANKSTATS']._serialized_end=1578
+  _globals['_SERVERINFO']._serialized_start=1581
+  _globals['_SERVERINFO']._serialized_end=1845
+  _globals['_ADMINSERVICE']._serialized_start=1848
+  _globals['_ADMINSERVICE']._serialized_end=2618
 # @@protoc_insertion_point(module_scope)

@@ -31,6 +31,7 @@ class CreateBankRequest(_message.Message):
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     EMBEDDING_MODEL_FIELD_NUMBER: _builtins.int
     DIMENSIONS_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """Its id: 1 to 255 characters of [A-Za-z0-9._:@-], the first one a letter or digit. Compared byte for byte."""
     display_name: _builtins.str
@@ -41,6 +42,10 @@ class CreateBankRequest(_message.Message):
     """Name of the model whose vectors it will hold. Empty: the server's embedder; another name means that you send all vectors."""
     dimensions: _builtins.int
     """Values per vector. 0: those of the server's embedder; required with an embedding_model of your own."""
+    request_id: _builtins.str
+    """Your key for this request, 1 to 128 characters, a UUID for choice: the same id with the same request returns the first
+    answer, with another request it is ABORTED. Empty: no such protection.
+    """
     def __init__(
         self,
         *,
@@ -49,10 +54,11 @@ class CreateBankRequest(_message.Message):
         description: _builtins.str = ...,
         embedding_model: _builtins.str = ...,
         dimensions: _builtins.int = ...,
+        request_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "description", b"description", "dimensions", b"dimensions", "display_name", b"display_name", "embedding_model", b"embedding_model"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "description", b"description", "dimensions", b"dimensions", "display_name", b"display_name", "embedding_model", b"embedding_model", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -197,6 +203,7 @@ class UpdateBankRequest(_message.Message):
     DISPLAY_NAME_FIELD_NUMBER: _builtins.int
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank."""
     display_name: _builtins.str
@@ -205,6 +212,8 @@ class UpdateBankRequest(_message.Message):
     """New description; empty clears it."""
     etag: _builtins.str
     """Etag of the bank that you read; another one there is ABORTED. Empty: whatever is there."""
+    request_id: _builtins.str
+    """Your key for this request, as in CreateBankRequest. NOT_FOUND where the bank was deleted meanwhile."""
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
         """Fields to change: display_name, description or both."""
@@ -217,10 +226,11 @@ class UpdateBankRequest(_message.Message):
         display_name: _builtins.str = ...,
         description: _builtins.str = ...,
         etag: _builtins.str = ...,
+        request_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["update_mask", b"update_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "description", b"description", "display_name", b"display_name", "etag", b"etag", "update_mask", b"update_mask"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "description", b"description", "display_name", b"display_name", "etag", b"etag", "request_id", b"request_id", "update_mask", b"update_mask"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -258,19 +268,25 @@ class DeleteBankRequest(_message.Message):
 
     BANK_ID_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank."""
     etag: _builtins.str
     """Etag of the bank that you read; another one there is ABORTED. Empty: whatever is there."""
+    request_id: _builtins.str
+    """Your key for this request, as in CreateBankRequest. A repeat returns the first count and deletes nothing, even where a
+    bank of that id was made since.
+    """
     def __init__(
         self,
         *,
         bank_id: _builtins.str = ...,
         etag: _builtins.str = ...,
+        request_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "etag", b"etag"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "etag", b"etag", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -82,6 +82,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """
     ERROR_REASON_UNAVAILABLE: _ErrorReason.ValueType  # 22
     """UNAVAILABLE: the server is stopping, or cannot be reached; retry with the same request id. Metadata: none."""
+    ERROR_REASON_MESSAGE_TOO_LARGE: _ErrorReason.ValueType  # 23
+    """RESOURCE_EXHAUSTED: the request's message is larger than the server takes; send less at once. Metadata: size, limit."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Reasons, one for each way to fail."""
@@ -140,4 +142,6 @@ Metadata: timeout_seconds.
 """
 ERROR_REASON_UNAVAILABLE: ErrorReason.ValueType  # 22
 """UNAVAILABLE: the server is stopping, or cannot be reached; retry with the same request id. Metadata: none."""
+ERROR_REASON_MESSAGE_TOO_LARGE: ErrorReason.ValueType  # 23
+"""RESOURCE_EXHAUSTED: the request's message is larger than the server takes; send less at once. Metadata: size, limit."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -229,7 +229,7 @@ Global___ChangeKind: _TypeAlias = ChangeKind  # noqa: Y015
 
 @_typing.final
 class RetainRequest(_message.Message):
-    """What to store, and where. The fields from content to dedup_threshold are those of RetainItem."""
+    """What to store, and where. The fields from content to dedup_threshold, and content_type_name, are those of RetainItem."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -273,6 +273,7 @@ class RetainRequest(_message.Message):
     DEDUP_THRESHOLD_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
+    CONTENT_TYPE_NAME_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """Target bank; made on first use where the server allows it. 1 to 255 characters of [A-Za-z0-9._:@-], the first one a
     letter or digit.
@@ -303,6 +304,10 @@ class RetainRequest(_message.Message):
     """
     validate_only: _builtins.bool
     """Check the request and store nothing; the answer has stored = false and no error."""
+    content_type_name: _builtins.str
+    """Name of a format that ContentType lacks, such as "markdown": the content is treated as text, and the memory keeps the
+    name. At most 64 characters; only where content_type is unspecified.
+    """
     @_builtins.property
     def metadata(self) -> _containers.MessageMap[_builtins.str, _types_pb2.MetadataValue]:
         """Key-value pairs that are returned with the memory and can be filtered on: at most 64 keys of 1 to 128 bytes, not
@@ -351,10 +356,11 @@ class RetainRequest(_message.Message):
         dedup_threshold: _builtins.float | None = ...,
         request_id: _builtins.str = ...,
         validate_only: _builtins.bool = ...,
+        content_type_name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "dedup_threshold", b"dedup_threshold", "embedding", b"embedding", "occurred_at", b"occurred_at", "valid_from", b"valid_from", "valid_until", b"valid_until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "bank_id", b"bank_id", "content", b"content", "content_type", b"content_type", "dedup_action", b"dedup_action", "dedup_threshold", b"dedup_threshold", "embedding", b"embedding", "extraction_profile", b"extraction_profile", "fact_type", b"fact_type", "metadata", b"metadata", "occurred_at", b"occurred_at", "pii_detected", b"pii_detected", "request_id", b"request_id", "session_id", b"session_id", "source", b"source", "speaker", b"speaker", "tags", b"tags", "valid_from", b"valid_from", "valid_until", b"valid_until", "validate_only", b"validate_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "bank_id", b"bank_id", "content", b"content", "content_type", b"content_type", "content_type_name", b"content_type_name", "dedup_action", b"dedup_action", "dedup_threshold", b"dedup_threshold", "embedding", b"embedding", "extraction_profile", b"extraction_profile", "fact_type", b"fact_type", "metadata", b"metadata", "occurred_at", b"occurred_at", "pii_detected", b"pii_detected", "request_id", b"request_id", "session_id", b"session_id", "source", b"source", "speaker", b"speaker", "tags", b"tags", "valid_from", b"valid_from", "valid_until", b"valid_until", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__dedup_threshold: _TypeAlias = _typing.Literal["dedup_threshold"]  # noqa: Y015
     _WhichOneofArgType__dedup_threshold: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold"]  # noqa: Y015
@@ -744,7 +750,9 @@ class UpdateMemoryRequest(_message.Message):
     etag: _builtins.str
     """Etag of the version that you read; another one there is ABORTED. Empty: whatever is there."""
     request_id: _builtins.str
-    """Your key for this request, as in RetainRequest."""
+    """Your key for this request, as in RetainRequest. A repeat returns the version that the first call made, even where a later
+    one is there; NOT_FOUND where the memory was forgotten meanwhile.
+    """
     validate_only: _builtins.bool
     """Check the request and change nothing; the answer is the memory as it is."""
     @_builtins.property
@@ -1343,19 +1351,23 @@ class UndeleteMemoryRequest(_message.Message):
 
     BANK_ID_FIELD_NUMBER: _builtins.int
     MEMORY_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank that holds it."""
     memory_id: _builtins.str
     """Its id."""
+    request_id: _builtins.str
+    """Your key for this request, as in RetainRequest."""
     def __init__(
         self,
         *,
         bank_id: _builtins.str = ...,
         memory_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "memory_id", b"memory_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "memory_id", b"memory_id", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1370,7 +1382,7 @@ class UndeleteMemoryResponse(_message.Message):
     MEMORY_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def memory(self) -> _types_pb2.Memory:
-        """The current version."""
+        """The version that came back."""
 
     def __init__(
         self,
@@ -1480,6 +1492,7 @@ class RetainItem(_message.Message):
     EMBEDDING_FIELD_NUMBER: _builtins.int
     DEDUP_ACTION_FIELD_NUMBER: _builtins.int
     DEDUP_THRESHOLD_FIELD_NUMBER: _builtins.int
+    CONTENT_TYPE_NAME_FIELD_NUMBER: _builtins.int
     content: _builtins.str
     """The text to store: 1 to 102,400 bytes of UTF-8, without NUL."""
     content_type: _types_pb2.ContentType.ValueType
@@ -1500,6 +1513,8 @@ class RetainItem(_message.Message):
     """What to do with a near duplicate. Unspecified: the server's setting."""
     dedup_threshold: _builtins.float
     """Cosine of a near duplicate, above 0, at most 1. Unset: the server's setting."""
+    content_type_name: _builtins.str
+    """Name of a format that ContentType lacks; treated as text."""
     @_builtins.property
     def metadata(self) -> _containers.MessageMap[_builtins.str, _types_pb2.MetadataValue]:
         """Key-value pairs, at most 64 keys and 4,096 bytes."""
@@ -1543,10 +1558,11 @@ class RetainItem(_message.Message):
         embedding: _types_pb2.Embedding | None = ...,
         dedup_action: Global___DedupAction.ValueType = ...,
         dedup_threshold: _builtins.float | None = ...,
+        content_type_name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "dedup_threshold", b"dedup_threshold", "embedding", b"embedding", "occurred_at", b"occurred_at", "valid_from", b"valid_from", "valid_until", b"valid_until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "content", b"content", "content_type", b"content_type", "dedup_action", b"dedup_action", "dedup_threshold", b"dedup_threshold", "embedding", b"embedding", "extraction_profile", b"extraction_profile", "fact_type", b"fact_type", "metadata", b"metadata", "occurred_at", b"occurred_at", "pii_detected", b"pii_detected", "session_id", b"session_id", "source", b"source", "speaker", b"speaker", "tags", b"tags", "valid_from", b"valid_from", "valid_until", b"valid_until"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "content", b"content", "content_type", b"content_type", "content_type_name", b"content_type_name", "dedup_action", b"dedup_action", "dedup_threshold", b"dedup_threshold", "embedding", b"embedding", "extraction_profile", b"extraction_profile", "fact_type", b"fact_type", "metadata", b"metadata", "occurred_at", b"occurred_at", "pii_detected", b"pii_detected", "session_id", b"session_id", "source", b"source", "speaker", b"speaker", "tags", b"tags", "valid_from", b"valid_from", "valid_until", b"valid_until"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__dedup_threshold: _TypeAlias = _typing.Literal["dedup_threshold"]  # noqa: Y015
     _WhichOneofArgType__dedup_threshold: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold"]  # noqa: Y015

@@ -142,6 +142,7 @@ class Memory(_message.Message):
     POSITION_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
+    CONTENT_TYPE_NAME_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
     """Server-made id: "mem_" and 32 hexadecimal digits. It stays when the memory is updated."""
     bank_id: _builtins.str
@@ -151,7 +152,7 @@ class Memory(_message.Message):
     content: _builtins.str
     """The whole content, normalised."""
     content_type: Global___ContentType.ValueType
-    """The format that the content was given in."""
+    """The format that the content was given in. Unspecified: content_type_name has it."""
     fact_type: _builtins.str
     """What kind of fact it is, such as "world" or "experience". Never empty."""
     memory_layer: _builtins.str
@@ -174,6 +175,10 @@ class Memory(_message.Message):
     """Changes with each version; give it back to UpdateMemory to refuse a write over somebody else's."""
     state: Global___MemoryState.ValueType
     """Where it is in its life."""
+    content_type_name: _builtins.str
+    """The format that the content was given in, where ContentType lacks it; the memory was treated as text. Empty:
+    content_type has it.
+    """
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Labels, in the order given, without repeats."""
@@ -238,10 +243,11 @@ class Memory(_message.Message):
         position: _builtins.int = ...,
         etag: _builtins.str = ...,
         state: Global___MemoryState.ValueType = ...,
+        content_type_name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["forgotten_at", b"forgotten_at", "occurred_at", b"occurred_at", "purge_after", b"purge_after", "retained_at", b"retained_at", "updated_at", b"updated_at", "valid_from", b"valid_from", "valid_until", b"valid_until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "chunk_count", b"chunk_count", "content", b"content", "content_type", b"content_type", "etag", b"etag", "fact_type", b"fact_type", "forgotten_at", b"forgotten_at", "memory_id", b"memory_id", "memory_layer", b"memory_layer", "metadata", b"metadata", "occurred_at", b"occurred_at", "position", b"position", "principal", b"principal", "purge_after", b"purge_after", "retained_at", b"retained_at", "session_id", b"session_id", "source", b"source", "speaker", b"speaker", "state", b"state", "tags", b"tags", "token_count", b"token_count", "updated_at", b"updated_at", "valid_from", b"valid_from", "valid_until", b"valid_until", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "chunk_count", b"chunk_count", "content", b"content", "content_type", b"content_type", "content_type_name", b"content_type_name", "etag", b"etag", "fact_type", b"fact_type", "forgotten_at", b"forgotten_at", "memory_id", b"memory_id", "memory_layer", b"memory_layer", "metadata", b"metadata", "occurred_at", b"occurred_at", "position", b"position", "principal", b"principal", "purge_after", b"purge_after", "retained_at", b"retained_at", "session_id", b"session_id", "source", b"source", "speaker", b"speaker", "state", b"state", "tags", b"tags", "token_count", b"token_count", "updated_at", b"updated_at", "valid_from", b"valid_from", "valid_until", b"valid_until", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

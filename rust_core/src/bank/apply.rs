@@ -6,7 +6,7 @@ use crate::error::{CoreError, Result};
 use crate::lexical::{LexicalIndex, MAX_ROWS};
 use crate::originals::NO_SLOT;
 use crate::types::Row;
-use crate::vector::{normalise, reserve_tight};
+use crate::vector::{DenseIndex, normalise, reserve_tight};
 
 /// Dead rows are dropped when they are more than a fifth: a rebuild then costs less than five times what it frees.
 const DEAD_SHARE: u32 = 5;
@@ -85,7 +85,6 @@ impl State {
             self.upsert(row, prepared);
         }
         self.originals.flush();
-        self.chains.settle();
         for &(key, known_until) in ended {
             if let Some(version) = self.columns.find_key(key) {
                 self.end(version, known_until);
@@ -94,6 +93,7 @@ impl State {
         for &key in removed {
             self.remove(key);
         }
+        self.chains.settle(&self.columns);
         let worth_it = self.dead_rows >= DEAD_MINIMUM || self.dead_rows == self.rows();
         if worth_it && self.dead_rows > self.rows() / DEAD_SHARE {
             self.compact();
@@ -102,13 +102,12 @@ impl State {
 
     fn upsert(&mut self, row: &Row, prepared: Prepared) {
         self.remove(row.key);
-        let predecessor = self.columns.versions_of(&row.memory_id).max();
         let first = self.rows();
         let layer = self.layer_number(&row.layer);
         let current = row.known_until.is_none();
         let version = self.columns.push(row, first, layer);
         self.catalog.push(row);
-        self.chains.push(row, version, predecessor, &self.columns);
+        self.chains.push(row, version, &self.columns);
         for (part, (vector, text, tokens)) in prepared.parts.into_iter().enumerate() {
             let number = first + part as u32;
             self.vectors.push(vector.as_deref());
@@ -147,6 +146,7 @@ impl State {
             self.dead_rows += 1;
         }
         self.catalog.remove(version);
+        self.chains.remove(version, &self.columns);
         self.columns.remove(version);
     }
 

@@ -1,71 +1,63 @@
-//! The nearest current memory of each of many vectors, for the check before a memory is stored.
+//! The nearest current memories of each of many vectors, for the check before a memory is stored.
 
 use super::state::State;
 use crate::error::Result;
 use crate::topk::{Scored, better_first};
-use crate::types::MemoryId;
-use crate::vector::{QuantisedQuery, dot, error_margin};
+use crate::types::Duplicate;
+use crate::vector::{DenseIndex, QuantisedQuery, TOGETHER, dot, error_margin};
 
-/// Rows per pass: they stay in the second cache while every vector is compared with them.
-const PASS_ROWS: usize = 1024;
+/// Memories that are told of: a guard that refuses the nearest one still has a choice.
+const NEAREST: usize = 4;
 /// Candidates that are compared exactly; more near-identical rows than this cannot change the answer by more than the
 /// quantisation error.
 const EXACT: usize = 64;
 
 impl State {
-    /// Per unit vector the most similar current memory at or above `threshold`.
+    /// Per unit vector the most similar current memories at or above `threshold`, the nearest first.
     pub(super) fn near_duplicates(
         &self,
         units: &[Vec<f32>],
         threshold: f32,
-    ) -> Result<Vec<Option<(u64, MemoryId, f32)>>> {
-        let queries: Vec<_> = units.iter().map(|unit| QuantisedQuery::new(unit)).collect();
-        let mut found: Vec<Vec<Scored>> = vec![Vec::new(); units.len()];
-        let mut scores = [0.0; PASS_ROWS];
-        for first in (0..self.vectors.len()).step_by(PASS_ROWS) {
-            let scores = &mut scores[..PASS_ROWS.min(self.vectors.len() - first)];
-            for (query, found) in queries.iter().zip(&mut found) {
-                self.vectors.scan(query, first, scores);
-                self.collect(
-                    scores,
-                    first,
-                    threshold - error_margin(query.scale, query.scale),
-                    found,
-                );
-            }
+    ) -> Result<Vec<Vec<Duplicate>>> {
+        let mut found = vec![Vec::new(); units.len()];
+        for (units, found) in units.chunks(TOGETHER).zip(found.chunks_mut(TOGETHER)) {
+            self.collect(units, threshold, found);
         }
-        let best = units
+        units
             .iter()
             .zip(found)
-            .map(|(unit, found)| self.nearest(unit, found, threshold));
-        best.collect()
+            .map(|(unit, found)| self.nearest(unit, found, threshold))
+            .collect()
     }
 
-    fn collect(&self, scores: &[f32], first: usize, floor: f32, found: &mut Vec<Scored>) {
-        // Most steps have nothing near: one comparison a row settles them.
-        for (step, lanes) in scores.chunks(16).enumerate() {
-            if lanes
-                .iter()
-                .fold(0, |near, &score| near + u32::from(score >= floor))
-                == 0
-            {
-                continue;
-            }
-            for (lane, &score) in lanes
-                .iter()
-                .enumerate()
-                .filter(|&(_, &score)| score >= floor)
-            {
-                let row = (first + step * 16 + lane) as u32;
+    /// Adds what may reach the threshold to `found`, one list per unit vector; at most [`TOGETHER`] of both.
+    fn collect(&self, units: &[Vec<f32>], threshold: f32, found: &mut [Vec<Scored>]) {
+        let queries: Vec<_> = units.iter().map(|unit| QuantisedQuery::new(unit)).collect();
+        // The last one fills up the group, with a floor that nothing reaches.
+        let query = |index: usize| &queries[index.min(queries.len() - 1)];
+        let floor = |index: usize| {
+            queries.get(index).map_or(f32::INFINITY, |query| {
+                threshold - error_margin(query.scale, query.scale)
+            })
+        };
+        self.vectors.near(
+            std::array::from_fn(query),
+            std::array::from_fn(floor),
+            &mut |query, row, score| {
                 if let Some(version) = self.current_whole(row) {
+                    let found = &mut found[query];
                     found.push((score, version));
+                    if found.len() > EXACT * 4 {
+                        self.keep_best(found, EXACT);
+                    }
                 }
-            }
-        }
-        if found.len() > EXACT * 4 {
-            found.sort_unstable_by(|&a, &b| better_first(a, b, &self.columns.memory_id));
-            found.truncate(EXACT);
-        }
+            },
+        );
+    }
+
+    fn keep_best(&self, found: &mut Vec<Scored>, count: usize) {
+        found.sort_unstable_by(|&a, &b| better_first(a, b, &self.columns.memory_id));
+        found.truncate(count);
     }
 
     /// The current version whose whole is at `row`.
@@ -83,9 +75,8 @@ impl State {
         unit: &[f32],
         mut found: Vec<Scored>,
         threshold: f32,
-    ) -> Result<Option<(u64, MemoryId, f32)>> {
-        found.sort_unstable_by(|&a, &b| better_first(a, b, &self.columns.memory_id));
-        found.truncate(EXACT);
+    ) -> Result<Vec<Duplicate>> {
+        self.keep_best(&mut found, EXACT);
         let (mut bytes, mut original) = (Vec::new(), Vec::new());
         for (score, version) in &mut found {
             let row = self.columns.first_row[*version as usize];
@@ -93,14 +84,13 @@ impl State {
                 .read(self.slots[row as usize], &mut bytes, &mut original)?;
             *score = dot(unit, &original);
         }
-        found.sort_unstable_by(|&a, &b| better_first(a, b, &self.columns.memory_id));
-        let best = found.first().filter(|&&(score, _)| score >= threshold);
-        Ok(best.map(|&(score, v)| {
-            (
-                self.columns.key[v as usize],
-                self.columns.memory_id[v as usize],
-                score,
-            )
-        }))
+        found.retain(|&(score, _)| score >= threshold);
+        self.keep_best(&mut found, NEAREST);
+        let duplicate = |(cosine, version): Scored| Duplicate {
+            key: self.columns.key[version as usize],
+            memory_id: self.columns.memory_id[version as usize],
+            cosine,
+        };
+        Ok(found.into_iter().map(duplicate).collect())
     }
 }

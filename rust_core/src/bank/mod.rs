@@ -11,7 +11,9 @@ use parking_lot::RwLock;
 use crate::error::{CoreError, Result};
 use crate::originals::Scratch;
 use crate::recall;
-use crate::types::{BankStats, ContentHash, MemoryId, RecallRequest, RecallResponse, Row};
+use crate::types::{
+    BankStats, ContentHash, Duplicate, MemoryId, RecallRequest, RecallResponse, Row,
+};
 use crate::vector::MAX_DIMENSIONS;
 pub(crate) use state::State;
 
@@ -75,8 +77,8 @@ impl Bank {
         recall::run(&self.state.read(), request, &query)
     }
 
-    /// Per vector the most similar current memory (key, memory id, cosine) at or above `threshold`, or None. Wholes
-    /// are compared, not chunks; equal cosines by ascending memory id.
+    /// Per vector the current memories at or above `threshold`, at most four, the most similar first. Wholes are
+    /// compared, not chunks; equal cosines by ascending memory id.
     ///
     /// # Errors
     /// [`CoreError::Dimensions`] and [`CoreError::Vector`] with the index of the vector, [`CoreError::Io`] when the
@@ -85,7 +87,7 @@ impl Bank {
         &self,
         vectors: &[Vec<f32>],
         threshold: f32,
-    ) -> Result<Vec<Option<(u64, MemoryId, f32)>>> {
+    ) -> Result<Vec<Vec<Duplicate>>> {
         if !threshold.is_finite() {
             return Err(CoreError::Invalid {
                 field: "threshold",

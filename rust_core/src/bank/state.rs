@@ -10,7 +10,7 @@ use crate::originals::{Originals, Scratch};
 use crate::recall::Layout;
 use crate::rowset::RowSet;
 use crate::types::BankStats;
-use crate::vector::RowVectors;
+use crate::vector::{DenseIndex, FlatIndex};
 
 /// The index of a bank at one position.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct State {
     pub(crate) chains: Chains,
     /// Names of memory layers; versions hold their numbers.
     pub(crate) layers: Vec<String>,
-    pub(crate) vectors: RowVectors,
+    pub(crate) vectors: FlatIndex,
     pub(crate) originals: Originals,
     /// Slot of each row's original vector.
     pub(crate) slots: Vec<u32>,
@@ -45,7 +45,7 @@ impl State {
             catalog: Catalog::default(),
             chains: Chains::default(),
             layers: Vec::new(),
-            vectors: RowVectors::new(dimensions),
+            vectors: FlatIndex::new(dimensions),
             originals: Originals::new(dimensions, scratch),
             slots: Vec::new(),
             tokens: Vec::new(),

@@ -227,25 +227,18 @@ impl LexicalIndex for Bm25Index {
         self.rebuild(new_rows);
     }
 
-    fn score(
-        &self,
-        query: &AnalyzedQuery,
-        allowed: &RowSet,
-        scores: &mut [f32],
-        touched: &mut Vec<u32>,
-    ) {
+    fn score(&self, query: &AnalyzedQuery, allowed: &RowSet, scores: &mut [f32]) {
+        // Without a filter and without removed rows every posting counts, and its row need not be looked up.
+        let all = allowed.len() as usize == self.spans.len();
         let average = (self.counted_length as f32 / self.counted_rows.max(1) as f32).max(1.0);
         let (base, slope) = (K1 * (1.0 - B), K1 * B / average);
         for (term, weight) in self.weighted_terms(query) {
             let factor = weight * (K1 + 1.0);
             self.terms[term as usize].for_each(term, &self.overflow, |row, frequency| {
-                if allowed.contains(row) {
+                if all || allowed.contains(row) {
                     let length = (self.lengths[row as usize] & !COUNTED) as f32;
-                    let score = &mut scores[row as usize];
-                    if *score == 0.0 {
-                        touched.push(row);
-                    }
-                    *score += factor * frequency / (frequency + base + slope * length);
+                    scores[row as usize] +=
+                        factor * frequency / (frequency + base + slope * length);
                 }
             });
         }

@@ -29,15 +29,9 @@ pub trait LexicalIndex {
     fn remove(&mut self, row: u32);
     /// Renumbers rows after removed ones were dropped: `new_rows[old]` is the new number, or `u32::MAX`. Order holds.
     fn compact(&mut self, new_rows: &[u32]);
-    /// Adds each allowed matching row's score, above 0 and finite, to `scores[row]` (0.0 on entry) and pushes the row to
-    /// `touched` once, in no order. The 64 rarest terms of the query count.
-    fn score(
-        &self,
-        query: &AnalyzedQuery,
-        allowed: &RowSet,
-        scores: &mut [f32],
-        touched: &mut Vec<u32>,
-    );
+    /// Adds each allowed matching row's score, above 0 and finite, to `scores[row]` (0.0 on entry). The 64 rarest terms
+    /// of the query count.
+    fn score(&self, query: &AnalyzedQuery, allowed: &RowSet, scores: &mut [f32]);
     /// Distinct terms.
     fn terms(&self) -> usize;
     /// Resident bytes.

@@ -87,12 +87,15 @@ impl Bank {
         py: Python<'py>,
         vectors: Vec<Vector>,
         threshold: f32,
-    ) -> PyResult<Vec<Option<Duplicate<'py>>>> {
+    ) -> PyResult<Vec<Vec<Duplicate<'py>>>> {
         let vectors: Vec<Vec<f32>> = vectors.into_iter().map(|vector| vector.0).collect();
         let found = detached(py, || self.bank.near_duplicates(&vectors, threshold))?;
         let to_python =
-            |(key, id, cosine): (u64, types::MemoryId, f32)| (key, PyBytes::new(py, &id), cosine);
-        Ok(found.into_iter().map(|pair| pair.map(to_python)).collect())
+            |found: types::Duplicate| (found.key, PyBytes::new(py, &found.memory_id), found.cosine);
+        Ok(found
+            .into_iter()
+            .map(|nearest| nearest.into_iter().map(to_python).collect())
+            .collect())
     }
 
     fn contains_hashes<'py>(

@@ -16,12 +16,12 @@ impl Row {
     #[pyo3(signature = (
         key, memory_id, content_hash, text, vector, *, tokens, known_from, known_until=None, occurred_at=None,
         valid_from=None, valid_until=None, fact_type=None, layer=None, tags=vec![], metadata=vec![], session=None,
-        speaker=None, chunks=vec![]
+        chunks=vec![]
     ))]
     #[pyo3(
         text_signature = "(key, memory_id, content_hash, text, vector, *, tokens, known_from, known_until=None, \
         occurred_at=None, valid_from=None, valid_until=None, fact_type='', layer='', tags=(), metadata=(), \
-        session=None, speaker=None, chunks=())"
+        session=None, chunks=())"
     )]
     #[expect(clippy::too_many_arguments, reason = "one keyword argument per column")]
     fn new(
@@ -41,7 +41,6 @@ impl Row {
         tags: Vec<Text>,
         metadata: Vec<(Text, Text)>,
         session: Option<Text>,
-        speaker: Option<Text>,
         chunks: Vec<(Text, Option<Vector>, u32)>,
     ) -> Self {
         let chunks = chunks
@@ -63,7 +62,6 @@ impl Row {
             tags: strings(tags),
             metadata: string_pairs(metadata),
             session: session.map(Text::into_string),
-            speaker: speaker.map(Text::into_string),
             chunks: chunks.collect(),
             ..types::Row::new(
                 key,

@@ -10,10 +10,11 @@ use crate::filter::Allowed;
 use crate::lexical::LexicalIndex;
 use crate::topk::{Scored, Selection, by_id};
 use crate::types::RecallRequest;
-use crate::vector::NO_SCORE;
+use crate::vector::{NO_SCORE, Plan};
 
 use super::buffers::ArmScores;
 use super::dense::best_rows;
+use super::spread::Spread;
 
 pub(crate) const SEMANTIC: &str = "semantic";
 pub(crate) const KEYWORD: &str = "keyword";
@@ -27,34 +28,15 @@ const TAIL_EXPONENTS: f64 = 3.0;
 /// Beyond this many tails a score (2e-4) cannot tell memories apart, and is 0.
 const TAILS: f64 = 3.0;
 
-/// How the dense arm reads its rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Plan {
-    Scan,
-    Gather,
-}
-
-impl Plan {
-    pub(super) fn describe(self, allowed: Allowed<'_>, state: &State) -> String {
-        let name = match self {
-            Self::Scan => "scan",
-            Self::Gather => "gather",
-        };
-        format!("{name}: {} of {} rows", allowed.rows.len(), state.rows())
-    }
-}
-
-/// The plan for what passes.
-pub(super) fn plan(allowed: Allowed<'_>, state: &State) -> Plan {
-    let few = u64::from(allowed.rows.len()) * 100 < u64::from(state.rows()) * GATHER_PERCENT;
-    if few { Plan::Gather } else { Plan::Scan }
-}
-
-/// Mean and population standard deviation over all memories that pass, with the floor above which a score counts.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Spread {
-    pub(crate) mean: f64,
-    pub(crate) deviation: f64,
+/// The plan for what passes, and its description. Rows of removed versions do not count: they are gone after a restart.
+pub(super) fn plan(allowed: Allowed<'_>, state: &State) -> (Plan, String) {
+    let (few, all) = (allowed.rows.len(), state.rows() - state.dead_rows);
+    let (plan, name) = if u64::from(few) * 100 < u64::from(all) * GATHER_PERCENT {
+        (Plan::Gather, "gather")
+    } else {
+        (Plan::Scan, "scan")
+    };
+    (plan, format!("{name}: {few} of {all} rows"))
 }
 
 /// An arm's ranking.
@@ -111,7 +93,7 @@ impl Arm {
     ) {
         let start = Instant::now();
         let scores = scores.of(self);
-        self.spread = spread(scores, allowed);
+        self.spread = Spread::new(scores, allowed);
         let floor = match &*self.name {
             SEMANTIC => NO_SCORE,
             KEYWORD => 0.0,
@@ -134,61 +116,6 @@ pub(super) fn micros_since(start: Instant) -> f64 {
     start.elapsed().as_secs_f64() * 1e6
 }
 
-/// Mean and deviation of the scores that are there. What does not pass holds 0 or [`NO_SCORE`], so zeros are counted
-/// by the number of memories that pass.
-fn spread(scores: &[f32], allowed: Allowed<'_>) -> Spread {
-    let (mut sum, mut squares, mut absent) = (0.0, 0.0, 0);
-    // Sums of f32 stay exact enough over a step, and f64 takes over between steps.
-    for step in scores.chunks(SPREAD_STEP) {
-        let part = partial_sums(step);
-        sum += f64::from(part.0);
-        squares += f64::from(part.1);
-        absent += part.2;
-    }
-    // An array of cosines marks everything that does not pass; the others hold 0 there.
-    let count = if absent == 0 {
-        allowed.versions.len()
-    } else {
-        scores.len() as u32 - absent
-    };
-    if count == 0 {
-        return Spread::default();
-    }
-    let mean = sum / f64::from(count);
-    let variance = squares / f64::from(count) - mean * mean;
-    // What is left of equal scores after rounding is no spread.
-    let deviation = if variance <= ROUNDING * mean * mean {
-        0.0
-    } else {
-        variance.sqrt()
-    };
-    Spread { mean, deviation }
-}
-
-/// Scores per step of [`spread`]: 64 a lane.
-const SPREAD_STEP: usize = 512;
-/// Variance, as a share of the squared mean, that rounding alone leaves in sums of f32.
-const ROUNDING: f64 = 1e-5;
-
-/// Sum, sum of squares and number of absent scores.
-fn partial_sums(scores: &[f32]) -> (f32, f32, u32) {
-    const LANES: usize = 8;
-    let (mut sums, mut squares, mut absent) = ([0.0f32; LANES], [0.0f32; LANES], [0u32; LANES]);
-    let (blocks, rest) = scores.as_chunks::<LANES>();
-    let mut last = [0.0; LANES];
-    last[..rest.len()].copy_from_slice(rest);
-    for block in blocks.iter().chain(std::iter::once(&last)) {
-        for lane in 0..LANES {
-            let missing = block[lane] == NO_SCORE;
-            let score = if missing { 0.0 } else { block[lane] };
-            absent[lane] += u32::from(missing);
-            sums[lane] += score;
-            squares[lane] += score * score;
-        }
-    }
-    (sums.iter().sum(), squares.iter().sum(), absent.iter().sum())
-}
-
 /// Fills `scores` with BM25 scores, 0 where nothing matches or the filter does not let pass.
 pub(super) fn keyword(
     state: &State,
@@ -203,10 +130,7 @@ pub(super) fn keyword(
     };
     rows.clear();
     rows.resize(state.rows() as usize, 0.0);
-    scores.touched.clear();
-    state
-        .lexical
-        .score(words, allowed.rows, rows, &mut scores.touched);
+    state.lexical.score(words, allowed.rows, rows);
     if !state.is_flat() {
         best_rows(
             state,

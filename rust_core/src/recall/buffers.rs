@@ -13,7 +13,6 @@ pub(crate) struct ArmScores {
     /// By row; empty in a flat bank, where the versions' array is the rows'.
     pub(crate) rows: Vec<f32>,
     pub(crate) versions: Vec<f32>,
-    pub(crate) touched: Vec<u32>,
     /// A score that probably as many versions reach as the request's depth; it only saves work.
     pub(crate) likely_floor: Option<f32>,
 }
@@ -23,7 +22,6 @@ pub(crate) struct ArmScores {
 pub(crate) struct Work {
     pub(crate) bytes: Vec<u8>,
     pub(crate) original: Vec<f32>,
-    pub(crate) rows: Vec<u32>,
     pub(crate) best: Vec<Scored>,
     pub(crate) selection: Selection,
 }

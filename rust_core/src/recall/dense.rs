@@ -1,12 +1,11 @@
 //! The semantic arm: int8 scan, exact rescoring of the head, memories scored by their best row.
 
-use super::arms::Plan;
 use super::buffers::{ArmScores, Work};
 use crate::bank::State;
 use crate::error::Result;
 use crate::filter::Allowed;
 use crate::rowset::RowSet;
-use crate::vector::{NO_SCORE, QuantisedQuery, dot, error_margin};
+use crate::vector::{DenseIndex, NO_SCORE, Plan, QuantisedQuery, dot, error_margin};
 
 /// Most rows that are rescored: a head with more rows within the quantisation error is a crowd of near copies, whose
 /// order does not matter.
@@ -30,30 +29,13 @@ pub(super) fn score(
     scores: &mut ArmScores,
     work: &mut Work,
 ) -> Result<()> {
-    let total = state.rows() as usize;
     let flat = state.is_flat();
     let rows = if flat {
         &mut scores.versions
     } else {
         &mut scores.rows
     };
-    match plan {
-        Plan::Scan => {
-            rows.resize(total, NO_SCORE);
-            rows.truncate(total);
-            state.vectors.scan(query, 0, rows);
-            mask(rows, allowed.rows);
-        }
-        Plan::Gather => {
-            rows.clear();
-            rows.resize(total, NO_SCORE);
-            work.rows.clear();
-            work.rows.extend(allowed.rows.iter());
-            state
-                .vectors
-                .gather(query, &work.rows, |row, score| rows[row as usize] = score);
-        }
-    }
+    state.vectors.score(query, allowed.rows, plan, rows);
     scores.likely_floor = rescore(state, unit, query, (k, depth), rows, work)?;
     if !flat {
         best_rows(
@@ -84,21 +66,6 @@ pub(super) fn best_rows(
     }
 }
 
-fn mask(scores: &mut [f32], allowed: &RowSet) {
-    if allowed.len() as usize == scores.len() {
-        return;
-    }
-    for (part, &word) in scores.chunks_mut(64).zip(allowed.words()) {
-        if word != u64::MAX {
-            for (bit, score) in part.iter_mut().enumerate() {
-                if (word >> bit) & 1 == 0 {
-                    *score = NO_SCORE;
-                }
-            }
-        }
-    }
-}
-
 /// Replaces by exact cosines all scores that may be among the `k` best. Returns what the `depth`-th best reaches.
 fn rescore(
     state: &State,
@@ -117,7 +84,7 @@ fn rescore(
     } = work;
     // Usually all rows that matter are among the first few more than asked for, which saves a second pass.
     let first_look = k.saturating_add(MARGIN_ROWS).max(depth);
-    selection.top(scores, NO_SCORE, first_look, |a, b| a.cmp(&b), best);
+    selection.with_ties(scores, NO_SCORE, first_look, best);
     let Some(&(last, _)) = best[..best.len().min(k)].last() else {
         return Ok(None);
     };
@@ -130,8 +97,13 @@ fn rescore(
         .checked_sub(1)
         .and_then(|at| best.get(at))
         .map(|&(score, _)| score - margin);
-    if best.len() == first_look && best[first_look - 1].0 > floor {
-        selection.top(scores, floor, MAX_RESCORED.max(k), |a, b| a.cmp(&b), best);
+    if best.len() >= first_look && best[first_look - 1].0 > floor {
+        let most = MAX_RESCORED.max(k);
+        selection.with_ties(scores, floor, most + 1, best);
+        // Of rows with equal scores all or none are rescored, so that their places in memory do not matter.
+        if let Some(&(crowd, _)) = best.get(most) {
+            best.retain(|&(score, _)| score > crowd);
+        }
     }
     best.retain(|&(score, _)| score > floor);
     for &(_, row) in &*best {

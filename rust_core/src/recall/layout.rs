@@ -64,15 +64,13 @@ impl Layout {
 fn lay_out_timeline(state: &State, allowed: Allowed<'_>, segment: &mut Segment<'_>) {
     let mut last_time = i64::MIN;
     for instant in state.chains.timeline().chunk_by(|a, b| a.time == b.time) {
-        let crowded = instant.len() > CROWD
-            && memories(instant)
-                .filter(|memory| {
-                    memory
-                        .iter()
-                        .any(|p| state.columns.live.contains(p.version))
-                })
-                .count()
-                > CROWD;
+        let held = memories(instant)
+            .filter(|memory| is_held(state, memory))
+            .count();
+        if held == 0 {
+            continue;
+        }
+        let crowded = held > CROWD;
         if crowded || instant[0].time.saturating_sub(last_time) > LINK_MS {
             segment.close();
         }
@@ -84,6 +82,13 @@ fn lay_out_timeline(state: &State, allowed: Allowed<'_>, segment: &mut Segment<'
         }
     }
     segment.close();
+}
+
+/// Whether a version of the memory is left.
+fn is_held(state: &State, memory: &[Place]) -> bool {
+    memory
+        .iter()
+        .any(|place| state.columns.live.contains(place.version))
 }
 
 /// The versions of each memory, in the order of the chain.
@@ -107,12 +112,7 @@ impl Segment<'_> {
             .find(|place| allowed.versions.contains(place.version))
         {
             Some(place) => self.versions.push(place.version),
-            None if memory
-                .iter()
-                .any(|place| state.columns.live.contains(place.version)) =>
-            {
-                self.close();
-            }
+            None if is_held(state, memory) => self.close(),
             None => {}
         }
     }

@@ -5,6 +5,7 @@ mod buffers;
 mod dense;
 mod hits;
 mod layout;
+mod spread;
 mod windows;
 
 use std::time::Instant;
@@ -130,7 +131,7 @@ fn answer(
         work,
     } = buffers;
     let allowed = filter::compile(state, request, filter);
-    let plan = arms::plan(allowed, state);
+    let (plan, described) = arms::plan(allowed, state);
     let mut arms = Vec::with_capacity(3 + request.external.len());
     if let Some((unit, quantised)) = &query.vector {
         let start = Instant::now();
@@ -184,7 +185,7 @@ fn answer(
         arm_candidates: arms.iter().map(|arm| arm.ranked.len() as u32).collect(),
         candidates: fused.len() as u32,
         allowed: allowed.versions.len(),
-        plan: plan.describe(allowed, state),
+        plan: described,
         truncated,
         unknown_external,
         position: state.position,

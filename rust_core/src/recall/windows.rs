@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::bank::State;
 use crate::filter::Allowed;
-use crate::vector::NO_SCORE;
+use crate::vector::{Kernel, NO_SCORE};
 
 use super::arms::{Arm, KEYWORD, SEMANTIC, micros_since};
 use super::buffers::{ArmScores, WindowBuffers};
@@ -81,37 +81,36 @@ fn smooth_scores(
             .iter()
             .map(|&v| scores.get(v as usize).copied().unwrap_or(NO_SCORE)),
     );
-    gives.clear();
-    gives.extend(
-        score
-            .iter()
-            .zip(&layout.short)
-            .map(|(&score, &short)| if score == NO_SCORE { 0.0 } else { short }),
-    );
-    give.clear();
-    give.extend(
-        score
-            .iter()
-            .zip(&*gives)
-            .map(|(&score, &gives)| if gives == 0.0 { 0.0 } else { score }),
-    );
-    multiply_lone(allowed, layout, scores);
-    let count = score.len();
     // The first and the last two entries are room between chains, so that every entry between has neighbours.
-    smoothed.clear();
-    smoothed.resize(count, NO_SCORE);
-    let inner = 2..count - 2;
-    let near = steps(give, gives, 1);
-    let far = steps(give, gives, 2);
-    let own = score[inner.clone()]
-        .iter()
-        .zip(&layout.short[inner.clone()]);
-    for (out, ((&own, &short), (near, far))) in
-        smoothed[inner].iter_mut().zip(own.zip(near.zip(far)))
-    {
-        *out = own + short * (SHARES[0] * near + SHARES[1] * far);
-    }
-    for (&version, &smoothed) in layout.versions.iter().zip(&*smoothed) {
+    let inner = 2..score.len() - 2;
+    let kernel = Kernel::best();
+    kernel.run(|| {
+        gives.clear();
+        gives.extend(
+            score
+                .iter()
+                .zip(&layout.short)
+                .map(|(&score, &short)| if score == NO_SCORE { 0.0 } else { short }),
+        );
+        give.clear();
+        give.extend(
+            score
+                .iter()
+                .zip(&*gives)
+                .map(|(&score, &gives)| if gives == 0.0 { 0.0 } else { score }),
+        );
+        let near = steps(give, gives, 1);
+        let far = steps(give, gives, 2);
+        let own = score[inner.clone()]
+            .iter()
+            .zip(&layout.short[inner.clone()]);
+        smoothed.clear();
+        smoothed.extend(own.zip(near.zip(far)).map(|((&own, &short), (near, far))| {
+            own + short * (SHARES[0] * near + SHARES[1] * far)
+        }));
+    });
+    multiply_lone(allowed, layout, scores);
+    for (&version, &smoothed) in layout.versions[inner].iter().zip(&*smoothed) {
         if let Some(score) = scores.get_mut(version as usize) {
             *score = smoothed;
         }
@@ -144,6 +143,13 @@ fn multiply_lone(allowed: Allowed<'_>, layout: &Layout, scores: &mut [f32]) {
         .enumerate()
     {
         let mut lone = passes & !linked;
+        if lone == u64::MAX {
+            // Notes without a conversation, one after the other, as an import leaves them.
+            for score in &mut scores[word << 6..(word + 1) << 6] {
+                *score *= LONE_FACTOR;
+            }
+            continue;
+        }
         while lone != 0 {
             scores[(word << 6) | lone.trailing_zeros() as usize] *= LONE_FACTOR;
             lone &= lone - 1;

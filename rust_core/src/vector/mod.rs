@@ -1,12 +1,14 @@
 //! Vectors: checks, quantisation to int8, and the kernels that scan them.
 
+mod dense;
+mod flat;
 mod kernels;
 mod quantise;
-mod rows;
 
+pub(crate) use dense::{DenseIndex, NO_SCORE, Plan, TOGETHER};
+pub(crate) use flat::FlatIndex;
 pub use kernels::Kernel;
 pub use quantise::{Block, QuantisedQuery};
-pub(crate) use rows::{NO_SCORE, RowVectors};
 
 use crate::error::{CoreError, Result};
 

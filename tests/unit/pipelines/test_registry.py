@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
+from structlog.testing import capture_logs
 
 from astrocyte.core import Core, RecallRequest, content_hash
 from astrocyte.errors import BankNotFound, FailedPrecondition
@@ -199,9 +200,15 @@ async def test_an_index_that_cannot_take_a_commit_is_built_anew(
     rows.commit(add=[1])
     index = await registry.get(bank(0))
     monkeypatch.setattr(BankIndex, "apply", lambda *_: (_ for _ in ()).throw(RuntimeError("no memory")))
-    rows.commit(add=[2])
+    with capture_logs() as logs:
+        rows.commit(add=[2])
     monkeypatch.undo()
     assert registry.loaded(bank(0)) is None
+    # Where and what, and nothing that a message could hold.
+    (entry,) = logs
+    assert (entry["event"], entry["bank_key"], entry["error"]) == ("index_dropped", 7, "RuntimeError")
+    assert "registry.py" in entry["frames"][0]
+    assert "no memory" not in str(logs)
     rows.commit(add=[3])
     healed = await registry.get(bank(0))
     assert healed is not index

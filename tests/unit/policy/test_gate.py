@@ -178,6 +178,73 @@ async def test_a_repeated_request_gets_the_first_answer(gate: Gate) -> None:
     assert (await gate.retain(Caller("t2"), "b", RetainItem("x"), request_id=ID)).stored
 
 
+async def test_a_repeated_update_gets_the_version_that_the_first_made(gate: Gate) -> None:
+    memory_id = (await gate.retain(ME, "b", RetainItem("tea"))).memory_id or ""
+    update = MemoryUpdate(memory_id, frozenset({"content"}), content="jam")
+    first = await gate.update_memory(ME, "b", update, request_id=ID)
+    await gate.update_memory(ME, "b", replace(update, content="ham"))
+    assert await gate.update_memory(ME, "b", update, request_id=ID) == first
+    assert (first.version, first.content) == (2, "jam")
+    assert (await gate.get_memory(ME, "b", memory_id)).version == 3
+    with pytest.raises(RequestIdReused):
+        await gate.update_memory(ME, "b", replace(update, content="rum"), request_id=ID)
+    await gate.forget(ME, "b", ForgetSelector(memory_ids=(memory_id,)))
+    with pytest.raises(MemoryNotFound):
+        await gate.update_memory(ME, "b", update, request_id=ID)
+
+
+async def test_concurrent_equal_updates_make_one_version(gate: Gate) -> None:
+    memory_id = (await gate.retain(ME, "b", RetainItem("tea"))).memory_id or ""
+    update = MemoryUpdate(memory_id, frozenset({"tags"}), tags=("x",))
+    made = await asyncio.gather(*(gate.update_memory(ME, "b", update, request_id=ID) for _ in range(8)))
+    assert {memory.version for memory in made} == {2}
+    others = [replace(update, tags=(f"t{number}",)) for number in range(8)]
+    made = await asyncio.gather(*(gate.update_memory(ME, "b", other) for other in others))
+    assert sorted(memory.version for memory in made) == list(range(3, 11))
+
+
+async def test_a_repeated_undelete_gets_the_first_answer(gate: Gate) -> None:
+    memory_id = (await gate.retain(ME, "b", RetainItem("tea"))).memory_id or ""
+    selector = ForgetSelector(memory_ids=(memory_id,))
+    await gate.forget(ME, "b", selector)
+    back = await gate.undelete(ME, "b", memory_id, request_id=ID)
+    assert await gate.undelete(ME, "b", memory_id, request_id=ID) == back
+    await gate.forget(ME, "b", selector)
+    with pytest.raises(MemoryNotFound):
+        await gate.undelete(ME, "b", memory_id, request_id=ID)
+    assert await ids(gate) == []
+    with pytest.raises(RequestIdReused):
+        await gate.undelete(ME, "b", "mem_other", request_id=ID)
+
+
+async def test_repeated_calls_on_banks_get_the_first_answer(gate: Gate) -> None:
+    made = await gate.create_bank(ME, "b", display_name="one", request_id="c")
+    assert await gate.create_bank(ME, "b", display_name="one", request_id="c") == made
+    changed = await gate.update_bank(ME, "b", description="about tea", etag=made.etag, request_id="u")
+    await gate.update_bank(ME, "b", display_name="two", description="about jam")
+    assert await gate.update_bank(ME, "b", description="about tea", etag=made.etag, request_id="u") == changed
+    await gate.retain(ME, "b", RetainItem("tea"))
+    assert await gate.delete_bank(ME, "b", request_id="d") == 1
+    assert await gate.delete_bank(ME, "b", request_id="d") == 1
+    await gate.create_bank(ME, "b")
+    assert await gate.delete_bank(ME, "b", request_id="d") == 1
+    assert (await gate.get_bank(ME, "b")).key != made.key
+    with pytest.raises(BankNotFound):
+        await gate.update_bank(ME, "b", description="about tea", etag=made.etag, request_id="u")
+    for again in (
+        gate.create_bank(ME, "b", request_id="c"),
+        gate.update_bank(ME, "b", display_name="x", request_id="d"),
+        gate.delete_bank(ME, "b", etag="x", request_id="d"),
+        gate.retain(ME, "b", RetainItem("tea"), request_id="d"),
+    ):
+        with pytest.raises(RequestIdReused):
+            await again
+    for wrong in ("", "x" * 129, "a\n"):
+        with pytest.raises(ValidationError) as caught:
+            await gate.delete_bank(ME, "b", request_id=wrong)
+        assert caught.value.field == "request_id"
+
+
 async def test_concurrent_equal_requests_store_once(gate: Gate) -> None:
     await gate.create_bank(ME, "b")
     answers = await asyncio.gather(*(gate.retain(ME, "b", RetainItem("tea"), request_id=ID) for _ in range(10)))

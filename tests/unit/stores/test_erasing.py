@@ -237,6 +237,19 @@ async def test_responses_outlive_and_hold_nothing(tmp_path: Path) -> None:
     store.close()
 
 
+async def test_a_deleted_bank_leaves_no_name_in_the_responses(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "data")
+    names = [secret("content", 1), secret("chunk", 1), secret("tag", 1)]
+    bank = await make_bank(store, names[0], display_name=names[1], request=RequestKey("c", "create_bank", b"f"))
+    await store.update_bank(
+        bank, display_name=None, description=names[2], expected_etag=None, request=RequestKey("u", "update_bank", b"f")
+    )
+    assert found(tmp_path / "data", [0], tmp_path / "copy") == len(names)
+    await store.delete_bank(bank, expected_etag=None, request=RequestKey("d", "delete_bank", b"f"))
+    assert found(tmp_path / "data", [0], tmp_path / "copy") == 0
+    store.close()
+
+
 def page(kind: int, cells: int, content: int, size: int = 512, at: int = 0) -> bytes:
     made = bytearray(size)
     made[at] = kind

@@ -38,9 +38,13 @@ DEDUP_ACTIONS = Choices("dedup_action", DedupAction, memory_pb2.DedupAction, "DE
 RETENTION_ACTIONS = Choices("retention_action", RetentionAction, memory_pb2.RetentionAction, "RETENTION_ACTION_")
 STATES = Choices("state", MemoryState, types_pb2.MemoryState, "MEMORY_STATE_")
 
+# Formats that the wire has numbers for; others go by name.
+NUMBERED_TYPES: frozenset[str] = frozenset(ContentType)
+
 ITEM_READERS: dict[str, Reader] = {
     "content": same,
     "content_type": CONTENT_TYPES.decode,
+    "content_type_name": same,
     "metadata": decode_metadata,
     "tags": tuple,
     "occurred_at": decode_instant,
@@ -108,13 +112,24 @@ def decode_item(message: memory_pb2.RetainItem | memory_pb2.RetainRequest, path:
     Raises:
         ValidationError: ``path`` goes before the field's name.
     """
-    return RetainItem(**{"content": "", **read(message, ITEM_READERS, path)})
+    values = read(message, ITEM_READERS, path)
+    name = values.pop("content_type_name", None)
+    if name is not None and values.setdefault("content_type", name) is not name:
+        raise ValidationError("stands beside content_type; set one of them", field=f"{path}content_type_name")
+    return RetainItem(**{"content": "", **values})
+
+
+def _content_type(value: str) -> dict[str, Any]:
+    """A format by its number, or by its name where it has none."""
+    if value and value not in NUMBERED_TYPES:
+        return {"content_type_name": value}
+    return {"content_type": CONTENT_TYPES.encode(value)}
 
 
 def _item_fields(item: RetainItem) -> dict[str, Any]:
     return {
         "content": item.content,
-        "content_type": CONTENT_TYPES.encode(item.content_type),
+        **_content_type(item.content_type),
         "metadata": encode_metadata(item.metadata),
         "tags": item.tags,
         "occurred_at": encode_instant(item.occurred_at),
@@ -177,7 +192,7 @@ def decode_memory(message: types_pb2.Memory) -> Memory:
         bank_id=message.bank_id,
         version=message.version,
         content=message.content,
-        content_type=CONTENT_TYPES.decode(message.content_type),
+        content_type=message.content_type_name or CONTENT_TYPES.decode(message.content_type),
         fact_type=message.fact_type,
         memory_layer=message.memory_layer,
         tags=tuple(message.tags),
@@ -208,7 +223,7 @@ def encode_memory(memory: Memory) -> types_pb2.Memory:
         bank_id=memory.bank_id,
         version=memory.version,
         content=memory.content,
-        content_type=CONTENT_TYPES.encode(memory.content_type),
+        **_content_type(memory.content_type),
         fact_type=memory.fact_type,
         memory_layer=memory.memory_layer,
         tags=memory.tags,

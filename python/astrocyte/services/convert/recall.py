@@ -29,6 +29,7 @@ from astrocyte.services.convert.values import (
     encode_range,
     read,
     same,
+    set_instant,
 )
 from astrocyte.v1 import memory_pb2, types_pb2
 
@@ -156,36 +157,50 @@ def _decode_hit(message: types_pb2.MemoryHit) -> MemoryHit:
     return MemoryHit(**{**EMPTY_HIT, **read(message, HIT_READERS, "")})
 
 
-def _encode_hit(hit: MemoryHit) -> dict[str, Any]:
-    """A hit as the dictionary that protobuf makes the message of.
+def _add_hit(message: types_pb2.MemoryHit, hit: MemoryHit) -> None:  # noqa: C901 - a line for each field
+    """Fill a hit of an answer.
 
-    Every recall does this for each of its hits: it takes two thirds of the time of building the messages here, because
-    they are not made twice (once here, once copied into the answer).
+    Every recall does this for each of its hits. Assigning what is set takes two thirds of the time of a dictionary that
+    protobuf makes the message of.
     """
-    fields = {
-        "memory_id": hit.memory_id,
-        "text": hit.text,
-        "score": hit.score,
-        "bank_id": hit.bank_id,
-        "tags": hit.tags,
-        "occurred_at": encode_instant(hit.occurred_at),
-        "retained_at": encode_instant(hit.retained_at),
-        "source": hit.source,
-        "memory_layer": hit.memory_layer,
-        "fact_type": hit.fact_type,
-        "session_id": hit.session_id,
-        "speaker": hit.speaker,
-        "principal": hit.principal,
-        "chunk_count": hit.chunk_count,
-        "token_count": hit.token_count,
-        "version": hit.version,
-        "arms": [{"arm": arm.arm, "rank": arm.rank, "score": arm.score} for arm in hit.arms],
-    }
+    if hit.memory_id:
+        message.memory_id = hit.memory_id
+    message.text = hit.text
+    message.score = hit.score
+    if hit.bank_id:
+        message.bank_id = hit.bank_id
+    if hit.tags:
+        message.tags.extend(hit.tags)
+    if hit.occurred_at is not None:
+        set_instant(message.occurred_at, hit.occurred_at)
+    if hit.retained_at is not None:
+        set_instant(message.retained_at, hit.retained_at)
+    if hit.source:
+        message.source = hit.source
+    if hit.memory_layer:
+        message.memory_layer = hit.memory_layer
+    if hit.fact_type:
+        message.fact_type = hit.fact_type
+    if hit.session_id:
+        message.session_id = hit.session_id
+    if hit.speaker:
+        message.speaker = hit.speaker
+    if hit.principal:
+        message.principal = hit.principal
     if hit.chunk_index >= 0:
-        fields["chunk_index"] = hit.chunk_index
+        message.chunk_index = hit.chunk_index
+    message.chunk_count = hit.chunk_count
+    message.token_count = hit.token_count
+    message.version = hit.version
     if hit.metadata:
-        fields["metadata"] = encode_metadata(hit.metadata)
-    return fields
+        for key, value in encode_metadata(hit.metadata).items():
+            message.metadata[key].CopyFrom(value)
+    add_arm = message.arms.add
+    for arm, rank, score in hit.arms:
+        added = add_arm()
+        added.arm = arm
+        added.rank = rank
+        added.score = score
 
 
 def _decode_trace(message: types_pb2.RecallTrace) -> RecallTrace:
@@ -207,7 +222,7 @@ def _decode_trace(message: types_pb2.RecallTrace) -> RecallTrace:
     )
 
 
-def _encode_trace(trace: RecallTrace | None) -> Any:  # noqa: ANN401 - a dictionary, as of a hit
+def _encode_trace(trace: RecallTrace | None) -> Any:  # noqa: ANN401 - a dictionary that protobuf takes for a trace
     if trace is None:
         return None
     return {
@@ -241,13 +256,15 @@ def decode_recall_result(message: memory_pb2.RecallResponse) -> RecallResult:
 
 def encode_recall_result(result: RecallResult) -> memory_pb2.RecallResponse:
     """An answer."""
-    return memory_pb2.RecallResponse(
-        hits=[_encode_hit(hit) for hit in result.hits],  # type: ignore[misc]  # dictionaries, see there
+    response = memory_pb2.RecallResponse(
         total_available=result.total_available,
         truncated=result.truncated,
         trace=_encode_trace(result.trace),
         authority_context=result.authority_context or "",
     )
+    for hit in result.hits:
+        _add_hit(response.hits.add(), hit)
+    return response
 
 
 def decode_history_result(message: memory_pb2.HistoryResponse) -> HistoryResult:
@@ -264,11 +281,13 @@ def decode_history_result(message: memory_pb2.HistoryResponse) -> HistoryResult:
 
 def encode_history_result(result: HistoryResult) -> memory_pb2.HistoryResponse:
     """An answer about the past."""
-    return memory_pb2.HistoryResponse(
-        hits=[_encode_hit(hit) for hit in result.hits],  # type: ignore[misc]  # dictionaries, see there
+    response = memory_pb2.HistoryResponse(
         total_available=result.total_available,
         truncated=result.truncated,
         as_of=encode_instant(result.as_of),
         bank_id=result.bank_id,
         trace=_encode_trace(result.trace),
     )
+    for hit in result.hits:
+        _add_hit(response.hits.add(), hit)
+    return response

@@ -69,6 +69,13 @@ def encode_instant(value: datetime | None) -> Any:  # noqa: ANN401 - a dictionar
     return {"seconds": since.days * SECONDS_PER_DAY + since.seconds, "nanos": since.microseconds * NANOS_PER_MICRO}
 
 
+def set_instant(message: Timestamp, value: datetime) -> None:
+    """Fill a Timestamp in its place."""
+    since = value - EPOCH
+    message.seconds = since.days * SECONDS_PER_DAY + since.seconds
+    message.nanos = since.microseconds * NANOS_PER_MICRO
+
+
 def decode_instant(value: Timestamp) -> datetime:
     """The instant in UTC, to the microsecond.
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import apsw
 
 from astrocyte.errors import AlreadyExists, BankNotFound, Conflict
 from astrocyte.model import Bank
+from astrocyte.stores.protocols import RequestKey
+from astrocyte.stores.sqlite import requests
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, bank_etag, decode_bank, fetch
 from astrocyte.stores.sqlite.transaction import Transaction
 
@@ -24,12 +26,27 @@ class NewBank:
     dimensions: int
 
 
-def create(transaction: Transaction, new: NewBank) -> Bank:
+@dataclass(frozen=True, slots=True)
+class BankChange:
+    """What is to change about a bank: what is not None."""
+
+    display_name: str | None
+    description: str | None
+    expected_etag: str | None
+
+
+def create(transaction: Transaction, new: NewBank, request: RequestKey | None) -> Bank:
     """Create a bank; see `MemoryStore.create_bank`."""
+    connection = transaction.connection
+    earlier = requests.stored(connection, new.tenant, request)
+    if earlier is not None:
+        # An equal request says the names, which the response has lost if the bank was deleted since.
+        made = decode_bank(requests.decode_row(earlier))
+        return replace(made, bank_id=new.bank_id, display_name=new.display_name, description=new.description)
     now = transaction.clock()
     try:
         row = fetch(
-            transaction.connection,
+            connection,
             "INSERT INTO banks (tenant, bank_id, display_name, description, embedding_model, dimensions, created_at,"
             f" updated_at, latest_time) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING {BANK_COLUMNS}",
             (
@@ -46,16 +63,13 @@ def create(transaction: Transaction, new: NewBank) -> Bank:
         )[0]
     except apsw.ConstraintError as error:
         raise AlreadyExists(f"bank {new.bank_id!r} exists", metadata={"bank_id": new.bank_id}) from error
-    return decode_bank(row)
+    made = decode_bank(row)
+    if request is not None:
+        requests.store(connection, new.tenant, request, requests.encode_row(row), now, bank_key=made.key)
+    return made
 
 
-def update(
-    transaction: Transaction,
-    bank: Bank,
-    display_name: str | None,
-    description: str | None,
-    expected_etag: str | None,
-) -> Bank:
+def update(transaction: Transaction, bank: Bank, change: BankChange, request: RequestKey | None) -> Bank:
     """Change what is not None; see `MemoryStore.update_bank`."""
     connection = transaction.connection
     rows = fetch(
@@ -65,18 +79,36 @@ def update(
     )
     if not rows:
         raise BankNotFound(bank.bank_id)
+    earlier = requests.stored(connection, bank.tenant, request)
+    if earlier is not None:
+        answered = decode_bank(requests.decode_row(earlier))
+        if answered.key != bank.key:
+            # It was deleted, and another was made of that id.
+            raise BankNotFound(bank.bank_id)
+        return answered
     revision, latest_time = rows[0]
-    etag = bank_etag(bank.key, revision)
-    if expected_etag not in (None, etag):
-        raise Conflict(
-            f"bank {bank.bank_id!r} has etag {etag!r}, not {expected_etag!r}; read it again and retry",
-            metadata={"bank_id": bank.bank_id, "etag": etag},
-        )
+    check_etag(bank, revision, change.expected_etag)
     now = max(transaction.clock(), latest_time)
     changed = fetch(
         connection,
         "UPDATE banks SET display_name = coalesce(?, display_name), description = coalesce(?, description),"
         f" updated_at = ?, latest_time = ?, revision = revision + 1 WHERE bank_key = ? RETURNING {BANK_COLUMNS}",
-        (display_name, description, now, now, bank.key),
+        (change.display_name, change.description, now, now, bank.key),
     )
+    if request is not None:
+        requests.store(connection, bank.tenant, request, requests.encode_row(changed[0]), now, bank_key=bank.key)
     return decode_bank(changed[0])
+
+
+def check_etag(bank: Bank, revision: int, expected: str | None) -> None:
+    """Refuse a change over somebody else's.
+
+    Raises:
+        Conflict: Another etag than the expected is there.
+    """
+    etag = bank_etag(bank.key, revision)
+    if expected not in (None, etag):
+        raise Conflict(
+            f"bank {bank.bank_id!r} has etag {etag!r}, not {expected!r}; read it again and retry",
+            metadata={"bank_id": bank.bank_id, "etag": etag},
+        )

@@ -19,15 +19,15 @@ from time import monotonic
 
 import apsw
 
-from astrocyte.errors import BankNotFound, Conflict, DiskFull, StoreError
+from astrocyte.errors import BankNotFound, DiskFull, StoreError
 from astrocyte.model import Bank, ChangeKind, ErasureReceipt, ForgetSelector
 from astrocyte.stores.protocols import RequestKey
 from astrocyte.stores.sqlite import forgetting, requests
+from astrocyte.stores.sqlite.banks import check_etag
 from astrocyte.stores.sqlite.failures import translate
 from astrocyte.stores.sqlite.rows import (
     BANK_COLUMNS,
     PASSAGES_PER_ROW,
-    bank_etag,
     decode_bank,
     decode_tags,
     fetch,
@@ -99,9 +99,23 @@ class Eraser:
             self._clean()
         return erased
 
-    def delete_bank(self, bank: Bank, expected_etag: str | None) -> int:
+    def delete_bank(self, bank: Bank, expected_etag: str | None, request: RequestKey | None) -> int:
         """Delete a bank with all its rows; see `MemoryStore.delete_bank`."""
-        count = self._writer.transact(lambda transaction: _hide_bank(transaction, bank, expected_etag))
+
+        def hide(transaction: Transaction) -> tuple[int, bool]:
+            earlier = requests.stored(transaction.connection, bank.tenant, request)
+            if earlier is not None:
+                return int(earlier), False
+            count = _hide_bank(transaction, bank, expected_etag)
+            if request is not None:
+                response = str(count).encode()
+                requests.store(transaction.connection, bank.tenant, request, response, transaction.clock())
+            return count, True
+
+        count, hidden = self._writer.transact(hide)
+        if not hidden:
+            # The bank of that id may be another one by now.
+            return count
         while self._writer.transact(lambda transaction: _drop_hidden(transaction, bank.key)):
             pass
         self._clean()
@@ -267,9 +281,7 @@ def _hide_bank(transaction: Transaction, bank: Bank, expected_etag: str | None) 
     rows = fetch(connection, "SELECT revision FROM banks WHERE bank_key = ? AND tenant = ?", (bank.key, bank.tenant))
     if not rows:
         raise BankNotFound(bank.bank_id)
-    etag = bank_etag(bank.key, rows[0][0])
-    if expected_etag not in (None, etag):
-        raise Conflict(f"bank {bank.bank_id!r} has etag {etag!r}, not {expected_etag!r}; read it again and retry")
+    check_etag(bank, rows[0][0], expected_etag)
     count: int = fetch(
         connection,
         "SELECT count(*) FROM memories WHERE bank_key = ? AND known_until IS NULL AND forgotten_at IS NULL",
@@ -279,6 +291,7 @@ def _hide_bank(transaction: Transaction, bank: Bank, expected_etag: str | None) 
         "UPDATE banks SET tenant = '', bank_id = ?, display_name = '', description = '' WHERE bank_key = ?",
         (str(bank.key), bank.key),
     )
+    requests.clear_names(connection, bank.key)
     return count
 
 

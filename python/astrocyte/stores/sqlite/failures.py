@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import errno
-import traceback
 from enum import Enum, auto
 
 import apsw
 import structlog
 
-from astrocyte.errors import AstrocyteError, DiskFull, RateLimited, StoreError
+from astrocyte.errors import AstrocyteError, DiskFull, RateLimited, StoreError, frames
 
 log = structlog.get_logger(__name__)
 
@@ -51,9 +50,7 @@ def classify(error: BaseException) -> Failure:
 
 def report(event: str, error: BaseException, **fields: object) -> None:
     """Log an error by its type and place. A traceback could show the values of variables, which are content."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    log.error(event, error=type(error).__name__, place=place, **fields)
+    log.error(event, error=type(error).__name__, frames=frames(error), **fields)
 
 
 def translate(error: BaseException) -> AstrocyteError:

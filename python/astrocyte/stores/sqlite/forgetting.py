@@ -13,7 +13,7 @@ from astrocyte.stores.protocols import RequestKey
 from astrocyte.stores.sqlite import requests
 from astrocyte.stores.sqlite.records import records
 from astrocyte.stores.sqlite.rows import fetch, to_milliseconds
-from astrocyte.stores.sqlite.transaction import Transaction
+from astrocyte.stores.sqlite.transaction import BankWork, Transaction
 
 # Ids that an answer lists; the count says how many there are in all.
 LISTED_IDS = 1_000
@@ -92,23 +92,34 @@ def forget(
     return answer
 
 
-def undelete(transaction: Transaction, bank: Bank, memory_id: str) -> None:
-    """Bring a forgotten memory back; one that was not forgotten stays as it is.
+def undelete(transaction: Transaction, bank: Bank, memory_id: str, request: RequestKey | None = None) -> int:
+    """Bring a forgotten memory back; one that was not forgotten stays as it is. Returns its latest version.
 
     Raises:
         MemoryNotFound: There is none, or it was erased.
     """
     connection = transaction.connection
+    earlier = requests.stored(connection, bank.tenant, request)
+    if earlier is not None:
+        return int(earlier)
     work = transaction.bank(bank)
     rows = fetch(
         connection,
-        "SELECT forgotten_at FROM memories WHERE bank_key = ? AND memory_id = ? AND known_until IS NULL",
+        "SELECT forgotten_at, version FROM memories WHERE bank_key = ? AND memory_id = ? AND known_until IS NULL",
         (bank.key, memory_id),
     )
     if not rows:
         raise MemoryNotFound(memory_id, bank.bank_id)
-    if rows[0][0] is None:
-        return
+    forgotten_at, version = rows[0]
+    if forgotten_at is not None:
+        _bring_back(connection, work, memory_id)
+    if request is not None:
+        requests.store(connection, bank.tenant, request, str(version).encode(), work.now)
+    return int(version)
+
+
+def _bring_back(connection: apsw.Connection, work: BankWork, memory_id: str) -> None:
+    bank = work.bank
     position = work.change(ChangeKind.UNDELETED, memory_id)
     connection.execute(
         "UPDATE memories SET forgotten_at = NULL, purge_after = NULL, forget_reason = NULL, forgotten_by = NULL,"

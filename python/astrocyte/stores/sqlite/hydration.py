@@ -12,13 +12,13 @@ from collections.abc import Sequence
 import apsw
 
 from astrocyte.model import Bank
-from astrocyte.stores.protocols import HydratedRow, Passage, Visibility
+from astrocyte.stores.protocols import HydratedRow, Visibility
 from astrocyte.stores.sqlite.connections import Connections
-from astrocyte.stores.sqlite.rows import MEMORY_COLUMNS, PASSAGES_PER_ROW, Row, decode_memory
+from astrocyte.stores.sqlite.rows import HYDRATED_COLUMNS, PASSAGES_PER_ROW, decode_hydrated
 
 # CROSS JOIN keeps the order: the passages asked for first.
 _PASSAGES = (
-    f"SELECT {MEMORY_COLUMNS}, k.text FROM carray(?1) w"
+    f"SELECT {HYDRATED_COLUMNS} FROM carray(?1) w"
     f" CROSS JOIN memories m ON m.row_key = w.value / {PASSAGES_PER_ROW}"
     f" CROSS JOIN contents c ON c.row_key = w.value / {PASSAGES_PER_ROW}"
     " LEFT JOIN chunks k ON k.passage_key = w.value"
@@ -54,20 +54,13 @@ class Hydration:
         self._connections = connections
         self._guarded = guarded
 
-    def hydrate(self, bank: Bank, passages: Sequence[Passage], visibility: Visibility) -> list[HydratedRow]:
+    def hydrate(self, bank: Bank, passages: Sequence[tuple[int, int]], visibility: Visibility) -> list[HydratedRow]:
         """See `MemoryStore.hydrate`."""
         if not passages:
             return []
-        keys = array("q", [passage.row_key * PASSAGES_PER_ROW + passage.ordinal + 1 for passage in passages])
+        keys = array("q", [row_key * PASSAGES_PER_ROW + ordinal + 1 for row_key, ordinal in passages])
         as_of, valid_at = visibility.as_of, visibility.valid_at
         sql, count = _GUARDED[as_of is not None, valid_at is not None] if self._guarded else _UNGUARDED
         values = (apsw.carray(keys), bank.key, bank.tenant, bank.bank_id, as_of, valid_at)
         rows = self._connections.query(sql, values[:count])
-        bank_id = bank.bank_id
-        return [_decode(row, bank_id) for row in rows]
-
-
-def _decode(row: Row, bank_id: str) -> HydratedRow:
-    memory = decode_memory(row[:-1], bank_id)
-    text = row[-1]
-    return HydratedRow(row[0], memory, memory.content if text is None else text)
+        return list(map(decode_hydrated, rows))

@@ -76,13 +76,15 @@ class Reads:
         """See `MemoryStore.find_response`."""
         return requests.matching(self._connections.query(requests.FIND, (tenant, request.request_id)), request)
 
-    def memory(self, bank: Bank, memory_id: str, *, include_forgotten: bool) -> Memory | None:
+    def memory(
+        self, bank: Bank, memory_id: str, version: int | None = None, *, include_forgotten: bool
+    ) -> Memory | None:
         """See `MemoryStore.memory`."""
         forgotten = "" if include_forgotten else " AND m.forgotten_at IS NULL"
+        which = ("m.known_until IS NULL", ()) if version is None else ("m.version = ?", (version,))
         rows = self._connections.query(
-            f"{_MEMORIES} WHERE m.bank_key = ? AND m.memory_id = ? AND m.known_until IS NULL{forgotten}"
-            f" AND {_BANK_HOLDS}",
-            (bank.key, memory_id, bank.key, bank.tenant, bank.bank_id),
+            f"{_MEMORIES} WHERE m.bank_key = ? AND m.memory_id = ? AND {which[0]}{forgotten} AND {_BANK_HOLDS}",
+            (bank.key, memory_id, *which[1], bank.key, bank.tenant, bank.bank_id),
         )
         return decode_memory(rows[0], bank.bank_id) if rows else None
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import apsw
 
 from astrocyte.errors import RequestIdReused
 from astrocyte.stores.protocols import RequestKey
-from astrocyte.stores.sqlite.rows import fetch
+from astrocyte.stores.sqlite.rows import BANK_COLUMNS, Row, fetch
 
+# Where a row of `BANK_COLUMNS` has texts that people chose.
+NAME_PLACES = [BANK_COLUMNS.split(", ").index(name) for name in ("bank_id", "display_name", "description")]
 FIND = "SELECT operation, fingerprint, response FROM requests WHERE tenant = ? AND request_id = ?"
 
 
@@ -37,11 +40,38 @@ def stored(connection: apsw.Connection, tenant: str, request: RequestKey | None)
     return matching(fetch(connection, FIND, (tenant, request.request_id)), request)
 
 
-def store(connection: apsw.Connection, tenant: str, request: RequestKey, response: bytes, now: int) -> None:
-    """Keep a response beside what it answers for."""
+def store(
+    connection: apsw.Connection,
+    tenant: str,
+    request: RequestKey,
+    response: bytes,
+    now: int,
+    *,
+    bank_key: int | None = None,
+) -> None:
+    """Keep a response beside what it answers for; ``bank_key`` where it is a bank's row, written by `encode_row`."""
     connection.execute(
-        "INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?)",
-        (tenant, request.request_id, request.operation, request.fingerprint, response, now),
+        "INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (tenant, request.request_id, request.operation, request.fingerprint, response, now, bank_key),
+    )
+
+
+def encode_row(row: Row) -> bytes:
+    """A row of `BANK_COLUMNS` as a response."""
+    return json.dumps(row).encode()
+
+
+def decode_row(response: bytes) -> Row:
+    """What `encode_row` wrote, without its names where the bank is gone."""
+    return tuple(json.loads(response))
+
+
+def clear_names(connection: apsw.Connection, bank_key: int) -> None:
+    """Take what a bank was called, and what for, out of the responses that say it."""
+    places = ", ".join(f"'$[{place}]', ''" for place in NAME_PLACES)
+    connection.execute(
+        f"UPDATE requests SET response = CAST(json_set(CAST(response AS TEXT), {places}) AS BLOB) WHERE bank_key = ?",
+        (bank_key,),
     )
 
 

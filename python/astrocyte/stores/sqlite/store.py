@@ -8,12 +8,12 @@ from pathlib import Path
 
 import apsw
 
+from astrocyte.config import StoreSettings
 from astrocyte.errors import MemoryNotFound, StoreError
 from astrocyte.model import Bank, BankStats, Change, ErasureReceipt, ForgetSelector, Memory
 from astrocyte.stores.protocols import (
     HydratedRow,
     IndexListener,
-    Passage,
     RequestKey,
     VersionRecord,
     Visibility,
@@ -31,17 +31,10 @@ from astrocyte.stores.sqlite.scrub import Scrubber
 from astrocyte.stores.sqlite.transaction import Clock
 from astrocyte.stores.sqlite.writer import Writer
 
-# Forgetting writes some 0.26 KB of log a memory: room to forget a bank of 200,000 on a full disk, in one transaction.
-# Erasing goes in slices and needs less.
-BALLAST_BYTES = 64 << 20
-# Writes that may wait: about half a second of work on a good disk, so that waiting longer is answered at once instead.
-WAITING_LIMIT = 4_096
-# How long to wait for another process that holds the lock of the database.
-BUSY_SECONDS = 5.0
-# How long answers to request ids are kept: longer than any client retries.
-REQUEST_KEEP_MILLISECONDS = 24 * 3_600_000
+DEFAULTS = StoreSettings()
 # Responses that one purge job removes.
 EXPIRED_AT_ONCE = 10_000
+HOUR_MILLISECONDS = 3_600_000
 
 
 def system_clock() -> int:
@@ -53,9 +46,10 @@ def open_store(
     data_dir: Path | None,
     *,
     clock: Clock = system_clock,
-    ballast_bytes: int = BALLAST_BYTES,
-    waiting_limit: int = WAITING_LIMIT,
-    busy_seconds: float = BUSY_SECONDS,
+    ballast_bytes: int = DEFAULTS.ballast_bytes,
+    waiting_limit: int = DEFAULTS.waiting_limit,
+    busy_seconds: float = DEFAULTS.busy_seconds,
+    request_keep_hours: float = DEFAULTS.request_keep_hours,
 ) -> SqliteStore:
     """Open, or make, the store of a data directory; None keeps everything in memory, for as long as the store is open.
 
@@ -65,6 +59,7 @@ def open_store(
         ballast_bytes: Space held back so that forgetting works on a full disk; 0 for none.
         waiting_limit: Writes that may wait before more are refused.
         busy_seconds: How long to wait for another process's lock on the database.
+        request_keep_hours: How long answers to request ids are kept.
 
     Raises:
         StoreLocked: Another process owns the directory.
@@ -72,7 +67,12 @@ def open_store(
         StoreError: It cannot be opened, or the SQLite library is too old.
     """
     return SqliteStore(
-        data_dir, clock=clock, ballast_bytes=ballast_bytes, waiting_limit=waiting_limit, busy_seconds=busy_seconds
+        data_dir,
+        clock=clock,
+        ballast_bytes=ballast_bytes,
+        waiting_limit=waiting_limit,
+        busy_seconds=busy_seconds,
+        request_keep_hours=request_keep_hours,
     )
 
 
@@ -89,8 +89,9 @@ class SqliteStore:
         *,
         clock: Clock = system_clock,
         ballast_bytes: int = 0,
-        waiting_limit: int = WAITING_LIMIT,
-        busy_seconds: float = BUSY_SECONDS,
+        waiting_limit: int = DEFAULTS.waiting_limit,
+        busy_seconds: float = DEFAULTS.busy_seconds,
+        request_keep_hours: float = DEFAULTS.request_keep_hours,
         _guarded: bool = True,
         _secure_delete: bool = True,
         _scrub: bool = True,
@@ -98,6 +99,7 @@ class SqliteStore:
     ) -> None:
         check_sqlite_version()
         self._clock = clock
+        self._keep_requests = round(request_keep_hours * HOUR_MILLISECONDS)
         self._closed = False
         self._lock: DirectoryLock | None = None
         self._scrubber: Scrubber | None = None
@@ -131,7 +133,7 @@ class SqliteStore:
         self._eraser = Eraser(self._writer, self._scrubber)
         self._reads = Reads(self._connections)
         # The hot one, without a frame of its own in between.
-        self.hydrate: Callable[[Bank, Sequence[Passage], Visibility], list[HydratedRow]] = Hydration(
+        self.hydrate: Callable[[Bank, Sequence[tuple[int, int]], Visibility], list[HydratedRow]] = Hydration(
             self._connections, guarded=_guarded
         ).hydrate
 
@@ -144,12 +146,20 @@ class SqliteStore:
         """Call the listener after every commit."""
         self._writer.subscribe(listener)
 
-    async def create_bank(
-        self, tenant: str, bank_id: str, *, display_name: str, description: str, embedding_model: str, dimensions: int
+    async def create_bank(  # noqa: PLR0913 - the signature of MemoryStore
+        self,
+        tenant: str,
+        bank_id: str,
+        *,
+        display_name: str,
+        description: str,
+        embedding_model: str,
+        dimensions: int,
+        request: RequestKey | None = None,
     ) -> Bank:
         """Create a bank."""
         new = banks.NewBank(tenant, bank_id, display_name, description, embedding_model, dimensions)
-        return await self._writer.submit(lambda transaction: banks.create(transaction, new))
+        return await self._writer.submit(lambda transaction: banks.create(transaction, new, request))
 
     def get_bank(self, tenant: str, bank_id: str) -> Bank | None:
         """The bank, or None."""
@@ -160,16 +170,21 @@ class SqliteStore:
         return self._reads.list_banks(tenant, prefix, after, limit)
 
     async def update_bank(
-        self, bank: Bank, *, display_name: str | None, description: str | None, expected_etag: str | None
+        self,
+        bank: Bank,
+        *,
+        display_name: str | None,
+        description: str | None,
+        expected_etag: str | None,
+        request: RequestKey | None = None,
     ) -> Bank:
         """Change what is not None."""
-        return await self._writer.submit(
-            lambda transaction: banks.update(transaction, bank, display_name, description, expected_etag)
-        )
+        change = banks.BankChange(display_name, description, expected_etag)
+        return await self._writer.submit(lambda transaction: banks.update(transaction, bank, change, request))
 
-    async def delete_bank(self, bank: Bank, *, expected_etag: str | None) -> int:
+    async def delete_bank(self, bank: Bank, *, expected_etag: str | None, request: RequestKey | None = None) -> int:
         """Delete the bank with all its rows."""
-        return await self._writer.submit_alone(lambda: self._eraser.delete_bank(bank, expected_etag))
+        return await self._writer.submit_alone(lambda: self._eraser.delete_bank(bank, expected_etag, request))
 
     def bank_stats(self, bank: Bank) -> BankStats:
         """Counts from the rows."""
@@ -193,9 +208,11 @@ class SqliteStore:
             weight=max(1, len(writes)),
         )
 
-    def memory(self, bank: Bank, memory_id: str, *, include_forgotten: bool = False) -> Memory | None:
-        """The current version, or None."""
-        return self._reads.memory(bank, memory_id, include_forgotten=include_forgotten)
+    def memory(
+        self, bank: Bank, memory_id: str, *, version: int | None = None, include_forgotten: bool = False
+    ) -> Memory | None:
+        """The current version, or the one of that number, or None."""
+        return self._reads.memory(bank, memory_id, version, include_forgotten=include_forgotten)
 
     def version(self, bank: Bank, memory_id: str) -> VersionRecord | None:
         """The current version with its chunks and vectors, or None."""
@@ -241,10 +258,12 @@ class SqliteStore:
             lambda: self._eraser.erase(bank, selector, reason=reason, principal=principal, request=request)
         )
 
-    async def undelete(self, bank: Bank, memory_id: str) -> Memory:
+    async def undelete(self, bank: Bank, memory_id: str, *, request: RequestKey | None = None) -> Memory:
         """Bring a forgotten memory back."""
-        await self._writer.submit(lambda transaction: forgetting.undelete(transaction, bank, memory_id))
-        memory = self.memory(bank, memory_id)
+        version = await self._writer.submit(
+            lambda transaction: forgetting.undelete(transaction, bank, memory_id, request)
+        )
+        memory = self.memory(bank, memory_id, version=version)
         if memory is None:
             raise MemoryNotFound(memory_id, bank.bank_id)
         return memory
@@ -255,7 +274,7 @@ class SqliteStore:
         while (erased := await self._writer.submit_alone(lambda: self._eraser.purge_some(now))) is not None:
             # What else waits gets its turn between two slices.
             total += erased
-        before = now - REQUEST_KEEP_MILLISECONDS
+        before = now - self._keep_requests
         expired = EXPIRED_AT_ONCE
         while expired == EXPIRED_AT_ONCE:
             expired = await self._writer.submit(

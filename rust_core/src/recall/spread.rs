@@ -1,0 +1,171 @@
+//! Mean and deviation of an arm's scores, the same to the bit in whatever order the memories lie.
+//!
+//! Sums of floats depend on their order. So each score is rounded to an integer of 22 bits, on a scale that the largest
+//! score fixes, and the integers are added exactly.
+
+use crate::filter::Allowed;
+use crate::vector::{Kernel, NO_SCORE};
+
+/// Bits that the largest score fills: adding [`MAGIC`] rounds up to here.
+const BITS: i32 = 22;
+/// 1.5 x 2^23: what is added to it has no room for a fraction, so that taking it off again leaves an integer.
+const MAGIC: f32 = 12_582_912.0;
+/// Scores per step: 512 squares of 22 bits stay within the 53 bits in which f64 counts exactly.
+const STEP: usize = 512;
+/// Scores at a time, each with sums of its own.
+const LANES: usize = 16;
+/// A largest score below this is 0: its scale would not be a number.
+const SMALLEST: f32 = 1e-30;
+/// Variance, as a share of the squared mean, below which scores count as equal: int8 cosines of one and the same vector
+/// are that far from the exact one.
+const EQUAL: f64 = 1e-5;
+
+/// Mean and population standard deviation over all memories that pass.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Spread {
+    pub(crate) mean: f64,
+    pub(crate) deviation: f64,
+}
+
+impl Spread {
+    /// Of the scores that are there. What does not pass holds 0 or [`NO_SCORE`], so zeros are counted by the number of
+    /// memories that pass.
+    pub(super) fn new(scores: &[f32], allowed: Allowed<'_>) -> Self {
+        let kernel = Kernel::best();
+        let largest = kernel.run(|| largest(scores));
+        let scale = scale_of(largest);
+        let (mut sum, mut squares, mut absent) = (0i128, 0i128, 0);
+        kernel.run(|| {
+            for step in scores.chunks(STEP) {
+                let part = partial_sums(step, scale);
+                sum += i128::from(part.0 as i64);
+                squares += i128::from(part.1 as i64);
+                absent += part.2;
+            }
+        });
+        // An array of cosines marks everything that does not pass; the others hold 0 there.
+        let count = if absent == 0 {
+            allowed.versions.len()
+        } else {
+            scores.len() as u32 - absent
+        };
+        if count == 0 {
+            return Self::default();
+        }
+        // Exact: at most 28 bits of rows, 44 of a square.
+        let variance = squares * i128::from(count) - sum * sum;
+        let mean = sum as f64 / f64::from(count);
+        let variance = variance as f64 / (f64::from(count) * f64::from(count));
+        let unit = 1.0 / f64::from(scale);
+        Self {
+            mean: mean * unit,
+            deviation: if variance <= EQUAL * mean * mean {
+                0.0
+            } else {
+                variance.sqrt() * unit
+            },
+        }
+    }
+}
+
+/// The largest magnitude of a score.
+fn largest(scores: &[f32]) -> f32 {
+    let mut most = [0.0f32; LANES];
+    let (blocks, rest) = scores.as_chunks::<LANES>();
+    let mut last = [0.0; LANES];
+    last[..rest.len()].copy_from_slice(rest);
+    for block in blocks.iter().chain(std::iter::once(&last)) {
+        for (most, &score) in most.iter_mut().zip(block) {
+            let size = if score == NO_SCORE { 0.0 } else { score.abs() };
+            *most = if size > *most { size } else { *most };
+        }
+    }
+    most.into_iter().fold(0.0, f32::max)
+}
+
+/// The power of two that brings `largest` below 2^22.
+fn scale_of(largest: f32) -> f32 {
+    let exponent = (largest.max(SMALLEST).to_bits() >> 23).cast_signed() - 127;
+    2.0f32.powi(BITS - 1 - exponent)
+}
+
+/// Sum, sum of squares and number of absent scores, in units of `scale`.
+#[inline]
+fn partial_sums(scores: &[f32], scale: f32) -> (f64, f64, u32) {
+    let (mut sums, mut squares, mut absent) = ([0.0f64; LANES], [0.0f64; LANES], [0u32; LANES]);
+    let (blocks, rest) = scores.as_chunks::<LANES>();
+    let mut last = [0.0; LANES];
+    last[..rest.len()].copy_from_slice(rest);
+    for block in blocks.iter().chain(std::iter::once(&last)) {
+        for lane in 0..LANES {
+            let missing = block[lane] == NO_SCORE;
+            let score = if missing { 0.0 } else { block[lane] };
+            let level = f64::from((score * scale + MAGIC) - MAGIC);
+            absent[lane] += u32::from(missing);
+            sums[lane] += level;
+            squares[lane] += level * level;
+        }
+    }
+    (sums.iter().sum(), squares.iter().sum(), absent.iter().sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rowset::RowSet;
+
+    fn spread(scores: &[f32]) -> Spread {
+        let mut rows = RowSet::empty(scores.len() as u32);
+        (0..scores.len() as u32).for_each(|row| _ = rows.insert(row));
+        let allowed = Allowed {
+            versions: &rows,
+            rows: &rows,
+        };
+        Spread::new(scores, allowed)
+    }
+
+    fn scores(factor: f32) -> Vec<f32> {
+        (0..5000u32)
+            .map(|n| (n.wrapping_mul(2_654_435_761) as f32 / 4e9 - 0.3) * factor)
+            .collect()
+    }
+
+    #[test]
+    fn the_order_does_not_matter_and_absent_scores_do_not_count() {
+        let mut shuffled = scores(1.0);
+        let expected = spread(&shuffled);
+        shuffled.sort_by(f32::total_cmp);
+        assert_eq!(spread(&shuffled), expected);
+        shuffled.insert(700, NO_SCORE);
+        shuffled.insert(0, NO_SCORE);
+        assert_eq!(spread(&shuffled), expected);
+    }
+
+    #[test]
+    fn it_is_near_what_f64_gives_at_any_size() {
+        for factor in [1e-20, 1e-5, 1.0, 3e4] {
+            let scores = scores(factor);
+            let count = scores.len() as f64;
+            let mean = scores.iter().map(|&x| f64::from(x)).sum::<f64>() / count;
+            let squares = scores.iter().map(|&x| (f64::from(x) - mean).powi(2));
+            let deviation = (squares.sum::<f64>() / count).sqrt();
+            let found = spread(&scores);
+            assert!((found.mean / mean - 1.0).abs() < 1e-5, "{found:?} {mean}");
+            assert!(
+                (found.deviation / deviation - 1.0).abs() < 1e-5,
+                "{found:?} {deviation}"
+            );
+        }
+    }
+
+    #[test]
+    fn equal_scores_have_no_spread() {
+        for score in [0.0, 0.1, -0.7, 1e-38, 5000.0] {
+            assert!(
+                spread(&[score; 1000]).deviation < f64::MIN_POSITIVE,
+                "{score}"
+            );
+        }
+        assert_eq!(spread(&[]), Spread::default());
+    }
+}

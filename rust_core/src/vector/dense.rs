@@ -1,0 +1,46 @@
+//! What the bank and the recall path ask of an index over vectors.
+
+use super::QuantisedQuery;
+use crate::rowset::RowSet;
+
+/// The score of a row that has no vector or does not pass.
+pub(crate) const NO_SCORE: f32 = f32::NEG_INFINITY;
+/// Queries that one pass over the rows serves.
+pub(crate) const TOGETHER: usize = 4;
+
+/// How rows are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// All of them, in order.
+    Scan,
+    /// Those that pass, one by one.
+    Gather,
+}
+
+/// An index over the vectors of rows. New rows always have a larger number than any row before.
+///
+/// A seam: the bank knows this trait only, so that an index that visits fewer rows can take the place of the flat one.
+pub(crate) trait DenseIndex {
+    /// Number of rows.
+    fn len(&self) -> usize;
+    /// Appends a row; None holds the place of a row without a vector.
+    fn push(&mut self, vector: Option<&[f32]>);
+    /// Wipes a row's vector.
+    fn erase(&mut self, row: u32);
+    /// Renumbers rows after removed ones were dropped: `new_rows[old]` is the new number, or `u32::MAX`. Order holds.
+    fn compact(&mut self, new_rows: &[u32]);
+    /// Fills `scores` with the approximate cosines of the allowed rows, [`NO_SCORE`] elsewhere.
+    fn score(&self, query: &QuantisedQuery, allowed: &RowSet, plan: Plan, scores: &mut Vec<f32>);
+    /// Calls `found` with query, row and approximate cosine of whatever reaches the query's floor, in ascending order
+    /// of rows.
+    fn near(
+        &self,
+        queries: [&QuantisedQuery; TOGETHER],
+        floors: [f32; TOGETHER],
+        found: &mut dyn FnMut(usize, u32, f32),
+    );
+    /// Size of one step of the row's quantisation, from which the error follows; 0 for a row without a vector.
+    fn step(&self, row: u32) -> f32;
+    /// Resident bytes.
+    fn bytes(&self) -> usize;
+}

@@ -1,0 +1,262 @@
+//! Dot products of signed query bytes with offset row bytes: one meaning, four instruction sets.
+//!
+//! Every path gives the same integers, so which machine answers never changes which candidates are found. This folder
+//! is the one place of the crate with `unsafe`: intrinsics that read through pointers, and the calls into functions that
+//! need an instruction set that was detected first.
+#![expect(
+    unsafe_code,
+    reason = "SIMD intrinsics; each block states why it is sound"
+)]
+
+use std::sync::OnceLock;
+
+use super::quantise::Block;
+
+/// An instruction set to compute with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kernel {
+    /// AVX-512 with byte products (VNNI): 64 components an instruction.
+    #[cfg(target_arch = "x86_64")]
+    Avx512Vnni,
+    /// AVX2: bytes widened to 16 bits, so that no sum saturates.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// NEON, on every 64-bit ARM.
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+    /// Plain Rust.
+    Scalar,
+}
+
+impl Kernel {
+    /// The fastest kernel of this machine, detected once.
+    pub fn best() -> Self {
+        static BEST: OnceLock<Kernel> = OnceLock::new();
+        *BEST.get_or_init(|| Self::available()[0])
+    }
+
+    /// All kernels that this machine can run, fastest first.
+    pub fn available() -> Vec<Self> {
+        let mut kernels = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512vnni")
+            {
+                kernels.push(Self::Avx512Vnni);
+            }
+            if is_x86_feature_detected!("avx2") {
+                kernels.push(Self::Avx2);
+            }
+        }
+        #[cfg(target_arch = "aarch64")]
+        kernels.push(Self::Neon);
+        kernels.push(Self::Scalar);
+        kernels
+    }
+
+    /// The kernel's name, as reports print it.
+    pub fn name(self) -> &'static str {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni => "avx512-vnni",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => "avx2",
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => "neon",
+            Self::Scalar => "scalar",
+        }
+    }
+
+    /// `out[i]` = product of `query` with row `i` of `rows`, offset included.
+    ///
+    /// # Panics
+    /// When `rows` does not hold `out.len()` rows of the query's length, or the kernel is not of this machine.
+    pub fn scan(self, query: &[Block], rows: &[Block], out: &mut [i32]) {
+        assert_eq!(
+            rows.len(),
+            query.len() * out.len(),
+            "rows and results differ in number"
+        );
+        self.products(query, rows, out, |index| index);
+    }
+
+    /// `out[i]` = product of `query` with row `which[i]` of `rows`, offset included.
+    ///
+    /// # Panics
+    /// When the lengths differ or a row is out of range, or the kernel is not of this machine.
+    pub fn gather(self, query: &[Block], rows: &[Block], which: &[u32], out: &mut [i32]) {
+        assert_eq!(which.len(), out.len(), "rows and results differ in number");
+        self.products(query, rows, out, |index| which[index] as usize);
+    }
+
+    /// `out[i][j]` = product of query `j` with row `i` of `rows`, offset included: each row is read once for four.
+    ///
+    /// # Panics
+    /// When the lengths do not fit each other, or the kernel is not of this machine.
+    pub fn scan_four(self, queries: [&[Block]; 4], rows: &[Block], out: &mut [[i32; 4]]) {
+        let width = queries[0].len();
+        assert!(
+            queries.iter().all(|query| query.len() == width) && rows.len() == width * out.len(),
+            "rows and results differ in number, or queries in length"
+        );
+        self.check();
+        match self {
+            // SAFETY: the instruction set was detected on this machine by the check above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni => unsafe { x86::four_queries_avx512(queries, rows, out) },
+            _ => self.four_in_turn(queries, rows, out),
+        }
+    }
+
+    /// For kernels without enough registers: few rows at a time, which stay in the first cache for the next query.
+    fn four_in_turn(self, queries: [&[Block]; 4], rows: &[Block], out: &mut [[i32; 4]]) {
+        let width = queries[0].len();
+        let mut products = [0; ROWS_IN_TURN];
+        for (out, rows) in out
+            .chunks_mut(ROWS_IN_TURN)
+            .zip(rows.chunks(ROWS_IN_TURN * width))
+        {
+            for (number, query) in queries.iter().enumerate() {
+                let products = &mut products[..out.len()];
+                self.scan(query, rows, products);
+                for (out, &product) in out.iter_mut().zip(&*products) {
+                    out[number] = product;
+                }
+            }
+        }
+    }
+
+    /// Runs `work`, a loop over arrays, compiled for this kernel's instruction set: the crate itself is compiled for
+    /// any machine. Only the width of the loop differs, so `work` gives the same everywhere as long as it does not
+    /// depend on the order of rounding.
+    ///
+    /// # Panics
+    /// When the kernel is not of this machine.
+    #[inline]
+    pub(crate) fn run<R>(self, work: impl FnOnce() -> R) -> R {
+        self.check();
+        match self {
+            // SAFETY: the instruction set was detected on this machine by the check above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni => unsafe { x86::run_avx512(work) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => unsafe { x86::run_avx2(work) },
+            _ => work(),
+        }
+    }
+
+    fn products(
+        self,
+        query: &[Block],
+        rows: &[Block],
+        out: &mut [i32],
+        row_of: impl Fn(usize) -> usize,
+    ) {
+        self.check();
+        match self {
+            // SAFETY: the instruction set was detected on this machine by the check above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni => unsafe { x86::products_avx512(query, rows, out, row_of) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => unsafe { x86::products_avx2(query, rows, out, row_of) },
+            // SAFETY: NEON is part of the base instruction set of aarch64.
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => unsafe { arm::products_neon(query, rows, out, row_of) },
+            Self::Scalar => products_scalar(query, rows, out, row_of),
+        }
+    }
+
+    fn check(self) {
+        assert!(
+            self.available_now(),
+            "{} is not available on this machine",
+            self.name()
+        );
+    }
+
+    /// The standard library caches what it detected, so that asking costs a load.
+    fn available_now(self) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni => {
+                is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512vnni")
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => is_x86_feature_detected!("avx2"),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => true,
+            Self::Scalar => true,
+        }
+    }
+}
+
+fn products_scalar(
+    query: &[Block],
+    rows: &[Block],
+    out: &mut [i32],
+    row_of: impl Fn(usize) -> usize,
+) {
+    let width = query.len();
+    for (index, product) in out.iter_mut().enumerate() {
+        let start = row_of(index) * width;
+        *product = query
+            .iter()
+            .zip(&rows[start..start + width])
+            .map(|(q, r)| block_product(q, r))
+            .sum();
+    }
+}
+
+fn block_product(query: &Block, row: &Block) -> i32 {
+    query
+        .0
+        .iter()
+        .zip(&row.0)
+        .map(|(q, r)| i32::from(q.cast_signed()) * i32::from(*r))
+        .sum()
+}
+
+/// Rows that are asked for ahead of their use: about as many as arrive while one cache miss is served.
+const AHEAD: usize = 8;
+/// Rows of 384 dimensions that take half of a first cache of 48 KB.
+const ROWS_IN_TURN: usize = 64;
+
+/// Splits `out` into groups of four rows, whose loads and sums overlap, and single rows at the end.
+macro_rules! in_groups_of_four {
+    ($query:expr, $rows:expr, $out:expr, $row_of:expr, $four:ident, $one:ident) => {{
+        let width = $query.len();
+        let row = |index: usize| {
+            let start = $row_of(index) * width;
+            &$rows[start..start + width]
+        };
+        let (groups, rest) = $out.as_chunks_mut::<4>();
+        let grouped = groups.len() * 4;
+        for (group, products) in groups.iter_mut().enumerate() {
+            let first = group * 4;
+            if first + AHEAD + 4 <= grouped {
+                for ahead in first + AHEAD..first + AHEAD + 4 {
+                    prefetch(row(ahead));
+                }
+            }
+            *products = $four(
+                $query,
+                [row(first), row(first + 1), row(first + 2), row(first + 3)],
+            );
+        }
+        for (index, product) in rest.iter_mut().enumerate() {
+            *product = $one($query, row(grouped + index));
+        }
+    }};
+}
+
+// Below the macro, which they use.
+#[cfg(target_arch = "aarch64")]
+mod arm;
+#[cfg(target_arch = "x86_64")]
+mod x86;
