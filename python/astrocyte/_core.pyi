@@ -88,7 +88,6 @@ class Row:
         tags: Sequence[str] = (),
         metadata: Sequence[tuple[str, str]] = (),
         session: str | None = None,
-        speaker: str | None = None,
         chunks: Sequence[tuple[str, bytes | None, int]] = (),
     ) -> Row: ...
 
@@ -205,8 +204,8 @@ class Bank:
     ) -> None:
         """Apply one commit. A position that was applied already is a no-op; a bad row refuses the whole batch."""
     def recall(self, request: RecallRequest) -> RecallResponse: ...
-    def near_duplicates(self, vectors: Sequence[bytes], threshold: float) -> list[tuple[int, bytes, float] | None]:
-        """Per vector the most similar current memory (key, memory id, cosine) at or above the threshold, or None."""
+    def near_duplicates(self, vectors: Sequence[bytes], threshold: float) -> list[list[tuple[int, bytes, float]]]:
+        """Per vector up to four current memories (key, memory id, cosine) at or above the threshold, nearest first."""
     def contains_hashes(self, hashes: Sequence[bytes]) -> list[bytes | None]:
         """Per content hash the memory id of the current memory that has it, or None."""
     @property

@@ -15,7 +15,7 @@ import structlog
 
 from astrocyte.config import Settings
 from astrocyte.core import Core, build_info
-from astrocyte.errors import AstrocyteError
+from astrocyte.errors import AstrocyteError, frames
 from astrocyte.model import ServerInfo
 from astrocyte.pipelines.forget import ForgetPipeline
 from astrocyte.pipelines.preparing import Preparer
@@ -62,15 +62,16 @@ class App:
         self._store = store
         self._executor = executor
         self._purging: asyncio.Task[None] | None = None
+        preparer = Preparer(settings.retain, embedder, executor)
         self.gate = Gate(
             settings,
             store,
             registry,
             embedder,
             Pipelines(
-                retain=RetainPipeline(store, registry, embedder, settings, executor),
+                retain=RetainPipeline(store, registry, settings, preparer),
                 recall=RecallPipeline(store, core, registry, embedder, settings, executor),
-                update=UpdatePipeline(store, embedder, Preparer(settings.retain, embedder)),
+                update=UpdatePipeline(store, preparer),
                 forget=ForgetPipeline(store, settings.forget, clock),
             ),
             _describe(settings, store, embedder),
@@ -110,6 +111,9 @@ class App:
                     log.info("purged", memories=erased)
             except AstrocyteError as error:
                 log.warning("purge_failed", reason=error.reason)
+            except Exception as error:  # noqa: BLE001 - what is due stays due, and the next round may fare better
+                # No traceback: it could show the values of variables, which are content.
+                log.error("purge_failed", error=type(error).__name__, frames=frames(error))  # noqa: TRY400
             await asyncio.sleep(self.settings.forget.purge_interval_seconds)
 
 

@@ -7,8 +7,10 @@ async with Astrocyte.from_config("astrocyte.yaml") as brain:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime
+from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
@@ -174,8 +176,8 @@ class Astrocyte:
                 ``session_id`` among them count as such where the options of these names are not given.
             tags: Labels to filter on.
             context: Who calls.
-            content_type: text, conversation, transcript, document, email or event; another one is kept with the memory,
-                and treated as text.
+            content_type: text, conversation, transcript, document, email or event. A name of your own is kept with the
+                memory and treated as text; one that looks like a slip of these is refused.
             extraction_profile: builtin_text or builtin_conversation.
             occurred_at: When it happened, with a time zone.
             source: Where it comes from.
@@ -183,6 +185,7 @@ class Astrocyte:
             request_id: The same id with the same request answers what it answered before.
             **options: See `RetainOptions`.
         """
+        _known("retain", options, RetainOptions)
         item = _item(
             content=content,
             metadata=metadata,
@@ -211,7 +214,7 @@ class Astrocyte:
             context: Who calls.
         """
         caller = _caller(context)
-        made = [item if isinstance(item, RetainItem) else _item(**item) for item in items]
+        made = [item if isinstance(item, RetainItem) else _keywords(item, index) for index, item in enumerate(items)]
         results: Results = []
         for start in range(0, len(made), COMMIT_ITEMS):
             stored = await self._backend.retain_many(caller, bank_id, made[start : start + COMMIT_ITEMS])
@@ -263,9 +266,10 @@ class Astrocyte:
             CapabilityNotSupported: ``banks``, ``strategy`` or ``external_context`` was given.
         """
         _refuse(banks=banks, strategy=strategy, external_context=external_context)
+        _known("recall", options, RecallOptions)
         if bank_id is None:
             raise ValidationError("is missing; say which bank to search", field="bank_id")
-        extra: dict[str, Any] = dict(options)
+        extra: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         _convert(extra, "tag_match", lambda value: _choice(TagMatch, value, "tag_match"))
         _convert(extra, "fusion_method", lambda value: _choice(FusionMethod, value, "fusion_method"))
         _convert(extra, "retained_range", lambda value: _range(value, "retained_range"))
@@ -397,6 +401,7 @@ class Astrocyte:
         **changes: Unpack[UpdateOptions],
     ) -> Memory:
         """Make a new version of a memory from the fields that are given; see `UpdateOptions`."""
+        _known("update", changes, UpdateOptions)
         values: dict[str, Any] = dict(changes)
         _convert(values, "tags", lambda value: _texts(value, "tags"))
         for name, empty in (("tags", ()), ("metadata", {})):
@@ -534,10 +539,29 @@ def _item(**values: Any) -> RetainItem:  # noqa: ANN401 - keywords of retain, ch
     given = {name: value for name, value in values.items() if value is not None}
     _convert(given, "tags", lambda value: _texts(value, "tags"))
     _convert(given, "dedup_action", lambda value: _choice(DedupAction, value, "dedup_action"))
-    try:
-        return RetainItem(**given)
-    except TypeError as error:
-        raise ValidationError(f"is not an item of retain: {error}", field="items") from None
+    return RetainItem(**given)
+
+
+def _keywords(item: object, index: int) -> RetainItem:
+    """An item of retain_many from a mapping."""
+    path = f"items[{index}]"
+    if not isinstance(item, Mapping):
+        raise ValidationError(f"expected a RetainItem or a mapping of keywords, got {type(item).__name__}", field=path)
+    unknown = next((name for name in item if name not in ITEM_FIELDS), None)
+    if unknown is not None:
+        raise ValidationError(f"{ascii(unknown)[:64]} is not one of {', '.join(sorted(ITEM_FIELDS))}", field=path)
+    if "content" not in item:
+        raise ValidationError("is missing; there is nothing to remember", field=f"{path}.content")
+    return _item(**item)
+
+
+def _known(method: str, given: Mapping[str, object], options: type) -> None:
+    """Refuse a keyword that a method does not have, in the words that Python has for it."""
+    for name in given:
+        if name not in options.__annotations__:
+            near = get_close_matches(name, options.__annotations__, 1)
+            hint = f". Did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"Astrocyte.{method}() got an unexpected keyword argument {name!r}{hint}")
 
 
 def _rejected(error: AstrocyteError) -> RetainResult:
@@ -570,6 +594,8 @@ def _texts(value: Sequence[str] | None, field: str) -> tuple[str, ...]:
         return ()
     if isinstance(value, str):
         raise ValidationError("expected a list of texts, got one text", field=field)
+    if not isinstance(value, Iterable):
+        raise ValidationError(f"expected a list of texts, got {type(value).__name__}", field=field)
     return tuple(value)
 
 
@@ -579,3 +605,7 @@ def _range(value: tuple[datetime | None, datetime | None], field: str) -> TimeRa
     except (TypeError, ValueError):
         raise ValidationError("expected a pair of datetimes, start and end", field=field) from None
     return TimeRange(start, end)
+
+
+# What an item of retain_many may name: the keywords of retain that belong to the item.
+ITEM_FIELDS = frozenset(field.name for field in fields(RetainItem))

@@ -135,8 +135,8 @@ class Bank:
         except _CORE_ERRORS as error:
             raise _translation(error) from error
 
-    def near_duplicates(self, vectors: Sequence[bytes], threshold: float) -> list[tuple[int, bytes, float] | None]:
-        """Per vector the most similar current memory at or above the threshold: (key, memory id, cosine), or None.
+    def near_duplicates(self, vectors: Sequence[bytes], threshold: float) -> list[list[tuple[int, bytes, float]]]:
+        """Per vector up to four current memories at or above the threshold, nearest first: (key, memory id, cosine).
 
         Raises:
             DimensionMismatch: A vector has another length than the bank's.

@@ -8,10 +8,11 @@
 mod common;
 
 use std::hint::black_box;
+use std::time::{Duration, Instant};
 
 use common::{Random, clustered, row};
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
-use rust_core::vector::{Block, Kernel, QuantisedQuery, simd_path};
+use rust_core::vector::{Block, Kernel, QuantisedQuery, dot, simd_path};
 use rust_core::{Bank, Core, RecallRequest, Row};
 
 const DIMENSIONS: usize = 384;
@@ -98,6 +99,7 @@ fn bench_recall(criterion: &mut Criterion) {
             "{count} rows: {} resident bytes a row, {stats:?}",
             stats.bytes / count as u64
         );
+        print_ratio(count, &bank, &rows, &queries(&rows, &plain, false, true));
         bench_queries(
             criterion,
             "dense arm",
@@ -139,6 +141,42 @@ fn bench_recall(criterion: &mut Criterion) {
             &queries(&rows, &plain, true, true),
         );
     }
+}
+
+/// The median time of 101 calls.
+fn median(mut call: impl FnMut(usize)) -> Duration {
+    let mut times: Vec<_> = (0..101)
+        .map(|turn| {
+            let start = Instant::now();
+            call(turn);
+            start.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// Prints how much faster the dense arm is than plain f32 products over the same rows, both timed here and now.
+fn print_ratio(count: usize, bank: &Bank, rows: &[Row], queries: &[RecallRequest]) {
+    let flat: Vec<f32> = rows
+        .iter()
+        .filter_map(|row| row.vector.as_ref())
+        .flatten()
+        .copied()
+        .collect();
+    let mut out = vec![0.0; count];
+    let naive = median(|turn| {
+        let query = queries[turn % queries.len()].vector.as_deref();
+        for (out, row) in out.iter_mut().zip(flat.chunks(DIMENSIONS)) {
+            *out = query.map_or(0.0, |query| dot(query, row));
+        }
+        black_box(&out);
+    });
+    let dense = median(|turn| {
+        black_box(bank.recall(&queries[turn % queries.len()])).expect("the request is valid");
+    });
+    let ratio = naive.as_secs_f64() / dense.as_secs_f64();
+    println!("{count} rows: f32 scan {naive:?}, dense arm {dense:?}, ratio {ratio:.2}");
 }
 
 fn bench_duplicates(criterion: &mut Criterion, count: usize, bank: &Bank, rows: &[Row]) {

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::types::MemoryId;
-use crate::vector::Kernel;
+use crate::vector::{Kernel, Work};
 
 /// A version with its score in one arm.
 pub(crate) type Scored = (f32, u32);
@@ -80,7 +80,7 @@ impl Selection {
         let mut next = 0;
         while next < scores.len() {
             // Most stretches have nothing above the threshold: one comparison a score settles them.
-            let (step, hits) = kernel.run(|| first_above(scores, next, threshold));
+            let (step, hits) = kernel.run(FirstAbove(scores, next, threshold));
             for lane in lanes_of(hits) {
                 keys.push(key(scores[step + lane], (step + lane) as u32));
             }
@@ -96,9 +96,23 @@ impl Selection {
     }
 }
 
+/// Asks for [`first_above`].
+struct FirstAbove<'a>(&'a [f32], usize, f32);
+
+impl Work for FirstAbove<'_> {
+    type Output = (usize, u32);
+
+    #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        first_above(self.0, self.1, self.2)
+    }
+}
+
 /// From `next` on, a multiple of [`LANES`], the first stretch with a score at or above `threshold`, and which scores these
 /// are; the end of the array and none when there is none.
-#[inline]
+#[expect(clippy::inline_always, reason = "compiled for each instruction set")]
+#[inline(always)]
 fn first_above(scores: &[f32], next: usize, threshold: f32) -> (usize, u32) {
     for (step, lanes) in scores[next..].chunks(LANES).enumerate() {
         let near = lanes

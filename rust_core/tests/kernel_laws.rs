@@ -15,6 +15,15 @@ fn naive(query: &[Block], row: &[Block]) -> i32 {
         .sum()
 }
 
+/// Another query: the same bytes backwards.
+fn reversed(query: &[Block]) -> Vec<Block> {
+    let mut other: Vec<Block> = query.iter().rev().copied().collect();
+    for block in &mut other {
+        block.0.reverse();
+    }
+    other
+}
+
 fn blocks(count: usize) -> impl Strategy<Value = Vec<Block>> {
     // Extreme bytes are as likely as all others together: they are where sums saturate.
     let byte = prop_oneof![Just(0u8), Just(127), Just(128), Just(255), any::<u8>()];
@@ -37,6 +46,13 @@ proptest! {
             let mut scanned = vec![0; count];
             kernel.scan(&query, &rows, &mut scanned);
             prop_assert_eq!(&scanned, &expected, "{} scan", kernel.name());
+            let two = reversed(&query);
+            let mut four = vec![[0; 4]; count];
+            kernel.scan_four([&query, &two, &query, &two], &rows, &mut four);
+            for (row, products) in rows.chunks(width).zip(&four) {
+                let (one, other) = (naive(&query, row), naive(&two, row));
+                prop_assert_eq!(products, &[one, other, one, other], "{} four queries", kernel.name());
+            }
             let mut gathered = vec![0; picks.len()];
             kernel.gather(&query, &rows, &picks, &mut gathered);
             let picked: Vec<i32> = picks.iter().map(|&pick| expected[pick as usize]).collect();

@@ -432,6 +432,31 @@ class TestRequests:
         with pytest.raises(RequestIdReused):
             await store.undelete(bank, memory_id(1), request=RequestKey("u", "undelete", b"2"))
 
+    async def test_an_answer_goes_with_its_bank(self, store: MemoryStore, bank: Bank) -> None:
+        await store.commit(bank, [Insert(memory(1))], request=self.KEY, respond=lambda _: b"first")
+        await store.delete_bank(bank, expected_etag=None)
+        assert store.find_response("default", self.KEY) is None
+        again = await make_bank(store)
+        outcomes, response = await store.commit(
+            again, [Insert(memory(1))], request=self.KEY, respond=lambda _: b"second"
+        )
+        assert ([one.memory_id for one in outcomes], response) == ([memory_id(1)], b"second")
+        assert store.find_response("default", self.KEY) == b"second"
+        assert listed(store, again) == [memory_id(1)]
+
+    async def test_after_an_erasure_the_id_alone_tells_a_retry(self, store: MemoryStore, bank: Bank) -> None:
+        other = await make_bank(store, "other")
+        kept = RequestKey("id-2", "retain", b"fingerprint")
+        await store.commit(bank, [Insert(memory(1))], request=self.KEY, respond=lambda _: b"x")
+        await store.commit(other, [Insert(memory(1))], request=kept, respond=lambda _: b"y")
+        await store.erase(bank, EVERYTHING, reason="", principal="")
+        assert store.find_response("default", self.KEY) == b"x"
+        assert store.find_response("default", RequestKey("id-1", "retain", b"else")) == b"x"
+        with pytest.raises(RequestIdReused):
+            store.find_response("default", RequestKey("id-1", "forget", b"fingerprint"))
+        with pytest.raises(RequestIdReused):
+            store.find_response("default", RequestKey("id-2", "retain", b"else"))
+
     async def test_old_answers_are_purged(self, store: MemoryStore, bank: Bank, clock: Clock) -> None:
         await store.commit(bank, [Insert(memory(1))], request=self.KEY, respond=lambda _: b"x")
         await store.purge(clock.now + 3_600_000)
@@ -481,6 +506,28 @@ class TestListing:
         rows, total = store.list_memories(bank, tags=(), session_id=None, at_position=position, after=0, limit=10)
         assert ([one.memory_id for _, one in rows], total) == ([memory_id(2)], 1)
         assert listed(store, bank) == [memory_id(1), memory_id(2)]
+
+
+    async def test_what_was_there_then_and_is_now_stays_in_the_pages(self, store: MemoryStore, bank: Bank) -> None:
+        """Forgotten and brought back between two pages, twice: the pages show what was visible at their position."""
+        await insert(store, bank, *[memory(number) for number in range(1, 5)])
+        positions = [current(store, bank).position]
+        one = ForgetSelector(memory_ids=(memory_id(3),))
+        for _ in range(2):
+            await forget(store, bank, one)
+            positions.append(current(store, bank).position)
+            await store.undelete(bank, memory_id(3))
+            positions.append(current(store, bank).position)
+        assert positions == [4, 5, 6, 7, 8]
+        counts = []
+        for position in positions:
+            first, total = store.list_memories(bank, tags=(), session_id=None, at_position=position, after=0, limit=2)
+            rest, again = store.list_memories(
+                bank, tags=(), session_id=None, at_position=position, after=first[-1][0], limit=9
+            )
+            assert total == again == len(first) + len(rest)
+            counts.append(total)
+        assert counts == [4, 3, 4, 3, 4]
 
 
 class TestHydrate:
@@ -637,6 +684,18 @@ class TestForget:
         assert batch.upserts[0].memory == RICH
         assert await store.undelete(bank, RICH.memory_id) == back
         assert current(store, bank).position == 4
+
+    async def test_what_is_due_cannot_be_brought_back(self, store: MemoryStore, bank: Bank, clock: Clock) -> None:
+        await insert(store, bank, memory(1), memory(2))
+        await forget(store, bank, EVERYTHING, clock.now + 10)
+        clock.now += 9
+        await store.undelete(bank, memory_id(1))
+        clock.now += 1
+        key = RequestKey("u", "undelete", b"1")
+        with pytest.raises(MemoryNotFound):
+            await store.undelete(bank, memory_id(2), request=key)
+        assert store.find_response("default", key) is None
+        assert listed(store, bank) == [memory_id(1)]
 
     async def test_what_never_was_cannot_be_brought_back(self, store: MemoryStore, bank: Bank) -> None:
         with pytest.raises(MemoryNotFound):

@@ -11,6 +11,7 @@ import pytest
 import astrocyte
 from astrocyte import Astrocyte, RecallQuery, RetainItem, make_embedding
 from astrocyte.app import App
+from astrocyte.astrocyte import RecallOptions
 from astrocyte.config import Settings
 from astrocyte.errors import ConfigError, MemoryNotFound, StoreLocked, ValidationError
 from astrocyte.model import Caller, ForgetSelector
@@ -55,11 +56,45 @@ async def test_many_more_items_than_a_commit_takes(brain: Astrocyte) -> None:
         lambda brain: brain.recall("x", "b", memory_ids="mem_1"),
         lambda brain: brain.forget("b", memory_ids="mem_1"),
         lambda brain: brain.update("mem_1", "b"),
+        lambda brain: brain.retain("x", "b", occurred_at="2024-01-01"),
+        lambda brain: brain.retain("x", "b", metadata=[1]),
+        lambda brain: brain.retain("x", "b", tags=3),
+        lambda brain: brain.retain("x", "b", content_type="conversatoin"),
+        lambda brain: brain.retain_many(["x"], "b"),
+        lambda brain: brain.retain_many([{"content": "x"}, {"tags": ["x"]}], "b"),
+        lambda brain: brain.recall("x", "b", as_of="2024"),
+        lambda brain: brain.recall("x", "b", tags="abc"),
+        lambda brain: brain.recall("x", "b", tag_match="all"),
+        lambda brain: brain.recall("x", "b", weights=[1]),
+        lambda brain: brain.history("x", "b", as_of="2024"),
+        lambda brain: brain.forget("b", before_date="2024"),
+        lambda brain: brain.update("mem_1", "b", occurred_at="2024"),
+        lambda brain: brain.update("mem_1", "b", metadata=[1]),
     ],
 )
 async def test_mistakes_are_named(brain: Astrocyte, call: Any) -> None:
     with pytest.raises(ValidationError):
         await call(brain)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda brain: brain.recall("x", "b", bogus=1), r"Astrocyte\.recall\(\) got .* 'bogus'"),
+        (lambda brain: brain.recall("x", "b", sesion_id="s"), r"'sesion_id'\. Did you mean 'session_id'\?"),
+        (lambda brain: brain.retain("x", "b", bogus=1), r"Astrocyte\.retain\(\) got .* 'bogus'"),
+        (lambda brain: brain.update("m", "b", bogus=1), r"Astrocyte\.update\(\) got .* 'bogus'"),
+    ],
+)
+async def test_strange_keywords_are_named_with_their_method(brain: Astrocyte, call: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        await call(brain)
+
+
+async def test_options_that_are_none_are_left_out(brain: Astrocyte) -> None:
+    await brain.retain("tea", "b")
+    options = dict.fromkeys(RecallOptions.__annotations__)
+    assert len((await brain.recall("tea", "b", **options)).hits) == 1  # type: ignore[arg-type] # what None allows
 
 
 async def test_a_life(brain: Astrocyte) -> None:

@@ -36,8 +36,8 @@ __all__ = [
     "load_settings",
 ]
 
-# A share of the whole, both ends included.
-Share = Annotated[float, Field(ge=0.0, le=1.0)]
+# A cosine from which on things count as alike: at 0 everything would.
+Cosine = Annotated[float, Field(gt=0.0, le=1.0)]
 Weight = Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 Seconds = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
@@ -168,7 +168,7 @@ class RecallSettings(Section):
     overfetch: Count = Field(3, description="Candidates of each arm per hit asked for.")
     context_windows: bool = Field(True, description="Score short turns together with their neighbours in the session.")
     time_tail_days: float = Field(30.0, ge=0.0, le=36_500.0, description="How long after a date people still tell it.")
-    dedup_threshold: Share | None = Field(None, description="Fold hits at least this alike (cosine); none by default.")
+    dedup_threshold: Cosine | None = Field(None, description="Fold hits at least this alike (cosine); none by default.")
     inline_rows: int = Field(20_000, ge=0, description="Up to so many rows a recall runs on the loop, without a hop.")
     min_position_seconds: Seconds = Field(5.0, description="How long to wait for a min_position not yet applied.")
 
@@ -176,7 +176,7 @@ class RecallSettings(Section):
 class RetainSettings(Section):
     """How content becomes memories."""
 
-    dedup_threshold: Share = Field(0.95, description="Cosine from which two memories may be near duplicates.")
+    dedup_threshold: Cosine = Field(0.95, description="Cosine from which two memories may be near duplicates.")
     dedup_action: Literal["skip", "warn", "update"] = Field("skip", description="What is done with a near duplicate.")
     chunk_tokens: int = Field(160, ge=16, description="Largest chunk; a memory of up to 1.25 times that stays whole.")
     overlap_tokens: int = Field(32, ge=0, description="Tokens that chunks of the fixed strategy share.")

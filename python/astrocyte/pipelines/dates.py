@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import calendar
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -18,6 +19,11 @@ Window = tuple[int, int]
 MOST_YEARS = 30
 # Years that leave room for arithmetic on both sides within what `datetime.date` can hold.
 EARLIEST, LATEST = date(1000, 1, 1), date(9000, 12, 31)
+# Each may stand for a window of every year of the bank. Questions have one or two; a pasted text has any number, and
+# many windows together tell no memory from another.
+MOST_EXPRESSIONS = 16
+# The longest word that tells a month from a verb, and what stands before and after it.
+CONTEXT_CHARS = 10
 # Two ends of a range without years belong together when they are at most a year apart.
 LONGEST_RANGE_DAYS = 366
 
@@ -110,20 +116,43 @@ class _Found:
 
 
 def find_windows(text: str, bank: Calendar) -> list[Window]:
-    """Windows of all date expressions in ``text``, ascending, without repeats; none where it asks for a date."""
+    """Windows of the date expressions in ``text``, ascending, without repeats; none where it asks for a date.
+
+    Of more than `MOST_EXPRESSIONS` the most precise are taken.
+    """
     if not HINT.search(text) or ASKS_FOR_DATE.match(text):
         return []
+    return sorted(set(_joined(text, _expressions(text, bank), bank)))
+
+
+def _expressions(text: str, bank: Calendar) -> list[_Found]:
+    """Date expressions in the order of the text; none overlaps another."""
     found: list[_Found] = []
     for pattern, resolve in RULES:
         for match in pattern.finditer(text):
-            if any(other.start < match.end() and match.start() < other.end for other in found):
+            place = bisect_left(found, match.end(), key=_start)
+            if place and found[place - 1].end > match.start():
                 continue
             windows = resolve(match, bank)
-            if windows:
-                year = match.groupdict().get("year")
-                found.append(_Found(match.start(), match.end(), windows, int(year) if year else None, match, resolve))
-    found.sort(key=lambda item: item.start)
-    return sorted(set(_joined(text, found, bank)))
+            if not windows:
+                continue
+            year = match.groupdict().get("year")
+            found.insert(
+                place, _Found(match.start(), match.end(), windows, int(year) if year else None, match, resolve)
+            )
+            if len(found) == MOST_EXPRESSIONS:
+                return found
+    return found
+
+
+def _start(found: _Found) -> int:
+    return found.start
+
+
+def _follows(context: re.Pattern[str], match: re.Match[str]) -> bool:
+    """Whether the context stands right before the match."""
+    start = match.start()
+    return context.search(match.string, max(0, start - CONTEXT_CHARS), start) is not None
 
 
 def _joined(text: str, found: list[_Found], bank: Calendar) -> list[Window]:
@@ -219,10 +248,9 @@ def _dated_month(match: re.Match[str], bank: Calendar) -> list[Window]:
 
 
 def _bare_month(match: re.Match[str], bank: Calendar) -> list[Window]:
-    before = match.string[: match.start()]
-    if match["month"] == "May" and not MONTH_CONTEXT.search(before):
+    if match["month"] == "May" and not _follows(MONTH_CONTEXT, match):
         return []
-    if match["month"] == "March" and not before:
+    if match["month"] == "March" and not match.start():
         return []
     return [_span(year, _month(match)) for year in bank.years]
 
@@ -234,7 +262,7 @@ def _quarter(match: re.Match[str], bank: Calendar) -> list[Window]:
 
 def _season(match: re.Match[str], bank: Calendar) -> list[Window]:
     relative, season = match["relative"], match["season"].lower()
-    if not match["year"] and not relative and not SEASON_CONTEXT.search(match.string[: match.start()]):
+    if not match["year"] and not relative and not _follows(SEASON_CONTEXT, match):
         return []
     today = bank.reference
     years = [today.year - 1, today.year] if relative else list(_years(match, bank))

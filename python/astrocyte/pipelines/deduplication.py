@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
-# Words that turn a statement round. Contractions with n't are found by their ending.
+# Words that turn a statement round, or take its certainty. Contractions with n't are found by their ending.
 _NEGATIONS = """
     no not never neither nor without cannot none nobody nothing nowhere hardly scarcely barely lacks lacking unable
-    refuses refused denies denied stopped quit except unless false
+    refuses refused denies denied stopped quit except unless false almost nearly if maybe perhaps might former formerly
+    anymore
 """
 # Words that carry as much as digits do: how many, how often, when.
 _FIGURES = """
@@ -32,20 +36,53 @@ _OPENERS = """
 NEGATIONS = frozenset(_NEGATIONS.split())
 FIGURES = frozenset(_FIGURES.split())
 OPENERS = frozenset(_OPENERS.split())
+# The only words that never count. Pronouns, prepositions and auxiliaries say who, where and when.
+ARTICLES = frozenset({"a", "an", "the"})
+# What is left of a contraction before n't, where it is not the verb itself.
+SHORTENED = {"ca": "can", "wo": "will", "sha": "shall", "ai": "is"}
+# What other endings of contractions stand for; "'s" and "'d" stand for several things, or for none.
+CONTRACTED = {"m": ("is",), "re": ("is",), "ll": ("will",), "ve": ("have",), "s": (), "d": ()}
+# Forms that differ in person only; tense and mood stay.
+PERSONS = {"am": "is", "are": "is", "were": "was", "has": "have", "does": "do", "goes": "go"}
 # Words with the marks that hold their parts together: don't, 8:30, 2023-05-08, 3.5.
 WORD = re.compile(r"[^\W_]+(?:['.,:/-][^\W_]+)*")
+PARTS = re.compile(r"[.,:/-]")
+# What may stand between an article and its noun.
+QUOTES = " \t\n\"'(*\u2018\u201c"
 SYMBOL_CATEGORIES = frozenset({"Sc", "Sm", "So"})
 ASCII_SYMBOLS = frozenset("$+<=>|~")
 SENTENCE_MARKS = frozenset(".!?\n\u2026\u3002\uff01\uff1f")
+# Shorter words have no ending to lose: "as" is no plural.
+SHORTEST_BASE = 3
+# One closed syllable: its last letter doubles before -ing, so that "filing" is from "file" and "filling" from "fill".
+CLOSED_SYLLABLE = re.compile(r"[^aeiouy]*[aeiouy][^aeiouwxy]")
+# Letters after which a plural takes -es.
+SIBILANTS = ("s", "x", "z", "ch", "sh", "o")
+
+
+class _Word(NamedTuple):
+    """A word as it stands, whether it opens a sentence, and what stands between it and the word before."""
+
+    text: str
+    opens: bool
+    before: str
 
 
 def differs(old: str, new: str) -> bool:
-    """Whether two texts differ in a negation word, a number, a date or a capitalised name.
+    """Whether two texts may say different things, however alike they are.
 
-    Numbers, dates and names are compared as sequences, so that "Ann paid Bob" is not "Bob paid Ann"; negation words by
-    how often each occurs. A capitalised word is a name unless either text also has it in lower case, or it is a common
-    word that opens a sentence. Symbols and words beyond ASCII have to be the same too: the rules above know only
-    English, and an embedder may know neither. Texts without words are never alike.
+    They do not where one is the other with words added: all words of the shorter text are in the longer one, in their
+    order, and both agree in negations, numbers, dates, names and symbols. In particular:
+
+    - Words are equal up to number and person ("prefer", "prefers"), -ing, a possessive, a contraction and a hyphen
+      ("e-mail", "email", "dark-mode", "dark mode"); only articles never count. A past tense is another word.
+    - Where each side has a word that the other lacks ("left hook", "right hook"), or the same words in another order
+      ("tea over coffee", "coffee over tea"), the texts differ.
+    - Numbers, dates and names are compared as sequences, negation words by how often each occurs; one of these on one
+      side only makes a difference. A capitalised word is a name unless it opens a sentence and is a common word, or
+      stands in lower case in the other text instead.
+    - Symbols and words beyond ASCII have to be the same: the rules above know only English, and an embedder may know
+      neither. Texts without words are never alike.
     """
     if old == new:
         return False
@@ -54,26 +91,27 @@ def differs(old: str, new: str) -> bool:
         return True
     if _negations(first) != _negations(second) or _figures(first) != _figures(second):
         return True
-    plain = {word for word, _ in (*first, *second) if word.islower()}
-    return _names(first, plain) != _names(second, plain)
+    if _names(first, second) != _names(second, first):
+        return True
+    closed = _closed(first, second)
+    return not _extends(_content(first, closed), _content(second, closed))
 
 
-def _words(text: str) -> list[tuple[str, bool]]:
-    """Words, each with whether it opens a sentence."""
+def _words(text: str) -> list[_Word]:
     folded = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
-    words: list[tuple[str, bool]] = []
+    words: list[_Word] = []
     end = 0
     for match in WORD.finditer(folded):
-        opens = not words or not SENTENCE_MARKS.isdisjoint(folded[end : match.start()])
-        words.append((match.group(), opens))
+        before = folded[end : match.start()]
+        words.append(_Word(match.group(), not words or not SENTENCE_MARKS.isdisjoint(before), before))
         end = match.end()
     return words
 
 
-def _negations(words: list[tuple[str, bool]]) -> Counter[str]:
+def _negations(words: list[_Word]) -> Counter[str]:
     found: Counter[str] = Counter()
-    for word, _ in words:
-        lower = word.lower()
+    for word in words:
+        lower = word.text.lower()
         if lower == "cannot" or lower.endswith("n't"):
             # "isn't" and "is not" deny alike.
             found["not"] += 1
@@ -82,9 +120,15 @@ def _negations(words: list[tuple[str, bool]]) -> Counter[str]:
     return found
 
 
-def _figures(words: list[tuple[str, bool]]) -> list[str]:
-    lowered = [word.lower() for word, _ in words]
-    return [word for word in lowered if word in FIGURES or not word.isascii() or any(map(str.isdigit, word))]
+def _figures(words: list[_Word]) -> list[str]:
+    """Numbers, dates, single letters that name something, and what is beyond ASCII."""
+    found = []
+    for place, word in enumerate(words):
+        lower = word.text.lower()
+        named = len(lower) == 1 and lower != "i" and not _article(words, place)
+        if named or lower in FIGURES or not word.text.isascii() or any(map(str.isdigit, lower)):
+            found.append(lower)
+    return found
 
 
 def _symbols(text: str) -> list[str]:
@@ -94,9 +138,100 @@ def _symbols(text: str) -> list[str]:
     return [mark for mark in text if unicodedata.category(mark) in SYMBOL_CATEGORIES]
 
 
-def _names(words: list[tuple[str, bool]], plain: set[str]) -> list[str]:
-    return [
-        lower
-        for word, opens in words
-        if word[0].isupper() and (lower := word.lower()) not in plain and not (opens and lower in OPENERS)
-    ]
+def _names(words: list[_Word], others: list[_Word]) -> list[str]:
+    """Names in lower case, in order."""
+    plain = {word.text for word in others if word.text.islower()}
+    own, other = (Counter(word.text.lower() for word in side) for side in (words, others))
+    found = []
+    for word in words:
+        lower = word.text.lower()
+        if not word.text[0].isupper() or lower.partition("'")[0] == "i":
+            continue
+        acronym = len(lower) > 1 and word.text.isupper()
+        # A capital that the place explains; "US" in that place is still not "us".
+        explained = lower in OPENERS or (lower in plain and own[lower] == other[lower])
+        if not (word.opens and explained and not acronym):
+            found.append(lower.removesuffix("'s"))
+    return found
+
+
+def _article(words: list[_Word], place: int) -> bool:
+    """Whether the word is an article; the "a" of "plan a" and of "a > b" is a name."""
+    lower = words[place].text.lower()
+    if lower != "a":
+        return lower in ARTICLES
+    following = words[place + 1] if place + 1 < len(words) else None
+    if following is None or following.before.strip(QUOTES):
+        return False
+    return len(following.text) > 1 or following.text.isdigit()
+
+
+def _closed(first: list[_Word], second: list[_Word]) -> frozenset[str]:
+    """Words that one of the texts writes in one, and so may be written with a hyphen in the other."""
+    return frozenset(word.text.lower() for word in (*first, *second) if word.text.isalpha())
+
+
+def _content(words: list[_Word], closed: frozenset[str]) -> list[str]:
+    """What the text says, word by word: hyphens and contractions resolved, articles left out."""
+    return [part for place, word in enumerate(words) if not _article(words, place) for part in _split(word, closed)]
+
+
+def _split(word: _Word, closed: frozenset[str]) -> Iterator[str]:
+    lower = word.text.lower()
+    if any(map(str.isdigit, lower)):
+        yield lower
+        return
+    joined = lower.replace("-", "")
+    # To re-sign is not to resign.
+    if joined != lower and joined in closed and not lower.startswith("re-"):
+        yield joined
+        return
+    for part in PARTS.split(lower):
+        yield from _plain(part)
+
+
+def _plain(word: str) -> Iterator[str]:
+    """A word without apostrophes; a contraction as what it stands for."""
+    if word == "cannot":
+        yield from ("can", "not")
+        return
+    stem, _, ending = word.partition("'")
+    if ending == "t" and stem.endswith("n"):
+        verb = SHORTENED.get(stem[:-1], stem[:-1])
+        yield from (PERSONS.get(verb, verb), "not")
+        return
+    yield PERSONS.get(stem, stem)
+    if ending:
+        yield from CONTRACTED.get(ending, (ending,))
+
+
+def _extends(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Whether the longer sequence has all words of the shorter one, in their order."""
+    shorter, longer = sorted((first, second), key=len)
+    words = iter(longer)
+    # Taking each word at its first place leaves the most for those that follow.
+    return all(any(_equal(wanted, word) for word in words) for wanted in shorter)
+
+
+def _equal(left: str, right: str) -> bool:
+    return left == right or not _bases(left).isdisjoint(_bases(right))
+
+
+@lru_cache(maxsize=4096)
+def _bases(word: str) -> frozenset[str]:
+    """What the word may be a plural, a third person or an -ing form of, itself included."""
+    found = {word}
+    if word.endswith("ies"):
+        found.add(f"{word[:-3]}y")
+    elif word.endswith("es") and word[:-2].endswith(SIBILANTS):
+        found |= {word[:-2], word[:-1]}
+    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        found.add(word[:-1])
+    elif word.endswith("ing"):
+        stem = word[:-3]
+        found.add(f"{stem}e")
+        if not CLOSED_SYLLABLE.fullmatch(stem):
+            found.add(stem)
+        if stem[-1:] == stem[-2:-1] and CLOSED_SYLLABLE.search(stem[:-1]):
+            found.add(stem[:-1])
+    return frozenset(base for base in found if base == word or len(base) >= SHORTEST_BASE)

@@ -109,7 +109,6 @@ def row_of(version: VersionRecord) -> Row:
         tags=memory.tags,
         metadata=metadata_pairs(memory.metadata) if memory.metadata else (),
         session=memory.session_id,
-        speaker=speaker,
         chunks=list(_chunks(version)) if memory.chunks else (),
     )
 

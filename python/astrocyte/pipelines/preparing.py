@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeVar
 
 from astrocyte.config import RetainSettings
 from astrocyte.core import content_hash, count_tokens, count_tokens_many
@@ -29,8 +32,15 @@ PROFILES = {"builtin_text": ("text", "world"), "builtin_conversation": ("convers
 SLACK = 1.25
 # Longer values under a speaker's or session's metadata key are something else.
 NAME_CHARS = 256
+# So many small items are prepared on the loop itself: they take less than a millisecond, a change of thread costs more.
+INLINE_ITEMS = 2
+INLINE_CHARS = 4_096
+# Between a speaker and what was said: neither a label nor a content may hold it.
+SPEAKER_END = "\x00"
 # Room above an even share, so that pieces end at boundaries without one more piece for the rest.
 EVEN_SHARE = 1.15
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -94,12 +104,53 @@ def new_memory_id() -> str:
     return f"{ID_PREFIX}{value:032x}"
 
 
-class Preparer:
-    """Turns items into drafts by the configured rules."""
+def hash_of(content: str, speaker: str | None) -> bytes:
+    """The content hash of what a speaker, or nobody in particular, said."""
+    return content_hash(f"{speaker}{SPEAKER_END}{content}" if speaker else content)
 
-    def __init__(self, settings: RetainSettings, embedder: Embedder) -> None:
+
+class Preparer:
+    """Turns items into drafts by the configured rules; what may take long runs in the executor."""
+
+    def __init__(self, settings: RetainSettings, embedder: Embedder, executor: Executor) -> None:
         self._settings = settings
         self._embedder = embedder
+        self._executor = executor
+
+    async def drafts(self, bank: Bank, items: Sequence[tuple[RetainItem, str]]) -> list[Draft]:
+        """Drafts of items, given with their paths in the request; without vectors but those that the caller sent.
+
+        Raises:
+            ValidationError: An item is wrong for this bank.
+        """
+        return await self.compute(
+            lambda: [self.draft(bank, item, at) for item, at in items], [item.content for item, _ in items]
+        )
+
+    async def embedded(self, bank: Bank, items: Sequence[tuple[RetainItem, str]]) -> list[Draft]:
+        """Drafts of items with their vectors.
+
+        Raises:
+            ValidationError: An item is wrong for this bank.
+            ProviderUnavailable: The embedder failed.
+        """
+        if not self._embedder.local:
+            drafts = await self.drafts(bank, items)
+            await self._embed(drafts)
+            return drafts
+
+        def work() -> list[Draft]:
+            drafts = [self.draft(bank, item, at) for item, at in items]
+            self._embed_now(drafts)
+            return drafts
+
+        return await self.compute(work, [item.content for item, _ in items])
+
+    async def compute(self, work: Callable[[], T], contents: Sequence[str], *, inline: bool = True) -> T:
+        """The result of ``work`` on contents: on the loop where it is sure to be short, and ``inline`` allows it."""
+        if inline and len(contents) <= INLINE_ITEMS and all(len(content) <= INLINE_CHARS for content in contents):
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
     def draft(self, bank: Bank, item: RetainItem, at: str = "") -> Draft:
         """An item normalised, hashed, counted and cut, with the caller's vector where one came.
@@ -118,7 +169,7 @@ class Preparer:
         draft = Draft(
             item=item,
             content=content,
-            content_hash=content_hash(embedded_text(content, speaker)),
+            content_hash=hash_of(content, speaker),
             tokens=count_tokens(content),
             fact_type=item.fact_type or fact_type or ("experience" if kind in SPOKEN else "world"),
             layer="episodic" if kind in EPISODIC else "semantic",
@@ -130,13 +181,13 @@ class Preparer:
         self._take_vector(bank, draft, at)
         return draft
 
-    def embed_now(self, drafts: Sequence[Draft]) -> None:
+    def _embed_now(self, drafts: Sequence[Draft]) -> None:
         """Give each draft that lacks them its vectors, by a local embedder."""
         waiting, texts = self._waiting(drafts)
         if texts:
             _hand_out(waiting, self._embedder.embed_now(texts))
 
-    async def embed(self, drafts: Sequence[Draft]) -> None:
+    async def _embed(self, drafts: Sequence[Draft]) -> None:
         """Give each draft that lacks them its vectors.
 
         Raises:

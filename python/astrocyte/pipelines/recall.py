@@ -3,7 +3,8 @@
 1. analyse: dates in the question become time windows (`analysis`);
 2. embed the question, where the bank's space is the server's, unless the caller sent a vector;
 3. core: filter, arms, fusion, dedup and token budget, in one call;
-4. hydrate: read every hit back from the database, which decides whether it may be seen;
+4. hydrate: read every hit back from the database, which decides whether it may be seen, and whether it meets the
+   query's filter (`filtering`);
 5. shape: detail level, budget of the first hit, trace.
 
 Steps 1 and 3 to 5 are one synchronous function. It runs on the event loop for small banks, where a change of thread
@@ -33,6 +34,7 @@ from astrocyte.model import (
 from astrocyte.model.building import open_twin
 from astrocyte.pipelines import detail
 from astrocyte.pipelines.analysis import DAY_MS, from_ms, time_windows
+from astrocyte.pipelines.filtering import compile_filter
 from astrocyte.pipelines.indexing import id_to_bytes, metadata_pairs
 from astrocyte.pipelines.preparing import check_space, optional_ms, usable
 from astrocyte.pipelines.registry import BankIndex, IndexRegistry
@@ -43,6 +45,7 @@ from astrocyte.stores.protocols import HydratedRow, MemoryStore, Visibility
 PART = 16
 NOW = Visibility()
 _OpenHit = open_twin(MemoryHit)
+_OpenTrace = open_twin(RecallTrace)
 
 # Rows by row key and ordinal.
 Rows = dict[tuple[int, int], HydratedRow]
@@ -87,6 +90,7 @@ class RecallPipeline:
         self._settings = settings.recall
         self._most_tokens = settings.limits.max_tokens
         self._executor = executor
+        self._time_tail_ms = round(settings.recall.time_tail_days * DAY_MS)
         weights, rrf_weights = settings.recall.weights, settings.recall.rrf_weights
         self._weights = {
             "relative_score": (weights.semantic, weights.keyword, weights.temporal),
@@ -247,7 +251,7 @@ class RecallPipeline:
             k=query.max_results,
             depth=max(settings.depth, settings.overfetch * query.max_results),
             tags=query.tags,
-            tag_match=query.tag_match.value,
+            tag_match=query.tag_match,
             fact_types=query.fact_types,
             metadata=metadata_pairs(query.metadata) if query.metadata else (),
             session=query.session_id,
@@ -257,12 +261,12 @@ class RecallPipeline:
             valid_at=optional_ms(query.valid_at),
             memory_ids=memory_ids,
             time_windows=plan.windows,
-            time_tail_ms=round(settings.time_tail_days * DAY_MS),
+            time_tail_ms=self._time_tail_ms,
             fusion=fusion,
             rank_constant=query.rank_constant or settings.rank_constant,
             weights=weights,
             context_windows=settings.context_windows,
-            layer_weights=list(query.layer_weights.items()),
+            layer_weights=list(query.layer_weights.items()) if query.layer_weights else (),
             dedup_threshold=threshold,
             # Titles are short and are counted when they are made.
             budget=None if query.detail_level is DetailLevel.TITLES else plan.budget,
@@ -283,9 +287,10 @@ class RecallPipeline:
         truncated = response.truncated
         left = plan.budget
         shaped: list[MemoryHit] = []
+        meets = compile_filter(query)
         for hit in response.hits:
             row = rows.get((hit.key, hit.ordinal))
-            if row is None:
+            if row is None or (meets is not None and not meets(row)):
                 continue
             text, tokens = self._text(query.detail_level, hit, row)
             if tokens > left:
@@ -314,27 +319,29 @@ class RecallPipeline:
         for hit in hits:
             layer = hit.memory_layer or ""
             layers[layer] = layers.get(layer, 0) + 1
-        return RecallTrace(
-            strategies_used=tuple(name for name, count in zip(names, counts, strict=True) if count),
-            total_candidates=sum(counts),
-            fusion_method=str(plan.query.fusion_method or self._settings.fusion_method),
-            latency_ms=(perf_counter() - plan.start) * 1e3,
-            strategy_timings_ms={name: us / 1e3 for name, us in zip(names, response.arm_micros, strict=True)},
-            strategy_candidate_counts=dict(zip(names, counts, strict=True)),
-            tier_used=FULL_RETRIEVAL,
-            layer_distribution=layers,
-            cache_hit=False,
-            wiki_tier_used=False,
-            stage_timings_ms={
-                "embed": (plan.embedded - plan.start) * 1e3,
-                "analyse": (plan.analysed - plan.embedded) * 1e3,
-                "core": (plan.searched - plan.analysed) * 1e3,
-                "hydrate": (plan.hydrated - plan.searched) * 1e3,
-            },
-            plan=response.plan,
-            time_windows=tuple(TimeRange(from_ms(start), from_ms(end)) for start, end in plan.windows),
-            position=response.position,
-        )
+        made = _OpenTrace()
+        made.strategies_used = tuple(name for name, count in zip(names, counts, strict=True) if count)
+        made.total_candidates = sum(counts)
+        made.fusion_method = str(plan.query.fusion_method or self._settings.fusion_method)
+        made.latency_ms = (perf_counter() - plan.start) * 1e3
+        made.strategy_timings_ms = {name: us / 1e3 for name, us in zip(names, response.arm_micros, strict=True)}
+        made.strategy_candidate_counts = dict(zip(names, counts, strict=True))
+        made.tier_used = FULL_RETRIEVAL
+        made.layer_distribution = layers
+        made.cache_hit = False
+        made.wiki_tier_used = False
+        made.stage_timings_ms = {
+            "embed": (plan.embedded - plan.start) * 1e3,
+            "analyse": (plan.analysed - plan.embedded) * 1e3,
+            "core": (plan.searched - plan.analysed) * 1e3,
+            "hydrate": (plan.hydrated - plan.searched) * 1e3,
+        }
+        made.plan = response.plan
+        made.time_windows = tuple(TimeRange(from_ms(start), from_ms(end)) for start, end in plan.windows)
+        made.position = response.position
+        made.__class__ = RecallTrace
+        trace: RecallTrace = made
+        return trace
 
 
 def _given(bank: Bank, query: RecallQuery, at: str) -> bytes | None:
@@ -345,7 +352,7 @@ def _given(bank: Bank, query: RecallQuery, at: str) -> bytes | None:
     return query.embedding.values
 
 
-def _hit(  # noqa: PLR0913, PLR0917 - a value for each of its origins; called for every hit
+def _hit(
     query: RecallQuery, row: HydratedRow, text: str, tokens: int, score: float, arms: tuple[ArmScore, ...]
 ) -> MemoryHit:
     (

@@ -2,7 +2,8 @@
 
 1. read the current version with its vectors;
 2. put the named fields in place; new content goes through the same steps as in retain;
-3. commit: the old version ends at the instant at which the new one begins.
+3. commit, unless another write made a version meanwhile: then once more from the start, or the caller's etag is stale.
+   The old version ends at the instant at which the new one begins.
 """
 
 from __future__ import annotations
@@ -10,22 +11,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from astrocyte.core import content_hash
 from astrocyte.errors import MemoryNotFound
 from astrocyte.model import Bank, Memory, MemoryUpdate, RetainItem
 from astrocyte.pipelines.analysis import from_ms
-from astrocyte.pipelines.indexing import embedded_text
-from astrocyte.pipelines.preparing import Preparer, optional_ms
-from astrocyte.providers.protocols import Embedder
+from astrocyte.pipelines.preparing import Preparer, hash_of, optional_ms
+from astrocyte.pipelines.retrying import persist
 from astrocyte.stores.protocols import MemoryStore, NewMemory, Replace, RequestKey, VersionRecord, WriteOutcome
 
 
 class UpdatePipeline:
     """Makes new versions."""
 
-    def __init__(self, store: MemoryStore, embedder: Embedder, preparer: Preparer) -> None:
+    def __init__(self, store: MemoryStore, preparer: Preparer) -> None:
         self._store = store
-        self._embedder = embedder
         self._preparer = preparer
 
     async def run(self, bank: Bank, update: MemoryUpdate, request: RequestKey | None) -> Memory:
@@ -33,34 +31,47 @@ class UpdatePipeline:
 
         Raises:
             MemoryNotFound: There is none, or it was forgotten.
-            Conflict: ``update.etag`` is not the current one.
+            Conflict: ``update.etag`` is not the current one; without it, other writes came first every time.
         """
         response = None if request is None else self._store.find_response(bank.tenant, request)
         if response is None:
-            memory = await self.next_version(bank, update)
-            # Of the answer its version is kept, and no content, which must not outlive an erasure.
-            outcomes, response = await self._store.commit(
-                bank, [Replace(memory, update.etag)], request=request, respond=_version
-            )
-            response = _version(outcomes) if response is None else response
+            if update.etag is None:
+                response = await persist(lambda: self._attempt(bank, update, request))
+            else:
+                response = await self._attempt(bank, update, request)
         made = self._store.memory(bank, update.memory_id, version=int(response))
         if made is None:
             raise MemoryNotFound(update.memory_id, bank.bank_id)
         return made
 
-    async def next_version(self, bank: Bank, update: MemoryUpdate) -> NewMemory:
-        """The current version with the update's fields in place.
+    async def check(self, bank: Bank, update: MemoryUpdate) -> None:
+        """Find what is wrong with an update.
 
         Raises:
             MemoryNotFound: There is none, or it was forgotten.
+            ValidationError: The new content or its vector does not belong into this bank.
         """
+        await self._next_version(bank, self._current(bank, update), update)
+
+    async def _attempt(self, bank: Bank, update: MemoryUpdate, request: RequestKey | None) -> bytes:
+        current = self._current(bank, update)
+        memory = await self._next_version(bank, current, update)
+        # The fields that are not named come from the version that was read: it must still be the current one.
+        write = Replace(memory, current.etag if update.etag is None else update.etag)
+        # Of the answer its version is kept, and no content, which must not outlive an erasure.
+        outcomes, response = await self._store.commit(bank, [write], request=request, respond=_version)
+        return _version(outcomes) if response is None else response
+
+    def _current(self, bank: Bank, update: MemoryUpdate) -> VersionRecord:
         current = self._store.version(bank, update.memory_id)
         if current is None:
             raise MemoryNotFound(update.memory_id, bank.bank_id)
+        return current
+
+    async def _next_version(self, bank: Bank, current: VersionRecord, update: MemoryUpdate) -> NewMemory:
+        """The current version with the update's fields in place."""
         memory = _fields(current.memory, update)
-        if "content" in update.fields:
-            memory = await self._content(bank, current, memory, update)
-        return memory
+        return await self._content(bank, current, memory, update) if "content" in update.fields else memory
 
     async def _content(self, bank: Bank, current: VersionRecord, memory: NewMemory, update: MemoryUpdate) -> NewMemory:
         """``memory`` with the update's content, normalised, cut and embedded as the first version was."""
@@ -73,16 +84,12 @@ class UpdatePipeline:
             occurred_at=None if memory.occurred_at is None else from_ms(memory.occurred_at),
             embedding=update.embedding,
         )
-        draft = self._preparer.draft(bank, item)
-        if self._embedder.local:
-            self._preparer.embed_now([draft])
-        else:
-            await self._preparer.embed([draft])
+        (draft,) = await self._preparer.embedded(bank, [(item, "")])
         made = draft.memory(memory.principal, current.memory.memory_id)
         return replace(
             memory,
             content=made.content,
-            content_hash=content_hash(embedded_text(made.content, memory.speaker)),
+            content_hash=hash_of(made.content, memory.speaker),
             token_count=made.token_count,
             vector=made.vector,
             chunks=made.chunks,

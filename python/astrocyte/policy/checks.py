@@ -7,6 +7,7 @@ import re
 import struct
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from enum import StrEnum
 
 from astrocyte.config import LimitSettings
 from astrocyte.errors import ValidationError
@@ -62,7 +63,7 @@ def text(value: object, path: str, most_bytes: int) -> str:
     return value
 
 
-def label(value: object, path: str, most_chars: int) -> None:
+def label(value: object, path: str, most_chars: int) -> str:
     """A short printable string, not empty."""
     if not isinstance(value, str):
         raise ValidationError(f"expected text, got {type(value).__name__}", field=path)
@@ -77,10 +78,13 @@ def label(value: object, path: str, most_chars: int) -> None:
     bad = UNPRINTABLE.search(value)
     if bad:
         raise ValidationError(f"has an unprintable character at position {bad.start()}", field=path)
+    return value
 
 
 def count(values: Collection[object], path: str, most: int) -> None:
-    """At most so many entries."""
+    """At most so many entries, in something that has entries; one text alone is a sequence of letters too."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Collection):
+        raise ValidationError(f"expected a list, got {type(values).__name__}", field=path)
     if len(values) > most:
         raise ValidationError(
             f"has {len(values):,} entries, the limit is {most:,}", field=path, metadata={"limit": str(most)}
@@ -106,8 +110,29 @@ def number(value: object, path: str, least: float, most: float) -> None:
         raise ValidationError(f"expected {least:g} to {most:g}, got {value!r}", field=path)
 
 
+def cosine(value: object, path: str) -> None:
+    """A cosine from which on two things count as alike: above 0, where everything would, at most 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 < value <= 1.0:
+        raise ValidationError(f"expected a number above 0, at most 1, got {value!r}", field=path)
+
+
+def mapping(value: object, path: str) -> None:
+    """Something with keys and values."""
+    if not isinstance(value, Mapping):
+        raise ValidationError(f"expected a mapping, got {type(value).__name__}", field=path)
+
+
+def choice(value: object, path: str, kind: type[StrEnum]) -> None:
+    """A member of an enumeration; its bare name is compared with nothing further down."""
+    if not isinstance(value, kind):
+        raise ValidationError(
+            f"expected a {kind.__name__}, one of {', '.join(kind)}; got {type(value).__name__}", field=path
+        )
+
+
 def weights(values: Mapping[str, float], path: str, known: Iterable[str] | None = None) -> None:
     """Finite weights, none below 0, not all 0; keys out of ``known`` where that is given."""
+    mapping(values, path)
     names = None if known is None else sorted(known)
     for key, value in values.items():
         if names is not None and key not in names:
@@ -118,8 +143,17 @@ def weights(values: Mapping[str, float], path: str, known: Iterable[str] | None 
         raise ValidationError("all weights are 0; nothing could be found", field=path)
 
 
+def a_datetime(value: object, path: str) -> None:
+    """A datetime, with a zone or without."""
+    if not isinstance(value, datetime):
+        raise ValidationError(
+            f"expected a datetime such as datetime(2024, 5, 8, tzinfo=UTC), got {type(value).__name__}", field=path
+        )
+
+
 def instant(value: datetime, path: str) -> None:
     """A datetime with a zone."""
+    a_datetime(value, path)
     if value.tzinfo is None or value.utcoffset() is None:
         raise ValidationError(
             f"{value.isoformat()} has no time zone; say which, for instance datetime(..., tzinfo=UTC)", field=path
@@ -128,6 +162,8 @@ def instant(value: datetime, path: str) -> None:
 
 def time_range(value: TimeRange, path: str) -> None:
     """Zoned ends in order; one may be open."""
+    if not isinstance(value, TimeRange):
+        raise ValidationError(f"expected a TimeRange, got {type(value).__name__}", field=path)
     if value.start is None and value.end is None:
         raise ValidationError("has neither start nor end; leave it out instead", field=path)
     if value.start is not None:
@@ -142,6 +178,7 @@ def time_range(value: TimeRange, path: str) -> None:
 
 def metadata(values: Metadata, path: str, limits: LimitSettings, *, reserved: bool = True) -> None:
     """Printable keys, scalar values, within the limits. Keys with a leading underscore are the system's own."""
+    mapping(values, path)
     count(values, path, limits.metadata_keys)
     total = 0
     pairs: Iterable[tuple[object, object]] = values.items()
@@ -185,17 +222,25 @@ def _metadata_value(value: object, path: str, most_bytes: int) -> int:
 _LAYOUT = dict.fromkeys(map(ord, "\t\n\r"))
 
 
-def embedding(value: Embedding, path: str, most_dimensions: int) -> None:
+def embedding(value: object, path: str, most_dimensions: int) -> None:
     """Little-endian f32 of the stated number, all finite, with a direction, and the name of their model."""
-    if not value.model or UNPRINTABLE.search(value.model):
+    if not isinstance(value, Embedding):
+        raise ValidationError(f"expected an Embedding, got {type(value).__name__}; see make_embedding", field=path)
+    model: object = value.model
+    if not isinstance(model, str) or not model or UNPRINTABLE.search(model):
         raise ValidationError("expected the name of the model that made the vector", field=f"{path}.model")
     integer(value.dimensions, f"{path}.dimensions", 1, most_dimensions)
-    if len(value.values) != 4 * value.dimensions:
+    values: object = value.values
+    if not isinstance(values, bytes):
         raise ValidationError(
-            f"{value.dimensions} little-endian f32 are {4 * value.dimensions} bytes, got {len(value.values)}",
+            f"expected bytes, got {type(values).__name__}; see make_embedding", field=f"{path}.values"
+        )
+    if len(values) != 4 * value.dimensions:
+        raise ValidationError(
+            f"{value.dimensions} little-endian f32 are {4 * value.dimensions} bytes, got {len(values)}",
             field=f"{path}.values",
         )
-    problem = vector_problem(value.values)
+    problem = vector_problem(values)
     if problem:
         raise ValidationError(problem, field=f"{path}.values")
 

@@ -9,14 +9,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import ParamSpec, Protocol, TypeVar
 
 from astrocyte.config import Settings
-from astrocyte.errors import AlreadyExists, AstrocyteError, BankNotFound, MemoryNotFound, ValidationError
+from astrocyte.errors import (
+    AlreadyExists,
+    AstrocyteError,
+    BankNotFound,
+    Conflict,
+    MemoryNotFound,
+    RequestIdReused,
+    ValidationError,
+)
 from astrocyte.model import (
     Bank,
     BankPage,
@@ -36,6 +45,7 @@ from astrocyte.model import (
     ServerInfo,
 )
 from astrocyte.pipelines.forget import ForgetPipeline
+from astrocyte.pipelines.preparing import Draft
 from astrocyte.pipelines.recall import RecallPipeline
 from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.pipelines.retain import Replay, RetainPipeline
@@ -97,9 +107,16 @@ class Gate:
         self._executor = executor
         self._lifecycle = lifecycle
         self._used = False
-        self._check = Validator(settings.limits)
+        self._check = Validator(
+            settings.limits,
+            content_types=settings.retain.chunking,
+            fusion_method=settings.recall.fusion_method,
+        )
         # Handles of banks that exist; what changes with time (position, etag, names) is never read from here.
         self._banks: dict[tuple[str, str], Bank] = {}
+        # Banks whose deletion runs: no handle of these is kept, since any moment may be the one that they go.
+        self._leaving: Counter[tuple[str, str]] = Counter()
+        self._deletions: set[asyncio.Task[int]] = set()
 
     async def retain(
         self,
@@ -115,7 +132,7 @@ class Gate:
         self._check.item(item)
         self._check.request_id(request_id)
         if validate_only:
-            self._pipelines.retain.draft(self._bank_or_draft(caller, bank_id), item)
+            await self._pipelines.retain.check(self._bank_or_draft(caller, bank_id), [(item, "")])
             return RetainResult(stored=False)
         replay = self._replay(request_id, "retain", bank_id, item)
         return (await self._retain(caller, bank_id, [(item, "")], replay))[0]
@@ -135,9 +152,7 @@ class Gate:
         self._check.request_id(request_id)
         placed = [(item, f"items[{index}].") for index, item in enumerate(items)]
         if validate_only:
-            bank = self._bank_or_draft(caller, bank_id)
-            for item, at in placed:
-                self._pipelines.retain.draft(bank, item, at)
+            await self._pipelines.retain.check(self._bank_or_draft(caller, bank_id), placed)
             return [RetainResult(stored=False) for _ in items]
         return await self._retain(caller, bank_id, placed, self._replay(request_id, "retain_batch", bank_id, items))
 
@@ -153,27 +168,24 @@ class Gate:
         checks.bank_id(bank_id)
         if request_ids and len(request_ids) != len(items):
             raise ValidationError(f"has {len(request_ids)} entries for {len(items)} items", field="request_ids")
-        results: list[RetainResult | AstrocyteError | None] = [None] * len(items)
-        together: list[int] = []
-        alone: list[int] = []
-        for index, item in enumerate(items):
+        ids = request_ids or [None] * len(items)
+        results: dict[int, RetainResult | AstrocyteError] = {}
+        group: dict[int, Replay | None] = {}
+        for index, (item, request_id) in enumerate(zip(items, ids, strict=True)):
             try:
                 self._check.item(item)
-            except ValidationError as error:
+                self._check.request_id(request_id)
+            except AstrocyteError as error:
                 results[index] = error
                 continue
-            (alone if request_ids and request_ids[index] is not None else together).append(index)
-        if together:
-            stored = await self._retain_together(caller, bank_id, [items[index] for index in together])
-            for index, result in zip(together, stored, strict=True):
-                results[index] = result
-        # Items with a request id of their own each have their own answer to keep; the store groups their commits.
-        answers = await asyncio.gather(
-            *(self._retain_alone(caller, bank_id, items[index], request_ids[index]) for index in alone)
-        )
-        for index, result in zip(alone, answers, strict=True):
-            results[index] = result
-        return [result for result in results if result is not None]
+            replay = self._replay(request_id, "retain", bank_id, item)
+            if replay is not None and any(one and one.key.request_id == request_id for one in group.values()):
+                # It is answered by what became of the first one.
+                results |= await self._retain_together(caller, bank_id, items, group)
+                group = {}
+            group[index] = replay
+        results |= await self._retain_together(caller, bank_id, items, group)
+        return [results[index] for index in range(len(items))]
 
     async def recall(self, caller: Caller, query: RecallQuery) -> RecallResult:
         """Rank the bank's memories for a query."""
@@ -280,7 +292,7 @@ class Gate:
         self._check.request_id(request_id)
         bank = self._bank(caller, bank_id)
         if validate_only:
-            await self._pipelines.update.next_version(bank, update)
+            await self._pipelines.update.check(bank, update)
             return await self.get_memory(caller, bank_id, update.memory_id)
         return await self._pipelines.update.run(bank, update, self._request(request_id, "update", bank_id, update))
 
@@ -291,6 +303,13 @@ class Gate:
             checks.integer(after, "after_position", 0, LARGEST_POSITION)
         bank = self._current(caller, bank_id)
         position = bank.position if after is None else after
+        if position > bank.position:
+            raise ValidationError(
+                f"is {position}, but the bank is at {bank.position}: all changes up to {position} would be missed; "
+                "watch from a position that this bank gave",
+                field="after_position",
+                metadata={"after_position": str(position), "position": str(bank.position)},
+            )
         with self._registry.subscribed(bank) as changed:
             while True:
                 changed.clear()
@@ -320,6 +339,8 @@ class Gate:
         self._check.space(embedding_model, dimensions)
         self._check.request_id(request_id)
         model, size = self._space(embedding_model, dimensions)
+        # A repeated request answers the bank of its first time, which may be gone: the next use looks it up.
+        self._banks.pop((caller.tenant, bank_id), None)
         return await self._store.create_bank(
             caller.tenant,
             bank_id,
@@ -386,11 +407,11 @@ class Gate:
         earlier = None if request is None else self._store.find_response(caller.tenant, request)
         if earlier is not None:
             return int(earlier)
-        bank = self._current(caller, bank_id)
-        count = await self._store.delete_bank(bank, expected_etag=etag, request=request)
-        self._banks.pop((caller.tenant, bank_id), None)
-        self._registry.drop(bank)
-        return count
+        deletion = asyncio.create_task(self._delete(self._current(caller, bank_id), etag, request))
+        self._deletions.add(deletion)
+        deletion.add_done_callback(self._deletions.discard)
+        # The store goes on with what it began, whatever the caller does; so what is known of the bank here must go too.
+        return await asyncio.shield(deletion)
 
     async def bank_stats(self, caller: Caller, bank_id: str) -> BankStats:
         """Counts of the bank."""
@@ -414,25 +435,72 @@ class Gate:
             response = self._store.find_response(caller.tenant, replay.key)
             if response is not None:
                 return replay.decode(response)
-        bank = await self._bank_to_write(caller, bank_id, items)
-        return await self._pipelines.retain.run(bank, items, caller.principal, replay)
+        return await self._retain_new(caller, bank_id, items, [] if replay is None else [replay])
+
+    async def _retain_new(
+        self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]], replays: Sequence[Replay]
+    ) -> list[RetainResult]:
+        """Store what has not been answered before."""
+        bank, drafts = await self._prepared(caller, bank_id, items)
+        try:
+            return await self._pipelines.retain.store(bank, drafts, caller.principal, replays)
+        except BankNotFound:
+            # It was deleted since it was looked up: to whom writes now, that is a bank that does not exist.
+            self._banks.pop((caller.tenant, bank_id), None)
+            self._registry.drop(bank)
+            bank, drafts = await self._prepared(caller, bank_id, items)
+            return await self._pipelines.retain.store(bank, drafts, caller.principal, replays)
+
+    async def _delete(self, bank: Bank, etag: str | None, request: RequestKey | None) -> int:
+        name = (bank.tenant, bank.bank_id)
+        self._leaving[name] += 1
+        self._banks.pop(name, None)
+        try:
+            return await self._store.delete_bank(bank, expected_etag=etag, request=request)
+        finally:
+            self._leaving -= Counter([name])
+            # A deletion that failed may have hidden the bank before that.
+            current = self._store.get_bank(*name)
+            if current is None or current.key != bank.key:
+                self._registry.drop(bank)
 
     async def _retain_together(
-        self, caller: Caller, bank_id: str, items: Sequence[RetainItem]
-    ) -> Sequence[RetainResult | AstrocyteError]:
-        """All in one commit; each for itself where one of them spoils it."""
+        self, caller: Caller, bank_id: str, items: Sequence[RetainItem], group: Mapping[int, Replay | None]
+    ) -> dict[int, RetainResult | AstrocyteError]:
+        """What became of the chosen items, stored in one commit; each for itself where one of them spoils it."""
+        results: dict[int, RetainResult | AstrocyteError] = {}
+        replays = []
+        fresh: list[int] = []
+        for index, replay in group.items():
+            try:
+                response = None if replay is None else self._store.find_response(caller.tenant, replay.key)
+            except RequestIdReused as error:
+                results[index] = error
+                continue
+            if replay is not None and response is not None:
+                results[index] = replay.decode(response)[0]
+                continue
+            if replay is not None:
+                replays.append(replace(replay, place=len(fresh)))
+            fresh.append(index)
+        if not fresh:
+            return results
         try:
-            return await self._retain(caller, bank_id, [(item, "") for item in items], None)
-        except ValidationError:
-            return [await self._retain_alone(caller, bank_id, item, None) for item in items]
+            stored = await self._retain_new(caller, bank_id, [(items[index], "") for index in fresh], replays)
+        except (ValidationError, MemoryNotFound, Conflict):
+            for index in fresh:
+                results[index] = await self._retain_alone(caller, bank_id, items[index], group[index])
         except AstrocyteError as error:
-            return [error for _ in items]
+            results |= dict.fromkeys(fresh, error)
+        else:
+            results |= zip(fresh, stored, strict=True)
+        return results
 
     async def _retain_alone(
-        self, caller: Caller, bank_id: str, item: RetainItem, request_id: str | None
+        self, caller: Caller, bank_id: str, item: RetainItem, replay: Replay | None
     ) -> RetainResult | AstrocyteError:
         try:
-            return await self.retain(caller, bank_id, item, request_id=request_id)
+            return (await self._retain(caller, bank_id, [(item, "")], replay))[0]
         except AstrocyteError as error:
             return error
 
@@ -449,7 +517,8 @@ class Gate:
         bank = self._store.get_bank(caller.tenant, bank_id)
         if bank is None:
             raise BankNotFound(bank_id)
-        self._banks[caller.tenant, bank_id] = bank
+        if (caller.tenant, bank_id) not in self._leaving:
+            self._banks[caller.tenant, bank_id] = bank
         return bank
 
     def _bank_or_draft(self, caller: Caller, bank_id: str) -> Bank:
@@ -474,17 +543,22 @@ class Gate:
             etag="",
         )
 
-    async def _bank_to_write(self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]]) -> Bank:
-        """The bank, made if it may be and if the items are right for it: a refused write makes none."""
+    async def _prepared(
+        self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]]
+    ) -> tuple[Bank, list[Draft]]:
+        """Drafts, and the bank, made if it may be and if the items are right for it: a refused write makes none."""
         bank = self._bank_or_draft(caller, bank_id)
+        drafts = await self._pipelines.retain.prepare(bank, items)
         if bank.key:
-            return bank
-        for item, at in items:
-            self._pipelines.retain.draft(bank, item, at)
+            return bank, drafts
         try:
-            return await self.create_bank(caller, bank_id)
+            made = await self.create_bank(caller, bank_id)
         except AlreadyExists:
-            return self._current(caller, bank_id)
+            made = self._current(caller, bank_id)
+        if (made.embedding_model, made.dimensions) != (bank.embedding_model, bank.dimensions):
+            # Somebody else made it meanwhile, for another model.
+            drafts = await self._pipelines.retain.prepare(made, items)
+        return made, drafts
 
     def _space(self, model: str | None, dimensions: int | None) -> tuple[str, int]:
         """The embedding space of a new bank."""
@@ -512,5 +586,6 @@ class Gate:
         return await asyncio.get_running_loop().run_in_executor(self._executor, lambda: work(*args, **kwargs))
 
     async def close(self) -> None:
-        """Release everything that was built for this gate."""
+        """Release everything that was built for this gate, when the deletions that were begun have ended."""
+        await asyncio.gather(*self._deletions, return_exceptions=True)
         await self._lifecycle.close()

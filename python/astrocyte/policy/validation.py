@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC
+from difflib import get_close_matches
 
 from astrocyte.config import LimitSettings
 from astrocyte.errors import CapabilityNotSupported, ValidationError
-from astrocyte.model import ForgetSelector, MemoryUpdate, RecallQuery, RetainItem
+from astrocyte.model import (
+    ContentType,
+    DedupAction,
+    DetailLevel,
+    ForgetSelector,
+    FusionMethod,
+    MemoryUpdate,
+    RecallQuery,
+    RetainItem,
+    TagMatch,
+)
+from astrocyte.pipelines.dates import HINT
 from astrocyte.policy import checks
 
 # Arms whose weight a caller may set.
@@ -21,30 +33,46 @@ UPDATABLE = frozenset({"content", "tags", "metadata", "source", "occurred_at", "
 LARGEST_POSITION = 2**63 - 1
 # Room for a UUID with a prefix of the client's own.
 REQUEST_ID_CHARS = 128
+# From here on a name is taken for a slip: two letters swapped in "conversation" are .92, "markdown" is near nothing.
+SLIP_RATIO = 0.8
 
 
 class Validator:
     """All checks of requests, under one set of limits.
 
     Every method raises `ValidationError` whose ``field`` is the path of the wrong value, prefixed by ``at``.
+
+    Args:
+        limits: How much of everything.
+        content_types: Formats of the server's own, beside those of `ContentType`.
+        fusion_method: What a query without one is fused by.
     """
 
-    def __init__(self, limits: LimitSettings) -> None:
+    def __init__(
+        self,
+        limits: LimitSettings,
+        *,
+        content_types: Iterable[str] = (),
+        fusion_method: str = FusionMethod.RELATIVE_SCORE,
+    ) -> None:
         self._limits = limits
+        self._content_types = frozenset({*map(str, ContentType), *content_types})
+        self._fusion_method = FusionMethod(fusion_method)
 
     def item(self, item: RetainItem, at: str = "") -> None:
         """One thing to remember."""
         limits = self._limits
         if item.pii_detected:
             raise CapabilityNotSupported(
-                "pii_detected is not supported yet: there is no barrier that would act on it; redact the content yourself",
+                "pii_detected is not supported yet: there is no barrier that would act on it; redact the content "
+                "yourself",
                 metadata={"parameter": f"{at}pii_detected"},
             )
         checks.content(item.content, f"{at}content", limits.content_bytes)
-        checks.label(item.content_type, f"{at}content_type", limits.label_chars)
-        if item.tags:
+        self._content_type(item.content_type, f"{at}content_type")
+        if item.tags != ():
             checks.labels(item.tags, f"{at}tags", limits.tags, limits.tag_chars)
-        if item.metadata:
+        if item.metadata != {}:
             checks.metadata(item.metadata, f"{at}metadata", limits)
         if item.embedding is not None:
             checks.embedding(item.embedding, f"{at}embedding", limits.dimensions)
@@ -62,8 +90,7 @@ class Validator:
                 f"there is no profile {ascii(item.extraction_profile)[:64]}; there are {', '.join(PROFILES)}",
                 field=f"{at}extraction_profile",
             )
-        if item.dedup_threshold is not None:
-            checks.number(item.dedup_threshold, f"{at}dedup_threshold", 0.0, 1.0)
+        _deduplication(item, at)
 
     def items(self, items: Sequence[RetainItem]) -> None:
         """A batch: not empty, within the limit, every item right."""
@@ -109,8 +136,10 @@ class Validator:
             raise ValidationError(
                 "names nothing; give memory_ids, tags, before_date, or scope='all' for the whole bank", field="selector"
             )
-        if selector.before_date is not None and selector.before_date.tzinfo is None:
-            return replace(selector, before_date=selector.before_date.replace(tzinfo=UTC))
+        if selector.before_date is not None:
+            checks.a_datetime(selector.before_date, "before_date")
+            if selector.before_date.tzinfo is None:
+                return replace(selector, before_date=selector.before_date.replace(tzinfo=UTC))
         return selector
 
     def update(self, update: MemoryUpdate) -> None:
@@ -175,6 +204,20 @@ class Validator:
         """Any label passes: an id that we never made is simply not found."""
         checks.label(memory_id, "memory_id", self._limits.name_chars)
 
+    def _content_type(self, value: object, path: str) -> None:
+        """A format; of those that are treated as text any name will do, but for one that was meant to be another."""
+        if isinstance(value, str) and value in self._content_types:
+            return
+        name = checks.label(value, path, self._limits.label_chars)
+        near = get_close_matches(name.lower(), sorted(self._content_types), 1, SLIP_RATIO)
+        if near:
+            raise ValidationError(
+                f"there is no format {name!a}, did you mean {near[0]!r}? (a format of your own, if it is not a slip, "
+                "needs a name that is less alike, or an entry in retain.chunking)",
+                field=path,
+                metadata={"nearest": near[0]},
+            )
+
     def _valid_range(self, item: RetainItem | MemoryUpdate, at: str) -> None:
         if item.valid_from is not None:
             checks.instant(item.valid_from, f"{at}valid_from")
@@ -185,13 +228,19 @@ class Validator:
 
     def _filters(self, query: RecallQuery, at: str) -> None:
         limits = self._limits
-        if query.tags:
+        checks.choice(query.tag_match, f"{at}tag_match", TagMatch)
+        if query.tags != ():
             checks.labels(query.tags, f"{at}tags", limits.tags, limits.tag_chars)
-        if query.fact_types:
+        if not query.tags and query.tag_match is not TagMatch.ANY:
+            raise ValidationError(
+                f"{str(query.tag_match)!r} has no effect without tags; name some, or leave it out",
+                field=f"{at}tag_match",
+            )
+        if query.fact_types != ():
             checks.labels(query.fact_types, f"{at}fact_types", limits.fact_types, limits.label_chars)
-        if query.memory_ids:
+        if query.memory_ids != ():
             checks.labels(query.memory_ids, f"{at}memory_ids", limits.memory_ids, limits.name_chars)
-        if query.metadata:
+        if query.metadata != {}:
             checks.metadata(query.metadata, f"{at}metadata", limits, reserved=False)
         if query.session_id is not None:
             checks.label(query.session_id, f"{at}session_id", limits.name_chars)
@@ -207,17 +256,46 @@ class Validator:
             checks.time_range(query.retained_range, f"{at}retained_range")
 
     def _ranking(self, query: RecallQuery, at: str) -> None:
-        if query.weights:
-            checks.weights(query.weights, f"{at}weights", ARMS)
-        if query.layer_weights:
+        checks.choice(query.detail_level, f"{at}detail_level", DetailLevel)
+        if query.fusion_method is not None:
+            checks.choice(query.fusion_method, f"{at}fusion_method", FusionMethod)
+        if query.weights != {}:
+            self._weights(query, f"{at}weights")
+        if query.layer_weights != {}:
+            checks.mapping(query.layer_weights, f"{at}layer_weights")
             checks.count(query.layer_weights, f"{at}layer_weights", self._limits.fact_types)
             for layer in query.layer_weights:
                 checks.label(layer, f"{at}layer_weights", self._limits.label_chars)
             checks.weights(query.layer_weights, f"{at}layer_weights")
         if query.rank_constant is not None:
             checks.number(query.rank_constant, f"{at}rank_constant", 1e-6, 1e6)
+            fusion = query.fusion_method or self._fusion_method
+            if fusion is not FusionMethod.RRF:
+                raise ValidationError(
+                    f"has no effect on {str(fusion)!r}; set fusion_method to 'rrf', or leave it out",
+                    field=f"{at}rank_constant",
+                )
         if query.dedup_threshold is not None:
-            checks.number(query.dedup_threshold, f"{at}dedup_threshold", 0.0, 1.0)
+            checks.cosine(query.dedup_threshold, f"{at}dedup_threshold")
+
+    @staticmethod
+    def _weights(query: RecallQuery, path: str) -> None:
+        """Weights of arms. The temporal arm needs a date to look at, so it cannot be the only one where none is."""
+        checks.weights(query.weights, path, ARMS)
+        only_temporal = query.weights.get("semantic") == 0 == query.weights.get("keyword")
+        if only_temporal and query.time_range is None and not HINT.search(query.query):
+            raise ValidationError(
+                "leave the temporal arm alone, and there is neither a time_range nor a date in the query; nothing "
+                "could be found",
+                field=path,
+            )
+
+
+def _deduplication(item: RetainItem, at: str) -> None:
+    if item.dedup_action is not None:
+        checks.choice(item.dedup_action, f"{at}dedup_action", DedupAction)
+    if item.dedup_threshold is not None:
+        checks.cosine(item.dedup_threshold, f"{at}dedup_threshold")
 
 
 # Entries of a page when the caller does not say; a screenful that stays far below the message limit.

@@ -128,7 +128,6 @@ class Calls:
         async def serve(raw: Any, context: Context) -> bytes:  # noqa: ANN401 - as above
             metadata = context.invocation_metadata() or ()
             given = _given_id(metadata)
-            request_id = given or self._new_id()
             try:
                 self._draining.check()
                 caller = self._authenticate(metadata, context)
@@ -137,9 +136,9 @@ class Calls:
                 else:
                     payload = await run(raw, caller)
             except Exception as error:  # noqa: BLE001 - every failure becomes a status
-                await _fail(error, method.full_name, request_id, context)
+                await _fail(error, method.full_name, given or self._new_id(), context)
             if given is not None:
-                context.set_trailing_metadata(((REQUEST_ID_KEY, request_id),))
+                context.set_trailing_metadata(((REQUEST_ID_KEY, given),))
             return payload
 
         return serve
@@ -164,7 +163,6 @@ class Calls:
         async def serve(raw: Any, context: Context) -> None:  # noqa: ANN401 - as above
             metadata = context.invocation_metadata() or ()
             given = _given_id(metadata)
-            request_id = given or self._new_id()
             try:
                 self._draining.check()
                 caller = self._authenticate(metadata, context)
@@ -175,9 +173,9 @@ class Calls:
                     with self._draining.interrupting():
                         await run(raw, caller, context)
             except Exception as error:  # noqa: BLE001 - every failure becomes a status
-                await _fail(error, method.full_name, request_id, context)
+                await _fail(error, method.full_name, given or self._new_id(), context)
             if given is not None:
-                context.set_trailing_metadata(((REQUEST_ID_KEY, request_id),))
+                context.set_trailing_metadata(((REQUEST_ID_KEY, given),))
 
         return serve
 

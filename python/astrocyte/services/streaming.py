@@ -75,10 +75,14 @@ async def _read(requests: Requests, queue: asyncio.Queue[Entry | End], draining:
     bank_id = ""
     end = End()
     try:
-        with draining.interrupting():
-            async for request in requests:
-                bank_id = request.bank_id or bank_id
-                await queue.put(_entry(request, bank_id))
+        while True:
+            # Only the wait for the caller is interrupted: what was read is put on the queue, however long that takes.
+            with draining.interrupting():
+                request = await anext(requests, None)
+            if request is None:
+                break
+            bank_id = request.bank_id or bank_id
+            await queue.put(_entry(request, bank_id))
     except Exception as error:  # noqa: BLE001 - it ends the stream, after the answers that are due
         end = End(error)
     await queue.put(end)

@@ -66,6 +66,16 @@ class VersionRecord:
     known_until: int | None
     memory: NewMemory
 
+    @property
+    def etag(self) -> str:
+        """What `Memory.etag` says of this version."""
+        return memory_etag(self.row_key)
+
+
+def memory_etag(row_key: int) -> str:
+    """The etag of a version: its row key, which no other version ever has."""
+    return f"{row_key:x}"
+
 
 @dataclass(frozen=True, slots=True)
 class Insert:
@@ -251,6 +261,7 @@ class MemoryStore(Protocol):
         *,
         request: RequestKey | None = None,
         respond: Callable[[Sequence[WriteOutcome]], bytes] | None = None,
+        settle: Callable[[Sequence[WriteOutcome]], Sequence[tuple[RequestKey, bytes]]] | None = None,
     ) -> tuple[list[WriteOutcome], bytes | None]:
         """Commit all writes in one transaction, or none.
 
@@ -258,8 +269,12 @@ class MemoryStore(Protocol):
         request that came before gets that response and no outcomes. ``respond`` runs within the transaction, so it is
         short, and its response holds no content, metadata or vector, because it outlives an erasure.
 
+        ``settle`` is for a commit that serves several requests, or none: it too runs within the transaction, on the
+        outcomes, and returns the responses to be stored beside them; what it raises undoes the writes.
+
         Raises:
-            MemoryNotFound, Conflict: A replaced memory is gone, or its etag differs.
+            MemoryNotFound, Conflict: A replaced memory is gone, its etag differs, or one of several requests has been
+                answered before.
             RequestIdReused: The request id was used by another request.
             DiskFull: Nothing was committed.
         """

@@ -306,7 +306,8 @@ class RetainRequest(_message.Message):
     """Check the request and store nothing; the answer has stored = false and no error."""
     content_type_name: _builtins.str
     """Name of a format that ContentType lacks, such as "markdown": the content is treated as text, and the memory keeps the
-    name. At most 64 characters; only where content_type is unspecified.
+    name. At most 64 characters; only where content_type is unspecified. What looks like a slip of a name that ContentType
+    has is INVALID_ARGUMENT.
     """
     @_builtins.property
     def metadata(self) -> _containers.MessageMap[_builtins.str, _types_pb2.MetadataValue]:
@@ -938,7 +939,7 @@ class RecallRequest(_message.Message):
     rank order, a hit that does not fit is passed over; the first hit is cut at a sentence end instead.
     """
     tag_match: Global___TagMatch.ValueType
-    """How labels have to match. Unspecified: any."""
+    """How labels have to match. Unspecified: any. All and none need tags."""
     session_id: _builtins.str
     """Only memories of this conversation. Empty: all."""
     include_sources: _builtins.bool
@@ -948,7 +949,9 @@ class RecallRequest(_message.Message):
     fusion_method: Global___FusionMethod.ValueType
     """How the arms' lists become one. Unspecified: the server's setting."""
     rank_constant: _builtins.float
-    """The k of reciprocal rank fusion, above 0. Unset: the server's setting (60)."""
+    """The k of reciprocal rank fusion, above 0; INVALID_ARGUMENT where another method fuses. Unset: the server's setting
+    (60).
+    """
     dedup_threshold: _builtins.float
     """Cosine from which on the lower of two hits is dropped as a repeat, above 0, at most 1. Unset: the server's setting."""
     detail_level: Global___DetailLevel.ValueType
@@ -997,7 +1000,9 @@ class RecallRequest(_message.Message):
 
     @_builtins.property
     def weights(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
-        """Factors by arm (semantic, keyword, temporal) in fusion; finite, 0 or more. An arm that is missing has the server's."""
+        """Factors by arm (semantic, keyword, temporal) in fusion; finite, 0 or more. An arm that is missing has the server's.
+        The temporal arm alone needs a date in the query, or a time_range.
+        """
 
     @_builtins.property
     def embedding(self) -> _types_pb2.Embedding:
@@ -1259,7 +1264,7 @@ class ForgetRequest(_message.Message):
     compliance: _builtins.bool
     """Erase: when the call returns no byte of the content is left in the server's data directory, and nothing can be undeleted."""
     reason: _builtins.str
-    """Why, in your words; kept with the deletion. At most 1,024 bytes."""
+    """Why, in your words; kept with the deletion. At most 4,096 printable characters."""
     dry_run: _builtins.bool
     """Only count and name what would be forgotten."""
     request_id: _builtins.str
@@ -1408,7 +1413,7 @@ class WatchRequest(_message.Message):
     bank_id: _builtins.str
     """The bank."""
     after_position: _builtins.int
-    """Send changes after this position; 0 means from the first. Unset: from now on."""
+    """Send changes after this position, which the bank has reached; 0 means from the first. Unset: from now on."""
     def __init__(
         self,
         *,

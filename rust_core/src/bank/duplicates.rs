@@ -4,7 +4,7 @@ use super::state::State;
 use crate::error::Result;
 use crate::topk::{Scored, better_first};
 use crate::types::Duplicate;
-use crate::vector::{DenseIndex, QuantisedQuery, TOGETHER, dot, error_margin};
+use crate::vector::{DenseIndex, QuantisedQuery, dot, error_margin};
 
 /// Memories that are told of: a guard that refuses the nearest one still has a choice.
 const NEAREST: usize = 4;
@@ -19,31 +19,15 @@ impl State {
         units: &[Vec<f32>],
         threshold: f32,
     ) -> Result<Vec<Vec<Duplicate>>> {
-        let mut found = vec![Vec::new(); units.len()];
-        for (units, found) in units.chunks(TOGETHER).zip(found.chunks_mut(TOGETHER)) {
-            self.collect(units, threshold, found);
-        }
-        units
-            .iter()
-            .zip(found)
-            .map(|(unit, found)| self.nearest(unit, found, threshold))
-            .collect()
-    }
-
-    /// Adds what may reach the threshold to `found`, one list per unit vector; at most [`TOGETHER`] of both.
-    fn collect(&self, units: &[Vec<f32>], threshold: f32, found: &mut [Vec<Scored>]) {
         let queries: Vec<_> = units.iter().map(|unit| QuantisedQuery::new(unit)).collect();
-        // The last one fills up the group, with a floor that nothing reaches.
-        let query = |index: usize| &queries[index.min(queries.len() - 1)];
-        let floor = |index: usize| {
-            queries.get(index).map_or(f32::INFINITY, |query| {
-                threshold - error_margin(query.scale, query.scale)
-            })
-        };
-        self.vectors.near(
-            std::array::from_fn(query),
-            std::array::from_fn(floor),
-            &mut |query, row, score| {
+        // What is near enough to be a duplicate has steps like the query's.
+        let floors: Vec<_> = queries
+            .iter()
+            .map(|query| threshold - error_margin(query.scale, query.scale))
+            .collect();
+        let mut found: Vec<Vec<Scored>> = vec![Vec::new(); units.len()];
+        self.vectors
+            .near(&queries, &floors, &mut |query, row, score| {
                 if let Some(version) = self.current_whole(row) {
                     let found = &mut found[query];
                     found.push((score, version));
@@ -51,8 +35,12 @@ impl State {
                         self.keep_best(found, EXACT);
                     }
                 }
-            },
-        );
+            });
+        units
+            .iter()
+            .zip(found)
+            .map(|(unit, found)| self.nearest(unit, found, threshold))
+            .collect()
     }
 
     fn keep_best(&self, found: &mut Vec<Scored>, count: usize) {

@@ -23,6 +23,8 @@ pub(crate) struct Work {
     pub(crate) bytes: Vec<u8>,
     pub(crate) original: Vec<f32>,
     pub(crate) best: Vec<Scored>,
+    pub(crate) cosines: Vec<f32>,
+    pub(crate) sorted: Vec<f32>,
     pub(crate) selection: Selection,
 }
 

@@ -79,38 +79,60 @@ fn rescore(
         bytes,
         original,
         best,
+        cosines,
+        sorted,
         selection,
-        ..
     } = work;
     // Usually all rows that matter are among the first few more than asked for, which saves a second pass.
     let first_look = k.saturating_add(MARGIN_ROWS).max(depth);
     selection.with_ties(scores, NO_SCORE, first_look, best);
-    let Some(&(last, _)) = best[..best.len().min(k)].last() else {
+    if k == 0 || best.is_empty() {
         return Ok(None);
-    };
+    }
     let step = best
         .iter()
         .fold(0.0f32, |step, &(_, row)| step.max(state.vectors.step(row)));
     let margin = error_margin(query.scale, step);
-    let floor = last - margin;
     let likely_floor = depth
         .checked_sub(1)
         .and_then(|at| best.get(at))
         .map(|&(score, _)| score - margin);
-    if best.len() >= first_look && best[first_look - 1].0 > floor {
+    let mut exact = |row: u32| -> Result<f32> {
+        state
+            .originals
+            .read(state.slots[row as usize], bytes, original)?;
+        Ok(dot(unit, original))
+    };
+    // The exact cosines of what looks best tell how far down a better one may hide. Of rows with equal scores all or
+    // none are read, so that their places in memory do not matter.
+    let looked = best.len();
+    let last = best[k.min(looked) - 1].0;
+    let first = best.partition_point(|&(score, _)| score >= last);
+    if first > MAX_RESCORED.max(k) {
+        return Ok(likely_floor);
+    }
+    cosines.clear();
+    for &(_, row) in &best[..first] {
+        cosines.push(exact(row)?);
+    }
+    sorted.clone_from(cosines);
+    sorted.sort_unstable_by(|a, b| b.total_cmp(a));
+    let floor = sorted[k.min(looked) - 1] - margin;
+    if looked >= first_look && best[looked - 1].0 > floor {
         let most = MAX_RESCORED.max(k);
-        selection.with_ties(scores, floor, most + 1, best);
-        // Of rows with equal scores all or none are rescored, so that their places in memory do not matter.
+        // The same ones come first again.
+        selection.with_ties(scores, floor.min(last.next_down()), most + 1, best);
         if let Some(&(crowd, _)) = best.get(most) {
             best.retain(|&(score, _)| score > crowd);
         }
     }
-    best.retain(|&(score, _)| score > floor);
-    for &(_, row) in &*best {
-        state
-            .originals
-            .read(state.slots[row as usize], bytes, original)?;
-        scores[row as usize] = dot(unit, original);
+    for (&(_, row), &cosine) in best.iter().zip(&*cosines) {
+        scores[row as usize] = cosine;
+    }
+    for &(score, row) in &best[first..] {
+        if score > floor {
+            scores[row as usize] = exact(row)?;
+        }
     }
     Ok(likely_floor)
 }

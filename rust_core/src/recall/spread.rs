@@ -4,7 +4,7 @@
 //! score fixes, and the integers are added exactly.
 
 use crate::filter::Allowed;
-use crate::vector::{Kernel, NO_SCORE};
+use crate::vector::{Kernel, NO_SCORE, Work};
 
 /// Bits that the largest score fills: adding [`MAGIC`] rounds up to here.
 const BITS: i32 = 22;
@@ -32,17 +32,15 @@ impl Spread {
     /// memories that pass.
     pub(super) fn new(scores: &[f32], allowed: Allowed<'_>) -> Self {
         let kernel = Kernel::best();
-        let largest = kernel.run(|| largest(scores));
+        let largest = kernel.run(Largest(scores));
         let scale = scale_of(largest);
         let (mut sum, mut squares, mut absent) = (0i128, 0i128, 0);
-        kernel.run(|| {
-            for step in scores.chunks(STEP) {
-                let part = partial_sums(step, scale);
-                sum += i128::from(part.0 as i64);
-                squares += i128::from(part.1 as i64);
-                absent += part.2;
-            }
-        });
+        for step in scores.chunks(STEP) {
+            let part = kernel.run(Sums(step, scale));
+            sum += i128::from(part.0 as i64);
+            squares += i128::from(part.1 as i64);
+            absent += part.2;
+        }
         // An array of cosines marks everything that does not pass; the others hold 0 there.
         let count = if absent == 0 {
             allowed.versions.len()
@@ -68,7 +66,35 @@ impl Spread {
     }
 }
 
+/// Asks for [`largest`].
+struct Largest<'a>(&'a [f32]);
+
+impl Work for Largest<'_> {
+    type Output = f32;
+
+    #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        largest(self.0)
+    }
+}
+
+/// Asks for [`partial_sums`].
+struct Sums<'a>(&'a [f32], f32);
+
+impl Work for Sums<'_> {
+    type Output = (f64, f64, u32);
+
+    #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        partial_sums(self.0, self.1)
+    }
+}
+
 /// The largest magnitude of a score.
+#[expect(clippy::inline_always, reason = "compiled for each instruction set")]
+#[inline(always)]
 fn largest(scores: &[f32]) -> f32 {
     let mut most = [0.0f32; LANES];
     let (blocks, rest) = scores.as_chunks::<LANES>();
@@ -90,7 +116,8 @@ fn scale_of(largest: f32) -> f32 {
 }
 
 /// Sum, sum of squares and number of absent scores, in units of `scale`.
-#[inline]
+#[expect(clippy::inline_always, reason = "compiled for each instruction set")]
+#[inline(always)]
 fn partial_sums(scores: &[f32], scale: f32) -> (f64, f64, u32) {
     let (mut sums, mut squares, mut absent) = ([0.0f64; LANES], [0.0f64; LANES], [0u32; LANES]);
     let (blocks, rest) = scores.as_chunks::<LANES>();

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::bank::State;
 use crate::filter::Allowed;
-use crate::vector::{Kernel, NO_SCORE};
+use crate::vector::{Kernel, NO_SCORE, Work};
 
 use super::arms::{Arm, KEYWORD, SEMANTIC, micros_since};
 use super::buffers::{ArmScores, WindowBuffers};
@@ -83,31 +83,12 @@ fn smooth_scores(
     );
     // The first and the last two entries are room between chains, so that every entry between has neighbours.
     let inner = 2..score.len() - 2;
-    let kernel = Kernel::best();
-    kernel.run(|| {
-        gives.clear();
-        gives.extend(
-            score
-                .iter()
-                .zip(&layout.short)
-                .map(|(&score, &short)| if score == NO_SCORE { 0.0 } else { short }),
-        );
-        give.clear();
-        give.extend(
-            score
-                .iter()
-                .zip(&*gives)
-                .map(|(&score, &gives)| if gives == 0.0 { 0.0 } else { score }),
-        );
-        let near = steps(give, gives, 1);
-        let far = steps(give, gives, 2);
-        let own = score[inner.clone()]
-            .iter()
-            .zip(&layout.short[inner.clone()]);
-        smoothed.clear();
-        smoothed.extend(own.zip(near.zip(far)).map(|((&own, &short), (near, far))| {
-            own + short * (SHARES[0] * near + SHARES[1] * far)
-        }));
+    Kernel::best().run(AddShares {
+        score,
+        short: &layout.short,
+        give,
+        gives,
+        smoothed,
     });
     multiply_lone(allowed, layout, scores);
     for (&version, &smoothed) in layout.versions[inner].iter().zip(&*smoothed) {
@@ -117,7 +98,56 @@ fn smooth_scores(
     }
 }
 
+/// Fills `smoothed` with the scores of all entries but the outer two, with their neighbours' shares.
+struct AddShares<'a> {
+    score: &'a [f32],
+    short: &'a [f32],
+    give: &'a mut Vec<f32>,
+    gives: &'a mut Vec<f32>,
+    smoothed: &'a mut Vec<f32>,
+}
+
+impl Work for AddShares<'_> {
+    type Output = ();
+
+    #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
+    #[inline(always)]
+    fn run(self) {
+        let Self {
+            score,
+            short,
+            give,
+            gives,
+            smoothed,
+        } = self;
+        gives.clear();
+        gives.extend(
+            score
+                .iter()
+                .zip(short)
+                .map(|(&score, &short)| if score == NO_SCORE { 0.0 } else { short }),
+        );
+        give.clear();
+        give.extend(
+            score
+                .iter()
+                .zip(&*gives)
+                .map(|(&score, &gives)| if gives == 0.0 { 0.0 } else { score }),
+        );
+        let inner = 2..score.len() - 2;
+        let own = score[inner.clone()].iter().zip(&short[inner]);
+        let near = steps(give, gives, 1);
+        let far = steps(give, gives, 2);
+        smoothed.clear();
+        smoothed.extend(own.zip(near.zip(far)).map(|((&own, &short), (near, far))| {
+            own + short * (SHARES[0] * near + SHARES[1] * far)
+        }));
+    }
+}
+
 /// For each entry but the outer two, what the entries `step` before and after give; one that is alone gives twice.
+#[expect(clippy::inline_always, reason = "compiled for each instruction set")]
+#[inline(always)]
 fn steps<'a>(give: &'a [f32], gives: &'a [f32], step: usize) -> impl Iterator<Item = f32> + 'a {
     let inner = give.len() - 4;
     let before = give[2 - step..][..inner]

@@ -5,8 +5,6 @@ use crate::rowset::RowSet;
 
 /// The score of a row that has no vector or does not pass.
 pub(crate) const NO_SCORE: f32 = f32::NEG_INFINITY;
-/// Queries that one pass over the rows serves.
-pub(crate) const TOGETHER: usize = 4;
 
 /// How rows are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,12 +29,12 @@ pub(crate) trait DenseIndex {
     fn compact(&mut self, new_rows: &[u32]);
     /// Fills `scores` with the approximate cosines of the allowed rows, [`NO_SCORE`] elsewhere.
     fn score(&self, query: &QuantisedQuery, allowed: &RowSet, plan: Plan, scores: &mut Vec<f32>);
-    /// Calls `found` with query, row and approximate cosine of whatever reaches the query's floor, in ascending order
-    /// of rows.
+    /// Calls `found` with query, row and approximate cosine of whatever reaches the query's floor; rows in ascending
+    /// order.
     fn near(
         &self,
-        queries: [&QuantisedQuery; TOGETHER],
-        floors: [f32; TOGETHER],
+        queries: &[QuantisedQuery],
+        floors: &[f32],
         found: &mut dyn FnMut(usize, u32, f32),
     );
     /// Size of one step of the row's quantisation, from which the error follows; 0 for a row without a vector.

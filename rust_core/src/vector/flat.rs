@@ -1,15 +1,17 @@
 //! The resident int8 rows of a bank, and the scans over them.
 
-use super::dense::{DenseIndex, NO_SCORE, Plan, TOGETHER};
-use super::kernels::Kernel;
+use super::dense::{DenseIndex, NO_SCORE, Plan};
+use super::kernels::{Kernel, Work};
 use super::quantise::{BLOCK, Block, QuantisedQuery, quantise_row};
 use super::reserve_tight;
 use crate::rowset::RowSet;
 
 /// Rows per step: their integer products stay on the stack and in the first cache.
 const STEP: usize = 256;
-/// Cosines that are compared with a floor at once.
-const LANES: usize = 16;
+/// Rows per step when many queries are compared with them: 96 KB of 384 dimensions, which stay in the second cache.
+const NEAR_STEP: usize = 256;
+/// Queries that one pass over the rows serves: sixteen sums fit the registers.
+const TOGETHER: usize = 4;
 
 /// One quantised row per row number. A row without a vector has the scale 0.
 #[derive(Debug, Default)]
@@ -41,10 +43,11 @@ impl FlatIndex {
             let products = &mut products[..scores.len()];
             kernel.scan(&query.blocks, self.rows(start..end), products);
             let scales = &self.scales[start..end];
-            kernel.run(|| {
-                for ((score, &product), &scale) in scores.iter_mut().zip(&*products).zip(scales) {
-                    *score = cosine(query, product, scale);
-                }
+            kernel.run(Cosines {
+                query,
+                products,
+                scales,
+                scores,
             });
         }
     }
@@ -128,43 +131,31 @@ impl DenseIndex for FlatIndex {
 
     fn near(
         &self,
-        queries: [&QuantisedQuery; TOGETHER],
-        floors: [f32; TOGETHER],
+        queries: &[QuantisedQuery],
+        floors: &[f32],
         found: &mut dyn FnMut(usize, u32, f32),
     ) {
         let kernel = Kernel::best();
-        let blocks = queries.map(|query| query.blocks.as_slice());
-        let mut products = [[0; TOGETHER]; STEP];
-        for start in (0..self.len()).step_by(STEP) {
-            let end = self.len().min(start + STEP);
-            let products = &mut products[..end - start];
-            kernel.scan_four(blocks, self.rows(start..end), products);
-            let cosine = |row: usize, query: usize, product| {
-                cosine(queries[query], product, self.scales[row])
-            };
-            for (lanes, products) in products.chunks(LANES).enumerate() {
-                let start = start + lanes * LANES;
-                // Most steps have nothing near: one comparison a row settles them.
-                let near = kernel.run(|| {
-                    products
-                        .iter()
-                        .enumerate()
-                        .fold(0, |near, (row, products)| {
-                            (0..TOGETHER).fold(near, |near, query| {
-                                let score = cosine(start + row, query, products[query]);
-                                near | u32::from(score >= floors[query])
-                            })
-                        })
-                });
-                if near == 0 {
-                    continue;
-                }
-                for (row, products) in products.iter().enumerate() {
-                    for (query, &product) in products.iter().enumerate() {
-                        let score = cosine(start + row, query, product);
-                        if score >= floors[query] {
-                            found(query, (start + row) as u32, score);
-                        }
+        let mut products = [[0; TOGETHER]; NEAR_STEP];
+        for start in (0..self.len()).step_by(NEAR_STEP) {
+            let end = self.len().min(start + NEAR_STEP);
+            let (products, rows) = (&mut products[..end - start], self.rows(start..end));
+            for (group, queries) in queries.chunks(TOGETHER).enumerate() {
+                // A group that is not full repeats its last query, whose results are passed over.
+                let blocks = |index: usize| queries[index.min(queries.len() - 1)].blocks.as_slice();
+                kernel.scan_four(std::array::from_fn(blocks), rows, products);
+                for (index, query) in queries.iter().enumerate() {
+                    let number = group * TOGETHER + index;
+                    let near = Near {
+                        query,
+                        index,
+                        products: &*products,
+                        scales: &self.scales[start..end],
+                        floor: floors[number],
+                    };
+                    // Most steps have nothing near: one comparison a row settles them.
+                    if kernel.run(&near) {
+                        near.all(|row, score| found(number, start as u32 + row, score));
                     }
                 }
             }
@@ -184,6 +175,63 @@ impl DenseIndex for FlatIndex {
 fn cosine(query: &QuantisedQuery, product: i32, scale: f32) -> f32 {
     let exact = (product - query.correction) as f32 * (query.scale * scale);
     if scale == 0.0 { NO_SCORE } else { exact }
+}
+
+/// Fills `scores` from one query's products with some rows.
+struct Cosines<'a> {
+    query: &'a QuantisedQuery,
+    products: &'a [i32],
+    scales: &'a [f32],
+    scores: &'a mut [f32],
+}
+
+impl Work for Cosines<'_> {
+    type Output = ();
+
+    #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
+    #[inline(always)]
+    fn run(self) {
+        let rows = self.products.iter().zip(self.scales);
+        for (score, (&product, &scale)) in self.scores.iter_mut().zip(rows) {
+            *score = cosine(self.query, product, scale);
+        }
+    }
+}
+
+/// One query's products with some rows, to be compared with a floor.
+struct Near<'a> {
+    query: &'a QuantisedQuery,
+    /// Place of the query's products.
+    index: usize,
+    products: &'a [[i32; TOGETHER]],
+    scales: &'a [f32],
+    floor: f32,
+}
+
+/// Whether a row reaches the floor.
+impl Work for &Near<'_> {
+    type Output = bool;
+
+    #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
+    #[inline(always)]
+    fn run(self) -> bool {
+        let rows = self.products.iter().zip(self.scales);
+        rows.fold(false, |near, (products, &scale)| {
+            near | (cosine(self.query, products[self.index], scale) >= self.floor)
+        })
+    }
+}
+
+impl Near<'_> {
+    /// Calls `found` with the rows that reach the floor.
+    fn all(&self, mut found: impl FnMut(u32, f32)) {
+        for (row, (products, &scale)) in self.products.iter().zip(self.scales).enumerate() {
+            let score = cosine(self.query, products[self.index], scale);
+            if score >= self.floor {
+                found(row as u32, score);
+            }
+        }
+    }
 }
 
 fn mask(scores: &mut [f32], allowed: &RowSet) {

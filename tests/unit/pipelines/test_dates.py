@@ -1,8 +1,14 @@
+import re
 from datetime import date
+from time import process_time
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as budget
+from hypothesis import strategies as st
 
-from astrocyte.pipelines.dates import Calendar, find_windows
+from astrocyte.pipelines import dates
+from astrocyte.pipelines.dates import MOST_EXPRESSIONS, Calendar, find_windows
 
 # A Saturday.
 REFERENCE = date(2024, 6, 15)
@@ -95,3 +101,46 @@ def test_banks_at_the_ends_of_time(year: int) -> None:
         "New Year",
     ):
         assert isinstance(find_windows(text, edge), list)
+
+
+# What a query of the largest size may be made of, at its worst.
+FRAGMENTS = st.sampled_from(
+    ["May ", "in May ", "2024-05-08 ", "March ", "summer ", "the summer ", "between ", "a few ", "1-", "12 ", "to "]
+)
+
+
+def looks(text: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many matches of the rules were looked at."""
+    seen = 0
+
+    def counted(resolve: dates.Resolver) -> dates.Resolver:
+        def resolved(match: re.Match[str], bank: Calendar) -> list[dates.Window]:
+            nonlocal seen
+            seen += 1
+            return resolve(match, bank)
+
+        return resolved
+
+    monkeypatch.setattr(dates, "RULES", tuple((pattern, counted(resolve)) for pattern, resolve in dates.RULES))
+    find_windows(text, BANK)
+    monkeypatch.undo()
+    return seen
+
+
+def test_the_scan_stops_at_the_most_expressions(monkeypatch: pytest.MonkeyPatch) -> None:
+    dated = " ".join(f"on 2024-05-{day:02} and" for day in range(1, 29))
+    assert looks(dated, monkeypatch) == MOST_EXPRESSIONS
+    assert len(spans(dated)) == MOST_EXPRESSIONS
+    # None of these is a month: every one is looked at, once.
+    assert looks("May " * 2_000, monkeypatch) == 2_000
+
+
+@given(fragments=st.lists(FRAGMENTS, min_size=1, max_size=4))
+@budget(max_examples=30, deadline=None)
+def test_the_longest_query_takes_milliseconds(fragments: list[str]) -> None:
+    text = ("".join(fragments) * 8_192)[:8_192]
+    begin = process_time()
+    windows = find_windows(text, BANK)
+    # Some 10 ms; what grows with the square of the length takes 700.
+    assert process_time() - begin < 0.25
+    assert len(windows) <= MOST_EXPRESSIONS * len(BANK.years)

@@ -193,7 +193,8 @@ async def test_a_wish_above_the_ceiling_is_cut_to_it() -> None:
 
 async def test_layer_weights_and_arm_weights_change_the_order(shelf: Gate) -> None:
     assert (await recall(shelf, "green tea")).hits[0].text == "green tea"
-    raised = await recall(shelf, "green tea", layer_weights={"episodic": 100.0, "semantic": 0.01}, fusion_method="rrf")
+    layers = {"episodic": 100.0, "semantic": 0.01}
+    raised = await recall(shelf, "green tea", layer_weights=layers, fusion_method=FusionMethod.RRF)
     assert raised.hits[0].text == "mint tea"
     only_words = await recall(shelf, weights={"semantic": 0.0, "keyword": 1.0})
     assert only_words.trace is not None
@@ -202,7 +203,7 @@ async def test_layer_weights_and_arm_weights_change_the_order(shelf: Gate) -> No
 
 @pytest.mark.parametrize("method", list(FusionMethod))
 async def test_the_trace_is_filled_in_full(shelf: Gate, method: FusionMethod) -> None:
-    result = await recall(shelf, fusion_method=method, rank_constant=10.0)
+    result = await recall(shelf, fusion_method=method, rank_constant=10.0 if method is FusionMethod.RRF else None)
     trace = result.trace
     assert trace is not None
     assert trace.fusion_method == method.value

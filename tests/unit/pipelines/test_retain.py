@@ -100,6 +100,18 @@ async def test_the_same_words_of_another_speaker_are_another_memory(gate: Gate) 
     assert [result.stored for result in results] == [True, True, False]
 
 
+async def test_a_speaker_is_no_part_of_what_is_said(gate: Gate) -> None:
+    items = [
+        RetainItem("That is great", speaker="Ann"),
+        RetainItem("Ann: That is great"),
+        RetainItem("Ann That is great"),
+    ]
+    results = [await retain(gate, item) for item in items]
+    assert [result.stored for result in results] == [True, True, True]
+    metadata = RetainItem("That is great", metadata={"speaker": "Ann"})
+    assert (await retain(gate, metadata)).memory_id == results[0].memory_id
+
+
 async def test_a_near_duplicate_is_left_out(gate: Gate) -> None:
     first = await retain(gate, FIRST)
     again = await retain(gate, AGAIN)
@@ -152,7 +164,7 @@ async def test_an_exact_duplicate_makes_no_version(gate: Gate) -> None:
 async def test_what_differs_in_a_fact_is_no_duplicate(
     gate: Gate, old: dict[str, Any], new: dict[str, Any], *, together: bool
 ) -> None:
-    first = RetainItem(**old, dedup_threshold=0.0)
+    first = RetainItem(**old, dedup_threshold=1e-9)
     second = replace(first, **{"content": old["content"] + "!"} | new)
     if together:
         results = await gate.retain_batch(ME, "b", [first, second])
@@ -181,8 +193,10 @@ async def test_thresholds_are_the_callers(gate: Gate) -> None:
     await retain(gate, RetainItem("we drank tea in the garden behind the house"))
     near = RetainItem("we drank some tea in a garden near the house")
     assert (await retain(gate, replace(near, dedup_threshold=1.0))).stored
-    other = replace(near, content="we drank tea in the garden near that house", dedup_threshold=0.5)
-    assert not (await retain(gate, other)).stored
+    more = replace(near, content="so we drank some tea in the garden behind that old house", dedup_threshold=0.5)
+    assert not (await retain(gate, more)).stored
+    other = replace(near, content="we drank tea in the garden near the house", dedup_threshold=0.5)
+    assert (await retain(gate, other)).stored
 
 
 async def test_what_was_forgotten_is_no_duplicate(gate: Gate) -> None:

@@ -8,7 +8,16 @@ import pytest
 
 from astrocyte.config import LimitSettings
 from astrocyte.errors import ValidationError
-from astrocyte.model import Embedding, ForgetSelector, MemoryUpdate, RecallQuery, RetainItem, TimeRange
+from astrocyte.model import (
+    Embedding,
+    ForgetSelector,
+    FusionMethod,
+    MemoryUpdate,
+    RecallQuery,
+    RetainItem,
+    TagMatch,
+    TimeRange,
+)
 from astrocyte.policy import checks
 from astrocyte.policy.validation import Validator
 
@@ -73,6 +82,21 @@ def test_bank_ids_that_are_none(bank_id: Any) -> None:
         ({"content": None}, "content"),
         ({"content_type": ""}, "content_type"),
         ({"content_type": "a\n"}, "content_type"),
+        ({"content_type": "conversatoin"}, "content_type"),
+        ({"content_type": "Text"}, "content_type"),
+        ({"content_type": None}, "content_type"),
+        ({"content_type": ["text"]}, "content_type"),
+        ({"tags": "abc"}, "tags"),
+        ({"tags": 3}, "tags"),
+        ({"tags": None}, "tags"),
+        ({"metadata": [1]}, "metadata"),
+        ({"metadata": None}, "metadata"),
+        ({"occurred_at": "2024-01-01"}, "occurred_at"),
+        ({"valid_from": 3}, "valid_from"),
+        ({"embedding": [1.0, 2.0]}, "embedding"),
+        ({"embedding": Embedding("m", 1, [1.0])}, "embedding.values"),  # type: ignore[arg-type] # the point
+        ({"embedding": Embedding(None, 1, b"")}, "embedding.model"),  # type: ignore[arg-type] # the point
+        ({"dedup_action": "skip"}, "dedup_action"),
         ({"tags": ("a",) * 10_000}, "tags"),
         ({"tags": ("ok", "")}, "tags[1]"),
         ({"tags": ("ok", "a\x07")}, "tags[1]"),
@@ -182,6 +206,25 @@ def test_batches_have_a_size(count: int) -> None:
         ({"rank_constant": float("inf")}, "rank_constant"),
         ({"dedup_threshold": -0.1}, "dedup_threshold"),
         ({"embedding": vector(0.0)}, "embedding.values"),
+        ({"query": None}, "query"),
+        ({"as_of": "2024"}, "as_of"),
+        ({"time_range": (EARLY, LATE)}, "time_range"),
+        ({"time_range": TimeRange("2024", None)}, "time_range.start"),  # type: ignore[arg-type] # the point
+        ({"tags": "abc"}, "tags"),
+        ({"memory_ids": "mem_1"}, "memory_ids"),
+        ({"metadata": [1]}, "metadata"),
+        ({"weights": [1]}, "weights"),
+        ({"layer_weights": [1]}, "layer_weights"),
+        ({"tag_match": "any"}, "tag_match"),
+        ({"detail_level": "titles"}, "detail_level"),
+        ({"fusion_method": "rrf"}, "fusion_method"),
+        # Without effect.
+        ({"tag_match": TagMatch.ALL}, "tag_match"),
+        ({"tag_match": TagMatch.NONE}, "tag_match"),
+        ({"rank_constant": 10.0}, "rank_constant"),
+        ({"rank_constant": 10.0, "fusion_method": FusionMethod.RELATIVE_SCORE}, "rank_constant"),
+        ({"weights": {"semantic": 0, "keyword": 0}}, "weights"),
+        ({"weights": {"semantic": 0.0, "keyword": 0.0, "temporal": 2.0}}, "weights"),
     ],
 )
 def test_queries_that_are_wrong(changes: dict[str, Any], field: str) -> None:
@@ -190,9 +233,30 @@ def test_queries_that_are_wrong(changes: dict[str, Any], field: str) -> None:
 
 
 def test_queries_at_the_limits_pass() -> None:
-    CHECK.query(replace(QUERY, max_results=200, query="x" * 8_192, weights={"semantic": 0, "keyword": 0}))
+    CHECK.query(replace(QUERY, max_results=200, query="x" * 8_192, weights={"semantic": 0}))
+    dates_only = replace(QUERY, weights={"semantic": 0, "keyword": 0})
+    CHECK.query(replace(dates_only, query="what was in May?"))
+    CHECK.query(replace(dates_only, time_range=TimeRange(EARLY, None)))
     CHECK.query(replace(QUERY, time_range=TimeRange(EARLY, EARLY), retained_range=TimeRange(None, LATE)))
     CHECK.query(replace(QUERY, query="", embedding=vector(1.0)))
+
+
+def test_formats_of_ones_own() -> None:
+    for name in ("markdown", "slack", "json", "x"):
+        CHECK.item(replace(ITEM, content_type=name))
+    with pytest.raises(ValidationError, match="did you mean 'conversation'") as caught:
+        CHECK.item(replace(ITEM, content_type="conversatoin"))
+    assert caught.value.metadata["nearest"] == "conversation"
+    assert refused(lambda: CHECK.item(replace(ITEM, content_type="mail"))) == "content_type"
+    Validator(LimitSettings(), content_types=["mail"]).item(replace(ITEM, content_type="mail"))
+
+
+def test_a_rank_constant_has_its_effect_where_ranks_are_fused() -> None:
+    CHECK.query(replace(QUERY, rank_constant=10.0, fusion_method=FusionMethod.RRF))
+    by_ranks = Validator(LimitSettings(), fusion_method="rrf")
+    by_ranks.query(replace(QUERY, rank_constant=10.0))
+    scores = replace(QUERY, rank_constant=10.0, fusion_method=FusionMethod.RELATIVE_SCORE)
+    assert refused(lambda: by_ranks.query(scores)) == "rank_constant"
 
 
 @pytest.mark.parametrize(
@@ -202,6 +266,8 @@ def test_queries_at_the_limits_pass() -> None:
         (ForgetSelector(scope="some"), "scope"),
         (ForgetSelector(memory_ids=("a",) * 1_001), "memory_ids"),
         (ForgetSelector(tags=("",)), "tags[0]"),
+        (ForgetSelector(tags="abc"), "tags"),  # type: ignore[arg-type] # the point
+        (ForgetSelector(before_date="2024"), "before_date"),  # type: ignore[arg-type] # the point
     ],
 )
 def test_selectors_that_are_wrong(selector: ForgetSelector, field: str) -> None:

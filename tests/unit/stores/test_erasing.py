@@ -1,21 +1,28 @@
 """An erasure leaves no byte of what it erased in any file of the data directory."""
 
+import asyncio
+import hashlib
+import multiprocessing
+import os
 import random
 import re
 import shutil
+import signal
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
 import pytest
 
-from astrocyte.errors import StoreError
+from astrocyte.errors import BankNotFound, MemoryNotFound, StoreError
 from astrocyte.model import Bank, ForgetSelector
 from astrocyte.stores.protocols import ChunkRecord, Insert, NewMemory, RequestKey
 from astrocyte.stores.sqlite import SqliteStore
 from astrocyte.stores.sqlite.files import DATABASE
 from astrocyte.stores.sqlite.scrub import gap
-from memories import current, insert, listed, make_bank, memory, memory_id, replace, vector
+from astrocyte.stores.sqlite.transaction import Transaction
+from memories import Clock, current, insert, listed, make_bank, memory, memory_id, replace, vector
 
 LATER = 10**13
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -26,6 +33,8 @@ WORD = re.compile(rb"qzx([a-z]{6})xzq", re.IGNORECASE)
 WIDE_WORD = re.compile(b"q\0z\0x\0((?:[a-z]\0){6})x\0z\0q", re.IGNORECASE)
 MAGIC = struct.pack("<f", 12_345.678)
 VECTOR = re.compile(re.escape(MAGIC) + b"(.{4})", re.DOTALL)
+# What a request with a text is recognised by.
+FINGERPRINT = b"\xfe\xed fingerprint\xff"
 KINDS = ("content", "chunk", "tag", "key", "value", "source", "speaker", "session")
 
 
@@ -75,6 +84,13 @@ def found(directory: Path, numbers: list[int], copies: Path, versions: int = 2) 
     return sum((secret(kind, mark)[3:9].encode() in words) for mark in marks for kind in KINDS) + sum(
         struct.pack("<f", sign * mark) in vectors for mark in marks for sign in (1, -1)
     )
+
+
+def holds(directory: Path, part: bytes, copies: Path) -> bool:
+    """Whether any file holds these bytes."""
+    shutil.rmtree(copies, ignore_errors=True)
+    shutil.copytree(directory, copies)
+    return any(part in path.read_bytes() for path in copies.iterdir())
 
 
 async def busy_life(store: SqliteStore, bank: Bank, seed: int) -> list[int]:
@@ -167,7 +183,7 @@ async def test_a_cleaning_that_was_cut_short_is_made_up_for(tmp_path: Path, monk
     def killed() -> None:
         raise SystemError
 
-    monkeypatch.setattr(store._eraser, "_clean", killed)
+    monkeypatch.setattr(store._eraser._cleaner, "clean", killed)
     ids = tuple(memory_id(number) for number in range(1, 50))
     with pytest.raises(StoreError):
         await store.erase(bank, ForgetSelector(memory_ids=ids), reason="", principal="")
@@ -187,7 +203,7 @@ async def test_an_erasure_waits_for_a_reader_and_says_when_it_cannot(
     store = SqliteStore(tmp_path / "data", busy_seconds=0.05)
     bank = await make_bank(store)
     await insert(store, bank, secretive(1), secretive(2))
-    monkeypatch.setattr("astrocyte.stores.sqlite.erasing.CLEAN_SECONDS", 0.2)
+    monkeypatch.setattr("astrocyte.stores.sqlite.cleaning.CLEAN_SECONDS", 0.2)
     reader = apsw.Connection(str(tmp_path / "data" / DATABASE))
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM memories").fetchall()
@@ -203,9 +219,12 @@ async def test_an_erasure_waits_for_a_reader_and_says_when_it_cannot(
 
 
 async def test_a_crash_between_slices_shows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = SqliteStore(tmp_path / "data")
+    clock = Clock()
+    store = SqliteStore(tmp_path / "data", clock=clock)
     bank = await make_bank(store)
     await insert(store, bank, *[secretive(number) for number in range(1, 30)])
+    first = ForgetSelector(memory_ids=(memory_id(1),))
+    await store.forget(bank, first, reason="", principal="", purge_after=LATER)
 
     def killed(*_: object) -> None:
         raise SystemError
@@ -214,20 +233,169 @@ async def test_a_crash_between_slices_shows_nothing(tmp_path: Path, monkeypatch:
     with pytest.raises(StoreError):
         await store.erase(bank, ForgetSelector(scope="all"), reason="", principal="")
     assert listed(store, bank) == []
+    # Not even a clock that goes back revives them.
+    clock.now -= 100_000
+    for number in (1, 2):
+        assert store.memory(bank, memory_id(number), include_forgotten=True) is None
+        with pytest.raises(MemoryNotFound):
+            await store.undelete(bank, memory_id(number))
     monkeypatch.undo()
-    assert await store.purge(LATER) == 29
+    assert await store.purge(clock.now) == 29
     assert found(tmp_path / "data", list(range(1, 30)), tmp_path / "copy") == 0
+    store.close()
+
+
+async def _killed_in_slice(data_dir: Path, work: str, slice_: int) -> None:
+    """Store 600 memories, begin, and die by SIGKILL within that slice; for a process of its own."""
+    store = SqliteStore(data_dir)
+    bank, _ = await make_bank(store), await make_bank(store, "kept")
+    for start in range(1, 601, 50):
+        key = RequestKey(f"r{start}", "retain", FINGERPRINT)
+        writes = [Insert(secretive(number)) for number in range(start, start + 50)]
+        await store.commit(bank, writes, request=key, respond=lambda _: b"")
+    await store.forget(bank, ForgetSelector(memory_ids=(memory_id(1),)), reason="", principal="", purge_after=LATER)
+    transact, done = store._writer.transact, 0
+
+    def counted(run: Callable[[Transaction], object]) -> object:
+        nonlocal done
+        done += 1
+        if done > slice_:
+            store._writer.connection.execute("BEGIN IMMEDIATE")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return transact(run)
+
+    store._writer.transact = counted  # type: ignore[assignment, method-assign]
+    if work == "delete":
+        await store.delete_bank(bank, expected_etag=None)
+    else:
+        await store.erase(bank, ForgetSelector(scope="all"), reason="", principal="")
+
+
+def _run_killed(data_dir: Path, work: str, slice_: int) -> None:
+    asyncio.run(_killed_in_slice(data_dir, work, slice_))
+
+
+@pytest.mark.parametrize("work", ["delete", "erase"])
+@pytest.mark.parametrize("slice_", [1, 3, 5])
+async def test_what_a_kill_leaves_is_finished_by_the_next_process(tmp_path: Path, work: str, slice_: int) -> None:
+    process = multiprocessing.get_context("spawn").Process(target=_run_killed, args=(tmp_path / "data", work, slice_))
+    process.start()
+    await asyncio.to_thread(process.join)
+    assert process.exitcode == -signal.SIGKILL
+    store = SqliteStore(tmp_path / "data")
+    bank = store.get_bank("default", "bank")
+    if work == "delete":
+        assert bank is None
+        # The name is free, and the answers to the old bank's requests are none of the new one's.
+        bank = await make_bank(store)
+        assert store.find_response("default", RequestKey("r1", "retain", FINGERPRINT)) is None
+    assert bank is not None
+    assert listed(store, bank) == []
+    assert store._connections.query("SELECT count(*) FROM memories") > [(0,)]
+    await store.purge(0)
+    for table in ("memories", "contents", "tags", "chunks", "embeddings"):
+        assert store._connections.query(f"SELECT count(*) FROM {table}") == [(0,)]  # noqa: S608
+    assert store._connections.query("SELECT count(*) FROM banks") == [(2,)]
+    assert store._connections.query("PRAGMA user_version") == [(0,)]
+    assert found(tmp_path / "data", list(range(1, 601)), tmp_path / "copy", versions=1) == 0
+    assert not holds(tmp_path / "data", FINGERPRINT, tmp_path / "copy")
+    store.close()
+
+
+@pytest.mark.parametrize("work", ["delete", "erase"])
+async def test_others_write_while_a_bank_goes(tmp_path: Path, work: str) -> None:
+    store = SqliteStore(tmp_path / "data")
+    bank, other = await make_bank(store), await make_bank(store, "other")
+    for start in range(1, 1_501, 100):
+        await insert(store, bank, *[secretive(number) for number in range(start, start + 100)])
+    if work == "delete":
+        going: asyncio.Task[object] = asyncio.create_task(store.delete_bank(bank, expected_etag=None))
+    else:
+        going = asyncio.create_task(store.erase(bank, ForgetSelector(scope="all"), reason="", principal=""))
+    purging = asyncio.create_task(store.purge(0))
+    between = 0
+    number = 5_000
+    while not going.done():
+        number += 1
+        await insert(store, other, secretive(number))
+        await store.forget(
+            other, ForgetSelector(memory_ids=(memory_id(number - 2),)), reason="", principal="", purge_after=LATER
+        )
+        between += not going.done()
+    await going
+    await purging
+    assert between > 10
+    assert found(tmp_path / "data", list(range(1, 1_501)), tmp_path / "copy") == 0
+    assert listed(store, other) == [memory_id(number - 1), memory_id(number)]
+    assert store._connections.query("PRAGMA integrity_check") == [("ok",)]
+    assert store._connections.query("PRAGMA user_version") == [(0,)]
+    store.close()
+    assert found(tmp_path / "data", list(range(1, 1_501)), tmp_path / "copy") == 0
+
+
+async def test_a_caller_that_gives_up_does_not_stop_an_erasure(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "data")
+    bank = await make_bank(store)
+    await insert(store, bank, *[secretive(number) for number in range(1, 601)])
+    task = asyncio.create_task(store.erase(bank, ForgetSelector(scope="all"), reason="", principal=""))
+    # It has begun when the write that came after it is done.
+    await make_bank(store, "other")
+    assert listed(store, bank) == []
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.to_thread(store.close)
+    assert found(tmp_path / "data", list(range(1, 601)), tmp_path / "copy", versions=1) == 0
+
+
+async def test_erasures_at_once_each_have_their_own_receipt(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "data")
+    bank = await make_bank(store)
+    await insert(store, bank, *[memory(number) for number in range(1, 601)])
+    halves = [ForgetSelector(memory_ids=tuple(memory_id(n) for n in range(first, 601, 2))) for first in (1, 2)]
+    everything = ForgetSelector(scope="all")
+    answers = await asyncio.gather(
+        store.erase(bank, halves[0], reason="", principal=""),
+        insert(store, bank, memory(1_000)),
+        store.erase(bank, halves[1], reason="", principal=""),
+        store.purge(LATER),
+        store.erase(bank, everything, reason="", principal=""),
+    )
+    (_, _, one), _, (_, _, two), purged, (_, _, last) = answers
+    assert purged == 0
+    assert [receipt.counts["memories"] for receipt in (one, two, last)] == [300, 300, 1]
+    assert [len(receipt.salted_ids) for receipt in (one, two, last)] == [300, 300, 1]
+    assert last.root_hash_after == hashlib.sha256().hexdigest()
+    store.close()
+
+
+async def test_an_erasure_in_a_bank_that_is_deleted_meanwhile_says_so(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "data")
+    bank = await make_bank(store)
+    await insert(store, bank, *[secretive(number) for number in range(1, 601)])
+    answers = await asyncio.gather(
+        store.erase(bank, ForgetSelector(scope="all"), reason="", principal=""),
+        store.delete_bank(bank, expected_etag=None),
+        return_exceptions=True,
+    )
+    assert isinstance(answers[0], BankNotFound)
+    assert answers[1] == 0
+    assert found(tmp_path / "data", list(range(1, 601)), tmp_path / "copy", versions=1) == 0
+    assert store._connections.query("SELECT count(*) FROM memories") == [(0,)]
     store.close()
 
 
 async def test_responses_outlive_and_hold_nothing(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "data")
     bank = await make_bank(store)
-    key = RequestKey("r", "retain", b"f")
+    key = RequestKey("r", "retain", FINGERPRINT)
     await store.commit(bank, [Insert(secretive(1))], request=key, respond=lambda done: done[0].memory_id.encode())
+    assert holds(tmp_path / "data", FINGERPRINT, tmp_path / "copy")
     ids, _, receipt = await store.erase(
         bank, ForgetSelector(scope="all"), reason="", principal="", request=RequestKey("e", "erase", b"f")
     )
+    # Nor can a guess of the content be held against a digest of the request.
+    assert not holds(tmp_path / "data", FINGERPRINT, tmp_path / "copy")
     assert (ids, len(receipt.salted_ids)) == ([memory_id(1)], 1)
     assert store.find_response("default", key) == memory_id(1).encode()
     # A retry of the retain does not bring the erased content back.

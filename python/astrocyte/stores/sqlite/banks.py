@@ -65,7 +65,9 @@ def create(transaction: Transaction, new: NewBank, request: RequestKey | None) -
         raise AlreadyExists(f"bank {new.bank_id!r} exists", metadata={"bank_id": new.bank_id}) from error
     made = decode_bank(row)
     if request is not None:
-        requests.store(connection, new.tenant, request, requests.encode_row(row), now, bank_key=made.key)
+        requests.store(
+            connection, new.tenant, request, requests.encode_row(row), now, bank_key=made.key, outlives_bank=True
+        )
     return made
 
 
@@ -96,7 +98,8 @@ def update(transaction: Transaction, bank: Bank, change: BankChange, request: Re
         (change.display_name, change.description, now, now, bank.key),
     )
     if request is not None:
-        requests.store(connection, bank.tenant, request, requests.encode_row(changed[0]), now, bank_key=bank.key)
+        response = requests.encode_row(changed[0])
+        requests.store(connection, bank.tenant, request, response, now, bank_key=bank.key, outlives_bank=True)
     return decode_bank(changed[0])
 
 

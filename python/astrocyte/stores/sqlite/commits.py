@@ -9,7 +9,16 @@ import apsw
 
 from astrocyte.errors import AlreadyExists, Conflict, DimensionMismatch, MemoryNotFound
 from astrocyte.model import Bank, ChangeKind
-from astrocyte.stores.protocols import Insert, NewMemory, Replace, RequestKey, VersionRecord, Write, WriteOutcome
+from astrocyte.stores.protocols import (
+    Insert,
+    NewMemory,
+    Replace,
+    RequestKey,
+    VersionRecord,
+    Write,
+    WriteOutcome,
+    memory_etag,
+)
 from astrocyte.stores.sqlite import requests
 from astrocyte.stores.sqlite.rows import (
     Row,
@@ -17,7 +26,6 @@ from astrocyte.stores.sqlite.rows import (
     encode_tags,
     fetch,
     insert_rows,
-    memory_etag,
     passage_key,
 )
 from astrocyte.stores.sqlite.transaction import BankWork, Transaction
@@ -25,6 +33,7 @@ from astrocyte.stores.sqlite.transaction import BankWork, Transaction
 FLOAT_BYTES = 4
 
 Respond = Callable[[Sequence[WriteOutcome]], bytes]
+Settle = Callable[[Sequence[WriteOutcome]], Sequence[tuple[RequestKey, bytes]]]
 
 _LAST_ROW_KEY = "SELECT seq FROM sqlite_sequence WHERE name = 'memories'"
 _BY_HASH = (
@@ -45,6 +54,7 @@ def commit(
     writes: Sequence[Write],
     request: RequestKey | None,
     respond: Respond | None,
+    settle: Settle | None,
 ) -> tuple[list[WriteOutcome], bytes | None]:
     """Do all writes; see `MemoryStore.commit`."""
     earlier = requests.stored(transaction.connection, bank.tenant, request)
@@ -57,10 +67,17 @@ def commit(
             outcomes += _insert(transaction.connection, work, [write.memory for write in run])
         else:
             outcomes += [_replace(transaction.connection, work, write) for write in run if isinstance(write, Replace)]
+    for key, response in settle(outcomes) if settle is not None else ():
+        if requests.stored(transaction.connection, bank.tenant, key) is not None:
+            raise Conflict(
+                f"request_id {key.request_id!r} has been answered before; ask for that answer on its own",
+                metadata={"request_id": key.request_id},
+            )
+        requests.store(transaction.connection, bank.tenant, key, response, work.now, bank_key=bank.key)
     if request is None:
         return outcomes, None
     response = respond(outcomes) if respond is not None else b""
-    requests.store(transaction.connection, bank.tenant, request, response, work.now)
+    requests.store(transaction.connection, bank.tenant, request, response, work.now, bank_key=bank.key)
     return outcomes, response
 
 
@@ -132,7 +149,7 @@ class _VersionRows:
             key, work.bank.key, memory.memory_id, version, memory.content_hash, memory.content_type, memory.fact_type,
             memory.memory_layer, memory.session_id, memory.principal, memory.token_count, max(1, len(memory.chunks)),
             memory.occurred_at, memory.valid_from, memory.valid_until, retained_at, work.now, None, position, None,
-            None, None, None, None, None,
+            None, None, None, None, None, None, None,
         ))  # fmt: skip
         self._contents.append((
             key, memory.content, encode_tags(memory.tags), encode_metadata(memory.metadata), memory.source,

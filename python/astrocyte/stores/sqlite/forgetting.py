@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import apsw
@@ -21,11 +22,15 @@ LISTED_IDS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """What is written on what is forgotten: why, by whom, and when it may be erased."""
+    """What is written on what is forgotten: why, by whom, and when it may be erased.
+
+    ``erasing`` marks what is hidden only until it is erased: it never comes back, whatever the clock says.
+    """
 
     reason: str
     principal: str
     purge_after: int
+    erasing: bool = False
 
 
 def selection(bank: Bank, selector: ForgetSelector, *, forgotten: bool = False) -> tuple[str, list[object]]:
@@ -75,28 +80,43 @@ def forget(
         return count, listed, position
     work = transaction.bank(bank)
     memory_ids = selected(connection, bank, selector, forgotten=False)
-    for memory_id in memory_ids:
-        # Every version goes, so that no as_of shows one.
-        rows = fetch(
-            connection,
-            "UPDATE memories SET forgotten_at = ?, purge_after = ?, forget_reason = ?, forgotten_by = ?"
-            " WHERE bank_key = ? AND memory_id = ? RETURNING row_key",
-            (work.now, tombstone.purge_after, tombstone.reason, tombstone.principal, bank.key, memory_id),
-        )
-        for (row_key,) in rows:
-            work.remove(row_key)
-        work.change(ChangeKind.FORGOTTEN, memory_id)
+    bury(connection, work, memory_ids, tombstone)
     answer = (len(memory_ids), memory_ids[:LISTED_IDS], work.position)
     if request is not None:
-        requests.store(connection, bank.tenant, request, json.dumps(answer).encode(), work.now)
+        requests.store(connection, bank.tenant, request, json.dumps(answer).encode(), work.now, bank_key=bank.key)
     return answer
+
+
+def bury(connection: apsw.Connection, work: BankWork, memory_ids: Sequence[str], tombstone: Tombstone) -> None:
+    """Put a tombstone on every version of visible memories, so that no as_of shows one."""
+    for memory_id in memory_ids:
+        work.change(ChangeKind.FORGOTTEN, memory_id)
+    rows = fetch(
+        connection,
+        "UPDATE memories SET forgotten_at = ?, forgotten_position = ?, purge_after = ?, forget_reason = ?,"
+        " forgotten_by = ?, erasing = ? WHERE bank_key = ? AND memory_id IN (SELECT value FROM json_each(?))"
+        " RETURNING row_key",
+        (
+            work.now,
+            # They all go with one commit: no reader sees the positions in between.
+            work.position,
+            tombstone.purge_after,
+            tombstone.reason,
+            tombstone.principal,
+            tombstone.erasing or None,
+            work.bank.key,
+            json.dumps(memory_ids),
+        ),
+    )
+    for (row_key,) in rows:
+        work.remove(row_key)
 
 
 def undelete(transaction: Transaction, bank: Bank, memory_id: str, request: RequestKey | None = None) -> int:
     """Bring a forgotten memory back; one that was not forgotten stays as it is. Returns its latest version.
 
     Raises:
-        MemoryNotFound: There is none, or it was erased.
+        MemoryNotFound: There is none, its time to come back is over, or an erasure took it.
     """
     connection = transaction.connection
     earlier = requests.stored(connection, bank.tenant, request)
@@ -105,8 +125,10 @@ def undelete(transaction: Transaction, bank: Bank, memory_id: str, request: Requ
     work = transaction.bank(bank)
     rows = fetch(
         connection,
-        "SELECT forgotten_at, version FROM memories WHERE bank_key = ? AND memory_id = ? AND known_until IS NULL",
-        (bank.key, memory_id),
+        "SELECT forgotten_at, version FROM memories WHERE bank_key = ? AND memory_id = ? AND known_until IS NULL"
+        # What is due is as good as purged: when the purge comes by is nobody's business.
+        " AND (forgotten_at IS NULL OR (purge_after > ? AND erasing IS NULL))",
+        (bank.key, memory_id, work.now),
     )
     if not rows:
         raise MemoryNotFound(memory_id, bank.bank_id)
@@ -114,7 +136,7 @@ def undelete(transaction: Transaction, bank: Bank, memory_id: str, request: Requ
     if forgotten_at is not None:
         _bring_back(connection, work, memory_id)
     if request is not None:
-        requests.store(connection, bank.tenant, request, str(version).encode(), work.now)
+        requests.store(connection, bank.tenant, request, str(version).encode(), work.now, bank_key=bank.key)
     return int(version)
 
 
@@ -122,8 +144,13 @@ def _bring_back(connection: apsw.Connection, work: BankWork, memory_id: str) -> 
     bank = work.bank
     position = work.change(ChangeKind.UNDELETED, memory_id)
     connection.execute(
-        "UPDATE memories SET forgotten_at = NULL, purge_after = NULL, forget_reason = NULL, forgotten_by = NULL,"
-        " restored_position = ? WHERE bank_key = ? AND memory_id = ?",
+        "INSERT INTO absences SELECT bank_key, memory_id, forgotten_position, ? FROM memories"
+        " WHERE bank_key = ? AND memory_id = ? AND known_until IS NULL",
+        (position, bank.key, memory_id),
+    )
+    connection.execute(
+        "UPDATE memories SET forgotten_at = NULL, forgotten_position = NULL, purge_after = NULL, forget_reason = NULL,"
+        " forgotten_by = NULL, restored_position = ? WHERE bank_key = ? AND memory_id = ?",
         (position, bank.key, memory_id),
     )
     clause = "m.bank_key = ? AND m.memory_id = ?"

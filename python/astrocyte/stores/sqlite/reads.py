@@ -15,11 +15,12 @@ from astrocyte.stores.sqlite.rows import BANK_COLUMNS, MEMORY_COLUMNS, decode_ba
 _MEMORIES = f"SELECT {MEMORY_COLUMNS} FROM memories m JOIN contents c USING (row_key)"
 # The bank exists, and is the caller's: a handle is not taken at its word.
 _BANK_HOLDS = "EXISTS (SELECT 1 FROM banks b WHERE b.bank_key = ? AND b.tenant = ? AND b.bank_id = ?)"
-# Visible as of a position: there by then, not yet replaced, not forgotten since, and not forgotten at that time.
+# Visible now, and as of a position ?2 in bank ?1: there by then, not yet replaced, and not forgotten at that time.
 _LISTED = (
-    "m.bank_key = ? AND m.forgotten_at IS NULL AND m.position <= ?"
-    " AND (m.ended_position IS NULL OR m.ended_position > ?)"
-    " AND (m.restored_position IS NULL OR m.restored_position <= ?)"
+    "m.bank_key = ?1 AND m.forgotten_at IS NULL AND m.position <= ?2"
+    " AND (m.ended_position IS NULL OR m.ended_position > ?2)"
+    " AND (m.restored_position IS NULL OR m.restored_position <= ?2 OR NOT EXISTS (SELECT 1 FROM absences a"
+    " WHERE a.bank_key = ?1 AND a.memory_id = m.memory_id AND a.forgotten_position <= ?2 AND a.restored_position > ?2))"
 )
 
 
@@ -80,7 +81,7 @@ class Reads:
         self, bank: Bank, memory_id: str, version: int | None = None, *, include_forgotten: bool
     ) -> Memory | None:
         """See `MemoryStore.memory`."""
-        forgotten = "" if include_forgotten else " AND m.forgotten_at IS NULL"
+        forgotten = " AND m.erasing IS NULL" if include_forgotten else " AND m.forgotten_at IS NULL"
         which = ("m.known_until IS NULL", ()) if version is None else ("m.version = ?", (version,))
         rows = self._connections.query(
             f"{_MEMORIES} WHERE m.bank_key = ? AND m.memory_id = ? AND {which[0]}{forgotten} AND {_BANK_HOLDS}",
@@ -109,7 +110,7 @@ class Reads:
     ) -> tuple[list[tuple[int, Memory]], int]:
         """See `MemoryStore.list_memories`."""
         clause = _LISTED
-        bindings: list[object] = [bank.key, at_position, at_position, at_position]
+        bindings: list[object] = [bank.key, at_position]
         if session_id is not None:
             clause += " AND m.session_id = ?"
             bindings.append(session_id)

@@ -64,11 +64,6 @@ def passage_key(row_key: int, ordinal: int) -> int:
     return row_key * PASSAGES_PER_ROW + ordinal + 1
 
 
-def memory_etag(row_key: int) -> str:
-    """The etag of a version: its row key, which no other version ever has."""
-    return f"{row_key:x}"
-
-
 def bank_etag(bank_key: int, revision: int) -> str:
     """The etag of a bank: changes with its description, not with its memories."""
     return f"{bank_key:x}-{revision:x}"

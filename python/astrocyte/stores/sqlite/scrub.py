@@ -2,9 +2,10 @@
 
 SQLite zeroes a cell that it deletes. But when it balances a B-tree it moves cells to a neighbouring page and may leave
 their old bytes in the unallocated gap of the page they came from; deleting the row later zeroes only the place where
-it is by then. So after an erasure, with the log empty and writers shut out, every page of the database file is looked
-at, and a gap that is not zero is zeroed. Nothing reads a gap, so a reader beside this, or a crash within it, does no
-harm.
+it is by then. So after an erasure every page of the database file is looked at, a block at a time, with the log empty
+and writers shut out, and a gap that is not zero is zeroed. Between two blocks others may write: what was erased has no
+cell left that a balance could move, so it cannot come back into a block that is done. Nothing reads a gap, so a reader
+beside this, or a crash within it, does no harm.
 
 Source:
     https://www.sqlite.org/fileformat2.html, section 1.6, for the layout of a B-tree page.
@@ -38,32 +39,37 @@ class Scrubber:
         """Whether the file is small enough that its pages can be told apart."""
         return os.fstat(self._fd).st_size // self._page_size < PAGES_LIMIT
 
-    def run(self) -> int:
-        """Zero every gap and make that durable; returns how many pages had one to zero.
+    def run(self, start: int) -> tuple[int, int | None]:
+        """Zero every gap of one block and make that durable.
 
-        The caller has emptied the log and holds the write lock.
+        The caller has emptied the log and holds the write lock, now and not only at the first block: a page that was
+        written since could bring its gap back from the log.
+
+        Args:
+            start: Where in the file the block begins: 0, or what the call before returned.
+
+        Returns:
+            How many pages had a gap to zero, and where the next block begins, None at the end of the file.
         """
+        block = os.pread(self._fd, BLOCK_BYTES, start)
         pages = 0
-        for start, length in self._gaps():
-            os.pwrite(self._fd, bytes(length), start)
+        for offset, length in self._gaps(block, start):
+            os.pwrite(self._fd, bytes(length), offset)
             pages += 1
         if pages:
             os.fsync(self._fd)
-        return pages
+        return pages, start + len(block) if len(block) == BLOCK_BYTES else None
 
     def close(self) -> None:
         """Let go of the file; only after SQLite has."""
         os.close(self._fd)
 
-    def _gaps(self) -> Iterator[tuple[int, int]]:
+    def _gaps(self, block: bytes, offset: int) -> Iterator[tuple[int, int]]:
         """Where a gap is not zero: its place in the file and its length."""
-        offset = 0
-        while block := os.pread(self._fd, BLOCK_BYTES, offset):
-            for page in range(0, len(block), self._page_size):
-                start, end = gap(block, page, first=offset + page == 0)
-                if start < end and block.count(0, start, end) != end - start:
-                    yield offset + start, end - start
-            offset += len(block)
+        for page in range(0, len(block), self._page_size):
+            start, end = gap(block, page, first=offset + page == 0)
+            if start < end and block.count(0, start, end) != end - start:
+                yield offset + start, end - start
 
 
 def gap(block: bytes, page: int, *, first: bool) -> tuple[int, int]:

@@ -21,6 +21,7 @@ from astrocyte.stores.protocols import (
     WriteOutcome,
 )
 from astrocyte.stores.sqlite import banks, commits, forgetting, requests
+from astrocyte.stores.sqlite.cleaning import Cleaner
 from astrocyte.stores.sqlite.connections import Connections, check_sqlite_version
 from astrocyte.stores.sqlite.erasing import Eraser
 from astrocyte.stores.sqlite.files import BALLAST, DATABASE, Ballast, DirectoryLock, create_private, sync_directory
@@ -130,7 +131,7 @@ class SqliteStore:
         ballast = Ballast(data_dir / BALLAST if data_dir is not None else None, ballast_bytes)
         ballast.build()
         self._writer = Writer(self._connections, ballast, clock=clock, waiting_limit=waiting_limit)
-        self._eraser = Eraser(self._writer, self._scrubber)
+        self._eraser = Eraser(self._writer, Cleaner(self._writer, self._scrubber, round(busy_seconds * 1_000)))
         self._reads = Reads(self._connections)
         # The hot one, without a frame of its own in between.
         self.hydrate: Callable[[Bank, Sequence[tuple[int, int]], Visibility], list[HydratedRow]] = Hydration(
@@ -184,7 +185,7 @@ class SqliteStore:
 
     async def delete_bank(self, bank: Bank, *, expected_etag: str | None, request: RequestKey | None = None) -> int:
         """Delete the bank with all its rows."""
-        return await self._writer.submit_alone(lambda: self._eraser.delete_bank(bank, expected_etag, request))
+        return await self._writer.submit_sliced(lambda: self._eraser.delete_bank(bank, expected_etag, request))
 
     def bank_stats(self, bank: Bank) -> BankStats:
         """Counts from the rows."""
@@ -201,10 +202,11 @@ class SqliteStore:
         *,
         request: RequestKey | None = None,
         respond: Callable[[Sequence[WriteOutcome]], bytes] | None = None,
+        settle: Callable[[Sequence[WriteOutcome]], Sequence[tuple[RequestKey, bytes]]] | None = None,
     ) -> tuple[list[WriteOutcome], bytes | None]:
         """Commit all writes in one transaction, or none."""
         return await self._writer.submit(
-            lambda transaction: commits.commit(transaction, bank, writes, request, respond),
+            lambda transaction: commits.commit(transaction, bank, writes, request, respond, settle),
             weight=max(1, len(writes)),
         )
 
@@ -254,9 +256,9 @@ class SqliteStore:
         self, bank: Bank, selector: ForgetSelector, *, reason: str, principal: str, request: RequestKey | None = None
     ) -> tuple[list[str], int, ErasureReceipt]:
         """Erase rows, forgotten ones included."""
-        return await self._writer.submit_alone(
-            lambda: self._eraser.erase(bank, selector, reason=reason, principal=principal, request=request)
-        )
+        # Due at once and at any time, so that purge takes up what a crash leaves.
+        tombstone = forgetting.Tombstone(reason, principal, purge_after=0, erasing=True)
+        return await self._writer.submit_sliced(lambda: self._eraser.erase(bank, selector, tombstone, request))
 
     async def undelete(self, bank: Bank, memory_id: str, *, request: RequestKey | None = None) -> Memory:
         """Bring a forgotten memory back."""
@@ -270,10 +272,7 @@ class SqliteStore:
 
     async def purge(self, now: int) -> int:
         """Erase what is due."""
-        total = 0
-        while (erased := await self._writer.submit_alone(lambda: self._eraser.purge_some(now))) is not None:
-            # What else waits gets its turn between two slices.
-            total += erased
+        total = await self._writer.submit_sliced(lambda: self._eraser.purge(now))
         before = now - self._keep_requests
         expired = EXPIRED_AT_ONCE
         while expired == EXPIRED_AT_ONCE:

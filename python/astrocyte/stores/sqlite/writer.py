@@ -2,8 +2,9 @@
 
 A job runs in a savepoint of its own, so that its failure undoes nothing of its neighbours. After the commit the
 listeners hear of each job's changes in order, and only then do the callers. A job that has begun is not stopped by a
-caller that gives up. After a failed sync nothing is known about the disk: the writer refuses all that follows, and
-never syncs again; a new process reads what is really there.
+caller that gives up. Long jobs come in slices, and what waits gets its turn between two of them. After a failed sync
+nothing is known about the disk: the writer refuses all that follows, and never syncs again; a new process reads what
+is really there.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Generic, TypeVar
@@ -29,6 +30,8 @@ from astrocyte.stores.sqlite.transaction import Clock, Transaction
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
+# A job that gives way to others at each yield, and returns its result at the end.
+Slices = Generator[None, None, T]
 
 # Writes of one transaction: a few milliseconds' worth, so that the first of a group does not wait long for the last.
 GROUP_WRITES = 512
@@ -40,14 +43,16 @@ BALLAST_SECONDS = 1.0
 class Job(Generic[T]):
     """One write, and the caller that waits for it, if any does.
 
-    ``frees`` marks what must work on a full disk. ``alone`` jobs get the writer itself, outside of a transaction.
+    ``frees`` marks what must work on a full disk. ``sliced`` jobs get the writer itself, outside of a transaction, and
+    go back to the end of the queue after each slice; ``slices`` is what such a job goes on with, once it has begun.
     """
 
-    run: Callable[..., T]
+    run: Callable[..., Any]
     future: asyncio.Future[T] | None = None
     weight: int = 1
     frees: bool = False
-    alone: bool = False
+    sliced: bool = False
+    slices: Slices[T] | None = None
     result: Any = None
     error: BaseException | None = None
     batches: list[IndexBatch] = field(default_factory=list)
@@ -83,14 +88,19 @@ class Writer:
             RateLimited: Too much waits, or another process holds the database for too long.
             DiskFull, StoreError: Nothing was changed, unless the message says that this is not known.
         """
-        return await self._enqueue(run, weight=weight, frees=frees, alone=False)
+        result: T = await self._enqueue(run, weight=weight, frees=frees, sliced=False)
+        return result
 
-    async def submit_alone(self, run: Callable[[], T]) -> T:
-        """Run a job that makes its own transactions with `transact`; nothing else is written meanwhile."""
-        return await self._enqueue(run, weight=1, frees=True, alone=True)
+    async def submit_sliced(self, run: Callable[[], Slices[T]]) -> T:
+        """Run a job that makes its own transactions with `transact`, and lets others write wherever it yields.
+
+        Once begun it is brought to its end, even if its caller gives up, or the store is being closed.
+        """
+        result: T = await self._enqueue(run, weight=1, frees=True, sliced=True)
+        return result
 
     def transact(self, run: Callable[[Transaction], T]) -> T:
-        """One committed transaction; for `submit_alone` jobs, on the writer's thread."""
+        """One committed transaction; for `submit_sliced` jobs, on the writer's thread."""
         job = Job(run, frees=True)
         self._commit_group([job])
         if job.error is not None:
@@ -105,9 +115,9 @@ class Writer:
             self._changed.notify()
         self._thread.join()
 
-    async def _enqueue(self, run: Callable[..., T], *, weight: int, frees: bool, alone: bool) -> T:
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        job = Job(run, future, weight, frees, alone)
+    async def _enqueue(self, run: Callable[..., Any], *, weight: int, frees: bool, sliced: bool) -> Any:  # noqa: ANN401 - what the job returns
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        job: Job[Any] = Job(run, future, weight, frees, sliced)
         with self._changed:
             if self._closing:
                 raise StoreError("the store is closed; nothing was changed")
@@ -124,14 +134,16 @@ class Writer:
 
     def _run(self) -> None:
         while group := self._take():
+            done = True
             try:
-                self._process(group)
+                done = self._process(group)
             except Exception as error:  # noqa: BLE001 - the thread must outlive any bug in a job
                 report("writer_failed", error)
                 self._break(f"the writer met an unexpected {type(error).__name__}")
                 for job in group:
                     job.error = job.error or self._refusal(unknown=True)
-            _resolve(group)
+            if done:
+                _resolve(group)
             # A job keeps its caller's content alive until the next one comes.
             del group
 
@@ -144,32 +156,43 @@ class Writer:
             weight = 0
             while self._queue:
                 job = self._queue[0]
-                if group and (job.alone or group[0].alone or weight + job.weight > GROUP_WRITES):
+                if group and (job.sliced or group[0].sliced or weight + job.weight > GROUP_WRITES):
                     break
                 group.append(self._queue.popleft())
                 weight += job.weight
             self._waiting -= weight
             return group
 
-    def _process(self, group: Sequence[Job[Any]]) -> None:
+    def _process(self, group: Sequence[Job[Any]]) -> bool:
+        """Run the jobs; False when it was one that goes on later."""
         # What was given up before it began is left out; what has begun is finished.
-        live = [job for job in group if job.future is None or not job.future.cancelled()]
-        if not live:
-            return
-        if live[0].alone:
-            self._run_alone(live[0])
-        else:
+        live = [job for job in group if job.future is None or job.slices is not None or not job.future.cancelled()]
+        if live and live[0].sliced:
+            return self._run_slice(live[0])
+        if live:
             self._commit_group(live)
+        return True
 
-    def _run_alone(self, job: Job[Any]) -> None:
+    def _run_slice(self, job: Job[Any]) -> bool:
+        """One slice of a job; returns whether it was the last."""
         try:
-            job.result = job.run()
+            if job.slices is None:
+                job.slices = job.run()
+            next(job.slices)
+        except StopIteration as end:
+            job.result = end.value
         except Exception as error:  # noqa: BLE001 - it becomes the caller's
             if classify(error) is Failure.BROKEN:
                 self._break(str(error))
                 job.error = self._refusal(unknown=True)
             else:
                 job.error = _failed(error)
+        else:
+            with self._changed:
+                self._queue.append(job)
+                self._waiting += job.weight
+            return False
+        return True
 
     def release_ballast(self) -> bool:
         """Give the held back space to what frees more; False when there was none."""

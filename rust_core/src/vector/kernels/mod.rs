@@ -12,6 +12,14 @@ use std::sync::OnceLock;
 
 use super::quantise::Block;
 
+/// A loop over arrays. Its result may not depend on the order of rounding, which the width of the loop changes.
+pub(crate) trait Work {
+    /// What it gives.
+    type Output;
+    /// The loop; to be marked `inline(always)`, as only what is inlined is compiled for another instruction set.
+    fn run(self) -> Self::Output;
+}
+
 /// An instruction set to compute with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {
@@ -128,14 +136,12 @@ impl Kernel {
         }
     }
 
-    /// Runs `work`, a loop over arrays, compiled for this kernel's instruction set: the crate itself is compiled for
-    /// any machine. Only the width of the loop differs, so `work` gives the same everywhere as long as it does not
-    /// depend on the order of rounding.
+    /// Runs `work` compiled for this kernel's instruction set: the crate itself is compiled for any machine.
     ///
     /// # Panics
     /// When the kernel is not of this machine.
     #[inline]
-    pub(crate) fn run<R>(self, work: impl FnOnce() -> R) -> R {
+    pub(crate) fn run<W: Work>(self, work: W) -> W::Output {
         self.check();
         match self {
             // SAFETY: the instruction set was detected on this machine by the check above.
@@ -144,7 +150,7 @@ impl Kernel {
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => unsafe { x86::run_avx2(work) },
-            _ => work(),
+            _ => work.run(),
         }
     }
 

@@ -9,7 +9,7 @@ use std::arch::x86_64::{
     _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
 };
 
-use super::{AHEAD, Block};
+use super::{AHEAD, Block, Work};
 
 /// Asks for a row's cache lines.
 #[inline]
@@ -90,24 +90,16 @@ fn add_up(sums: [__m512i; 4]) -> [i32; 4] {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn tile_avx512(queries: [&[Block]; 4], rows: [&[Block]; 4]) -> [[i32; 4]; 4] {
+    let [a, b, c, d] = queries;
     let mut sums = [[_mm512_setzero_si512(); 4]; 4];
-    let width = queries[0].len();
-    let (queries, rows) = (
-        queries.map(|query| &query[..width]),
-        rows.map(|row| &row[..width]),
-    );
-    for block in 0..width {
-        let parts = [
-            load512(&queries[0][block]),
-            load512(&queries[1][block]),
-            load512(&queries[2][block]),
-            load512(&queries[3][block]),
-        ];
-        for (sums, row) in sums.iter_mut().zip(rows) {
-            let row = load512(&row[block]);
-            for (sum, part) in sums.iter_mut().zip(parts) {
-                *sum = _mm512_dpbusd_epi32(*sum, row, part);
-            }
+    for (block, (((a, b), c), d)) in a.iter().zip(b).zip(c).zip(d).enumerate() {
+        let (a, b, c, d) = (load512(a), load512(b), load512(c), load512(d));
+        for row in 0..4 {
+            let part = load512(&rows[row][block]);
+            sums[row][0] = _mm512_dpbusd_epi32(sums[row][0], part, a);
+            sums[row][1] = _mm512_dpbusd_epi32(sums[row][1], part, b);
+            sums[row][2] = _mm512_dpbusd_epi32(sums[row][2], part, c);
+            sums[row][3] = _mm512_dpbusd_epi32(sums[row][3], part, d);
         }
     }
     [
@@ -138,14 +130,14 @@ pub(super) fn four_queries_avx512(queries: [&[Block]; 4], rows: &[Block], out: &
 
 /// Runs `work` with 512-bit vectors.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-pub(super) fn run_avx512<R>(work: impl FnOnce() -> R) -> R {
-    work()
+pub(super) fn run_avx512<W: Work>(work: W) -> W::Output {
+    work.run()
 }
 
 /// Runs `work` with 256-bit vectors.
 #[target_feature(enable = "avx2")]
-pub(super) fn run_avx2<R>(work: impl FnOnce() -> R) -> R {
-    work()
+pub(super) fn run_avx2<W: Work>(work: W) -> W::Output {
+    work.run()
 }
 
 #[inline]

@@ -42,12 +42,15 @@ CREATE TABLE memories (
     known_until       INTEGER,
     position          INTEGER NOT NULL,
     ended_position    INTEGER,
-    -- Set when the memory was brought back: a listing as of an earlier position leaves it out.
+    -- When the memory was last brought back; `absences` has from when to when it was gone, each time.
     restored_position INTEGER,
     forgotten_at      INTEGER,
+    forgotten_position INTEGER,
     purge_after       INTEGER,
     forget_reason     TEXT,
     forgotten_by      TEXT,
+    -- 1 from when an erasure hid it: it never comes back, and whoever finds it erases it.
+    erasing           INTEGER,
     UNIQUE (bank_key, memory_id, version)
 ) STRICT;
 
@@ -91,6 +94,15 @@ CREATE TABLE embeddings (
     vector      BLOB NOT NULL
 ) STRICT;
 
+-- Where a memory was forgotten and brought back: hidden from the first position on, visible again from the second on.
+CREATE TABLE absences (
+    bank_key           INTEGER NOT NULL,
+    memory_id          TEXT    NOT NULL,
+    forgotten_position INTEGER NOT NULL,
+    restored_position  INTEGER NOT NULL,
+    PRIMARY KEY (bank_key, memory_id, forgotten_position)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE changes (
     bank_key   INTEGER NOT NULL,
     position   INTEGER NOT NULL,
@@ -100,15 +112,21 @@ CREATE TABLE changes (
     PRIMARY KEY (bank_key, position)
 ) STRICT, WITHOUT ROWID;
 
--- Answers to requests that carried an id. They outlive an erasure, so they hold no content.
+-- Answers to requests that carried an id. They outlive an erasure, so they hold no content; a fingerprint is a digest of
+-- the request, by which a guess of its content could be checked, so an erasure makes those of its bank NULL.
 CREATE TABLE requests (
-    tenant      TEXT    NOT NULL,
-    request_id  TEXT    NOT NULL,
-    operation   TEXT    NOT NULL,
-    fingerprint BLOB    NOT NULL,
-    response    BLOB    NOT NULL,
-    created_at  INTEGER NOT NULL,
+    tenant        TEXT    NOT NULL,
+    request_id    TEXT    NOT NULL,
+    operation     TEXT    NOT NULL,
+    fingerprint   BLOB,
+    response      BLOB    NOT NULL,
+    created_at    INTEGER NOT NULL,
+    -- The bank that it was about; the answer goes with the bank, unless it is the answer to making or changing the bank
+    -- itself. Of that one only the names go, for it says them.
+    bank_key      INTEGER,
+    outlives_bank INTEGER NOT NULL,
     PRIMARY KEY (tenant, request_id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX requests_by_age ON requests (created_at);
+CREATE INDEX requests_by_bank ON requests (bank_key, outlives_bank, (fingerprint IS NULL), created_at);
