@@ -355,6 +355,26 @@ proptest! {
 }
 
 #[test]
+fn a_forgotten_conversation_leaves_no_trace_in_the_scores() {
+    let (bank, fresh) = (empty_bank(), empty_bank());
+    let (mut turn, note) = (
+        common::row(1, "tea".to_owned()),
+        common::row(2, "tea".to_owned()),
+    );
+    turn.session = Some("s".to_owned());
+    bank.apply(1, &[turn, note.clone()], &[], &[])
+        .expect("the rows are valid");
+    bank.apply(2, &[], &[], &[1])
+        .expect("removal is always possible");
+    fresh.apply(2, &[note], &[], &[]).expect("the row is valid");
+    let request = RecallRequest {
+        text: Some("tea".to_owned()),
+        ..RecallRequest::default()
+    };
+    assert_eq!(settled(&bank, &request), settled(&fresh, &request));
+}
+
+#[test]
 fn removing_everything_leaves_nothing() {
     let (bank, oracle) = filled(&commits(11, 20, 20));
     let keys: Vec<_> = oracle.versions.keys().copied().collect();

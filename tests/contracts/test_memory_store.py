@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from dataclasses import replace as changed
 from datetime import UTC, datetime, timedelta
@@ -30,6 +30,7 @@ from astrocyte.stores.protocols import (
     Replace,
     RequestKey,
     Visibility,
+    WriteOutcome,
 )
 from astrocyte.stores.sqlite import open_store
 from memories import (
@@ -358,6 +359,52 @@ class TestRequests:
         with pytest.raises(MemoryNotFound):
             await store.commit(bank, [Replace(memory(1))], request=self.KEY, respond=lambda _: b"x")
         assert store.find_response("default", self.KEY) is None
+
+    async def test_one_commit_answers_several_requests(self, store: MemoryStore, bank: Bank) -> None:
+        other = RequestKey("id-2", "retain", b"other")
+
+        def settle(outcomes: Sequence[WriteOutcome]) -> list[tuple[RequestKey, bytes]]:
+            return [(self.KEY, outcomes[0].memory_id.encode()), (other, outcomes[1].memory_id.encode())]
+
+        outcomes, response = await store.commit(bank, [Insert(memory(1)), Insert(memory(2))], settle=settle)
+        assert ([one.position for one in outcomes], response) == ([1, 2], None)
+        assert store.find_response("default", self.KEY) == memory_id(1).encode()
+        assert store.find_response("default", other) == memory_id(2).encode()
+        with pytest.raises(RequestIdReused):
+            store.find_response("default", RequestKey("id-2", "retain", b"else"))
+
+    async def test_several_requests_go_together_or_not_at_all(self, store: MemoryStore, bank: Bank) -> None:
+        other = RequestKey("id-2", "retain", b"other")
+        await store.commit(bank, [Insert(memory(1))], request=self.KEY, respond=lambda _: b"x")
+        with pytest.raises(Conflict):
+            await store.commit(bank, [Insert(memory(2))], settle=lambda _: [(other, b"y"), (self.KEY, b"z")])
+        taken = RequestKey("id-1", "retain", b"else")
+        with pytest.raises(RequestIdReused):
+            await store.commit(bank, [Insert(memory(2))], settle=lambda _: [(other, b"y"), (taken, b"z")])
+        assert listed(store, bank) == [memory_id(1)]
+        assert store.find_response("default", self.KEY) == b"x"
+        assert store.find_response("default", other) is None
+
+    async def test_what_settling_raises_undoes_the_writes(self, store: MemoryStore, bank: Bank) -> None:
+        seen: list[str | None] = []
+
+        def settle(outcomes: Sequence[WriteOutcome]) -> list[tuple[RequestKey, bytes]]:
+            seen.extend(one.duplicate_of for one in outcomes)
+            raise Conflict("not as foreseen")
+
+        await insert(store, bank, memory(1, "tea"))
+        with pytest.raises(Conflict, match="not as foreseen"):
+            await store.commit(bank, [Insert(memory(2, "tea")), Insert(memory(3))], settle=settle)
+        assert seen == [memory_id(1), None]
+        assert listed(store, bank) == [memory_id(1)]
+
+    async def test_a_version_has_the_etag_of_its_memory(self, store: MemoryStore, bank: Bank) -> None:
+        await insert(store, bank, memory(1))
+        await replace(store, bank, memory(1, "new"))
+        found, version = store.memory(bank, memory_id(1)), store.version(bank, memory_id(1))
+        assert found is not None
+        assert version is not None
+        assert version.etag == found.etag
 
     async def test_forget_and_erase_answer_a_retry(self, store: MemoryStore, bank: Bank) -> None:
         await insert(store, bank, *[memory(number) for number in range(1, 5)])

@@ -79,6 +79,8 @@ def test_a_variable_that_should_be_json() -> None:
         ({"llm_provider": "openai"}, "llm_provider"),
         ({"vector_store": "pgvector"}, "vector_store"),
         ({"retain": {"dedup_threshold": 1.5}}, "retain.dedup_threshold"),
+        ({"retain": {"dedup_threshold": 0}}, "retain.dedup_threshold"),
+        ({"recall": {"dedup_threshold": 0.0}}, "recall.dedup_threshold"),
         ({"retain": {"chunk_tokens": 32, "overlap_tokens": 17}}, "retain"),
         ({"recall": {"rank_constant": 0}}, "recall.rank_constant"),
         ({"recall": {"weights": {"keyword": float("nan")}}}, "recall.weights.keyword"),

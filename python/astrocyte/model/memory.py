@@ -184,7 +184,7 @@ class ErasureReceipt:
     """Proof of an erasure: how many rows went from each store, and the salted ids of the memories.
 
     ``salted_ids`` are SHA-256 of salt and memory id, hex. The root hashes are SHA-256 over the sorted salted ids of all
-    memories of the bank before and after.
+    memories of the bank before, and of those of them that are left after; what came meanwhile is in neither.
     """
 
     counts: Mapping[str, int]

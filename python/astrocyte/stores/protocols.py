@@ -241,7 +241,8 @@ class MemoryStore(Protocol):
         """Delete the bank with all its rows; returns how many memories were visible.
 
         The answer to a ``request`` is kept with the commit that hides the bank, so that `find_response` has it, in
-        decimal digits, when the bank is gone; where a full disk stops the rest, `purge` finishes it.
+        decimal digits, when the bank is gone. Answers to requests about what was in the bank go with it. Others write
+        while the rows go; where a full disk or a crash stops that, `purge` finishes it.
         """
 
     def bank_stats(self, bank: Bank) -> BankStats:
@@ -295,7 +296,8 @@ class MemoryStore(Protocol):
     ) -> tuple[list[tuple[int, Memory]], int]:
         """Visible memories as they were at a position, with their row keys, in ascending row key; and the total count.
 
-        A memory has any of the ``tags``. What was forgotten since that position is left out, and not counted.
+        A memory has any of the ``tags``. What was forgotten since that position is left out, and not counted, unless it
+        was brought back.
         """
 
     def hydrate(self, bank: Bank, passages: Sequence[tuple[int, int]], visibility: Visibility) -> list[HydratedRow]:
@@ -330,14 +332,23 @@ class MemoryStore(Protocol):
     ) -> tuple[list[str], int, ErasureReceipt]:
         """Erase rows, forgotten ones included, so that no byte of them is left in the files when it returns.
 
+        What the selector meets when it begins will go, whatever happens: `purge` finishes what was cut short. Others
+        write meanwhile. Earlier requests in the bank are recognised by id and operation alone from then on, because a
+        digest of a request would let a guess of its content be checked.
+
         Returns the first 1,000 ids, the position and the receipt; an equal request that came before gets them again.
+
+        Raises:
+            BankNotFound: It was deleted meanwhile, and the rows with it.
+            DiskFull, StoreError: It is not finished; it will be, or may be asked for again.
         """
 
     async def undelete(self, bank: Bank, memory_id: str, *, request: RequestKey | None = None) -> Memory:
         """Bring a forgotten memory back; an equal request that came before gets the version that came back then.
 
         Raises:
-            MemoryNotFound: There is none, it was purged, or it was forgotten again meanwhile.
+            MemoryNotFound: There is none, its ``purge_after`` is past, an erasure took it, or it was forgotten again
+                meanwhile.
         """
 
     async def purge(self, now: int) -> int:

@@ -79,7 +79,9 @@ class _DedupActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DedupActi
     """Give the old one the new content; its id and history stay."""
 
 class DedupAction(_DedupAction, metaclass=_DedupActionEnumTypeWrapper):
-    """What to do with a near duplicate: content that says almost the same as a memory of the bank."""
+    """What to do with a near duplicate: content that says almost the same as a memory of the bank. Its cosine reaches the
+    threshold, one of the two has all words of the other in their order, and negations, numbers, dates and names agree.
+    """
 
 DEDUP_ACTION_UNSPECIFIED: DedupAction.ValueType  # 0
 """Not given: the server's setting."""

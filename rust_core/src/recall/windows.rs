@@ -47,6 +47,11 @@ pub(super) fn smooth(
         own.fill(state, allowed);
         &own
     };
+    // Where nothing has a neighbour nothing is smoothed. What is held decides, not what is still known of the forgotten.
+    if layout.linked.is_empty() {
+        buffers.layout = own;
+        return;
+    }
     let laid_out = micros_since(start);
     for arm in arms {
         let start = Instant::now();

@@ -5,9 +5,10 @@ import threading
 
 import pytest
 
+from astrocyte.core import count_tokens
 from astrocyte.errors import Conflict
 from astrocyte.model import Caller, MemoryUpdate, RetainItem
-from astrocyte.pipelines import preparing, retrying
+from astrocyte.pipelines import retrying
 from astrocyte.policy.gate import Gate
 
 ME = Caller()
@@ -53,13 +54,13 @@ async def test_who_always_comes_second_is_told(gate: Gate) -> None:
 
 async def test_large_content_is_prepared_beside_the_loop(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     threads = []
-    count = preparing.count_tokens
+    count = count_tokens
 
     def counting(text: str) -> int:
         threads.append(threading.current_thread() is threading.main_thread())
         return count(text)
 
-    monkeypatch.setattr(preparing, "count_tokens", counting)
+    monkeypatch.setattr("astrocyte.pipelines.preparing.count_tokens", counting)
     memory_id = await stored(gate, RetainItem("tea"))
     assert threads == [True]
     long = "All work and no play. " * 1_000

@@ -134,6 +134,8 @@ def test_bank_ids_that_are_none(bank_id: Any) -> None:
         ({"embedding": vector(1e-40, 0.0)}, "embedding.values"),
         ({"embedding": replace(vector(1.0), model="")}, "embedding.model"),
         ({"dedup_threshold": 1.1}, "dedup_threshold"),
+        ({"dedup_threshold": 0.0}, "dedup_threshold"),
+        ({"dedup_threshold": True}, "dedup_threshold"),
         ({"dedup_threshold": float("nan")}, "dedup_threshold"),
     ],
 )
@@ -205,6 +207,7 @@ def test_batches_have_a_size(count: int) -> None:
         ({"rank_constant": 0.0}, "rank_constant"),
         ({"rank_constant": float("inf")}, "rank_constant"),
         ({"dedup_threshold": -0.1}, "dedup_threshold"),
+        ({"dedup_threshold": 0}, "dedup_threshold"),
         ({"embedding": vector(0.0)}, "embedding.values"),
         ({"query": None}, "query"),
         ({"as_of": "2024"}, "as_of"),

@@ -136,6 +136,29 @@ async def test_a_stream_that_nobody_answers_is_not_read_on() -> None:
     await cast(Any, responses).aclose()
 
 
+async def test_draining_answers_what_found_the_queue_full() -> None:
+    gate, draining = Recorder(), Draining()
+    gate.open.clear()
+    read = 0
+
+    async def sent() -> AsyncIterator[Request]:
+        nonlocal read
+        while True:
+            read += 1
+            yield item(read, "text", "bank")
+
+    responses = stream(gate, sent(), draining)
+    first = asyncio.ensure_future(anext(responses))
+    for _ in range(1_000):
+        await asyncio.sleep(0)
+    draining.begin()
+    gate.open.set()
+    answers = [await first] + [await anext(responses) for _ in range(read - 1)]
+    assert [answer.sequence for answer in answers] == list(range(1, read + 1))
+    with pytest.raises(Unavailable):
+        await anext(responses)
+
+
 async def test_a_caller_that_goes_away_ends_the_reader() -> None:
     gate = Recorder()
     gate.open.clear()

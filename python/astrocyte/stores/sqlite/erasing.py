@@ -1,11 +1,12 @@
-"""Erasing for good: what is to go is hidden in one commit, its rows go in slices, then the files are cleaned.
+"""Erasing for good: what is to go is hidden, its rows go in slices, then the files are cleaned.
 
 A slice is one transaction, small enough for the ballast and short enough for the writes that wait: they come between
-two slices. A crash at any point shows nothing of what was hidden, and `purge` finishes the work at the next start: of
-a deleted bank, which has no tenant any more, and of memories that an erasure marked.
+two slices. From the first commit on the work will be done, whatever happens: after a crash `purge` finishes it at the
+next start. It knows it by banks that have no tenant any more, memories that an erasure marked, and the notes of
+erasures that were not hidden to the end.
 
-Hiding is at once. The rest is one job's at a time: a receipt counts what its own erasure took, and a cleaning is of
-all that was erased before it.
+Erasures take turns: a receipt counts what its own erasure took, and a cleaning is of all that was erased before it.
+Only a bank's hiding does not wait.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -21,11 +21,10 @@ from typing import TypeVar
 
 import apsw
 
-from astrocyte.errors import BankNotFound, DiskFull
+from astrocyte.errors import DiskFull
 from astrocyte.model import Bank, ChangeKind, ForgetSelector
 from astrocyte.stores.protocols import RequestKey
-from astrocyte.stores.sqlite import forgetting, receipts, requests
-from astrocyte.stores.sqlite.banks import check_etag
+from astrocyte.stores.sqlite import forgetting, hiding, receipts, requests
 from astrocyte.stores.sqlite.cleaning import Cleaner, note_unclean
 from astrocyte.stores.sqlite.receipts import Answer
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, decode_bank, fetch, to_datetime
@@ -34,16 +33,6 @@ from astrocyte.stores.sqlite.transaction import BankWork, Transaction
 from astrocyte.stores.sqlite.writer import Slices, Writer
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class _Hidden:
-    """What an erasure hid, with all memories that the bank had then."""
-
-    before: list[str]
-    chosen: list[str]
-    at: int
-    position: int
 
 
 class Eraser:
@@ -67,7 +56,7 @@ class Eraser:
             earlier = requests.stored(transaction.connection, bank.tenant, request)
             if earlier is not None:
                 return int(earlier), False
-            count = _hide_bank(transaction, bank, expected_etag)
+            count = hiding.hide_bank(transaction, bank, expected_etag)
             if request is not None:
                 response, now = str(count).encode(), transaction.clock()
                 requests.store(
@@ -102,30 +91,51 @@ class Eraser:
     def _erase(
         self, bank: Bank, selector: ForgetSelector, tombstone: forgetting.Tombstone, request: RequestKey | None
     ) -> Slices[Answer]:
-        hidden = self._writer.transact(lambda transaction: _hide(transaction, bank, selector, tombstone, request))
-        if not isinstance(hidden, _Hidden):
-            return hidden
+        erasure = self._writer.transact(
+            lambda transaction: hiding.begin(transaction, bank, selector, tombstone, request)
+        )
+        if not isinstance(erasure, hiding.Erasure):
+            return erasure
         try:
             yield
-            yield from self._repeat(lambda transaction: _blank(transaction, bank, hidden.at))
-            counts, position = yield from self._erase_all(bank, hidden)
+            hidden_at, position = yield from self._hide(bank, erasure)
+            yield from self._repeat(lambda transaction: _blank(transaction, bank, hidden_at))
+            counts, position = yield from self._erase_all(bank, erasure.chosen, position)
             yield from self._cleaner.clean()
         except DiskFull as error:
             raise DiskFull(
-                "the disk of the data directory is full; what was to be erased is hidden, but not all of it is erased; "
+                "the disk of the data directory is full; not all that was to be erased is erased yet; "
                 "free space and erase again"
             ) from error
-        return self._writer.transact(
-            lambda transaction: _answer(transaction, bank, request, hidden, counts, position)
+        after, completed_at = self._writer.transact(lambda transaction: _left(transaction, bank, erasure.before))
+        receipt = yield from receipts.receipt(
+            erasure.chosen, counts, before=erasure.before, after=after, completed_at=to_datetime(completed_at)
         )
+        answer = (erasure.chosen[: forgetting.LISTED_IDS], position, receipt)
+        if request is not None:
+            self._writer.transact(lambda transaction: _keep(transaction, bank, request, answer))
+        return answer
 
-    def _erase_all(self, bank: Bank, hidden: _Hidden) -> Slices[tuple[Counter[str], int]]:
+    def _hide(self, bank: Bank, erasure: hiding.Erasure) -> Slices[tuple[int, int]]:
+        """Hide what is not hidden yet; returns when that was done, and the position after it."""
+        done = erasure.begun
+        key = erasure.key
+        if key is None:
+            return done
+        for start in range(0, len(erasure.chosen), hiding.HIDE_AT_ONCE):
+            part = erasure.chosen[start : start + hiding.HIDE_AT_ONCE]
+            done = self._writer.transact(partial(hiding.hide, bank=bank, chosen=part, tombstone=erasure.tombstone))
+            yield
+        self._writer.transact(lambda transaction: hiding.hidden(transaction.connection, key))
+        return done
+
+    def _erase_all(self, bank: Bank, chosen: Sequence[str], position: int) -> Slices[tuple[Counter[str], int]]:
         """The rows that went, by table, and the position of the last change."""
         counts: Counter[str] = Counter(dict.fromkeys(("memories", "versions", "chunks", "embeddings"), 0))
-        position = hidden.position
         erased = 0
-        while erased < len(hidden.chosen):
-            went, some, position = self._writer.transact(partial(_erase_slice, bank=bank, rest=hidden.chosen[erased:]))
+        while erased < len(chosen):
+            rest = chosen[erased : erased + SLICE_MEMORIES]
+            went, some, position = self._writer.transact(partial(_erase_slice, bank=bank, rest=rest))
             counts.update(some)
             erased += went
             yield
@@ -146,31 +156,6 @@ class Eraser:
         """Commit slices as long as they say that there is more."""
         while self._writer.transact(slice_):
             yield
-
-
-def _hide(
-    transaction: Transaction,
-    bank: Bank,
-    selector: ForgetSelector,
-    tombstone: forgetting.Tombstone,
-    request: RequestKey | None,
-) -> Answer | _Hidden:
-    connection = transaction.connection
-    earlier = requests.stored(connection, bank.tenant, request)
-    if earlier is not None:
-        return receipts.decode(earlier)
-    work = transaction.bank(bank)
-    chosen = forgetting.selected(connection, bank, selector, forgotten=True)
-    visible = forgetting.selected(connection, bank, selector, forgotten=False)
-    before = _memory_ids(connection, bank)
-    forgetting.bury(connection, work, visible, tombstone)
-    # What was forgotten before, and was to be kept longer.
-    connection.execute(
-        "UPDATE memories SET erasing = 1, purge_after = ? WHERE bank_key = ? AND erasing IS NULL"
-        " AND memory_id IN (SELECT value FROM json_each(?))",
-        (tombstone.purge_after, bank.key, json.dumps(chosen)),
-    )
-    return _Hidden(before, chosen, work.now, work.position)
 
 
 def _blank(transaction: Transaction, bank: Bank, until: int) -> bool:
@@ -209,30 +194,20 @@ def _erase_memories(connection: apsw.Connection, work: BankWork, memory_ids: Seq
     return counts
 
 
-def _answer(
-    transaction: Transaction,
-    bank: Bank,
-    request: RequestKey | None,
-    hidden: _Hidden,
-    counts: Counter[str],
-    position: int,
-) -> Answer:
-    work = transaction.bank(bank)
-    before = set(hidden.before)
-    # Read, not computed: this is what the receipt proves. What came meanwhile is not its matter.
-    after = [memory_id for memory_id in _memory_ids(transaction.connection, bank) if memory_id in before]
-    answer = receipts.answer(
-        hidden.chosen, position, counts, before=hidden.before, after=after, completed_at=to_datetime(work.now)
-    )
-    if request is not None:
-        requests.store(
-            transaction.connection, bank.tenant, request, receipts.encode(answer), work.now, bank_key=bank.key
-        )
-    return answer
+def _left(transaction: Transaction, bank: Bank, before: Sequence[str]) -> tuple[list[str], int]:
+    """Which of the bank's memories are left, of those that it had when the erased ones were hidden; and the time.
+
+    They are read, not computed: this is what the receipt proves. What came meanwhile is not its matter.
+    """
+    then = set(before)
+    left = [memory_id for memory_id in hiding.memory_ids(transaction.connection, bank) if memory_id in then]
+    return left, transaction.bank(bank).now
 
 
-def _memory_ids(connection: apsw.Connection, bank: Bank) -> list[str]:
-    return forgetting.selected(connection, bank, ForgetSelector(scope="all"), forgotten=True)
+def _keep(transaction: Transaction, bank: Bank, request: RequestKey, answer: Answer) -> None:
+    now = transaction.bank(bank).now
+    response = receipts.encode(answer)
+    requests.store(transaction.connection, bank.tenant, request, response, now, bank_key=bank.key)
 
 
 def _purge_slice(transaction: Transaction, now: int) -> int | None:
@@ -241,6 +216,8 @@ def _purge_slice(transaction: Transaction, now: int) -> int | None:
     if going:
         # Its memories were counted when it was deleted.
         _drop_slice(connection, going[0][0])
+        return 0
+    if hiding.resume(transaction):
         return 0
     due = fetch(
         connection,
@@ -265,31 +242,11 @@ def _purge_slice(transaction: Transaction, now: int) -> int | None:
     return total
 
 
-def _hide_bank(transaction: Transaction, bank: Bank, expected_etag: str | None) -> int:
-    """Take the bank out of sight: a bank without tenant is one whose rows are going. Returns its visible memories."""
-    connection = transaction.connection
-    rows = fetch(connection, "SELECT revision FROM banks WHERE bank_key = ? AND tenant = ?", (bank.key, bank.tenant))
-    if not rows:
-        raise BankNotFound(bank.bank_id)
-    check_etag(bank, rows[0][0], expected_etag)
-    count: int = fetch(
-        connection,
-        "SELECT count(*) FROM memories WHERE bank_key = ? AND known_until IS NULL AND forgotten_at IS NULL",
-        (bank.key,),
-    )[0][0]
-    connection.execute(
-        "UPDATE banks SET tenant = '', bank_id = ?, display_name = '', description = '' WHERE bank_key = ?",
-        (str(bank.key), bank.key),
-    )
-    requests.clear_names(connection, bank.key)
-    note_unclean(connection, unclean=True)
-    return count
-
-
 def _drop_slice(connection: apsw.Connection, bank_key: int) -> bool:
     """Delete some rows of a hidden bank, at last the bank itself; returns whether it is still there."""
     note_unclean(connection, unclean=True)
     if delete_bank_rows(connection, bank_key) or requests.drop(connection, bank_key):
         return True
+    connection.execute("DELETE FROM erasures WHERE bank_key = ?", (bank_key,))
     connection.execute("DELETE FROM banks WHERE bank_key = ?", (bank_key,))
     return False

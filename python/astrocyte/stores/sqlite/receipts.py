@@ -5,47 +5,55 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 
 from astrocyte.model import ErasureReceipt
-from astrocyte.stores.sqlite.forgetting import LISTED_IDS
+from astrocyte.stores.sqlite.writer import Slices
 
 SALT_BYTES = 16
+# Hashed while the writer waits: some milliseconds' worth.
+IDS_AT_ONCE = 4_096
 
 Answer = tuple[list[str], int, ErasureReceipt]
 
 
-def answer(
+def receipt(
     erased: Sequence[str],
-    position: int,
     counts: Mapping[str, int],
     *,
     before: Sequence[str],
     after: Sequence[str],
     completed_at: datetime,
-) -> Answer:
-    """What an erasure answers.
+) -> Slices[ErasureReceipt]:
+    """The receipt of an erasure; in slices, because a large bank has many ids to hash.
 
     Args:
         erased: Ids of the memories.
-        position: Of the last of their changes.
         counts: Rows that went, by table.
         before: Ids of all memories of the bank when the erased ones were hidden, these included.
         after: Those of them that are there still.
         completed_at: When the files were clean.
     """
     salt = secrets.token_hex(SALT_BYTES)
-    receipt = ErasureReceipt(
+    salted: dict[str, str] = {}
+    for start in range(0, len(before), IDS_AT_ONCE):
+        for memory_id in before[start : start + IDS_AT_ONCE]:
+            salted[memory_id] = hashlib.sha256(f"{salt}{memory_id}".encode()).hexdigest()
+        yield
+    roots = []
+    for memory_ids in (before, after):
+        roots.append(_root([salted[memory_id] for memory_id in memory_ids]))
+        yield
+    return ErasureReceipt(
         counts=dict(counts),
         salt=salt,
-        salted_ids=tuple(_salted(salt, memory_id) for memory_id in erased),
-        root_hash_before=_root(salt, before),
-        root_hash_after=_root(salt, after),
+        salted_ids=tuple(salted[memory_id] for memory_id in erased),
+        root_hash_before=roots[0],
+        root_hash_after=roots[1],
         completed_at=completed_at,
     )
-    return list(erased[:LISTED_IDS]), position, receipt
 
 
 def encode(answer: Answer) -> bytes:
@@ -63,12 +71,6 @@ def decode(response: bytes) -> Answer:
     return memory_ids, position, replace(receipt, salted_ids=tuple(receipt.salted_ids), completed_at=completed_at)
 
 
-def _salted(salt: str, memory_id: str) -> str:
-    return hashlib.sha256(f"{salt}{memory_id}".encode()).hexdigest()
-
-
-def _root(salt: str, memory_ids: Iterable[str]) -> str:
-    digest = hashlib.sha256()
-    for salted in sorted(_salted(salt, memory_id) for memory_id in memory_ids):
-        digest.update(salted.encode())
-    return digest.hexdigest()
+def _root(salted: list[str]) -> str:
+    salted.sort()
+    return hashlib.sha256("".join(salted).encode()).hexdigest()

@@ -101,7 +101,7 @@ class Writer:
 
     def transact(self, run: Callable[[Transaction], T]) -> T:
         """One committed transaction; for `submit_sliced` jobs, on the writer's thread."""
-        job = Job(run, frees=True)
+        job: Job[T] = Job(run, frees=True)
         self._commit_group([job])
         if job.error is not None:
             raise job.error

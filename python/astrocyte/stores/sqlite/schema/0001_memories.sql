@@ -103,6 +103,15 @@ CREATE TABLE absences (
     PRIMARY KEY (bank_key, memory_id, forgotten_position)
 ) STRICT, WITHOUT ROWID;
 
+-- Erasures that are too large to be hidden in one commit, until all of them is. memory_ids is JSON.
+CREATE TABLE erasures (
+    erasure_key INTEGER PRIMARY KEY,
+    bank_key    INTEGER NOT NULL,
+    memory_ids  TEXT    NOT NULL,
+    reason      TEXT    NOT NULL,
+    principal   TEXT    NOT NULL
+) STRICT;
+
 CREATE TABLE changes (
     bank_key   INTEGER NOT NULL,
     position   INTEGER NOT NULL,
