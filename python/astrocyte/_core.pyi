@@ -79,6 +79,7 @@ class Row:
         *,
         tokens: int,
         known_from: int,
+        retained_at: int | None = None,
         known_until: int | None = None,
         occurred_at: int | None = None,
         valid_from: int | None = None,
@@ -96,8 +97,8 @@ class RecallRequest:
     """Everything that one recall needs.
 
     The filter (``tags`` to ``memory_ids``) is compiled to a bitmap before any arm runs. ``occurred`` and ``retained``
-    are (first, last) in milliseconds, both included, None open; ``occurred`` holds on occurred_at, or known_from where
-    there is none. Without ``as_of`` only current versions are seen. ``time_windows`` makes the temporal arm run.
+    are (first, last) in milliseconds, both included, None open; ``occurred`` holds on occurred_at, or retained_at
+    where there is none. Without ``as_of`` only current versions are seen. ``time_windows`` makes the temporal arm run.
     ``external`` holds (arm name, weight, [(memory id, score)]) lists, best first. ``weights`` is (semantic, keyword,
     temporal). ``budget`` is in tokens, counted for the hit's chunk or, with ``budget_whole``, for the whole memory.
     """

@@ -9,7 +9,7 @@ use crate::columns::{Columns, NO_TIME};
 use crate::types::{MemoryId, Row};
 use crate::vector::reserve_tight;
 
-/// A version's place in a chain. Versions of one memory share time and arrival.
+/// A version's place in a chain. Versions of one memory share their arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     /// When the memory occurred; without a time, the latest time of what is older in its conversation.
@@ -207,8 +207,8 @@ impl Chains {
         number
     }
 
-    /// The place of a version: its predecessor's if that is in the same chain (`place_of` knows where), else its own,
-    /// at `latest` if it has no time.
+    /// The place of a version: its predecessor's if that is in the same chain (`place_of` knows where), at its own time
+    /// if it has one, since that may have been corrected; else its own, at `latest` if it has no time.
     fn place_for(
         &self,
         number: u32,
@@ -223,17 +223,18 @@ impl Chains {
             .filter(|&old| columns.key[old as usize] < key)
             .max_by_key(|&old| columns.key[old as usize])
             .filter(|&old| self.chain_of[old as usize] == number);
-        let own = || Place {
-            time: match columns.occurred_at[version as usize] {
-                NO_TIME => latest,
-                time => time,
-            },
-            arrival: key,
-            version,
-        };
-        predecessor
+        let (time, arrival) = predecessor
             .and_then(place_of)
-            .map_or_else(own, |place| Place { version, ..place })
+            .map_or((latest, key), |place| (place.time, place.arrival));
+        let time = match columns.occurred_at[version as usize] {
+            NO_TIME => time,
+            own => own,
+        };
+        Place {
+            time,
+            arrival,
+            version,
+        }
     }
 
     /// Makes the chain again from the versions that are held, in the order of their keys.

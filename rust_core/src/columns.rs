@@ -23,6 +23,8 @@ pub(crate) struct Columns {
     /// Row of the whole; the rows of its chunks follow it.
     pub(crate) first_row: Vec<u32>,
     pub(crate) layer: Vec<u16>,
+    /// When the memory was first stored, of versions that came later: few, so not an array.
+    retained_at: hashbrown::HashMap<u32, i64>,
     /// Versions with a bounded validity: few, so not an array.
     pub(crate) validity: hashbrown::HashMap<u32, (i64, i64)>,
     pub(crate) live: RowSet,
@@ -48,6 +50,9 @@ impl Columns {
         push(&mut self.occurred_at, row.occurred_at.unwrap_or(NO_TIME));
         push(&mut self.first_row, first_row);
         push(&mut self.layer, layer);
+        if let Some(retained_at) = row.retained_at.filter(|&at| at != row.known_from) {
+            self.retained_at.insert(version, retained_at);
+        }
         if row.valid_from.is_some() || row.valid_until.is_some() {
             let bounds = (
                 row.valid_from.unwrap_or(i64::MIN),
@@ -63,6 +68,12 @@ impl Columns {
         }
         self.index(version);
         version
+    }
+
+    /// When the memory was first stored.
+    pub(crate) fn retained_at(&self, version: u32) -> i64 {
+        let first = self.retained_at.get(&version);
+        first.copied().unwrap_or(self.known_from[version as usize])
     }
 
     fn index(&mut self, version: u32) {
@@ -125,6 +136,7 @@ impl Columns {
         }
         self.live.remove(version);
         self.current.remove(version);
+        self.retained_at.remove(&version);
         self.validity.remove(&version);
         self.content_hash[at] = [0; 16];
         self.memory_id[at] = [0; 16];
@@ -155,6 +167,11 @@ impl Columns {
         for row in &mut self.first_row {
             *row = new_rows[*row as usize];
         }
+        self.retained_at = self
+            .retained_at
+            .iter()
+            .map(|(&version, &at)| (new_versions[version as usize], at))
+            .collect();
         self.validity = self
             .validity
             .iter()
@@ -185,6 +202,7 @@ impl Columns {
                 * 8
             + self.first_row.capacity() * 4
             + self.layer.capacity() * 2
+            + self.retained_at.allocation_size()
             + self.validity.allocation_size()
             + self.live.bytes()
             + self.current.bytes()

@@ -161,14 +161,14 @@ fn keep_timed(state: &State, request: &RecallRequest, versions: &mut RowSet) {
         }
     }
     if let Some(range) = request.retained {
-        versions.retain(|version| within(columns.known_from[version as usize], range));
+        versions.retain(|version| within(columns.retained_at(version), range));
     }
     if let Some(range) = request.occurred {
         versions.retain(|version| {
             let occurred = columns.occurred_at[version as usize];
             within(
                 if occurred == NO_TIME {
-                    columns.known_from[version as usize]
+                    columns.retained_at(version)
                 } else {
                     occurred
                 },

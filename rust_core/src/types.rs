@@ -33,6 +33,8 @@ pub struct Row {
     pub tokens: u32,
     /// When the service began to hold this version as the truth.
     pub known_from: i64,
+    /// When the memory was first stored; None where this is its first version, which `known_from` tells.
+    pub retained_at: Option<i64>,
     /// When it stopped; None while it is current. The instant itself is not included.
     pub known_until: Option<i64>,
     /// When the event was.
@@ -72,6 +74,7 @@ impl Row {
             vector: None,
             tokens: 0,
             known_from,
+            retained_at: None,
             known_until: None,
             occurred_at: None,
             valid_from: None,
@@ -140,9 +143,9 @@ pub struct RecallRequest {
     pub metadata: Vec<(String, String)>,
     /// Conversation to stay within.
     pub session: Option<String>,
-    /// First and last instant of `occurred_at` (`known_from` where there is none), both included, None open.
+    /// First and last instant of `occurred_at` (the time of first storing where there is none), both included, None open.
     pub occurred: Option<(Option<i64>, Option<i64>)>,
-    /// First and last instant of `known_from`, both included, None open.
+    /// First and last instant of the first storing, both included, None open.
     pub retained: Option<(Option<i64>, Option<i64>)>,
     /// See what the service knew then; None sees the current versions.
     pub as_of: Option<i64>,

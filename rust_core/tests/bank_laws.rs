@@ -60,6 +60,7 @@ fn passes(row: &Row, request: &RecallRequest) -> bool {
             first.is_none_or(|f| f <= time) && last.is_none_or(|l| time <= l)
         })
     };
+    let retained = row.retained_at.unwrap_or(row.known_from);
     let known = match request.as_of {
         None => row.known_until.is_none(),
         Some(instant) => {
@@ -81,8 +82,8 @@ fn passes(row: &Row, request: &RecallRequest) -> bool {
             .session
             .as_ref()
             .is_none_or(|session| row.session.as_ref() == Some(session))
-        && within(row.occurred_at.unwrap_or(row.known_from), request.occurred)
-        && within(row.known_from, request.retained)
+        && within(row.occurred_at.unwrap_or(retained), request.occurred)
+        && within(retained, request.retained)
         && request
             .memory_ids
             .as_ref()
@@ -107,6 +108,7 @@ fn random_row(random: &mut Random, key: u64, memory: MemoryId, now: i64) -> Row 
     row.vector = (random.below(8) > 0).then(|| random.vector(DIMENSIONS));
     row.tokens = random.below(300) as u32;
     row.occurred_at = (random.below(3) > 0).then(|| time(random));
+    row.retained_at = (random.below(3) == 0).then(|| now.min(time(random)));
     row.valid_from = (random.below(4) == 0).then(|| time(random));
     row.valid_until = (random.below(4) == 0).then(|| time(random));
     row.fact_type = String::from(["world", "experience", ""][random.below(3) as usize]);

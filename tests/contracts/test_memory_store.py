@@ -554,7 +554,6 @@ class TestListing:
         assert ([one.memory_id for _, one in rows], total) == ([memory_id(2)], 1)
         assert listed(store, bank) == [memory_id(1), memory_id(2)]
 
-
     async def test_what_was_there_then_and_is_now_stays_in_the_pages(self, store: MemoryStore, bank: Bank) -> None:
         """Forgotten and brought back between two pages, twice: the pages show what was visible at their position."""
         await insert(store, bank, *[memory(number) for number in range(1, 5)])

@@ -176,7 +176,9 @@ class RecallSettings(Section):
 class RetainSettings(Section):
     """How content becomes memories."""
 
-    dedup_threshold: Cosine = Field(0.95, description="Cosine of near duplicates, of which one has all that the other says.")
+    dedup_threshold: Cosine = Field(
+        0.95, description="Cosine of near duplicates, of which one has all that the other says."
+    )
     dedup_action: Literal["skip", "warn", "update"] = Field("skip", description="What is done with a near duplicate.")
     chunk_tokens: int = Field(160, ge=16, description="Largest chunk; a memory of up to 1.25 times that stays whole.")
     overlap_tokens: int = Field(32, ge=0, description="Tokens that chunks of the fixed strategy share.")

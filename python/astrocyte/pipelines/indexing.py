@@ -100,6 +100,7 @@ def row_of(version: VersionRecord) -> Row:
         memory.vector,
         tokens=memory.token_count,
         known_from=version.known_from,
+        retained_at=version.retained_at,
         known_until=version.known_until,
         occurred_at=occurred_at,
         valid_from=memory.valid_from,
@@ -122,4 +123,4 @@ def _chunks(version: VersionRecord) -> Iterator[tuple[str, bytes | None, int]]:
 def event_time(version: VersionRecord) -> int:
     """When it happened, or was stored where that is not known."""
     occurred_at = version.memory.occurred_at
-    return version.known_from if occurred_at is None else occurred_at
+    return version.retained_at if occurred_at is None else occurred_at

@@ -57,11 +57,12 @@ class VersionRecord:
     """A version of a memory as the index needs it.
 
     ``row_key`` names the version for ever; ``known_from``/``known_until`` bound when the service held it as the truth,
-    the end not included.
+    the end not included. ``retained_at`` is when the memory's first version was stored.
     """
 
     row_key: int
     version: int
+    retained_at: int
     known_from: int
     known_until: int | None
     memory: NewMemory

@@ -14,13 +14,13 @@ pub(super) struct Row {
 impl Row {
     #[new]
     #[pyo3(signature = (
-        key, memory_id, content_hash, text, vector, *, tokens, known_from, known_until=None, occurred_at=None,
-        valid_from=None, valid_until=None, fact_type=None, layer=None, tags=vec![], metadata=vec![], session=None,
+        key, memory_id, content_hash, text, vector, *, tokens, known_from, retained_at=None, known_until=None,
+        occurred_at=None, valid_from=None, valid_until=None, fact_type=None, layer=None, tags=vec![], metadata=vec![], session=None,
         chunks=vec![]
     ))]
     #[pyo3(
-        text_signature = "(key, memory_id, content_hash, text, vector, *, tokens, known_from, known_until=None, \
-        occurred_at=None, valid_from=None, valid_until=None, fact_type='', layer='', tags=(), metadata=(), \
+        text_signature = "(key, memory_id, content_hash, text, vector, *, tokens, known_from, retained_at=None, \
+        known_until=None, occurred_at=None, valid_from=None, valid_until=None, fact_type='', layer='', tags=(), metadata=(), \
         session=None, chunks=())"
     )]
     #[expect(clippy::too_many_arguments, reason = "one keyword argument per column")]
@@ -32,6 +32,7 @@ impl Row {
         vector: Option<Vector>,
         tokens: u32,
         known_from: i64,
+        retained_at: Option<i64>,
         known_until: Option<i64>,
         occurred_at: Option<i64>,
         valid_from: Option<i64>,
@@ -53,6 +54,7 @@ impl Row {
         let row = types::Row {
             vector: vector.map(|vector| vector.0),
             tokens,
+            retained_at,
             known_until,
             occurred_at,
             valid_from,

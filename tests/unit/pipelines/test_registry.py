@@ -35,7 +35,7 @@ def version(key: int, *, known_until: int | None = None) -> VersionRecord:
         token_count=1,
         vector=struct.pack("<2f", 1.0, key),
     )
-    return VersionRecord(key, 1, key, known_until, memory)
+    return VersionRecord(key, 1, key, key, known_until, memory)
 
 
 class Rows:

@@ -160,7 +160,7 @@ class _VersionRows:
         for ordinal, chunk in enumerate(memory.chunks):
             self._chunks.append((passage_key(key, ordinal), chunk.text, chunk.tokens))
             self._vector(key, ordinal, chunk.vector)
-        work.upsert(VersionRecord(key, version, work.now, None, memory))
+        work.upsert(VersionRecord(key, version, retained_at, work.now, None, memory))
 
     def write(self) -> None:
         """Insert everything that was added.

@@ -33,8 +33,8 @@ HYDRATED_COLUMNS = (
 )
 RECORD_COLUMNS = (
     "m.row_key, m.memory_id, m.version, c.content, m.content_type, m.fact_type, m.memory_layer, c.tags, c.metadata, "
-    "c.source, m.session_id, c.speaker, m.principal, m.occurred_at, m.valid_from, m.valid_until, m.known_from, "
-    "m.known_until, m.content_hash, m.token_count, m.ended_position"
+    "c.source, m.session_id, c.speaker, m.principal, m.occurred_at, m.valid_from, m.valid_until, m.retained_at, "
+    "m.known_from, m.known_until, m.content_hash, m.token_count, m.ended_position"
 )
 
 # A version has at most this many passages, its whole included; content of the largest size allowed has far fewer.
@@ -202,8 +202,8 @@ def decode_record(row: Row, chunks: tuple[ChunkRecord, ...], vector: bytes | Non
     """A version from `RECORD_COLUMNS`, as it was at a position: an end that came later is left out."""
     (
         row_key, memory_id, version, content, content_type, fact_type, layer, tags, metadata, source, session_id,
-        speaker, principal, occurred_at, valid_from, valid_until, known_from, known_until, content_hash, token_count,
-        ended_position,
+        speaker, principal, occurred_at, valid_from, valid_until, retained_at, known_from, known_until, content_hash,
+        token_count, ended_position,
     ) = row  # fmt: skip
     ended = ended_position is not None and ended_position <= at_position
     memory = NewMemory(
@@ -226,4 +226,4 @@ def decode_record(row: Row, chunks: tuple[ChunkRecord, ...], vector: bytes | Non
         valid_from=valid_from,
         valid_until=valid_until,
     )
-    return VersionRecord(row_key, version, known_from, known_until if ended else None, memory)
+    return VersionRecord(row_key, version, retained_at, known_from, known_until if ended else None, memory)
