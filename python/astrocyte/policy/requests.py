@@ -22,6 +22,11 @@ def request_key(request_id: str, operation: str, *parts: object) -> RequestKey:
     return RequestKey(request_id, operation, hashlib.blake2b(text.encode(), digest_size=FINGERPRINT_BYTES).digest())
 
 
+def key_of(request_id: str | None, operation: str, *parts: object) -> RequestKey | None:
+    """`request_key` where the client gave an id."""
+    return None if request_id is None else request_key(request_id, operation, *parts)
+
+
 def encode_results(results: Sequence[RetainResult]) -> bytes:
     """Results of a retain as bytes."""
     return json.dumps([asdict(result) for result in results], separators=(",", ":")).encode()

@@ -26,7 +26,7 @@ async def shelf(gate: Gate) -> Bank:
 
 async def until_deleted(gate: Gate) -> None:
     """Nobody waits for the deletion any more, so the bank list tells when it has ended."""
-    await asyncio.gather(*gate._deletions)
+    await asyncio.gather(*gate._banks._deletions)
     assert "b" not in {bank.bank_id for bank in (await gate.list_banks(ME)).banks}
 
 

@@ -1,0 +1,208 @@
+"""Retains: answered from their request ids where they can be, else stored, together or each for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from astrocyte.config import Settings
+from astrocyte.errors import (
+    AlreadyExists,
+    AstrocyteError,
+    BankNotFound,
+    Conflict,
+    MemoryNotFound,
+    RequestIdReused,
+    ValidationError,
+)
+from astrocyte.model import Bank, Caller, RetainItem, RetainResult
+from astrocyte.pipelines.preparing import Draft
+from astrocyte.pipelines.retain import Replay, RetainPipeline
+from astrocyte.policy import checks
+from astrocyte.policy.banks import Banks
+from astrocyte.policy.requests import decode_results, encode_results, key_of
+from astrocyte.policy.validation import Validator
+from astrocyte.stores.protocols import MemoryStore
+
+
+class Retaining:
+    """The gate's retains; see `astrocyte.policy.backend.Backend` for what each does and raises.
+
+    Args:
+        settings: Whether a write may make its bank.
+        store: Where the answers to earlier requests are.
+        banks: Where the memories go.
+        pipeline: What stores them.
+        check: The limits of requests.
+    """
+
+    def __init__(
+        self, settings: Settings, store: MemoryStore, banks: Banks, pipeline: RetainPipeline, check: Validator
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._banks = banks
+        self._pipeline = pipeline
+        self._check = check
+
+    async def one(
+        self,
+        caller: Caller,
+        bank_id: str,
+        item: RetainItem,
+        *,
+        request_id: str | None = None,
+        validate_only: bool = False,
+    ) -> RetainResult:
+        """Store one memory."""
+        checks.bank_id(bank_id)
+        self._check.item(item)
+        self._check.request_id(request_id)
+        if validate_only:
+            await self._pipeline.check(self._bank_or_draft(caller, bank_id), [(item, "")])
+            return RetainResult(stored=False)
+        replay = self._replay(request_id, "retain", bank_id, item)
+        return (await self._retain(caller, bank_id, [(item, "")], replay))[0]
+
+    async def batch(
+        self,
+        caller: Caller,
+        bank_id: str,
+        items: Sequence[RetainItem],
+        *,
+        request_id: str | None = None,
+        validate_only: bool = False,
+    ) -> list[RetainResult]:
+        """Store all items, or none."""
+        checks.bank_id(bank_id)
+        self._check.items(items)
+        self._check.request_id(request_id)
+        placed = [(item, f"items[{index}].") for index, item in enumerate(items)]
+        if validate_only:
+            await self._pipeline.check(self._bank_or_draft(caller, bank_id), placed)
+            return [RetainResult(stored=False) for _ in items]
+        return await self._retain(caller, bank_id, placed, self._replay(request_id, "retain_batch", bank_id, items))
+
+    async def many(
+        self,
+        caller: Caller,
+        bank_id: str,
+        items: Sequence[RetainItem],
+        *,
+        request_ids: Sequence[str | None] = (),
+    ) -> list[RetainResult | AstrocyteError]:
+        """Store what can be stored."""
+        checks.bank_id(bank_id)
+        if request_ids and len(request_ids) != len(items):
+            raise ValidationError(f"has {len(request_ids)} entries for {len(items)} items", field="request_ids")
+        ids = request_ids or [None] * len(items)
+        results: dict[int, RetainResult | AstrocyteError] = {}
+        group: dict[int, Replay | None] = {}
+        for index, (item, request_id) in enumerate(zip(items, ids, strict=True)):
+            try:
+                self._check.item(item)
+                self._check.request_id(request_id)
+            except AstrocyteError as error:
+                results[index] = error
+                continue
+            replay = self._replay(request_id, "retain", bank_id, item)
+            if replay is not None and any(one and one.key.request_id == request_id for one in group.values()):
+                # It is answered by what became of the first one.
+                results |= await self._together(caller, bank_id, items, group)
+                group = {}
+            group[index] = replay
+        results |= await self._together(caller, bank_id, items, group)
+        return [results[index] for index in range(len(items))]
+
+    async def _together(
+        self, caller: Caller, bank_id: str, items: Sequence[RetainItem], group: Mapping[int, Replay | None]
+    ) -> dict[int, RetainResult | AstrocyteError]:
+        """What became of the chosen items, stored in one commit; each for itself where one of them spoils it."""
+        results: dict[int, RetainResult | AstrocyteError] = {}
+        replays = []
+        fresh: list[int] = []
+        for index, replay in group.items():
+            try:
+                response = None if replay is None else self._store.find_response(caller.tenant, replay.key)
+            except RequestIdReused as error:
+                results[index] = error
+                continue
+            if replay is not None and response is not None:
+                results[index] = replay.decode(response)[0]
+                continue
+            if replay is not None:
+                replays.append(replace(replay, place=len(fresh)))
+            fresh.append(index)
+        if not fresh:
+            return results
+        try:
+            stored = await self._new(caller, bank_id, [(items[index], "") for index in fresh], replays)
+        except (ValidationError, MemoryNotFound, Conflict):
+            for index in fresh:
+                results[index] = await self._alone(caller, bank_id, items[index], group[index])
+        except AstrocyteError as error:
+            results |= dict.fromkeys(fresh, error)
+        else:
+            results |= zip(fresh, stored, strict=True)
+        return results
+
+    async def _alone(
+        self, caller: Caller, bank_id: str, item: RetainItem, replay: Replay | None
+    ) -> RetainResult | AstrocyteError:
+        try:
+            return (await self._retain(caller, bank_id, [(item, "")], replay))[0]
+        except AstrocyteError as error:
+            return error
+
+    async def _retain(
+        self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]], replay: Replay | None
+    ) -> list[RetainResult]:
+        if replay is not None:
+            response = self._store.find_response(caller.tenant, replay.key)
+            if response is not None:
+                return replay.decode(response)
+        return await self._new(caller, bank_id, items, [] if replay is None else [replay])
+
+    async def _new(
+        self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]], replays: Sequence[Replay]
+    ) -> list[RetainResult]:
+        """Store what has not been answered before."""
+        bank, drafts = await self._prepared(caller, bank_id, items)
+        try:
+            return await self._pipeline.store(bank, drafts, caller.principal, replays)
+        except BankNotFound:
+            # It was deleted since it was looked up: to whom writes now, that is a bank that does not exist.
+            self._banks.gone(bank)
+            bank, drafts = await self._prepared(caller, bank_id, items)
+            return await self._pipeline.store(bank, drafts, caller.principal, replays)
+
+    async def _prepared(
+        self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]]
+    ) -> tuple[Bank, list[Draft]]:
+        """Drafts, and the bank, made if it may be and if the items are right for it: a refused write makes none."""
+        bank = self._bank_or_draft(caller, bank_id)
+        drafts = await self._pipeline.prepare(bank, items)
+        if bank.key:
+            return bank, drafts
+        try:
+            made = await self._banks.create(caller, bank_id)
+        except AlreadyExists:
+            made = self._banks.current(caller, bank_id)
+        if (made.embedding_model, made.dimensions) != (bank.embedding_model, bank.dimensions):
+            # Somebody else made it meanwhile, for another model.
+            drafts = await self._pipeline.prepare(made, items)
+        return made, drafts
+
+    def _bank_or_draft(self, caller: Caller, bank_id: str) -> Bank:
+        """The bank, or what it would be if a write made it."""
+        try:
+            return self._banks.handle(caller, bank_id)
+        except BankNotFound:
+            if not self._settings.banks.auto_create:
+                raise
+        return self._banks.draft(caller, bank_id)
+
+    @staticmethod
+    def _replay(request_id: str | None, operation: str, *parts: object) -> Replay | None:
+        key = key_of(request_id, operation, *parts)
+        return None if key is None else Replay(key, encode_results, decode_results)
