@@ -50,7 +50,8 @@ def _section(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
     for name, info in model.model_fields.items():
         if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
             yield from _section(info.annotation, (*path, name))
-        for below in get_args(info.annotation):
+        # What a bank overrides is described where it stands for all.
+        for below in get_args(info.annotation) if get_origin(info.annotation) is not dict else ():
             if isinstance(below, type) and issubclass(below, BaseModel):
                 yield from _section(below, (*path, f"{name}[]"))
 

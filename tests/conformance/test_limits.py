@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from astrocyte.config import LimitSettings, RecallSettings
+from astrocyte.config import HomeostasisSettings, LimitSettings, RecallSettings
 from astrocyte.policy.validation import DEFAULT_PAGE, REQUEST_ID_CHARS
 
 PROTOCOL = Path(__file__).resolve().parents[2] / "proto" / "astrocyte" / "v1"
 LIMITS = LimitSettings()
+HOMEOSTASIS = HomeostasisSettings()
 METADATA = [LIMITS.metadata_keys, LIMITS.metadata_key_bytes, LIMITS.metadata_bytes]
 # By message and field: the numbers in its comment, the 1 of a range's beginning left out, and their unit.
 STATED: list[tuple[str, str, list[int], str]] = [
-    ("RetainRequest", "content", [LIMITS.content_bytes], "bytes"),
-    ("RetainItem", "content", [LIMITS.content_bytes], "bytes"),
+    ("RetainRequest", "content", [HOMEOSTASIS.retain_max_content_bytes], "bytes"),
+    ("RetainItem", "content", [HOMEOSTASIS.retain_max_content_bytes], "bytes"),
     ("RetainRequest", "metadata", METADATA, "bytes"),
     ("RetainItem", "metadata", [LIMITS.metadata_keys, LIMITS.metadata_bytes], "bytes"),
     ("RetainRequest", "tags", [LIMITS.tags, LIMITS.tag_chars], "characters"),

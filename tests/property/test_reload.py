@@ -38,7 +38,8 @@ def test_a_reloaded_index_equals_the_live_one(steps: list[Any]) -> None:
 async def _run(steps: list[Any]) -> None:
     now = 1_700_000_000_000
     app = App(
-        Settings.from_mapping({"vector_store": "in_memory", "retain": {"dedup_action": "warn"}}), clock=lambda: now
+        Settings.from_mapping({"vector_store": "in_memory", "signal_quality": {"dedup": {"action": "warn"}}}),
+        clock=lambda: now,
     )
     try:
         bank = await app.gate.create_bank(ME, "b")

@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from astrocyte.config import Settings, load_settings
+from astrocyte.config import DedupSettings, Settings, load_settings
 from astrocyte.errors import ConfigError
+from astrocyte.policy.overrides import Overrides
 
 
 def write(folder: Path, text: str) -> Path:
@@ -16,7 +17,7 @@ def write(folder: Path, text: str) -> Path:
 def test_defaults_need_no_source() -> None:
     settings = load_settings(environ={})
     assert settings.vector_store == "sqlite"
-    assert settings.limits.content_bytes == 102_400
+    assert settings.homeostasis.retain_max_content_bytes == 102_400
     assert settings.recall.fusion_method == "relative_score"
 
 
@@ -40,13 +41,13 @@ def test_an_unknown_key_is_named_with_its_line_and_the_nearest(tmp_path: Path) -
 
 
 def test_an_unknown_key_of_another_section_is_found(tmp_path: Path) -> None:
-    path = write(tmp_path, "recall:\n  dedup_actoin: skip\n")
-    with pytest.raises(ConfigError, match=r"did you mean retain\.dedup_action\?"):
+    path = write(tmp_path, "retain:\n  overfech: 3\n")
+    with pytest.raises(ConfigError, match=r"did you mean recall\.overfetch\?"):
         load_settings(path, environ={})
 
 
 def test_an_unknown_key_without_a_like_lists_what_there_is() -> None:
-    with pytest.raises(ConfigError, match=r"xyzzy is not a setting; known here: auth, banks"):
+    with pytest.raises(ConfigError, match=r"xyzzy is not a setting; known here: auth, bank_defaults"):
         Settings.from_mapping({"xyzzy": 1})
 
 
@@ -78,8 +79,8 @@ def test_a_variable_that_should_be_json() -> None:
         ({"provider_tier": "engine"}, "provider_tier"),
         ({"llm_provider": "openai"}, "llm_provider"),
         ({"vector_store": "pgvector"}, "vector_store"),
-        ({"retain": {"dedup_threshold": 1.5}}, "retain.dedup_threshold"),
-        ({"retain": {"dedup_threshold": 0}}, "retain.dedup_threshold"),
+        ({"signal_quality": {"dedup": {"similarity_threshold": 1.5}}}, "signal_quality.dedup.similarity_threshold"),
+        ({"signal_quality": {"dedup": {"similarity_threshold": 0}}}, "signal_quality.dedup.similarity_threshold"),
         ({"recall": {"dedup_threshold": 0.0}}, "recall.dedup_threshold"),
         ({"retain": {"chunk_tokens": 32, "overlap_tokens": 17}}, "retain"),
         ({"recall": {"rank_constant": 0}}, "recall.rank_constant"),
@@ -146,3 +147,60 @@ def test_every_limit_says_what_it_is() -> None:
                 assert field.description or name in {"api_keys", "semantic", "keyword", "temporal"}, f"{path}.{name}"
 
     check(Settings, "settings")
+
+
+BANKS = """
+homeostasis:
+  recall_max_tokens: 4096
+  retain_max_content_bytes: 1000
+signal_quality:
+  dedup:
+    enabled: true
+    similarity_threshold: 0.9
+    action: update
+banks:
+  sensitive-customer:
+    homeostasis:
+      retain_max_content_bytes: 10
+    signal_quality:
+      dedup:
+        action: skip
+  quiet: {}
+"""
+
+
+def test_a_bank_takes_what_it_does_not_say_from_the_whole(tmp_path: Path) -> None:
+    settings = load_settings(write(tmp_path, BANKS), environ={}, overrides={"homeostasis": {"recall_max_tokens": 7}})
+    overrides = Overrides(settings)
+    own = overrides.of("sensitive-customer")
+    assert (own.homeostasis.recall_max_tokens, own.homeostasis.retain_max_content_bytes) == (7, 10)
+    assert own.signal_quality.dedup == DedupSettings(similarity_threshold=0.9, action="skip")
+    for other in ("quiet", "no-such-bank", "Sensitive-Customer"):
+        assert overrides.of(other).homeostasis == settings.homeostasis
+        assert overrides.of(other).signal_quality == settings.signal_quality
+    assert overrides.of("sensitive-customer") is own
+    assert Settings.from_mapping(settings.model_dump()) == settings
+
+
+@pytest.mark.parametrize(
+    ("bank", "key", "message"),
+    [
+        ("x:\n    homeostasis:\n      recal_max_tokens: 1", "homeostasis.recal_max_tokens", r"recall_max_tokens\?"),
+        ("x:\n    homeostais: {}", "homeostais", r"did you mean banks\.x\.homeostasis\?"),
+        ("x:\n    server:\n      port: 1", "server", r"did you mean server\?"),
+        ("x:\n    homeostasis:\n      recall_max_tokens: 0", "homeostasis.recall_max_tokens", r"greater than or equal"),
+        ("x:\n    homeostasis: 3", "homeostasis", "valid dictionary"),
+    ],
+)
+def test_what_is_wrong_in_a_bank_is_named_with_its_line(tmp_path: Path, bank: str, key: str, message: str) -> None:
+    path = write(tmp_path, f"banks:\n  {bank}\n")
+    with pytest.raises(ConfigError, match=message) as caught:
+        load_settings(path, environ={})
+    line = bank.count("\n") + 2 if key != "server" else 3
+    assert caught.value.metadata == {"key": f"banks.x.{key}", "file": str(path), "line": str(line)}
+
+
+def test_a_bank_id_that_no_bank_can_have() -> None:
+    with pytest.raises(ConfigError, match="pattern") as caught:
+        Settings.from_mapping({"banks": {"a b": {}}})
+    assert caught.value.metadata["key"] == "banks.a b"

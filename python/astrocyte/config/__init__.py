@@ -12,19 +12,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from pydantic import ValidationError as PydanticError
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
+from astrocyte.config.banks import BankDefaultSettings, BankSettings, complete
+from astrocyte.config.homeostasis import HomeostasisSettings
+from astrocyte.config.section import Cosine, Count, Seconds, Section, Weight
+from astrocyte.config.signal_quality import DedupSettings, SignalQualitySettings
 from astrocyte.config.source import SourceLines, check_keys, merge, read_yaml, refuse, unknown_variables
 from astrocyte.errors import ConfigError
 
 __all__ = [
     "ApiKey",
     "AuthSettings",
+    "BankDefaultSettings",
     "BankSettings",
+    "DedupSettings",
     "EmbeddingSettings",
     "ForgetSettings",
+    "HomeostasisSettings",
     "IndexSettings",
     "LimitSettings",
     "RecallSettings",
@@ -32,15 +39,13 @@ __all__ = [
     "RetainSettings",
     "ServerSettings",
     "Settings",
+    "SignalQualitySettings",
     "StoreSettings",
     "load_settings",
 ]
 
-# A cosine from which on things count as alike: at 0 everything would.
-Cosine = Annotated[float, Field(gt=0.0, le=1.0)]
-Weight = Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
-Seconds = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+# The ids that the gate takes.
+BankId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@-]{0,254}$")]
 Chunking = Literal["sentence", "paragraph", "dialogue", "fixed"]
 # Where each kind of content has its joints.
 CHUNKING: dict[str, Chunking] = {
@@ -51,12 +56,6 @@ CHUNKING: dict[str, Chunking] = {
     "email": "paragraph",
     "event": "sentence",
 }
-
-
-class Section(BaseModel):
-    """Frozen, and strange keys are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class ServerSettings(Section):
@@ -108,7 +107,6 @@ class AuthSettings(Section):
 class LimitSettings(Section):
     """What a request may hold. Beyond a limit a call fails with the field's name, and changes nothing."""
 
-    content_bytes: Count = Field(102_400, description="UTF-8 bytes of one memory.")
     tags: Count = Field(64, description="Tags of a memory or of a filter.")
     tag_chars: Count = Field(128, description="Characters of a tag.")
     metadata_keys: Count = Field(64, description="Keys of a memory's metadata, or of a metadata filter.")
@@ -117,7 +115,6 @@ class LimitSettings(Section):
     metadata_bytes: Count = Field(4_096, description="UTF-8 bytes of all keys and values together.")
     query_bytes: Count = Field(8_192, description="UTF-8 bytes of a query.")
     max_results: Count = Field(200, description="Hits of one recall.")
-    max_tokens: Count = Field(32_768, description="Ceiling of a recall's token budget; a larger wish is cut to it.")
     batch_items: Count = Field(256, description="Items of a BatchRetain, queries of a BatchRecall.")
     page_size: Count = Field(1_000, description="Largest page of a list.")
     memory_ids: Count = Field(1_000, description="Memory ids in one filter or selector.")
@@ -126,12 +123,6 @@ class LimitSettings(Section):
     name_chars: Count = Field(256, description="Characters of a session, speaker, source, model or display name.")
     text_chars: Count = Field(4_096, description="Characters of a reason or a bank's description.")
     dimensions: Count = Field(4_096, description="Largest number of dimensions of a vector.")
-
-
-class BankSettings(Section):
-    """How banks come to be."""
-
-    auto_create: bool = Field(True, description="The first retain makes a bank that does not exist.")
 
 
 class EmbeddingSettings(Section):
@@ -176,10 +167,6 @@ class RecallSettings(Section):
 class RetainSettings(Section):
     """How content becomes memories."""
 
-    dedup_threshold: Cosine = Field(
-        0.95, description="Cosine of near duplicates, of which one has all that the other says."
-    )
-    dedup_action: Literal["skip", "warn", "update"] = Field("skip", description="What is done with a near duplicate.")
     chunk_tokens: int = Field(160, ge=16, description="Largest chunk; a memory of up to 1.25 times that stays whole.")
     overlap_tokens: int = Field(32, ge=0, description="Tokens that chunks of the fixed strategy share.")
     chunking: dict[str, Chunking] = Field(
@@ -237,13 +224,26 @@ class Settings(BaseSettings):
     server: ServerSettings = ServerSettings()
     auth: AuthSettings = AuthSettings()
     limits: LimitSettings = LimitSettings()
-    banks: BankSettings = BankSettings()
+    homeostasis: HomeostasisSettings = HomeostasisSettings()
+    signal_quality: SignalQualitySettings = SignalQualitySettings()
+    bank_defaults: BankDefaultSettings = BankDefaultSettings()
+    banks: dict[BankId, BankSettings] = Field(
+        default_factory=dict,
+        description="Bank id to what differs there: any of the blocks "
+        + ", ".join(BankSettings.model_fields)
+        + ", key by key.",
+    )
     embedding: EmbeddingSettings = EmbeddingSettings()
     recall: RecallSettings = RecallSettings()
     retain: RetainSettings = RetainSettings()
     forget: ForgetSettings = ForgetSettings()
     store: StoreSettings = StoreSettings()
     index: IndexSettings = IndexSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete_banks(cls, values: Any) -> Any:  # noqa: ANN401 - whatever came
+        return complete(values) if isinstance(values, Mapping) else values
 
     @classmethod
     def settings_customise_sources(

@@ -36,10 +36,14 @@ class SourceLines:
     def place(self, path: KeyPath) -> str:
         """Where a key stands, as the start of a message: ``astrocyte.yaml, line 3: server.prot``."""
         dotted = ".".join(path)
-        line = self.lines.get(path)
+        line = self.line(path)
         if line is not None:
             return f"{self.name}, line {line}: {dotted}"
         return dotted
+
+    def line(self, path: KeyPath) -> int | None:
+        """The line of a key, of the key above it where the file does not say it itself, or None."""
+        return next((self.lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self.lines), None)
 
 
 def read_yaml(path: Path) -> tuple[dict[str, Any], SourceLines]:
@@ -129,7 +133,7 @@ def unknown_variables(model: type[BaseModel], environ: Mapping[str, str]) -> Non
 def refuse(error: PydanticError, source: SourceLines) -> ConfigError:
     """The first problem that pydantic found, as our error: where, what came, what was expected."""
     first = error.errors(include_url=False, include_context=False)[0]
-    path = tuple(str(part) for part in first["loc"])
+    path = tuple(str(part) for part in first["loc"] if part != "[key]")
     message = first["msg"].removeprefix("Value error, ")
     count = error.error_count() - 1
     more = f" (and {count} more)" if count else ""
@@ -141,7 +145,7 @@ def refuse(error: PydanticError, source: SourceLines) -> ConfigError:
 
 
 def _line(source: SourceLines, path: KeyPath) -> dict[str, str]:
-    line = source.lines.get(path)
+    line = source.line(path)
     return {} if line is None else {"file": source.name, "line": str(line)}
 
 
@@ -157,9 +161,17 @@ def _unknown(model: type[BaseModel], values: object, path: KeyPath) -> Iterator[
             continue
         below = _model_in(info.annotation)
         if below is not None:
-            entries = enumerate(value) if isinstance(value, (list, tuple)) else [(None, value)]
-            for index, entry in entries:
-                yield from _unknown(below, entry, (*path, name) if index is None else (*path, name, str(index)))
+            for part, entry in _entries(info.annotation, value):
+                yield from _unknown(below, entry, (*path, name, *part))
+
+
+def _entries(annotation: object, value: object) -> list[tuple[KeyPath, object]]:
+    """The places below a key at which its model is expected: in each of a list or a mapping of them, or right there."""
+    if isinstance(value, (list, tuple)):
+        return [((str(index),), entry) for index, entry in enumerate(value)]
+    if typing.get_origin(annotation) is dict:
+        return [((str(key),), entry) for key, entry in value.items()] if isinstance(value, Mapping) else []
+    return [((), value)]
 
 
 def _model_in(annotation: object) -> type[BaseModel] | None:
@@ -184,5 +196,6 @@ def _all_keys(model: type[BaseModel], path: KeyPath) -> Iterator[str]:
     for name, info in model.model_fields.items():
         yield ".".join((*path, name))
         below = _model_in(info.annotation)
-        if below is not None:
+        # A mapping of models repeats what stands elsewhere.
+        if below is not None and typing.get_origin(info.annotation) is not dict:
             yield from _all_keys(below, (*path, name))

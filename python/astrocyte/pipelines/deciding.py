@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from astrocyte.config import RetainSettings
+from astrocyte.config import DedupSettings
 from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Core, Row
 from astrocyte.errors import Conflict
@@ -42,13 +42,11 @@ class Decision:
 class Decider:
     """Decides on the drafts of one commit, each in view of what the earlier ones leave behind."""
 
-    def __init__(
-        self, bank: Bank, index: CoreBank, store: MemoryStore, settings: RetainSettings, principal: str
-    ) -> None:
+    def __init__(self, bank: Bank, index: CoreBank, store: MemoryStore, dedup: DedupSettings, principal: str) -> None:
         self._bank = bank
         self._index = index
         self._store = store
-        self._settings = settings
+        self._dedup = dedup
         self._principal = principal
         # Memories as the decisions so far leave them, by id, and what these have by content hash.
         self._pending: dict[str, NewMemory] = {}
@@ -68,16 +66,16 @@ class Decider:
 
     def _similar(self, drafts: Sequence[Draft]) -> list[list[Near]]:
         """The stored memories nearest to each draft that reach its threshold, nearest first."""
-        vectors = [draft.vector for draft in drafts if draft.vector is not None]
-        if not vectors:
+        asked = [(draft, draft.vector) for draft in drafts if draft.vector is not None and self._compared(draft)]
+        if not asked:
             return [[] for _ in drafts]
-        thresholds = [self._threshold(draft.item) for draft in drafts]
-        nearest = iter(self._index.near_duplicates(vectors, min(thresholds)))
-        found = [next(nearest) if draft.vector is not None else [] for draft in drafts]
-        return [
-            [Near(f"{ID_PREFIX}{identity.hex()}", cosine) for _, identity, cosine in hits if cosine >= threshold]
-            for hits, threshold in zip(found, thresholds, strict=True)
-        ]
+        thresholds = [self._threshold(draft.item) for draft, _ in asked]
+        found = self._index.near_duplicates([vector for _, vector in asked], min(thresholds))
+        near = {
+            id(draft): [Near(f"{ID_PREFIX}{key.hex()}", cosine) for _, key, cosine in hits if cosine >= threshold]
+            for (draft, _), hits, threshold in zip(asked, found, thresholds, strict=True)
+        }
+        return [near.get(id(draft), []) for draft in drafts]
 
     def _decision(self, draft: Draft, indexed: str | None, stored: list[Near]) -> Decision:
         same = self._hashes.get(draft.content_hash)
@@ -88,7 +86,7 @@ class Decider:
             return Decision(draft, Insert(draft.memory(self._principal)), same=same)
         # What an earlier draft replaces is no longer what the index says.
         near = [one for one in stored if one.memory_id not in self._pending]
-        if self._recent is not None:
+        if self._recent is not None and self._compared(draft):
             near += self._recent.near(draft, self._threshold(draft.item))
         for one in near:
             kept, etag = self._kept(one.memory_id)
@@ -106,7 +104,7 @@ class Decider:
 
     def _repeated(self, draft: Draft, near: Near, kept: NewMemory, etag: str | None) -> Decision:
         """What the caller wants done with a near duplicate."""
-        action = draft.item.dedup_action or DedupAction(self._settings.dedup_action)
+        action = draft.item.dedup_action or DedupAction(self._dedup.action)
         if action is DedupAction.WARN:
             return self._insert(draft, near)
         if action is DedupAction.SKIP:
@@ -135,7 +133,12 @@ class Decider:
 
     def _threshold(self, item: RetainItem) -> float:
         wish = item.dedup_threshold
-        return self._settings.dedup_threshold if wish is None else wish
+        return self._dedup.similarity_threshold if wish is None else wish
+
+    def _compared(self, draft: Draft) -> bool:
+        """Whether near duplicates of a draft are looked for: by rule, or because its item says how."""
+        item = draft.item
+        return self._dedup.enabled or item.dedup_action is not None or item.dedup_threshold is not None
 
 
 class _Recent:

@@ -62,6 +62,7 @@ class _Plan:
     query: RecallQuery
     index: BankIndex
     vector: bytes | None
+    most_tokens: int
     start: float
     embedded: float
     windows: list[tuple[int, int]] = field(default_factory=list)
@@ -88,7 +89,6 @@ class RecallPipeline:
         self._registry = registry
         self._embedder = embedder
         self._settings = settings.recall
-        self._most_tokens = settings.limits.max_tokens
         self._executor = executor
         self._time_tail_ms = round(settings.recall.time_tail_days * DAY_MS)
         weights, rrf_weights = settings.recall.weights, settings.recall.rrf_weights
@@ -97,8 +97,8 @@ class RecallPipeline:
             "rrf": (rrf_weights.semantic, rrf_weights.keyword, rrf_weights.temporal),
         }
 
-    async def run(self, bank: Bank, query: RecallQuery) -> RecallResult:
-        """The answer to one query.
+    async def run(self, bank: Bank, query: RecallQuery, most_tokens: int) -> RecallResult:
+        """The answer to one query, under a ceiling of tokens.
 
         Raises:
             DimensionMismatch: The query's vector does not live in the bank's space.
@@ -110,12 +110,12 @@ class RecallPipeline:
         vector = _given(bank, query, "")
         if vector is None and bank.embedding_model == self._embedder.model_id:
             vector = (await self._embed([query.query]))[0]
-        plan = _Plan(bank, query, index, vector, start, perf_counter())
+        plan = _Plan(bank, query, index, vector, most_tokens, start, perf_counter())
         if index.small(self._settings.inline_rows):
             return self._answer(plan)
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._answer, plan)
 
-    async def run_many(self, requests: Sequence[tuple[Bank, RecallQuery]]) -> list[RecallResult]:
+    async def run_many(self, requests: Sequence[tuple[Bank, RecallQuery, int]]) -> list[RecallResult]:
         """The answers to many queries, each equal to the single call's; the core spreads them over its threads.
 
         Raises:
@@ -123,9 +123,9 @@ class RecallPipeline:
         """
         start = perf_counter()
         plans = []
-        for number, (bank, query) in enumerate(requests):
+        for number, (bank, query, most_tokens) in enumerate(requests):
             vector = _given(bank, query, f"queries[{number}].")
-            plans.append(_Plan(bank, query, await self._index(bank, query), vector, start, start))
+            plans.append(_Plan(bank, query, await self._index(bank, query), vector, most_tokens, start, start))
         waiting = [
             plan for plan in plans if plan.vector is None and plan.bank.embedding_model == self._embedder.model_id
         ]
@@ -217,7 +217,7 @@ class RecallPipeline:
             )
         # A caller's budget is capped by the configured ceiling.
         wish = query.max_tokens
-        plan.budget = self._most_tokens if wish is None else min(wish, self._most_tokens)
+        plan.budget = plan.most_tokens if wish is None else min(wish, plan.most_tokens)
         plan.analysed = perf_counter()
 
     def _finish(self, plan: _Plan, response: RecallResponse) -> RecallResult:

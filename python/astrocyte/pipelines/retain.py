@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from astrocyte.config import Settings
+from astrocyte.config import DedupSettings, Settings
 from astrocyte.errors import Conflict, MemoryNotFound
 from astrocyte.model import Bank, RetainItem, RetainResult, RetentionAction
 from astrocyte.pipelines.deciding import Decider, Decision, check_outcomes
@@ -65,28 +65,38 @@ class RetainPipeline:
         return await self._preparer.embedded(bank, items)
 
     async def store(
-        self, bank: Bank, drafts: Sequence[Draft], principal: str, replays: Sequence[Replay] = ()
+        self,
+        bank: Bank,
+        drafts: Sequence[Draft],
+        principal: str,
+        dedup: DedupSettings,
+        replays: Sequence[Replay] = (),
     ) -> list[RetainResult]:
-        """Store all drafts in one transaction, or none of them.
+        """Store all drafts in one transaction, or none of them; ``dedup`` holds where an item does not say.
 
         Raises:
             Conflict: Other writes got in the way every time, or one of several requests was answered meanwhile.
             StoreError: The commit failed; nothing was stored.
         """
         return await persist(
-            lambda: self._attempt(bank, drafts, principal, replays),
+            lambda: self._attempt(bank, drafts, principal, dedup, replays),
             lambda: self._answer(bank, replays),
             # A memory that a near duplicate was to replace is forgotten: then it is none.
             changed=(Conflict, MemoryNotFound),
         )
 
     async def _attempt(
-        self, bank: Bank, drafts: Sequence[Draft], principal: str, replays: Sequence[Replay]
+        self,
+        bank: Bank,
+        drafts: Sequence[Draft],
+        principal: str,
+        dedup: DedupSettings,
+        replays: Sequence[Replay],
     ) -> list[RetainResult]:
         index = await self._registry.get(bank)
 
         def decide() -> list[Decision]:
-            return Decider(bank, index.core, self._store, self._settings.retain, principal).decide(drafts)
+            return Decider(bank, index.core, self._store, dedup, principal).decide(drafts)
 
         def settle(outcomes: Sequence[WriteOutcome]) -> list[tuple[RequestKey, bytes]]:
             check_outcomes(decisions, outcomes)

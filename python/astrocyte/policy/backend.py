@@ -30,7 +30,7 @@ class Backend(Protocol):
     """All operations, in domain types. Every method checks its arguments before it does anything.
 
     Common to all: `ValidationError` names the field that is wrong and means that nothing was changed; `BankNotFound`
-    is raised for a bank that does not exist (retain makes it instead, where ``banks.auto_create`` is on). A
+    is raised for a bank that does not exist (retain makes it instead, where ``bank_defaults.auto_create`` is on). A
     ``request_id`` is a key chosen by the client, a UUID for choice: the same id with the same request answers what it
     answered before, with another request it raises `RequestIdReused`. ``validate_only`` checks the request and changes
     nothing: results have ``stored`` False and no error, an update answers the memory as it is. A remote backend

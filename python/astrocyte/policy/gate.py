@@ -41,6 +41,7 @@ from astrocyte.pipelines.retain import RetainPipeline
 from astrocyte.pipelines.update import UpdatePipeline
 from astrocyte.policy import checks
 from astrocyte.policy.banks import Banks
+from astrocyte.policy.overrides import Overrides
 from astrocyte.policy.paging import decode_token, encode_token
 from astrocyte.policy.requests import key_of
 from astrocyte.policy.retaining import Retaining
@@ -97,8 +98,9 @@ class Gate:
             content_types=settings.retain.chunking,
             fusion_method=settings.recall.fusion_method,
         )
+        self._overrides = overrides = Overrides(settings)
         self._banks = Banks(store, registry, embedder, self._check, lifecycle.start_purging)
-        self._retaining = Retaining(settings, store, self._banks, pipelines.retain, self._check)
+        self._retaining = Retaining(settings, overrides, store, self._banks, pipelines.retain, self._check)
 
     async def retain(
         self,
@@ -138,13 +140,14 @@ class Gate:
     async def recall(self, caller: Caller, query: RecallQuery) -> RecallResult:
         """Rank the bank's memories for a query."""
         self._check.query(query)
-        return await self._pipelines.recall.run(self._banks.handle(caller, query.bank_id), query)
+        bank = self._banks.handle(caller, query.bank_id)
+        return await self._pipelines.recall.run(bank, query, self._most_tokens(query))
 
     async def recall_batch(self, caller: Caller, queries: Sequence[RecallQuery]) -> list[RecallResult]:
         """Answer all queries, or fail with the first that cannot be answered."""
         self._check.queries(queries)
-        banks = [self._banks.handle(caller, query.bank_id) for query in queries]
-        return await self._pipelines.recall.run_many(list(zip(banks, queries, strict=True)))
+        requests = [(self._banks.handle(caller, query.bank_id), query, self._most_tokens(query)) for query in queries]
+        return await self._pipelines.recall.run_many(requests)
 
     async def history(self, caller: Caller, query: RecallQuery) -> HistoryResult:
         """Recall as of an instant."""
@@ -236,7 +239,7 @@ class Gate:
     ) -> Memory:
         """Make a new version of a memory."""
         checks.bank_id(bank_id)
-        self._check.update(update)
+        self._check.update(update, self._overrides.of(bank_id).homeostasis.retain_max_content_bytes)
         self._check.request_id(request_id)
         bank = self._banks.handle(caller, bank_id)
         if validate_only:
@@ -316,6 +319,10 @@ class Gate:
         """What runs; the same for every caller."""
         del caller
         return self._info
+
+    def _most_tokens(self, query: RecallQuery) -> int:
+        """Ceiling of the recall's token budget."""
+        return self._overrides.of(query.bank_id).homeostasis.recall_max_tokens
 
     async def _in_executor(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """A read that may take longer than the loop should wait."""

@@ -20,6 +20,7 @@ from astrocyte.pipelines.preparing import Draft
 from astrocyte.pipelines.retain import Replay, RetainPipeline
 from astrocyte.policy import checks
 from astrocyte.policy.banks import Banks
+from astrocyte.policy.overrides import Overrides
 from astrocyte.policy.requests import decode_results, encode_results, key_of
 from astrocyte.policy.validation import Validator
 from astrocyte.stores.protocols import MemoryStore
@@ -30,6 +31,7 @@ class Retaining:
 
     Args:
         settings: Whether a write may make its bank.
+        overrides: What holds for each bank.
         store: Where the answers to earlier requests are.
         banks: Where the memories go.
         pipeline: What stores them.
@@ -37,9 +39,16 @@ class Retaining:
     """
 
     def __init__(
-        self, settings: Settings, store: MemoryStore, banks: Banks, pipeline: RetainPipeline, check: Validator
+        self,
+        settings: Settings,
+        overrides: Overrides,
+        store: MemoryStore,
+        banks: Banks,
+        pipeline: RetainPipeline,
+        check: Validator,
     ) -> None:
-        self._settings = settings
+        self._auto_create = settings.bank_defaults.auto_create
+        self._overrides = overrides
         self._store = store
         self._banks = banks
         self._pipeline = pipeline
@@ -56,7 +65,7 @@ class Retaining:
     ) -> RetainResult:
         """Store one memory."""
         checks.bank_id(bank_id)
-        self._check.item(item)
+        self._check.item(item, self._most_bytes(bank_id))
         self._check.request_id(request_id)
         if validate_only:
             await self._pipeline.check(self._bank_or_draft(caller, bank_id), [(item, "")])
@@ -75,7 +84,7 @@ class Retaining:
     ) -> list[RetainResult]:
         """Store all items, or none."""
         checks.bank_id(bank_id)
-        self._check.items(items)
+        self._check.items(items, self._most_bytes(bank_id))
         self._check.request_id(request_id)
         placed = [(item, f"items[{index}].") for index, item in enumerate(items)]
         if validate_only:
@@ -96,11 +105,12 @@ class Retaining:
         if request_ids and len(request_ids) != len(items):
             raise ValidationError(f"has {len(request_ids)} entries for {len(items)} items", field="request_ids")
         ids = request_ids or [None] * len(items)
+        most_bytes = self._most_bytes(bank_id)
         results: dict[int, RetainResult | AstrocyteError] = {}
         group: dict[int, Replay | None] = {}
         for index, (item, request_id) in enumerate(zip(items, ids, strict=True)):
             try:
-                self._check.item(item)
+                self._check.item(item, most_bytes)
                 self._check.request_id(request_id)
             except AstrocyteError as error:
                 results[index] = error
@@ -167,14 +177,15 @@ class Retaining:
         self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]], replays: Sequence[Replay]
     ) -> list[RetainResult]:
         """Store what has not been answered before."""
+        dedup = self._overrides.of(bank_id).signal_quality.dedup
         bank, drafts = await self._prepared(caller, bank_id, items)
         try:
-            return await self._pipeline.store(bank, drafts, caller.principal, replays)
+            return await self._pipeline.store(bank, drafts, caller.principal, dedup, replays)
         except BankNotFound:
             # It was deleted since it was looked up: to whom writes now, that is a bank that does not exist.
             self._banks.gone(bank)
             bank, drafts = await self._prepared(caller, bank_id, items)
-            return await self._pipeline.store(bank, drafts, caller.principal, replays)
+            return await self._pipeline.store(bank, drafts, caller.principal, dedup, replays)
 
     async def _prepared(
         self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]]
@@ -198,9 +209,12 @@ class Retaining:
         try:
             return self._banks.handle(caller, bank_id)
         except BankNotFound:
-            if not self._settings.banks.auto_create:
+            if not self._auto_create:
                 raise
         return self._banks.draft(caller, bank_id)
+
+    def _most_bytes(self, bank_id: str) -> int:
+        return self._overrides.of(bank_id).homeostasis.retain_max_content_bytes
 
     @staticmethod
     def _replay(request_id: str | None, operation: str, *parts: object) -> Replay | None:

@@ -59,8 +59,8 @@ class Validator:
         self._content_types = frozenset({*map(str, ContentType), *content_types})
         self._fusion_method = FusionMethod(fusion_method)
 
-    def item(self, item: RetainItem, at: str = "") -> None:
-        """One thing to remember."""
+    def item(self, item: RetainItem, content_bytes: int, at: str = "") -> None:
+        """One thing to remember, of at most so many bytes."""
         limits = self._limits
         if item.pii_detected:
             raise CapabilityNotSupported(
@@ -68,7 +68,7 @@ class Validator:
                 "yourself",
                 metadata={"parameter": f"{at}pii_detected"},
             )
-        checks.content(item.content, f"{at}content", limits.content_bytes)
+        checks.content(item.content, f"{at}content", content_bytes)
         self._content_type(item.content_type, f"{at}content_type")
         if item.tags != ():
             checks.labels(item.tags, f"{at}tags", limits.tags, limits.tag_chars)
@@ -92,13 +92,13 @@ class Validator:
             )
         _deduplication(item, at)
 
-    def items(self, items: Sequence[RetainItem]) -> None:
+    def items(self, items: Sequence[RetainItem], content_bytes: int) -> None:
         """A batch: not empty, within the limit, every item right."""
         if not items:
             raise ValidationError("is empty; send at least one item", field="items")
         checks.count(items, "items", self._limits.batch_items)
         for index, item in enumerate(items):
-            self.item(item, f"items[{index}].")
+            self.item(item, content_bytes, f"items[{index}].")
 
     def query(self, query: RecallQuery, at: str = "") -> None:
         """One recall."""
@@ -142,8 +142,8 @@ class Validator:
                 return replace(selector, before_date=selector.before_date.replace(tzinfo=UTC))
         return selector
 
-    def update(self, update: MemoryUpdate) -> None:
-        """New values for named fields."""
+    def update(self, update: MemoryUpdate, content_bytes: int) -> None:
+        """New values for named fields, the content of at most so many bytes."""
         limits = self._limits
         checks.label(update.memory_id, "memory_id", limits.name_chars)
         if not update.fields:
@@ -152,7 +152,7 @@ class Validator:
         if unknown:
             raise ValidationError(f"{unknown[0]!r} is not one of {', '.join(sorted(UPDATABLE))}", field="fields")
         if "content" in update.fields:
-            checks.content(update.content, "content", limits.content_bytes)
+            checks.content(update.content, "content", content_bytes)
         checks.labels(update.tags, "tags", limits.tags, limits.tag_chars)
         checks.metadata(update.metadata, "metadata", limits)
         if update.source is not None:

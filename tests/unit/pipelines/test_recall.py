@@ -182,7 +182,7 @@ async def test_budgets_hold(gate: Gate, level: DetailLevel) -> None:
 
 
 async def test_a_wish_above_the_ceiling_is_cut_to_it() -> None:
-    app = App(Settings.from_mapping({"vector_store": "in_memory", "limits": {"max_tokens": 12}}))
+    app = App(Settings.from_mapping({"vector_store": "in_memory", "homeostasis": {"recall_max_tokens": 12}}))
     await app.gate.retain(ME, "b", RetainItem(LONG))
     for wish in (None, 1_000_000):
         result = await recall(app.gate, max_tokens=wish)

@@ -215,10 +215,27 @@ async def test_replacing_what_goes_away_meanwhile(gate: Gate) -> None:
 
 async def test_settings_choose_sizes_and_strategies() -> None:
     words = " ".join(f"w{n}" for n in range(400))
-    settings = {"chunk_tokens": 64, "overlap_tokens": 16, "chunking": {"text": "fixed"}, "dedup_action": "warn"}
+    settings = {"chunk_tokens": 64, "overlap_tokens": 16, "chunking": {"text": "fixed"}}
     app = App(Settings.from_mapping({"vector_store": "in_memory", "retain": settings}))
     result = await app.gate.retain(ME, "b", RetainItem(words))
     assert result.chunk_count > result.token_count / 64
-    await app.gate.retain(ME, "b", FIRST)
-    assert (await app.gate.retain(ME, "b", AGAIN)).near_duplicate_of is not None
+    await app.close()
+
+
+async def test_settings_choose_what_becomes_of_near_duplicates() -> None:
+    dedup = {"action": "warn"}
+    banks = {"off": {"signal_quality": {"dedup": {"enabled": False}}}}
+    app = App(Settings.from_mapping({"vector_store": "in_memory", "signal_quality": {"dedup": dedup}, "banks": banks}))
+    for bank, flagged in (("b", True), ("off", False)):
+        await app.gate.retain(ME, bank, FIRST)
+        again = await app.gate.retain(ME, bank, AGAIN)
+        assert again.stored
+        assert (again.near_duplicate_of is not None) == flagged
+        # In a batch the items are compared with each other too.
+        pair = [replace(FIRST, content=f"{item.content} once more") for item in (FIRST, AGAIN)]
+        await app.gate.retain_batch(ME, bank, pair)
+        # The same once more is never stored twice, and an item may ask for itself.
+        assert not (await app.gate.retain(ME, bank, FIRST)).stored
+    asked = replace(AGAIN, content=f"{AGAIN.content} again", dedup_action=DedupAction.SKIP)
+    assert not (await app.gate.retain(ME, "off", asked)).stored
     await app.close()

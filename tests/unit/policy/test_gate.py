@@ -1,6 +1,7 @@
 import asyncio
 import inspect
 import struct
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -80,7 +81,7 @@ async def test_a_write_that_is_refused_makes_no_bank(gate: Gate) -> None:
 
 
 async def test_banks_are_not_made_where_that_is_switched_off() -> None:
-    app = App(Settings.from_mapping({"vector_store": "in_memory", "banks": {"auto_create": False}}))
+    app = App(Settings.from_mapping({"vector_store": "in_memory", "bank_defaults": {"auto_create": False}}))
     with pytest.raises(BankNotFound):
         await app.gate.retain(ME, "b", RetainItem("tea"))
     await app.gate.create_bank(ME, "b")
@@ -543,3 +544,30 @@ async def test_every_error_is_of_our_tree(gate: Gate) -> None:
         ):
             with pytest.raises(AstrocyteError):
                 await call
+
+
+async def test_a_bank_has_limits_of_its_own() -> None:
+    banks = {"small": {"homeostasis": {"retain_max_content_bytes": 8, "recall_max_tokens": 2}}}
+    app = App(Settings.from_mapping({"vector_store": "in_memory", "banks": banks}))
+    gate, long = app.gate, RetainItem("we drank tea in the garden")
+    stored = await gate.retain(ME, "large", long)
+    update = MemoryUpdate(stored.memory_id or "", frozenset({"content"}), content=long.content + "!")
+    calls: list[Callable[[str], Awaitable[object]]] = [
+        lambda bank: gate.retain(ME, bank, long),
+        lambda bank: gate.retain_batch(ME, bank, [long]),
+        lambda bank: gate.update_memory(ME, bank, update),
+    ]
+    await gate.retain(ME, "small", RetainItem("tea"))
+    for call in calls:
+        with pytest.raises(ValidationError, match="the limit is 8"):
+            await call("small")
+        await call("large")
+    (refused,) = await gate.retain_many(ME, "small", [long])
+    assert isinstance(refused, ValidationError)
+    await gate.retain(ME, "small", RetainItem("jam tea"))
+    for bank, budget in (("small", 2), ("large", 100)):
+        single = await gate.recall(ME, RecallQuery("tea", bank, max_tokens=100))
+        (batched,) = await gate.recall_batch(ME, [RecallQuery("tea", bank, max_tokens=100)])
+        assert sum(hit.token_count for hit in single.hits) <= budget
+        assert single.truncated == batched.truncated == (bank == "small")
+    await app.close()

@@ -22,6 +22,7 @@ from astrocyte.policy import checks
 from astrocyte.policy.validation import Validator
 
 CHECK = Validator(LimitSettings())
+MOST_BYTES = 102_400
 ITEM = RetainItem("hello")
 QUERY = RecallQuery("what?", "bank")
 NAIVE = datetime(2024, 1, 1)  # noqa: DTZ001 - the point
@@ -140,8 +141,8 @@ def test_bank_ids_that_are_none(bank_id: Any) -> None:
     ],
 )
 def test_items_that_are_wrong(changes: dict[str, Any], field: str) -> None:
-    assert refused(lambda: CHECK.item(replace(ITEM, **changes))) == field
-    assert refused(lambda: CHECK.items([ITEM, replace(ITEM, **changes)])) == f"items[1].{field}"
+    assert refused(lambda: CHECK.item(replace(ITEM, **changes), MOST_BYTES)) == field
+    assert refused(lambda: CHECK.items([ITEM, replace(ITEM, **changes)], MOST_BYTES)) == f"items[1].{field}"
 
 
 def test_an_item_at_every_limit_passes() -> None:
@@ -156,13 +157,14 @@ def test_an_item_at_every_limit_passes() -> None:
             embedding=vector(*([1.0] * 4_096)),
             extraction_profile="builtin_text",
             dedup_threshold=1.0,
-        )
+        ),
+        MOST_BYTES,
     )
 
 
 @pytest.mark.parametrize("count", [0, 257])
 def test_batches_have_a_size(count: int) -> None:
-    assert refused(lambda: CHECK.items([ITEM] * count)) == "items"
+    assert refused(lambda: CHECK.items([ITEM] * count, MOST_BYTES)) == "items"
     assert refused(lambda: CHECK.queries([QUERY] * count)) == "queries"
 
 
@@ -246,12 +248,12 @@ def test_queries_at_the_limits_pass() -> None:
 
 def test_formats_of_ones_own() -> None:
     for name in ("markdown", "slack", "json", "x"):
-        CHECK.item(replace(ITEM, content_type=name))
+        CHECK.item(replace(ITEM, content_type=name), MOST_BYTES)
     with pytest.raises(ValidationError, match="did you mean 'conversation'") as caught:
-        CHECK.item(replace(ITEM, content_type="conversatoin"))
+        CHECK.item(replace(ITEM, content_type="conversatoin"), MOST_BYTES)
     assert caught.value.metadata["nearest"] == "conversation"
-    assert refused(lambda: CHECK.item(replace(ITEM, content_type="mail"))) == "content_type"
-    Validator(LimitSettings(), content_types=["mail"]).item(replace(ITEM, content_type="mail"))
+    assert refused(lambda: CHECK.item(replace(ITEM, content_type="mail"), MOST_BYTES)) == "content_type"
+    Validator(LimitSettings(), content_types=["mail"]).item(replace(ITEM, content_type="mail"), MOST_BYTES)
 
 
 def test_a_rank_constant_has_its_effect_where_ranks_are_fused() -> None:
@@ -294,7 +296,7 @@ def test_a_date_without_a_zone_to_forget_before_is_utc() -> None:
     ],
 )
 def test_updates_that_are_wrong(update: MemoryUpdate, field: str) -> None:
-    assert refused(lambda: CHECK.update(update)) == field
+    assert refused(lambda: CHECK.update(update, MOST_BYTES)) == field
 
 
 @pytest.mark.parametrize("size", [-1, 1_001])
@@ -307,5 +309,5 @@ def test_page_sizes(size: int) -> None:
 def test_no_message_repeats_content() -> None:
     for item in (replace(ITEM, content="secret\x00"), replace(ITEM, tags=("secret\x07",))):
         with pytest.raises(ValidationError) as caught:
-            CHECK.item(item)
+            CHECK.item(item, MOST_BYTES)
         assert "secret" not in str(caught.value)
