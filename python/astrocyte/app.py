@@ -25,7 +25,7 @@ from astrocyte.pipelines.retain import RetainPipeline
 from astrocyte.pipelines.update import UpdatePipeline
 from astrocyte.policy.gate import Gate, Pipelines
 from astrocyte.providers.protocols import Embedder
-from astrocyte.providers.registry import create_embedder
+from astrocyte.providers.registry import create_embedder, create_language_model
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.sqlite import open_store, system_clock
 
@@ -40,7 +40,7 @@ class App:
         clock: Milliseconds since the epoch; tests bring their own.
 
     Raises:
-        ConfigError: The embedder cannot be made.
+        ConfigError: The embedder or the language model cannot be made.
         StoreError: The store cannot be opened; `StoreLocked` when another process has it.
     """
 
@@ -49,6 +49,7 @@ class App:
         self._clock = clock
         with contextlib.ExitStack() as undo:
             embedder = create_embedder(settings.embedding.provider, settings.embedding.options)
+            self.language_model = create_language_model(settings.llm_provider, settings.llm_provider_config)
             data_dir = settings.data_dir.expanduser() if settings.vector_store == "sqlite" else None
             store: MemoryStore = open_store(data_dir, clock=clock, **settings.store.model_dump())
             undo.callback(store.close)
@@ -100,6 +101,8 @@ class App:
                 await self._purging
             self._purging = None
         await self._embedder.close()
+        if self.language_model is not None:
+            await self.language_model.close()
         await asyncio.get_running_loop().run_in_executor(None, self._store.close)
         self._executor.shutdown(wait=True)
 

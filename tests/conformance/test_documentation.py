@@ -63,8 +63,10 @@ def test_every_command_teaches(path: str) -> None:
     assert silent == [], "options without help"
 
 
-def test_every_option_of_an_embedder_is_documented() -> None:
-    text = (ROOT / "docs/embedders.md").read_text(encoding="utf-8")
+def test_every_option_of_a_provider_is_documented() -> None:
+    text = "".join(
+        [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("embedders.md", "language-models.md")]
+    )
     options = [
         option.target.id
         for path in (ROOT / "python/astrocyte/providers").glob("*.py")

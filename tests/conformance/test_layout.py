@@ -137,11 +137,13 @@ def test_versions_agree() -> None:
 
 
 def test_entry_points_load() -> None:
-    points = importlib.metadata.entry_points(group="astrocyte.embedders")
-    assert {point.name for point in points} >= {"static", "openai", "fastembed"}
+    embedders = importlib.metadata.entry_points(group="astrocyte.embedders")
+    assert {point.name for point in embedders} >= {"static", "openai", "fastembed"}
+    models = importlib.metadata.entry_points(group="astrocyte.language_models")
+    assert {point.name for point in models} >= {"anthropic", "mock", "openai"}
     # Extras that are not installed; the module itself is there.
     optional = set(OPTIONAL.values())
-    loaded = {point.name: load(point) for point in points}
+    loaded = {point.name: load(point) for point in (*embedders, *models)}
     assert [name for name, found in loaded.items() if not callable(found) and found not in optional] == []
 
 

@@ -77,7 +77,8 @@ def test_a_variable_that_should_be_json() -> None:
         ({"server": {"port": 70_000}}, "server.port"),
         ({"server": {"port": "x"}}, "server.port"),
         ({"provider_tier": "engine"}, "provider_tier"),
-        ({"llm_provider": "openai"}, "llm_provider"),
+        ({"llm_provider": ""}, "llm_provider"),
+        ({"llm_provider_config": "sk-1"}, "llm_provider_config"),
         ({"vector_store": "pgvector"}, "vector_store"),
         ({"signal_quality": {"dedup": {"similarity_threshold": 1.5}}}, "signal_quality.dedup.similarity_threshold"),
         ({"signal_quality": {"dedup": {"similarity_threshold": 0}}}, "signal_quality.dedup.similarity_threshold"),
@@ -101,8 +102,13 @@ def test_a_secret_in_the_wrong_place_is_not_repeated() -> None:
     with pytest.raises(ConfigError) as caught:
         Settings.from_mapping({"auth": {"api_keys": keys}})
     assert "the-secret-itself" not in str(caught.value)
-    with_options = Settings.from_mapping({"embedding": {"provider": "openai", "options": {"api_key": "sk-1"}}})
-    assert "sk-1" not in repr(with_options)
+    options = {"api_key": "sk-1"}
+    with_options = {"embedding": {"provider": "openai", "options": options}, "llm_provider_config": options}
+    assert "sk-1" not in repr(Settings.from_mapping(with_options))
+    for wrong in ({"embedding": {"options": "sk-1"}}, {"llm_provider_config": "sk-1"}):
+        with pytest.raises(ConfigError) as caught:
+            Settings.from_mapping(wrong)
+        assert "sk-1" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -219,7 +219,12 @@ class Settings(BaseSettings):
 
     provider_tier: Literal["storage"] = Field("storage", description="Who retrieves: this process (storage).")
     vector_store: Literal["in_memory", "sqlite"] = Field("sqlite", description="Where memories live.")
-    llm_provider: Literal["none", "mock"] = Field("none", description="No operation calls a language model yet.")
+    llm_provider: str = Field(
+        "none", min_length=1, description="Language model: none, mock, openai, anthropic, or another entry point."
+    )
+    llm_provider_config: dict[str, Any] = Field(
+        default_factory=dict, repr=False, description="Handed to the language model's provider, which checks them."
+    )
     data_dir: Path = Field(Path("astrocyte-data"), description="Directory of the SQLite store.")
     server: ServerSettings = ServerSettings()
     auth: AuthSettings = AuthSettings()

@@ -23,6 +23,9 @@ OTHER_VARIABLES = frozenset({"ASTROCYTE_CONFIG", "ASTROCYTE_ADDRESS", "ASTROCYTE
 # How alike a wrong key must be to be offered: one typing slip in a short name still passes.
 SIMILARITY = 0.6
 
+# Settings below which an error does not repeat what came: it may be a key.
+SECRET = (("auth",), ("embedding", "options"), ("llm_provider_config",))
+
 KeyPath = tuple[str, ...]
 
 
@@ -139,7 +142,8 @@ def refuse(error: PydanticError, source: SourceLines) -> ConfigError:
     more = f" (and {count} more)" if count else ""
     # A plain value helps; what may be a secret pasted into the wrong place is not repeated.
     came = first.get("input")
-    shown = f"; got {came!r}" if isinstance(came, (int, float, str)) and path[:1] != ("auth",) else ""
+    secret = any(path[: len(below)] == below for below in SECRET)
+    shown = f"; got {came!r}" if isinstance(came, (int, float, str)) and not secret else ""
     where = source.place(path) or source.name or "settings"
     return ConfigError(f"{where}: {message}{shown}{more}", metadata={"key": ".".join(path), **_line(source, path)})
 

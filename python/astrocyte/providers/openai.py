@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-import random
-import time
 from collections.abc import Mapping, Sequence
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
@@ -21,11 +18,8 @@ from astrocyte.core import vector_bytes
 from astrocyte.errors import ProviderUnavailable
 from astrocyte.providers.options import read_options
 from astrocyte.providers.protocols import Embedder
+from astrocyte.providers.retrying import RETRIED, wait_seconds
 
-# Too much, or the server's own trouble: the same request may pass later.
-RETRIED = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
-# Waits between tries grow from here, doubled each time, with jitter so that clients do not return together.
-FIRST_WAIT_SECONDS = 0.25
 # How much of an answer an error repeats: the beginning names the trouble.
 SHOWN_CHARS = 200
 
@@ -100,6 +94,7 @@ class OpenAIEmbedder:
         body: dict[str, Any] = {"model": self._options.model, "input": texts, "encoding_format": "float"}
         if self._options.send_dimensions:
             body["dimensions"] = self.dimensions
+        longest = self._options.longest_wait_seconds
         for attempt in range(self._options.retries + 1):
             last = attempt == self._options.retries
             try:
@@ -107,23 +102,15 @@ class OpenAIEmbedder:
             except httpx.TransportError as error:
                 if last:
                     raise self._failure(f"no answer ({type(error).__name__})") from error
-                await asyncio.sleep(self._wait(attempt, None))
+                await asyncio.sleep(wait_seconds(attempt, None, longest))
                 continue
             if response.status_code == httpx.codes.OK:
                 return self._vectors(response, len(texts))
-            wait = self._wait(attempt, response.headers.get("retry-after"))
-            if last or response.status_code not in RETRIED or wait > self._options.longest_wait_seconds:
+            wait = wait_seconds(attempt, response.headers.get("retry-after"), longest)
+            if last or response.status_code not in RETRIED or wait > longest:
                 raise self._failure(f"answered {response.status_code}: {response.text[:SHOWN_CHARS]}")
             await asyncio.sleep(wait)
         raise AssertionError("the last try returns or raises")
-
-    def _wait(self, attempt: int, retry_after: str | None) -> float:
-        """Seconds until the next try: what the server asked for, or a growing time."""
-        asked = _seconds(retry_after) if retry_after else None
-        if asked is not None:
-            return asked
-        grown = FIRST_WAIT_SECONDS * 2.0**attempt * random.uniform(0.5, 1.5)  # noqa: S311 - jitter is no secret
-        return min(grown, self._options.longest_wait_seconds)
 
     def _vectors(self, response: httpx.Response, count: int) -> list[bytes]:
         """The vectors of an answer, in the order of the texts, each of length 1."""
@@ -148,18 +135,6 @@ class OpenAIEmbedder:
         return ProviderUnavailable(
             f"embedding endpoint {self._url} {problem}", metadata={"model": self.model_id, "url": self._url}
         )
-
-
-def _seconds(retry_after: str) -> float | None:
-    """Seconds out of a Retry-After header, which holds a number or a date; None when it is neither."""
-    try:
-        seconds = float(retry_after)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(retry_after).timestamp() - time.time()
-        except ValueError:
-            return None
-    return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
 def create(options: Mapping[str, Any]) -> Embedder:

@@ -14,8 +14,8 @@ from astrocyte.errors import ConfigError
 O = TypeVar("O", bound=BaseModel)  # noqa: E741 - the type of the options
 
 
-def read_options(model: type[O], options: Mapping[str, Any]) -> O:
-    """The options as ``model``.
+def read_options(model: type[O], options: Mapping[str, Any], at: str = "embedding.options") -> O:
+    """The options as ``model``; ``at`` is where the settings hold them.
 
     Raises:
         ConfigError: One is unknown, missing or out of its range. Values are not repeated: one may be a key.
@@ -26,10 +26,10 @@ def read_options(model: type[O], options: Mapping[str, Any]) -> O:
             hint = (
                 f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(model.model_fields)) or 'none'}"
             )
-            raise ConfigError(f"embedding.options.{name} is not an option; {hint}", metadata={"key": name})
+            raise ConfigError(f"{at}.{name} is not an option; {hint}", metadata={"key": name})
     try:
         return model(**options)
     except PydanticError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         name = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"embedding.options.{name}: {first['msg']}", metadata={"key": name}) from None
+        raise ConfigError(f"{at}.{name}: {first['msg']}", metadata={"key": name}) from None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
+
+from astrocyte.providers.messages import Completion, Prompt
 
 
 class Embedder(Protocol):
@@ -31,6 +33,31 @@ class Embedder(Protocol):
         Raises:
             ProviderUnavailable: The provider failed, refused, timed out, or answered with something else than vectors.
         """
+
+    async def close(self) -> None:
+        """Release connections."""
+
+
+class LanguageModel(Protocol):
+    """Messages to text or tool calls. ``model_id`` says which model answers, for traces and errors.
+
+    ``deadline`` is an instant of `time.monotonic` at which the caller stops waiting; None for no such instant. A model
+    that retries gives up when the next try would begin after it; one that hangs is cut by
+    `astrocyte.providers.bounded`, through which every model of the settings is called.
+
+    Both methods raise:
+        ProviderUnavailable: The provider failed, refused the request, or answered with something else than an answer.
+        DeadlineExceeded: The deadline came first.
+    """
+
+    @property
+    def model_id(self) -> str: ...
+
+    async def complete(self, prompt: Prompt, *, deadline: float | None = None) -> Completion:
+        """The whole answer."""
+
+    def stream(self, prompt: Prompt, *, deadline: float | None = None) -> AsyncIterator[str | Completion]:
+        """Pieces of the text as they come, and last of all the whole answer; an answer cut short raises instead."""
 
     async def close(self) -> None:
         """Release connections."""

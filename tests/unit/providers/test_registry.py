@@ -6,7 +6,7 @@ import pytest
 
 from astrocyte.errors import ConfigError
 from astrocyte.providers import registry
-from astrocyte.providers.registry import create_embedder
+from astrocyte.providers.registry import create_embedder, create_language_model
 
 
 def test_the_static_embedder_is_there() -> None:
@@ -60,3 +60,19 @@ def _raise_import() -> Any:
 def test_options_that_are_wrong(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         create_embedder("static", options)
+
+
+def test_there_may_be_no_language_model() -> None:
+    assert create_language_model("none", {}) is None
+    with pytest.raises(ConfigError, match="no effect while llm_provider is none"):
+        create_language_model("none", {"model": "m"})
+
+
+def test_a_language_model_of_another_distribution_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("mine", "astrocyte.providers.mock:create", registry.LANGUAGE_MODELS)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point] if group == registry.LANGUAGE_MODELS else [])
+    made = create_language_model("mine", {"replies": ["hello"]})
+    assert made is not None
+    assert made.model_id == "mock"
+    with pytest.raises(ConfigError, match=r"llm_provider: there is no 'mien'; did you mean 'mine'\?"):
+        create_language_model("mien", {})
