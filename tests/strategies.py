@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from astrocyte.model import (
     ArmScore,
     Bank,
+    BankIndexStats,
     BankStats,
     Change,
     ChangeKind,
@@ -24,6 +25,7 @@ from astrocyte.model import (
     ForgetSelector,
     FusionMethod,
     HistoryResult,
+    IndexMemory,
     Memory,
     MemoryHit,
     MemoryState,
@@ -265,6 +267,20 @@ banks = st.builds(
     position=positions,
     etag=names,
 )
+bank_index_stats = st.builds(
+    BankIndexStats,
+    rows=positions,
+    dead_rows=positions,
+    terms=positions,
+    sessions=positions,
+    vector_bytes=positions,
+    keyword_bytes=positions,
+    column_bytes=positions,
+    scratch_bytes=positions,
+)
+index_memories = st.builds(
+    IndexMemory, loaded_banks=positions, bytes=positions, budget_bytes=positions, loads=positions, evictions=positions
+)
 bank_stats = st.builds(
     BankStats,
     bank_id=names,
@@ -275,6 +291,7 @@ bank_stats = st.builds(
     position=positions,
     indexed_position=st.integers(-1, 2**63 - 1),
     index_bytes=positions,
+    index=st.none() | bank_index_stats,
 )
 server_infos = st.builds(
     ServerInfo,
@@ -289,6 +306,7 @@ server_infos = st.builds(
     token_table=names,
     store=names,
     started_at=instants,
+    index_memory=index_memories,
 )
 
 

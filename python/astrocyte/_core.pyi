@@ -189,6 +189,8 @@ class Core:
 
     def __new__(cls, scratch_dir: str | None = None) -> Core: ...
     def bank(self, dimensions: int) -> Bank: ...
+    def release_memory(self) -> None:
+        """Give freed memory back to the system, as far as the allocator can."""
     def recall_many(self, requests: Sequence[tuple[Bank, RecallRequest]]) -> list[RecallResponse]:
         """Each result equals the single call's; work is spread over the cores."""
 

@@ -14,9 +14,10 @@ import apsw
 import structlog
 
 from astrocyte.config import Settings
+from astrocyte.config.machine import memory_limit
 from astrocyte.core import Core, build_info
 from astrocyte.errors import AstrocyteError, frames
-from astrocyte.model import ServerInfo
+from astrocyte.model import IndexMemory, ServerInfo
 from astrocyte.pipelines.forget import ForgetPipeline
 from astrocyte.pipelines.preparing import Preparer
 from astrocyte.pipelines.recall import RecallPipeline
@@ -57,7 +58,9 @@ class App:
             executor = ThreadPoolExecutor(threads, thread_name_prefix="astrocyte-core")
             undo.callback(executor.shutdown)
             core = Core(str(data_dir) if data_dir is not None and settings.index.scratch else None)
-            registry = IndexRegistry(store, core, executor)
+            registry = IndexRegistry(
+                store, core, executor, memory_bytes=settings.index.memory_bytes or memory_limit() // 2
+            )
             undo.pop_all()
         self._embedder = embedder
         self._store = store
@@ -75,7 +78,7 @@ class App:
                 update=UpdatePipeline(store, preparer),
                 forget=ForgetPipeline(store, settings.forget, clock),
             ),
-            _describe(settings, store, embedder),
+            _describe(settings, store, embedder, registry.memory),
             executor,
             self,
         )
@@ -120,7 +123,7 @@ class App:
             await asyncio.sleep(self.settings.forget.purge_interval_seconds)
 
 
-def _describe(settings: Settings, store: MemoryStore, embedder: Embedder) -> ServerInfo:
+def _describe(settings: Settings, store: MemoryStore, embedder: Embedder, memory: IndexMemory) -> ServerInfo:
     build = build_info()
     return ServerInfo(
         version=version("astrocyte-grpc"),
@@ -134,4 +137,5 @@ def _describe(settings: Settings, store: MemoryStore, embedder: Embedder) -> Ser
         token_table=build["token_table"],
         store=settings.vector_store,
         started_at=datetime.now(UTC),
+        index_memory=memory,
     )

@@ -201,6 +201,10 @@ class Core:
         with translated_errors():
             return Bank(self._core.bank(dimensions))
 
+    def release_memory(self) -> None:
+        """Give freed memory back to the system, as far as the allocator can: after evictions, not after each drop."""
+        self._core.release_memory()
+
     def recall_many(self, requests: Sequence[tuple[Bank, RecallRequest]]) -> list[RecallResponse]:
         """The answers to all requests, spread over the processor's cores; each equals the single call's.
 

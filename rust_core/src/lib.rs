@@ -13,6 +13,7 @@ mod filter;
 mod fusion;
 pub mod hash;
 pub mod lexical;
+mod memory;
 mod originals;
 #[cfg(feature = "python")]
 mod python;

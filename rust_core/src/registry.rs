@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use crate::bank::Bank;
 use crate::error::Result;
+use crate::memory;
 use crate::originals::Scratch;
 use crate::types::{RecallRequest, RecallResponse};
 
@@ -33,6 +34,11 @@ impl Core {
     /// [`CoreError::Invalid`](crate::CoreError::Invalid) outside 1 to [`MAX_DIMENSIONS`](crate::vector::MAX_DIMENSIONS).
     pub fn bank(&self, dimensions: usize) -> Result<Bank> {
         Bank::new(dimensions, self.scratch.clone())
+    }
+
+    /// Gives freed memory back to the system, as far as the allocator can: after evictions, not after each drop.
+    pub fn release_memory(&self) {
+        memory::release();
     }
 
     /// Answers all requests, spread over the cores; each result equals the single call's.

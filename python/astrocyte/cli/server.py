@@ -11,7 +11,8 @@ import click
 
 from astrocyte.cli.connection import Session, failures, operation, settings
 from astrocyte.cli.logs import to_standard_error
-from astrocyte.cli.output import OUT, facts, print_json, stamp
+from astrocyte.cli.output import OUT, facts, megabytes, print_json, stamp
+from astrocyte.model import IndexMemory
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -72,6 +73,13 @@ async def info(session: Session, /) -> None:
         ("embedder", f"{found.embedding_model}, {found.dimensions} dimensions"),
         ("tokens", found.token_table),
         ("store", f"{found.store}, SQLite {found.sqlite_version}, schema {found.schema_version}"),
+        ("indexes", _indexes(found.index_memory)),
         ("started", stamp(found.started_at)),
     ]
     OUT.print(facts(rows))
+
+
+def _indexes(memory: IndexMemory) -> str:
+    bound = f" of {megabytes(memory.budget_bytes)}" if memory.budget_bytes else ""
+    banks = "bank" if memory.loaded_banks == 1 else "banks"
+    return f"{memory.loaded_banks:,} {banks} in memory, {megabytes(memory.bytes)}{bound}"

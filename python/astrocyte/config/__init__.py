@@ -209,6 +209,12 @@ class IndexSettings(Section):
     """The derived index."""
 
     threads: int = Field(0, ge=0, le=256, description="Threads for index work; 0 takes one per processor.")
+    memory_bytes: int = Field(
+        0,
+        ge=0,
+        description="Bytes that the indexes of all banks may hold in memory together; beyond it the least recently "
+        "used go, and come back at their next use. 0 takes half of what the machine, or its control group, has.",
+    )
     scratch: bool = Field(True, description="Keep original vectors of large banks in an unlinked file, not in memory.")
 
 

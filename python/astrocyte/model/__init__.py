@@ -1,6 +1,6 @@
 """Domain values: frozen, without behaviour, known to every layer above."""
 
-from astrocyte.model.bank import Bank, BankPage, BankStats, ServerInfo
+from astrocyte.model.bank import Bank, BankIndexStats, BankPage, BankStats, IndexMemory, ServerInfo
 from astrocyte.model.identity import (
     DEFAULT_PRINCIPAL,
     DEFAULT_TENANT,
@@ -47,6 +47,7 @@ __all__ = [
     "ArmScore",
     "AstrocyteContext",
     "Bank",
+    "BankIndexStats",
     "BankPage",
     "BankStats",
     "Caller",
@@ -61,6 +62,7 @@ __all__ = [
     "ForgetSelector",
     "FusionMethod",
     "HistoryResult",
+    "IndexMemory",
     "Memory",
     "MemoryHit",
     "MemoryPage",

@@ -29,8 +29,22 @@ class Bank:
 
 
 @dataclass(frozen=True, slots=True)
+class BankIndexStats:
+    """What the index of one bank holds: rows (wholes and chunks), terms, conversations, and bytes by kind."""
+
+    rows: int
+    dead_rows: int
+    terms: int
+    sessions: int
+    vector_bytes: int
+    keyword_bytes: int
+    column_bytes: int
+    scratch_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class BankStats:
-    """Counts of one bank. ``index_bytes`` is 0 and ``indexed_position`` -1 while the index is not loaded."""
+    """Counts of one bank. Without a loaded index ``index_bytes`` is 0, ``indexed_position`` -1, ``index`` None."""
 
     bank_id: str
     memory_count: int
@@ -40,6 +54,18 @@ class BankStats:
     position: int
     indexed_position: int
     index_bytes: int
+    index: BankIndexStats | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexMemory:
+    """What the indexes of all banks hold in memory together, and how often one was loaded or evicted."""
+
+    loaded_banks: int
+    bytes: int
+    budget_bytes: int
+    loads: int
+    evictions: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +91,4 @@ class ServerInfo:
     token_table: str
     store: str
     started_at: datetime
+    index_memory: IndexMemory

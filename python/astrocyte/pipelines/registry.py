@@ -4,6 +4,10 @@ The store calls `IndexRegistry.on_commit` after each commit, in order. A bank th
 batches; the loader replays them over what it read before the index is shown, so none is lost. A batch that the loader
 had read already is replayed over its own effect, which changes nothing: the core ignores positions that it holds, and
 puts a version in the place of its like. An index that failed to take a batch is dropped and built anew on next use.
+
+All indexes together stay within a budget of memory. What passes it lets go of the least recently used ones, down to a
+lower mark, so that not every load evicts. An evicted bank loses nothing, since its rows are the truth: commits pass it
+by, and its next use loads it again. A call that holds an evicted index finishes on it.
 """
 
 from __future__ import annotations
@@ -19,12 +23,19 @@ import structlog
 from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Core, Row
 from astrocyte.errors import BankNotFound, FailedPrecondition, frames
-from astrocyte.model import Bank
+from astrocyte.model import Bank, BankIndexStats, IndexMemory
 from astrocyte.pipelines.indexing import event_time, row_of
 from astrocyte.stores.protocols import IndexBatch, MemoryStore, VersionRecord
 
 # Each round applies what came during the one before, which is less every time; a few leave next to nothing.
 CATCH_UP_ROUNDS = 4
+
+# Down to this share of the budget, least recently used first: each eviction then pays for many loads.
+LOW_MARK = 0.9
+# What is measured walks the bank's labels and conversations, so it is done when this share of the rows is new.
+MEASURED_SHARE = 16
+# What a loaded bank holds besides its core's bytes: this module's objects, and the sizes that allocators round up to.
+BYTES_PER_BANK = 8 << 10
 
 log = structlog.get_logger(__name__)
 
@@ -35,11 +46,12 @@ class BankIndex:
     The span only grows: it says which years the bank is about, and a forgotten memory does not unsay that.
     """
 
-    __slots__ = ("core", "earliest", "latest", "row_count")
+    __slots__ = ("core", "earliest", "latest", "measured_rows", "row_count")
 
     def __init__(self, core: CoreBank) -> None:
         self.core = core
         self.row_count = 0
+        self.measured_rows = 0
         self.earliest: int | None = None
         self.latest: int | None = None
 
@@ -50,6 +62,30 @@ class BankIndex:
     def small(self, rows: int) -> bool:
         """Whether so few rows were ever added that work on them is sure to be short."""
         return self.row_count <= rows
+
+    def measure(self) -> int:
+        """Bytes that the index holds in memory."""
+        self.measured_rows = self.row_count
+        return self.core.stats()["bytes"] + BYTES_PER_BANK
+
+    def stats(self) -> BankIndexStats:
+        """What the index holds."""
+        stats = self.core.stats()
+        return BankIndexStats(
+            rows=stats["rows"],
+            dead_rows=stats["dead_rows"],
+            terms=stats["terms"],
+            sessions=stats["sessions"],
+            vector_bytes=stats["bytes_vectors"],
+            keyword_bytes=stats["bytes_lexical"],
+            column_bytes=stats["bytes_columns"],
+            scratch_bytes=stats["bytes_scratch"],
+        )
+
+    @property
+    def grown(self) -> bool:
+        """Whether enough came since the last measure to take another."""
+        return (self.row_count - self.measured_rows) * MEASURED_SHARE > self.row_count
 
     def rows(self, versions: tuple[VersionRecord, ...] | list[VersionRecord]) -> list[Row]:
         """Index rows of the versions, whose times widen the span."""
@@ -66,30 +102,60 @@ class BankIndex:
 class _Slot:
     """One bank's place: a shown index, or batches that wait for the loader."""
 
-    __slots__ = ("index", "loading", "lock", "pending")
+    __slots__ = ("bytes", "gone", "index", "loading", "lock", "pending", "used")
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.index: BankIndex | None = None
         self.pending: list[IndexBatch] = []
         self.loading: asyncio.Future[BankIndex] | None = None
+        # When it was used last, in uses of any bank.
+        self.used = 0
+        # What the registry counts for it. Once it is gone from the registry it counts for nothing.
+        self.bytes = 0
+        self.gone = False
 
 
 class IndexRegistry:
-    """Finds, loads and feeds the indexes. One event loop uses it; the store's writer thread feeds it."""
+    """Finds, loads, feeds and evicts the indexes. One event loop uses it; the store's writer thread feeds it.
 
-    def __init__(self, store: MemoryStore, core: Core, executor: Executor) -> None:
+    Args:
+        store: Whose banks.
+        core: What makes the indexes.
+        executor: Where they are loaded and let go.
+        memory_bytes: Bytes that all indexes together may hold; 0 is without bounds. The bank that was used last stays
+            in memory whatever its size.
+    """
+
+    def __init__(self, store: MemoryStore, core: Core, executor: Executor, *, memory_bytes: int = 0) -> None:
         self._store = store
         self._core = core
         self._executor = executor
+        self._budget = memory_bytes
+        # Guards the dictionary and the counts; taken after a slot's lock, never before it.
+        self._lock = threading.Lock()
         self._slots: dict[int, _Slot] = {}
+        self._bytes = self._loads = self._evictions = self._uses = 0
+        self._shedding = False
         self._waiters: dict[int, set[Callable[[], None]]] = {}
         store.subscribe(self.on_commit)
 
     def loaded(self, bank: Bank) -> BankIndex | None:
-        """The bank's index, if it is in memory."""
+        """The bank's index, if it is in memory; counts as a use."""
+        slot = self._slots.get(bank.key)
+        return None if slot is None else self._used(slot)
+
+    def peek(self, bank: Bank) -> BankIndex | None:
+        """The bank's index, if it is in memory; whoever only looks at it does not keep it there."""
         slot = self._slots.get(bank.key)
         return None if slot is None else slot.index
+
+    @property
+    def memory(self) -> IndexMemory:
+        """What the indexes hold."""
+        with self._lock:
+            loaded = sum(slot.index is not None for slot in self._slots.values())
+            return IndexMemory(loaded, self._bytes, self._budget, self._loads, self._evictions)
 
     async def get(self, bank: Bank) -> BankIndex:
         """The bank's index, loaded if it is not; callers that come meanwhile share one load.
@@ -97,11 +163,11 @@ class IndexRegistry:
         Raises:
             BankNotFound: It was deleted meanwhile.
         """
-        slot = self._slots.get(bank.key)
-        if slot is None:
-            slot = self._slots[bank.key] = _Slot()
-        if slot.index is not None:
-            return slot.index
+        with self._lock:
+            slot = self._slots.setdefault(bank.key, _Slot())
+        index = self._used(slot)
+        if index is not None:
+            return index
         if slot.loading is None:
             loop = asyncio.get_running_loop()
             slot.loading = loop.run_in_executor(self._executor, self._load, bank, slot)
@@ -111,7 +177,9 @@ class IndexRegistry:
 
     def drop(self, bank: Bank) -> None:
         """Forget the bank's index; the next use loads it again."""
-        self._slots.pop(bank.key, None)
+        slot = self._slots.get(bank.key)
+        if slot is not None:
+            self._discard(bank.key, slot)
         self._notify(bank.key)
 
     def on_commit(self, batch: IndexBatch) -> None:
@@ -123,6 +191,10 @@ class IndexRegistry:
                     slot.pending.append(batch)
                 else:
                     self._apply(slot, batch)
+            if self._over_budget and not self._shedding:
+                self._shedding = True
+                # Not here: every write of the store waits for this.
+                self._executor.submit(self._shed)
         self._notify(batch.bank.key)
 
     async def wait_for(self, bank: Bank, position: int, timeout_seconds: float) -> None:
@@ -196,14 +268,18 @@ class IndexRegistry:
                 index.apply(batch)
             slot.pending = []
             slot.index = index
+            self._charge(slot, index.measure())
+        with self._lock:
+            self._loads += 1
+        if self._over_budget:
+            self._shed()
         return index
 
     def _loaded(self, bank_key: int, slot: _Slot, done: asyncio.Future[BankIndex]) -> None:
         slot.loading = None
-        failed = done.cancelled() or done.exception() is not None
-        if failed and self._slots.get(bank_key) is slot:
+        if done.cancelled() or done.exception() is not None:
             # The slot would collect batches for ever; the next use starts afresh.
-            del self._slots[bank_key]
+            self._discard(bank_key, slot)
 
     def _apply(self, slot: _Slot, batch: IndexBatch) -> None:
         index = slot.index
@@ -211,10 +287,12 @@ class IndexRegistry:
             return
         try:
             index.apply(batch)
+            if index.grown:
+                self._charge(slot, index.measure())
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the answer is the same
             # The commit stands, whatever the index says: the rows are the truth, and the index is built anew from them.
             slot.index = None
-            self._slots.pop(batch.bank.key, None)
+            self._discard(batch.bank.key, slot)
             # No traceback: it could show the values of variables, which are content.
             log.error(  # noqa: TRY400
                 "index_dropped",
@@ -223,3 +301,55 @@ class IndexRegistry:
                 error=type(error).__name__,
                 frames=frames(error),
             )
+
+    def _used(self, slot: _Slot) -> BankIndex | None:
+        self._uses += 1
+        slot.used = self._uses
+        return slot.index
+
+    @property
+    def _over_budget(self) -> bool:
+        return 0 < self._budget < self._bytes
+
+    def _charge(self, slot: _Slot, size: int) -> None:
+        """Count a slot as so many bytes."""
+        with self._lock:
+            if not slot.gone:
+                self._bytes += size - slot.bytes
+                slot.bytes = size
+
+    def _discard(self, bank_key: int, slot: _Slot) -> None:
+        """Take a slot out of the registry, if it is there still."""
+        with self._lock:
+            self._take_out(bank_key, slot)
+
+    def _take_out(self, bank_key: int, slot: _Slot) -> None:
+        if self._slots.get(bank_key) is slot:
+            del self._slots[bank_key]
+        self._bytes -= slot.bytes
+        slot.bytes = 0
+        slot.gone = True
+
+    def _shed(self) -> None:
+        """Let go of the least recently used indexes, if all together pass the budget. Runs in the executor."""
+        with self._lock:
+            self._shedding = False
+            if not self._over_budget:
+                return
+            by_use = sorted(
+                ((key, slot) for key, slot in self._slots.items() if slot.index is not None),
+                key=lambda place: place[1].used,
+            )
+            evicted = []
+            # The last one stays: somebody is about to use it.
+            for key, slot in by_use[:-1]:
+                if self._bytes <= self._budget * LOW_MARK:
+                    break
+                self._take_out(key, slot)
+                evicted.append(slot.index)
+                # A commit that found the slot before it went out has the index in its hands, or finds none.
+                slot.index = None
+            self._evictions += len(evicted)
+        # Freed without the lock, for which every look-up of a bank waits.
+        evicted.clear()
+        self._core.release_memory()

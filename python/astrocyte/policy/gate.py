@@ -310,15 +310,16 @@ class Gate:
         checks.bank_id(bank_id)
         bank = self._banks.current(caller, bank_id)
         stats = await self._in_executor(self._store.bank_stats, bank)
-        index = self._registry.loaded(bank)
+        index = self._registry.peek(bank)
         if index is None:
             return stats
-        return replace(stats, indexed_position=index.core.position, index_bytes=index.core.stats()["bytes"])
+        held = await self._in_executor(index.stats)
+        return replace(stats, indexed_position=index.core.position, index_bytes=index.core.stats()["bytes"], index=held)
 
     async def server_info(self, caller: Caller) -> ServerInfo:
-        """What runs; the same for every caller."""
+        """What runs, and what the indexes of all banks hold; the same for every caller."""
         del caller
-        return self._info
+        return replace(self._info, index_memory=self._registry.memory)
 
     def _most_tokens(self, query: RecallQuery) -> int:
         """Ceiling of the recall's token budget."""

@@ -481,6 +481,7 @@ class BankStats(_message.Message):
     POSITION_FIELD_NUMBER: _builtins.int
     INDEXED_POSITION_FIELD_NUMBER: _builtins.int
     INDEX_BYTES_FIELD_NUMBER: _builtins.int
+    INDEX_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank."""
     memory_count: _builtins.int
@@ -497,6 +498,10 @@ class BankStats(_message.Message):
     """Changes that the index has seen. -1: the index is not loaded."""
     index_bytes: _builtins.int
     """Bytes that the index holds in memory. 0: the index is not loaded."""
+    @_builtins.property
+    def index(self) -> Global___BankIndexStats:
+        """What the index holds. Not there: the index is not loaded."""
+
     def __init__(
         self,
         *,
@@ -508,14 +513,105 @@ class BankStats(_message.Message):
         position: _builtins.int = ...,
         indexed_position: _builtins.int = ...,
         index_bytes: _builtins.int = ...,
+        index: Global___BankIndexStats | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "index", b"index"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "bank_id", b"bank_id", "chunk_count", b"chunk_count", "forgotten_count", b"forgotten_count", "index", b"index", "index_bytes", b"index_bytes", "indexed_position", b"indexed_position", "memory_count", b"memory_count", "position", b"position", "token_count", b"token_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__index: _TypeAlias = _typing.Literal["index"]  # noqa: Y015
+    _WhichOneofArgType__index: _TypeAlias = _typing.Literal["_index", b"_index"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__index) -> _WhichOneofReturnType__index | None: ...
+
+Global___BankStats: _TypeAlias = BankStats  # noqa: Y015
+
+@_typing.final
+class BankIndexStats(_message.Message):
+    """What the index of a bank holds."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROWS_FIELD_NUMBER: _builtins.int
+    DEAD_ROWS_FIELD_NUMBER: _builtins.int
+    TERMS_FIELD_NUMBER: _builtins.int
+    SESSIONS_FIELD_NUMBER: _builtins.int
+    VECTOR_BYTES_FIELD_NUMBER: _builtins.int
+    KEYWORD_BYTES_FIELD_NUMBER: _builtins.int
+    COLUMN_BYTES_FIELD_NUMBER: _builtins.int
+    SCRATCH_BYTES_FIELD_NUMBER: _builtins.int
+    rows: _builtins.int
+    """Rows: a memory's whole and each of its chunks, of every version."""
+    dead_rows: _builtins.int
+    """Rows of forgotten versions whose place is not yet used again."""
+    terms: _builtins.int
+    """Distinct terms of the keyword index."""
+    sessions: _builtins.int
+    """Conversations."""
+    vector_bytes: _builtins.int
+    """Bytes in memory of the quantised vectors."""
+    keyword_bytes: _builtins.int
+    """Bytes in memory of the keyword index."""
+    column_bytes: _builtins.int
+    """Bytes in memory of columns, maps and filters."""
+    scratch_bytes: _builtins.int
+    """Bytes of original vectors: on disk, or in memory where the bank is small or has no scratch file."""
+    def __init__(
+        self,
+        *,
+        rows: _builtins.int = ...,
+        dead_rows: _builtins.int = ...,
+        terms: _builtins.int = ...,
+        sessions: _builtins.int = ...,
+        vector_bytes: _builtins.int = ...,
+        keyword_bytes: _builtins.int = ...,
+        column_bytes: _builtins.int = ...,
+        scratch_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "chunk_count", b"chunk_count", "forgotten_count", b"forgotten_count", "index_bytes", b"index_bytes", "indexed_position", b"indexed_position", "memory_count", b"memory_count", "position", b"position", "token_count", b"token_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["column_bytes", b"column_bytes", "dead_rows", b"dead_rows", "keyword_bytes", b"keyword_bytes", "rows", b"rows", "scratch_bytes", b"scratch_bytes", "sessions", b"sessions", "terms", b"terms", "vector_bytes", b"vector_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___BankStats: _TypeAlias = BankStats  # noqa: Y015
+Global___BankIndexStats: _TypeAlias = BankIndexStats  # noqa: Y015
+
+@_typing.final
+class IndexMemory(_message.Message):
+    """What the indexes of all banks hold in memory together."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LOADED_BANKS_FIELD_NUMBER: _builtins.int
+    BYTES_FIELD_NUMBER: _builtins.int
+    BUDGET_BYTES_FIELD_NUMBER: _builtins.int
+    LOADS_FIELD_NUMBER: _builtins.int
+    EVICTIONS_FIELD_NUMBER: _builtins.int
+    loaded_banks: _builtins.int
+    """Banks whose index is loaded."""
+    bytes: _builtins.int
+    """Bytes that these indexes hold."""
+    budget_bytes: _builtins.int
+    """Bytes that they may hold; beyond it the least recently used are evicted."""
+    loads: _builtins.int
+    """Indexes loaded since the start."""
+    evictions: _builtins.int
+    """Indexes evicted since the start."""
+    def __init__(
+        self,
+        *,
+        loaded_banks: _builtins.int = ...,
+        bytes: _builtins.int = ...,
+        budget_bytes: _builtins.int = ...,
+        loads: _builtins.int = ...,
+        evictions: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget_bytes", b"budget_bytes", "bytes", b"bytes", "evictions", b"evictions", "loaded_banks", b"loaded_banks", "loads", b"loads"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___IndexMemory: _TypeAlias = IndexMemory  # noqa: Y015
 
 @_typing.final
 class ServerInfo(_message.Message):
@@ -534,6 +630,7 @@ class ServerInfo(_message.Message):
     TOKEN_TABLE_FIELD_NUMBER: _builtins.int
     STORE_FIELD_NUMBER: _builtins.int
     STARTED_AT_FIELD_NUMBER: _builtins.int
+    INDEX_MEMORY_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     """Version of Astrocyte."""
     core_version: _builtins.str
@@ -558,6 +655,10 @@ class ServerInfo(_message.Message):
     def started_at(self) -> _timestamp_pb2.Timestamp:
         """When the server started."""
 
+    @_builtins.property
+    def index_memory(self) -> Global___IndexMemory:
+        """What the indexes of all banks hold in memory now."""
+
     def __init__(
         self,
         *,
@@ -572,10 +673,11 @@ class ServerInfo(_message.Message):
         token_table: _builtins.str = ...,
         store: _builtins.str = ...,
         started_at: _timestamp_pb2.Timestamp | None = ...,
+        index_memory: Global___IndexMemory | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["started_at", b"started_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["index_memory", b"index_memory", "started_at", b"started_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["core_profile", b"core_profile", "core_version", b"core_version", "dimensions", b"dimensions", "embedding_model", b"embedding_model", "schema_version", b"schema_version", "simd", b"simd", "sqlite_version", b"sqlite_version", "started_at", b"started_at", "store", b"store", "token_table", b"token_table", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["core_profile", b"core_profile", "core_version", b"core_version", "dimensions", b"dimensions", "embedding_model", b"embedding_model", "index_memory", b"index_memory", "schema_version", b"schema_version", "simd", b"simd", "sqlite_version", b"sqlite_version", "started_at", b"started_at", "store", b"store", "token_table", b"token_table", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

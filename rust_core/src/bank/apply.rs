@@ -1,5 +1,9 @@
 //! One commit: checked and analysed before anything changes, then applied as a whole.
 
+use std::borrow::Borrow;
+
+use rayon::prelude::*;
+
 use super::state::State;
 use crate::analysis::{AnalyzedText, analyze_text};
 use crate::error::{CoreError, Result};
@@ -12,6 +16,8 @@ use crate::vector::{DenseIndex, normalise, reserve_tight};
 const DEAD_SHARE: u32 = 5;
 /// Below this many dead rows a rebuild gains nothing that can be measured.
 const DEAD_MINIMUM: u32 = 64;
+/// A batch of this many rows is prepared by all cores: a load, not a write, which would only wake them in vain.
+const SPREAD_ROWS: usize = 128;
 /// Most memory layers: their numbers are 16 bits.
 const MAX_LAYERS: usize = u16::MAX as usize;
 
@@ -21,33 +27,41 @@ pub(super) struct Prepared {
 }
 
 /// Checks and analyses the rows; needs no lock.
-pub(super) fn prepare(rows: &[Row], dimensions: usize) -> Result<Vec<Prepared>> {
-    rows.iter()
-        .enumerate()
-        .map(|(index, row)| {
-            let whole = (row.vector.as_deref(), row.text.as_str(), row.tokens);
-            let chunks = row
-                .chunks
-                .iter()
-                .map(|chunk| (chunk.vector.as_deref(), chunk.text.as_str(), chunk.tokens));
-            let parts = std::iter::once(whole)
-                .chain(chunks)
-                .map(|(vector, text, tokens)| {
-                    let unit = vector
-                        .map(|vector| normalise(index, vector, dimensions))
-                        .transpose()?;
-                    Ok((unit, analyze_text(text), tokens))
-                });
-            Ok(Prepared {
-                parts: parts.collect::<Result<_>>()?,
-            })
-        })
-        .collect()
+pub(super) fn prepare<R: Borrow<Row> + Sync>(
+    rows: &[R],
+    dimensions: usize,
+) -> Result<Vec<Prepared>> {
+    let one = |(index, row): (usize, &R)| prepare_row(index, row.borrow(), dimensions);
+    if rows.len() < SPREAD_ROWS {
+        return rows.iter().enumerate().map(one).collect();
+    }
+    let all: Vec<Result<Prepared>> = rows.par_iter().enumerate().map(one).collect();
+    // In order, so that the first row that is wrong is the one that is told of.
+    all.into_iter().collect()
+}
+
+fn prepare_row(index: usize, row: &Row, dimensions: usize) -> Result<Prepared> {
+    let whole = (row.vector.as_deref(), row.text.as_str(), row.tokens);
+    let chunks = row
+        .chunks
+        .iter()
+        .map(|chunk| (chunk.vector.as_deref(), chunk.text.as_str(), chunk.tokens));
+    let parts = std::iter::once(whole)
+        .chain(chunks)
+        .map(|(vector, text, tokens)| {
+            let unit = vector
+                .map(|vector| normalise(index, vector, dimensions))
+                .transpose()?;
+            Ok((unit, analyze_text(text), tokens))
+        });
+    Ok(Prepared {
+        parts: parts.collect::<Result<_>>()?,
+    })
 }
 
 impl State {
     /// Checks what depends on the bank, before anything changes.
-    pub(super) fn admit(&self, rows: &[Row], prepared: &[Prepared]) -> Result<()> {
+    pub(super) fn admit<R: Borrow<Row>>(&self, rows: &[R], prepared: &[Prepared]) -> Result<()> {
         let more: usize = prepared.iter().map(|row| row.parts.len()).sum();
         if self.rows() as usize + more > MAX_ROWS as usize {
             return Err(CoreError::Invalid {
@@ -58,8 +72,9 @@ impl State {
         }
         let mut layers: Vec<&str> = self.layers.iter().map(String::as_str).collect();
         for row in rows {
-            if !layers.contains(&row.layer.as_str()) {
-                layers.push(&row.layer);
+            let layer = row.borrow().layer.as_str();
+            if !layers.contains(&layer) {
+                layers.push(layer);
             }
         }
         if layers.len() > MAX_LAYERS {
@@ -73,16 +88,16 @@ impl State {
     }
 
     /// Applies a commit: first the upserts in their order, then the ends, then the removals.
-    pub(super) fn commit(
+    pub(super) fn commit<R: Borrow<Row>>(
         &mut self,
-        rows: &[Row],
+        rows: &[R],
         prepared: Vec<Prepared>,
         ended: &[(u64, i64)],
         removed: &[u64],
     ) {
         self.layout.take();
         for (row, prepared) in rows.iter().zip(prepared) {
-            self.upsert(row, prepared);
+            self.upsert(row.borrow(), prepared);
         }
         self.originals.flush();
         for &(key, known_until) in ended {

@@ -4,6 +4,7 @@ mod apply;
 mod duplicates;
 mod state;
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -46,10 +47,10 @@ impl Bank {
     ///
     /// # Errors
     /// [`CoreError::Dimensions`] and [`CoreError::Vector`] with the index of the row in `upserts`.
-    pub fn apply(
+    pub fn apply<R: Borrow<Row> + Sync>(
         &self,
         position: u64,
-        upserts: &[Row],
+        upserts: &[R],
         ended: &[(u64, i64)],
         removed: &[u64],
     ) -> Result<()> {

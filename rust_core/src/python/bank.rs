@@ -32,6 +32,13 @@ impl Core {
         Ok(Bank { bank })
     }
 
+    fn release_memory(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || {
+            self.core.release_memory();
+            Ok(())
+        })
+    }
+
     fn recall_many(
         &self,
         py: Python<'_>,
@@ -72,7 +79,7 @@ impl Bank {
         removed: Vec<u64>,
     ) -> PyResult<()> {
         detached(py, || {
-            let rows: Vec<types::Row> = upserts.iter().map(|row| row.get().row.clone()).collect();
+            let rows: Vec<&types::Row> = upserts.iter().map(|row| &row.get().row).collect();
             self.bank.apply(position, &rows, &ended, &removed)
         })
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from astrocyte.model import Bank, BankStats, ServerInfo
+from astrocyte.model import Bank, BankIndexStats, BankStats, IndexMemory, ServerInfo
 from astrocyte.services.convert.values import decode_instant, encode_instant
 from astrocyte.v1 import admin_pb2
 
@@ -52,6 +52,7 @@ def decode_bank_stats(message: admin_pb2.BankStats) -> BankStats:
         position=message.position,
         indexed_position=message.indexed_position,
         index_bytes=message.index_bytes,
+        index=_decode_index(message.index) if message.HasField("index") else None,
     )
 
 
@@ -66,6 +67,53 @@ def encode_bank_stats(stats: BankStats) -> admin_pb2.BankStats:
         position=stats.position,
         indexed_position=stats.indexed_position,
         index_bytes=stats.index_bytes,
+        index=_encode_index(stats.index) if stats.index is not None else None,
+    )
+
+
+def _decode_index(message: admin_pb2.BankIndexStats) -> BankIndexStats:
+    return BankIndexStats(
+        rows=message.rows,
+        dead_rows=message.dead_rows,
+        terms=message.terms,
+        sessions=message.sessions,
+        vector_bytes=message.vector_bytes,
+        keyword_bytes=message.keyword_bytes,
+        column_bytes=message.column_bytes,
+        scratch_bytes=message.scratch_bytes,
+    )
+
+
+def _encode_index(stats: BankIndexStats) -> admin_pb2.BankIndexStats:
+    return admin_pb2.BankIndexStats(
+        rows=stats.rows,
+        dead_rows=stats.dead_rows,
+        terms=stats.terms,
+        sessions=stats.sessions,
+        vector_bytes=stats.vector_bytes,
+        keyword_bytes=stats.keyword_bytes,
+        column_bytes=stats.column_bytes,
+        scratch_bytes=stats.scratch_bytes,
+    )
+
+
+def _decode_memory(message: admin_pb2.IndexMemory) -> IndexMemory:
+    return IndexMemory(
+        loaded_banks=message.loaded_banks,
+        bytes=message.bytes,
+        budget_bytes=message.budget_bytes,
+        loads=message.loads,
+        evictions=message.evictions,
+    )
+
+
+def _encode_memory(memory: IndexMemory) -> admin_pb2.IndexMemory:
+    return admin_pb2.IndexMemory(
+        loaded_banks=memory.loaded_banks,
+        bytes=memory.bytes,
+        budget_bytes=memory.budget_bytes,
+        loads=memory.loads,
+        evictions=memory.evictions,
     )
 
 
@@ -83,6 +131,7 @@ def decode_server_info(message: admin_pb2.ServerInfo) -> ServerInfo:
         token_table=message.token_table,
         store=message.store,
         started_at=decode_instant(message.started_at),
+        index_memory=_decode_memory(message.index_memory),
     )
 
 
@@ -100,4 +149,5 @@ def encode_server_info(info: ServerInfo) -> admin_pb2.ServerInfo:
         token_table=info.token_table,
         store=info.store,
         started_at=encode_instant(info.started_at),
+        index_memory=_encode_memory(info.index_memory),
     )

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
 
 import apsw
 
 from astrocyte.stores.protocols import ChunkRecord, VersionRecord
-from astrocyte.stores.sqlite.rows import PASSAGES_PER_ROW, RECORD_COLUMNS, decode_record, fetch
+from astrocyte.stores.sqlite.rows import PASSAGES_PER_ROW, RECORD_COLUMNS, decode_record, fetch, passage_key
 
-Parts = dict[int, list[tuple[Any, ...]]]
+# Ordinal of a version's whole among its passages.
+WHOLE = -1
+# All passages of the versions of given keys.
+_PASSAGES = (
+    "SELECT p.passage_key, p.{1} FROM carray(?) w CROSS JOIN {0} p"
+    f" ON p.passage_key >= w.value * {PASSAGES_PER_ROW} AND p.passage_key < (w.value + 1) * {PASSAGES_PER_ROW}"
+)
+
+# Little-endian f32 by passage key.
+Vectors = dict[int, bytes]
 
 
 def records(
@@ -41,30 +48,28 @@ def records(
     if not rows:
         return []
     keys = array("q", [row[0] for row in rows])
-    chunks = _parts(connection, "chunks", "text, p.tokens", keys)
-    vectors = _parts(connection, "embeddings", "vector", keys)
-    return [_record(row, chunks.get(row[0], []), vectors.get(row[0], []), at_position) for row in rows]
+    chunks = _chunks(connection, keys)
+    # Not in order, which would have the vectors sorted.
+    vectors: Vectors = dict(fetch(connection, _PASSAGES.format("embeddings", "vector"), (apsw.carray(keys),)))
+    return [
+        decode_record(
+            row,
+            _made(chunks[row[0]], vectors) if row[0] in chunks else (),
+            vectors.get(passage_key(row[0], WHOLE)),
+            at_position,
+        )
+        for row in rows
+    ]
 
 
-def _parts(connection: apsw.Connection, table: str, columns: str, keys: array[int]) -> Parts:
-    """Passages by row key, each as (ordinal, columns...), by ordinal."""
-    parts: Parts = defaultdict(list)
-    rows = fetch(
-        connection,
-        f"SELECT p.passage_key, p.{columns} FROM carray(?) w CROSS JOIN {table} p"
-        f" ON p.passage_key >= w.value * {PASSAGES_PER_ROW} AND p.passage_key < (w.value + 1) * {PASSAGES_PER_ROW}"
-        " ORDER BY p.passage_key",
-        (apsw.carray(keys),),
-    )
-    for passage_key, *values in rows:
-        row_key, place = divmod(passage_key, PASSAGES_PER_ROW)
-        parts[row_key].append((place - 1, *values))
-    return parts
+def _chunks(connection: apsw.Connection, keys: array[int]) -> dict[int, list[tuple[int, str, int]]]:
+    """Chunks by row key, each as (passage key, text, tokens), by ordinal."""
+    found: dict[int, list[tuple[int, str, int]]] = {}
+    sql = _PASSAGES.format("chunks", "text, p.tokens") + " ORDER BY p.passage_key"
+    for chunk in fetch(connection, sql, (apsw.carray(keys),)):
+        found.setdefault(chunk[0] // PASSAGES_PER_ROW, []).append(chunk)
+    return found
 
 
-def _record(
-    row: tuple[Any, ...], chunks: list[tuple[Any, ...]], vectors: list[tuple[Any, ...]], at_position: int
-) -> VersionRecord:
-    by_ordinal = dict(vectors)
-    made = tuple(ChunkRecord(text, tokens, by_ordinal.get(ordinal)) for ordinal, text, tokens in chunks)
-    return decode_record(row, made, by_ordinal.get(-1), at_position)
+def _made(chunks: list[tuple[int, str, int]], vectors: Vectors) -> tuple[ChunkRecord, ...]:
+    return tuple([ChunkRecord(text, tokens, vectors.get(key)) for key, text, tokens in chunks])

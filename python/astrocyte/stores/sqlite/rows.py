@@ -45,6 +45,8 @@ ROWS_PER_STATEMENT = 64
 
 
 _OpenMemory = open_twin(Memory)
+_OpenNewMemory = open_twin(NewMemory)
+_OpenVersionRecord = open_twin(VersionRecord)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _encode_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
@@ -199,31 +201,43 @@ def decode_hydrated(row: Row) -> HydratedRow:
 
 
 def decode_record(row: Row, chunks: tuple[ChunkRecord, ...], vector: bytes | None, at_position: int) -> VersionRecord:
-    """A version from `RECORD_COLUMNS`, as it was at a position: an end that came later is left out."""
+    """A version from `RECORD_COLUMNS`, as it was at a position: an end that came later is left out.
+
+    On the path of every load of an index.
+    """
     (
         row_key, memory_id, version, content, content_type, fact_type, layer, tags, metadata, source, session_id,
         speaker, principal, occurred_at, valid_from, valid_until, retained_at, known_from, known_until, content_hash,
         token_count, ended_position,
     ) = row  # fmt: skip
     ended = ended_position is not None and ended_position <= at_position
-    memory = NewMemory(
-        memory_id=memory_id,
-        content=content,
-        content_hash=content_hash,
-        content_type=content_type,
-        fact_type=fact_type,
-        memory_layer=layer,
-        token_count=token_count,
-        vector=vector,
-        chunks=chunks,
-        tags=decode_tags(tags),
-        metadata=decode_metadata(metadata),
-        source=source,
-        session_id=session_id,
-        speaker=speaker,
-        principal=principal,
-        occurred_at=occurred_at,
-        valid_from=valid_from,
-        valid_until=valid_until,
-    )
-    return VersionRecord(row_key, version, retained_at, known_from, known_until if ended else None, memory)
+    memory = _OpenNewMemory()
+    memory.memory_id = memory_id
+    memory.content = content
+    memory.content_hash = content_hash
+    memory.content_type = content_type
+    memory.fact_type = fact_type
+    memory.memory_layer = layer
+    memory.token_count = token_count
+    memory.vector = vector
+    memory.chunks = chunks
+    memory.tags = () if tags == "[]" else decode_tags(tags)
+    memory.metadata = {} if metadata == "{}" else decode_metadata(metadata)
+    memory.source = source
+    memory.session_id = session_id
+    memory.speaker = speaker
+    memory.principal = principal
+    memory.occurred_at = occurred_at
+    memory.valid_from = valid_from
+    memory.valid_until = valid_until
+    memory.__class__ = NewMemory
+    record = _OpenVersionRecord()
+    record.row_key = row_key
+    record.version = version
+    record.retained_at = retained_at
+    record.known_from = known_from
+    record.known_until = known_until if ended else None
+    record.memory = memory
+    record.__class__ = VersionRecord
+    closed: VersionRecord = record
+    return closed
