@@ -20,6 +20,7 @@ from astrocyte.config import Settings, load_settings
 from astrocyte.core import vector_bytes
 from astrocyte.errors import AstrocyteError, CapabilityNotSupported, ValidationError
 from astrocyte.model import (
+    ACTOR_TYPES,
     DEFAULT_TENANT,
     ActorIdentity,
     AstrocyteContext,
@@ -49,6 +50,7 @@ from astrocyte.model import (
     TagMatch,
     TimeRange,
 )
+from astrocyte.policy import checks
 from astrocyte.policy.backend import Backend
 
 # Items of one commit: enough to share its cost, few enough that the first are acknowledged soon.
@@ -513,24 +515,42 @@ def _caller(context: AstrocyteContext | None) -> Caller:
     """Who calls, out of the caller's own words: in process there is no credential to ask."""
     if context is None:
         return Caller()
-    if context.on_behalf_of is not None:
-        raise CapabilityNotSupported("context.on_behalf_of is not supported yet; call as the principal itself")
     if context.actor is not None:
         _check_actor(context.actor, context.principal)
-    return Caller(context.tenant_id or DEFAULT_TENANT, context.principal)
+    checks.name(context.principal, "context.principal")
+    tenant = context.tenant_id or DEFAULT_TENANT
+    checks.name(tenant, "context.tenant_id")
+    behalf = None if context.on_behalf_of is None else _identity(context.on_behalf_of, "context.on_behalf_of")
+    return Caller(tenant, context.principal, behalf)
+
+
+def _identity(actor: ActorIdentity, field: str) -> str:
+    """The principal that an identity names."""
+    if actor.type not in ACTOR_TYPES:
+        raise ValidationError(
+            f"expected one of {', '.join(ACTOR_TYPES)}, got {ascii(actor.type)[:64]}", field=f"{field}.type"
+        )
+    _refuse_claims(actor, field)
+    principal = f"{actor.type}:{actor.id}"
+    checks.name(principal, f"{field}.id")
+    return principal
 
 
 def _check_actor(actor: ActorIdentity, principal: str) -> None:
     """An actor says in parts who the principal is; one who is somebody else, or claims more, is refused."""
     if principal not in {actor.id, f"{actor.type}:{actor.id}"}:
         raise CapabilityNotSupported(
-            f"context.actor {f'{actor.type}:{actor.id}'!r:.64} is not the principal {principal!r:.64}, and acting for "
-            "another is not supported yet; name the same identity in both, or leave the actor out",
+            f"context.actor {f'{actor.type}:{actor.id}'!r:.64} is not the principal {principal!r:.64}; name the same "
+            "identity in both, and whom it acts for in on_behalf_of",
             metadata={"parameter": "context.actor"},
         )
+    _refuse_claims(actor, "context.actor")
+
+
+def _refuse_claims(actor: ActorIdentity, field: str) -> None:
     if actor.claims:
         raise CapabilityNotSupported(
-            "context.actor.claims has no effect yet; leave it out", metadata={"parameter": "context.actor.claims"}
+            f"{field}.claims has no effect yet; leave it out", metadata={"parameter": f"{field}.claims"}
         )
 
 

@@ -173,12 +173,16 @@ async def test_context(ast: Astrocyte) -> None:
     assert (await ast.get(result.memory_id or "", "notes", context=ctx)).principal == "user:user_42"
     with pytest.raises(astrocyte.BankNotFound):
         await ast.recall("hers", bank_id="notes")
-    with pytest.raises(CapabilityNotSupported, match="on_behalf_of"):
-        await ast.recall("x", bank_id="notes", context=AstrocyteContext("p", on_behalf_of=ActorIdentity("user", "x")))
+    agent = AstrocyteContext("agent:a", on_behalf_of=ActorIdentity("user", "user_42"), tenant_id="tenant_acme")
+    assert len((await ast.recall("hers", bank_id="notes", context=agent)).hits) == 1
+    with pytest.raises(ValidationError, match=r"context\.on_behalf_of\.type: expected one of user, agent"):
+        await ast.recall("x", bank_id="notes", context=AstrocyteContext("p", on_behalf_of=ActorIdentity("god", "x")))
+    with pytest.raises(ValidationError, match=r"context\.principal: is empty"):
+        await ast.recall("x", bank_id="notes", context=AstrocyteContext(""))
     bare = AstrocyteContext("user_42", actor=ActorIdentity("user", "user_42"), tenant_id="tenant_acme")
     assert len((await ast.recall("hers", bank_id="notes", context=bare)).hits) == 1
     for actor in (ActorIdentity("agent", "user_42"), ActorIdentity("user", "user_43")):
-        with pytest.raises(CapabilityNotSupported, match="acting for another"):
+        with pytest.raises(CapabilityNotSupported, match="is not the principal"):
             await ast.retain("x", bank_id="notes", context=AstrocyteContext("user:user_42", actor=actor))
     claims = ActorIdentity("user", "user_42", {"role": "admin"})
     with pytest.raises(CapabilityNotSupported, match="claims"):

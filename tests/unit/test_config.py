@@ -47,7 +47,7 @@ def test_an_unknown_key_of_another_section_is_found(tmp_path: Path) -> None:
 
 
 def test_an_unknown_key_without_a_like_lists_what_there_is() -> None:
-    with pytest.raises(ConfigError, match=r"xyzzy is not a setting; known here: auth, bank_defaults"):
+    with pytest.raises(ConfigError, match=r"xyzzy is not a setting; known here: access_control"):
         Settings.from_mapping({"xyzzy": 1})
 
 

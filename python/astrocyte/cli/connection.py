@@ -38,8 +38,10 @@ def operation(body: Callable[Concatenate[Session, P], Coroutine[Any, Any, None]]
         context = click.get_current_context().find_root()
 
         async def run() -> None:
+            # Whoever holds the data directory is asked for no grant; a server knows its caller by the credential.
+            caller = Caller(operator=not _is_remote(context))
             async with _backend(context) as backend:
-                await body(Session(backend, Caller(), as_json=bool(context.obj["as_json"])), *args, **kwargs)
+                await body(Session(backend, caller, as_json=bool(context.obj["as_json"])), *args, **kwargs)
 
         with failures():
             asyncio.run(run())

@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 from pydantic import ValidationError as PydanticError
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
+from astrocyte.config.access import AccessControlSettings, AccessGrant, BankGrant, IdentitySettings
 from astrocyte.config.banks import BankDefaultSettings, BankSettings, complete
 from astrocyte.config.homeostasis import HomeostasisSettings
 from astrocyte.config.section import Cosine, Count, Seconds, Section, Weight
@@ -24,14 +25,18 @@ from astrocyte.config.source import SourceLines, check_keys, merge, read_yaml, r
 from astrocyte.errors import ConfigError
 
 __all__ = [
+    "AccessControlSettings",
+    "AccessGrant",
     "ApiKey",
     "AuthSettings",
     "BankDefaultSettings",
+    "BankGrant",
     "BankSettings",
     "DedupSettings",
     "EmbeddingSettings",
     "ForgetSettings",
     "HomeostasisSettings",
+    "IdentitySettings",
     "IndexSettings",
     "LimitSettings",
     "RecallSettings",
@@ -234,6 +239,11 @@ class Settings(BaseSettings):
     data_dir: Path = Field(Path("astrocyte-data"), description="Directory of the SQLite store.")
     server: ServerSettings = ServerSettings()
     auth: AuthSettings = AuthSettings()
+    identity: IdentitySettings = IdentitySettings()
+    access_control: AccessControlSettings = AccessControlSettings()
+    access_grants: tuple[AccessGrant, ...] = Field(
+        (), description="Who may do what in which banks, beside the grants made by call."
+    )
     limits: LimitSettings = LimitSettings()
     homeostasis: HomeostasisSettings = HomeostasisSettings()
     signal_quality: SignalQualitySettings = SignalQualitySettings()

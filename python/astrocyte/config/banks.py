@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
+from astrocyte.config.access import BankGrant
 from astrocyte.config.homeostasis import HomeostasisSettings
 from astrocyte.config.section import Section
 from astrocyte.config.signal_quality import SignalQualitySettings
@@ -22,11 +23,13 @@ class BankDefaultSettings(Section):
 class BankSettings(Section):
     """The settings of one bank. What a bank does not say itself, it takes from the block of the same name at the top.
 
-    A block is added by one field here, of the type and name that it has in `Settings`.
+    A block is added by one field here, of the type and name that it has in `Settings`; what `Settings` has not, such as
+    ``access``, is the bank's alone.
     """
 
     homeostasis: HomeostasisSettings = HomeostasisSettings()
     signal_quality: SignalQualitySettings = SignalQualitySettings()
+    access: tuple[BankGrant, ...] = Field((), description="Who may do what in this bank; as in access_grants.")
 
 
 def complete(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,11 +2,16 @@
 
 from astrocyte.model.bank import Bank, BankIndexStats, BankPage, BankStats, IndexMemory, ServerInfo
 from astrocyte.model.identity import (
+    ACTOR_TYPES,
+    ALL_PERMISSIONS,
     DEFAULT_PRINCIPAL,
     DEFAULT_TENANT,
+    NO_PERMISSIONS,
     ActorIdentity,
     AstrocyteContext,
     Caller,
+    Grant,
+    Permission,
 )
 from astrocyte.model.memory import (
     Change,
@@ -41,8 +46,11 @@ from astrocyte.model.recall import (
 )
 
 __all__ = [
+    "ACTOR_TYPES",
+    "ALL_PERMISSIONS",
     "DEFAULT_PRINCIPAL",
     "DEFAULT_TENANT",
+    "NO_PERMISSIONS",
     "ActorIdentity",
     "ArmScore",
     "AstrocyteContext",
@@ -61,6 +69,7 @@ __all__ = [
     "ForgetResult",
     "ForgetSelector",
     "FusionMethod",
+    "Grant",
     "HistoryResult",
     "IndexMemory",
     "Memory",
@@ -70,6 +79,7 @@ __all__ = [
     "MemoryUpdate",
     "Metadata",
     "MetadataValue",
+    "Permission",
     "RecallQuery",
     "RecallResult",
     "RecallTrace",

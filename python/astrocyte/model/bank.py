@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from astrocyte.model.identity import DEFAULT_PRINCIPAL
+
 
 @dataclass(frozen=True, slots=True)
 class Bank:
@@ -12,7 +14,7 @@ class Bank:
 
     ``key`` is the store's own number of this incarnation of the bank: deleted and made again, a bank has another.
     ``position`` counts the changes committed so far. ``embedding_model`` names the space that every vector of the bank
-    lives in.
+    lives in. ``created_by`` is the principal that made it.
     """
 
     key: int
@@ -26,6 +28,7 @@ class Bank:
     updated_at: datetime
     position: int
     etag: str
+    created_by: str = DEFAULT_PRINCIPAL
 
 
 @dataclass(frozen=True, slots=True)

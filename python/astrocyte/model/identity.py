@@ -1,18 +1,35 @@
-"""Who calls."""
+"""Who calls, and what they may do."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
 
 # Used where no credential says otherwise: one process, one user, on loopback or in a library.
 DEFAULT_TENANT = "default"
 DEFAULT_PRINCIPAL = "local"
+# What an identity can be; its principal is the word, a colon and its id.
+ACTOR_TYPES = ("user", "agent", "service", "team")
+
+
+class Permission(StrEnum):
+    """What a grant allows. The four are independent: none implies another."""
+
+    READ = "read"
+    WRITE = "write"
+    FORGET = "forget"
+    ADMIN = "admin"
+
+
+ALL_PERMISSIONS = frozenset(Permission)
+NO_PERMISSIONS: frozenset[Permission] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class ActorIdentity:
-    """A user, agent or service behind a call."""
+    """A user, agent, service or team: ``type`` is one of these words."""
 
     type: str
     id: str
@@ -21,10 +38,11 @@ class ActorIdentity:
 
 @dataclass(frozen=True, slots=True)
 class AstrocyteContext:
-    """Caller identity for the in-process API; over the wire it comes from the credential alone.
+    """Caller identity for the in-process API; over the wire it must agree with the credential.
 
     ``actor`` says in parts who the principal is: the principal is its id, or its type and id with a colon between. An
-    actor who is somebody else, or who has claims, is refused, as is ``on_behalf_of``, until there is delegation.
+    actor who is somebody else, or who has claims, is refused. ``on_behalf_of`` names another for whom the principal
+    acts: the call may then do only what both may do.
     """
 
     principal: str
@@ -35,7 +53,29 @@ class AstrocyteContext:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who the gate sees: always complete, never from a request message."""
+    """Who the gate sees: never from a request message.
+
+    ``on_behalf_of`` is the principal for whom this one acts. ``operator`` marks whoever holds the data directory, such
+    as the command line on it: there is nothing to keep from them, so no grant is asked for.
+    """
 
     tenant: str = DEFAULT_TENANT
     principal: str = DEFAULT_PRINCIPAL
+    on_behalf_of: str | None = None
+    operator: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Permissions of a principal on a bank, each a name or a pattern.
+
+    Those of the configuration have no times. One that was revoked, or replaced by another for the same names, says so.
+    """
+
+    bank_id: str
+    principal: str
+    permissions: frozenset[Permission]
+    granted_by: str = ""
+    granted_at: datetime | None = None
+    revoked_by: str | None = None
+    revoked_at: datetime | None = None

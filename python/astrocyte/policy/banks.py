@@ -7,16 +7,19 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 
-from astrocyte.errors import BankNotFound, ValidationError
+from astrocyte.errors import AccessDenied, AlreadyExists, BankNotFound, RequestIdReused, ValidationError
 from astrocyte.model import Bank, BankPage, Caller, Change
 from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.policy import checks
+from astrocyte.policy.access import Access
 from astrocyte.policy.paging import decode_token, encode_token
 from astrocyte.policy.requests import key_of
 from astrocyte.policy.validation import LARGEST_POSITION, Validator
 from astrocyte.providers.protocols import Embedder
 from astrocyte.stores.protocols import MemoryStore, RequestKey
 
+# Banks read at once for a page: most of a tenant's may be none that the caller may read.
+LISTED_AT_ONCE = 1_000
 # Changes read at once for a watcher: a screenful, so that a slow one does not hold many.
 WATCH_BATCH = 256
 
@@ -29,6 +32,7 @@ class Banks:
         registry: Their indexes.
         embedder: Its space is that of a bank which names none.
         check: The limits of requests.
+        access: Who may do what. A bank is only ever found with the name of what is to be done there.
         at_first_use: Called once, when a bank is first asked for.
     """
 
@@ -38,12 +42,14 @@ class Banks:
         registry: IndexRegistry,
         embedder: Embedder,
         check: Validator,
+        access: Access,
         at_first_use: Callable[[], None],
     ) -> None:
         self._store = store
         self._registry = registry
         self._embedder = embedder
         self._check = check
+        self._access = access
         self._at_first_use = at_first_use
         self._used = False
         # Handles of banks that exist; what changes with time (position, etag, names) is never read from here.
@@ -52,12 +58,27 @@ class Banks:
         self._leaving: Counter[tuple[str, str]] = Counter()
         self._deletions: set[asyncio.Task[int]] = set()
 
-    def handle(self, caller: Caller, bank_id: str) -> Bank:
-        """The bank, perhaps with an old position."""
-        return self._handles.get((caller.tenant, bank_id)) or self.current(caller, bank_id)
+    def handle(self, caller: Caller, operation: str, bank_id: str) -> Bank:
+        """The bank, perhaps with an old position.
 
-    def current(self, caller: Caller, bank_id: str) -> Bank:
-        """The bank as the store has it now."""
+        Raises:
+            AccessDenied: The caller may not do this there.
+            BankNotFound: There is none.
+        """
+        known = self._handles.get((caller.tenant, bank_id))
+        if known is None:
+            return self.current(caller, operation, bank_id)
+        self._access.require(caller, operation, bank_id, known)
+        return known
+
+    def current(self, caller: Caller, operation: str, bank_id: str) -> Bank:
+        """The bank as the store has it now; raises what `handle` does."""
+        checks.bank_id(bank_id)
+        self._access.require(caller, operation, bank_id)
+        return self._read(caller, bank_id)
+
+    def _read(self, caller: Caller, bank_id: str) -> Bank:
+        """The bank from the store; its handle is kept."""
         if not self._used:
             # Now a loop runs for sure; when the gate was built, perhaps not.
             self._used = True
@@ -68,6 +89,11 @@ class Banks:
         if (caller.tenant, bank_id) not in self._leaving:
             self._handles[caller.tenant, bank_id] = bank
         return bank
+
+    def require(self, caller: Caller, operation: str, bank_id: str, path: str = "bank_id") -> None:
+        """Let a call pass before anything else about it is looked at, or refuse it; see `Access.require`."""
+        checks.bank_id(bank_id, path)
+        self._access.require(caller, operation, bank_id, self._handles.get((caller.tenant, bank_id)))
 
     def draft(self, caller: Caller, bank_id: str) -> Bank:
         """What the bank would be if a write made it."""
@@ -84,6 +110,7 @@ class Banks:
             updated_at=now,
             position=0,
             etag="",
+            created_by=self._access.name(caller),
         )
 
     def gone(self, bank: Bank) -> None:
@@ -103,7 +130,7 @@ class Banks:
         request_id: str | None = None,
     ) -> Bank:
         """Create a bank."""
-        checks.bank_id(bank_id)
+        self.require(caller, "CreateBank", bank_id)
         self._check.bank_texts(display_name, description)
         self._check.space(embedding_model, dimensions)
         self._check.request_id(request_id)
@@ -117,19 +144,54 @@ class Banks:
             description=description,
             embedding_model=model,
             dimensions=size,
+            created_by=self._access.name(caller),
             request=key_of(request_id, "create_bank", bank_id, display_name, description, embedding_model, dimensions),
         )
 
+    async def make(self, caller: Caller, bank_id: str) -> Bank:
+        """The bank of a retain that was let pass: made, unless somebody else was faster.
+
+        Raises:
+            AccessDenied: Somebody else was faster, and the caller may not write there.
+        """
+        try:
+            return await self._store.create_bank(
+                caller.tenant,
+                bank_id,
+                display_name="",
+                description="",
+                embedding_model=self._embedder.model_id,
+                dimensions=self._embedder.dimensions,
+                created_by=self._access.name(caller),
+            )
+        except AlreadyExists:
+            return self.current(caller, "Retain", bank_id)
+
     async def page(self, caller: Caller, *, prefix: str = "", page_size: int = 0, page_token: str = "") -> BankPage:
-        """A page of banks by id."""
+        """A page of the banks that the caller may read, by id."""
+        self._access.require_name(caller, "ListBanks")
         if prefix:
             checks.bank_id(prefix, "prefix")
         limit = self._check.page_size(page_size)
         scope = ("banks", caller.tenant, prefix)
         after = str(decode_token(page_token, scope, str, 1)[0]) if page_token else ""
-        banks = self._store.list_banks(caller.tenant, prefix=prefix, after=after, limit=limit + 1)
+        banks = await self._readable(caller, prefix, after, limit + 1)
         token = encode_token(scope, [banks[limit - 1].bank_id]) if len(banks) > limit else ""
         return BankPage(tuple(banks[:limit]), token)
+
+    async def _readable(self, caller: Caller, prefix: str, after: str, wanted: int) -> list[Bank]:
+        """The first banks after an id that the caller may read."""
+        found: list[Bank] = []
+        while True:
+            banks = self._store.list_banks(
+                caller.tenant, prefix=prefix, after=after, limit=max(wanted, LISTED_AT_ONCE) if found else wanted
+            )
+            found += self._access.readable(caller, banks)
+            if len(found) >= wanted or not banks:
+                return found[:wanted]
+            after = banks[-1].bank_id
+            # A tenant may have very many that this caller may not read: others get their turn between two looks.
+            await asyncio.sleep(0)
 
     async def update(
         self,
@@ -142,12 +204,12 @@ class Banks:
         request_id: str | None = None,
     ) -> Bank:
         """Change what is not None."""
-        checks.bank_id(bank_id)
+        self.require(caller, "UpdateBank", bank_id)
         if display_name is None and description is None:
             raise ValidationError("is empty; change display_name, description or both", field="update_mask")
         self._check.bank_texts(display_name, description)
         self._check.request_id(request_id)
-        bank = self.current(caller, bank_id)
+        bank = self.current(caller, "UpdateBank", bank_id)
         return await self._store.update_bank(
             bank,
             display_name=display_name,
@@ -162,23 +224,39 @@ class Banks:
         """Delete the bank and everything in it."""
         checks.bank_id(bank_id)
         self._check.request_id(request_id)
-        request = key_of(request_id, "delete_bank", bank_id, etag)
+        # The principal is a part of what makes a request the same one: see below.
+        request = key_of(request_id, "delete_bank", bank_id, etag, self._access.name(caller))
+        try:
+            self._access.require(caller, "DeleteBank", bank_id)
+        except AccessDenied:
+            # With the bank its owner's right to it is gone; the answer to this very request is still the owner's.
+            if (earlier := self._deleted(caller, request)) is not None:
+                return earlier
+            raise
         # Before the bank is looked for: it is gone, or another one, when the request comes again.
-        earlier = None if request is None else self._store.find_response(caller.tenant, request)
-        if earlier is not None:
-            return int(earlier)
-        deletion = asyncio.create_task(self._delete(self.current(caller, bank_id), etag, request))
+        earlier_response = None if request is None else self._store.find_response(caller.tenant, request)
+        if earlier_response is not None:
+            return int(earlier_response)
+        deletion = asyncio.create_task(self._delete(self.current(caller, "DeleteBank", bank_id), etag, request))
         self._deletions.add(deletion)
         deletion.add_done_callback(self._deletions.discard)
         # The store goes on with what it began, whatever the caller does; so what is known of the bank here must go too.
         return await asyncio.shield(deletion)
 
+    def _deleted(self, caller: Caller, request: RequestKey | None) -> int | None:
+        """What an equal request answered, for a caller who has no right to hear of any other."""
+        try:
+            response = None if request is None else self._store.find_response(caller.tenant, request)
+        except RequestIdReused:
+            return None
+        return None if response is None else int(response)
+
     async def watch(self, caller: Caller, bank_id: str, *, after: int | None = None) -> AsyncIterator[Change]:
-        """The bank's changes, as they come."""
-        checks.bank_id(bank_id)
+        """The bank's changes, as they come, for as long as the caller may read them."""
+        self.require(caller, "Watch", bank_id)
         if after is not None:
             checks.integer(after, "after_position", 0, LARGEST_POSITION)
-        bank = self.current(caller, bank_id)
+        bank = self.current(caller, "Watch", bank_id)
         position = bank.position if after is None else after
         if position > bank.position:
             raise ValidationError(
@@ -192,10 +270,12 @@ class Banks:
                 changed.clear()
                 changes = self._store.changes(bank, after=position, limit=WATCH_BATCH)
                 for change in changes:
+                    # The caller may take its time, and lose the right meanwhile.
+                    self._access.require(caller, "Watch", bank_id, bank)
                     yield change
                     position = change.position
                 if not changes:
-                    if self.current(caller, bank_id).key != bank.key:
+                    if self.current(caller, "Watch", bank_id).key != bank.key:
                         raise BankNotFound(bank_id)
                     await changed.wait()
 

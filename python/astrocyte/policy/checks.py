@@ -17,6 +17,8 @@ from astrocyte.model import Embedding, Metadata, TimeRange
 BANK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,254}")
 # C0 and C1 controls and lone surrogates, which no label needs and which break terminals, logs and UTF-8.
 UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+# Of a tenant or a principal: a certificate's longest name, or a subject with its issuer.
+MOST_NAME_CHARS = 256
 # Below this a vector's square sum vanishes in single precision, so it has no direction to compare.
 SMALLEST_NORM = 1e-15
 # How much of a wrong id a message repeats.
@@ -79,6 +81,11 @@ def label(value: object, path: str, most_chars: int) -> str:
     if bad:
         raise ValidationError(f"has an unprintable character at position {bad.start()}", field=path)
     return value
+
+
+def name(value: object, path: str) -> None:
+    """The name of a tenant or a principal."""
+    label(value, path, MOST_NAME_CHARS)
 
 
 def count(values: Collection[object], path: str, most: int) -> None:

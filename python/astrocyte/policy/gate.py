@@ -1,9 +1,10 @@
 """The one door to the pipelines: every call is checked here, in one order, whichever front door it came through.
 
-1. shape and limits (`validation`): bad input changes nothing;
-2. the bank: it exists, or a write may make it;
-3. the request id: a repeated request gets its first answer;
-4. the pipeline.
+1. access (`access`): the caller may do this in the bank that it names, before anything tells whether there is one;
+2. shape and limits (`validation`): bad input changes nothing;
+3. the bank: it exists, or a write may make it;
+4. the request id: a repeated request gets its first answer;
+5. the pipeline.
 """
 
 from __future__ import annotations
@@ -39,10 +40,11 @@ from astrocyte.pipelines.recall import RecallPipeline
 from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.pipelines.retain import RetainPipeline
 from astrocyte.pipelines.update import UpdatePipeline
-from astrocyte.policy import checks
+from astrocyte.policy.access import Access
 from astrocyte.policy.banks import Banks
 from astrocyte.policy.overrides import Overrides
 from astrocyte.policy.paging import decode_token, encode_token
+from astrocyte.policy.permissions import FORGET_ALL
 from astrocyte.policy.requests import key_of
 from astrocyte.policy.retaining import Retaining
 from astrocyte.policy.validation import LARGEST_POSITION, Validator
@@ -99,8 +101,9 @@ class Gate:
             fusion_method=settings.recall.fusion_method,
         )
         self._overrides = overrides = Overrides(settings)
-        self._banks = Banks(store, registry, embedder, self._check, lifecycle.start_purging)
-        self._retaining = Retaining(settings, overrides, store, self._banks, pipelines.retain, self._check)
+        self._access = access = Access(settings, store)
+        self._banks = Banks(store, registry, embedder, self._check, access, lifecycle.start_purging)
+        self._retaining = Retaining(settings, overrides, store, self._banks, pipelines.retain, self._check, access)
 
     async def retain(
         self,
@@ -139,21 +142,24 @@ class Gate:
 
     async def recall(self, caller: Caller, query: RecallQuery) -> RecallResult:
         """Rank the bank's memories for a query."""
-        self._check.query(query)
-        bank = self._banks.handle(caller, query.bank_id)
-        return await self._pipelines.recall.run(bank, query, self._most_tokens(query))
+        return await self._recall(caller, "Recall", query)
 
     async def recall_batch(self, caller: Caller, queries: Sequence[RecallQuery]) -> list[RecallResult]:
         """Answer all queries, or fail with the first that cannot be answered."""
+        for index, query in enumerate(queries):
+            self._banks.require(caller, "BatchRecall", query.bank_id, f"queries[{index}].bank_id")
         self._check.queries(queries)
-        requests = [(self._banks.handle(caller, query.bank_id), query, self._most_tokens(query)) for query in queries]
+        requests = [
+            (self._banks.handle(caller, "BatchRecall", query.bank_id), query, self._most_tokens(query))
+            for query in queries
+        ]
         return await self._pipelines.recall.run_many(requests)
 
     async def history(self, caller: Caller, query: RecallQuery) -> HistoryResult:
         """Recall as of an instant."""
         if query.as_of is None:
             raise ValidationError("is missing; say the instant to look from", field="as_of")
-        result = await self.recall(caller, query)
+        result = await self._recall(caller, "History", query)
         return HistoryResult(
             result.hits, result.total_available, result.truncated, query.as_of, query.bank_id, result.trace
         )
@@ -170,31 +176,33 @@ class Gate:
         request_id: str | None = None,
     ) -> ForgetResult:
         """Forget what the selector meets, or erase it."""
-        checks.bank_id(bank_id)
+        operation = FORGET_ALL if selector.scope else "Forget"
+        self._banks.require(caller, operation, bank_id)
         selector = self._check.selector(selector)
         self._check.reason(reason)
         self._check.request_id(request_id)
-        bank = self._banks.handle(caller, bank_id)
+        bank = self._banks.handle(caller, operation, bank_id)
         pipeline = self._pipelines.forget
         if dry_run:
             return await self._in_executor(pipeline.preview, bank, selector, compliance=compliance)
         request = key_of(request_id, "erase" if compliance else "forget", bank_id, selector, reason)
         work = pipeline.erase if compliance else pipeline.forget
-        return await work(bank, selector, reason=reason or "", principal=caller.principal, request=request)
+        return await work(bank, selector, reason=reason or "", principal=self._access.name(caller), request=request)
 
     async def undelete(self, caller: Caller, bank_id: str, memory_id: str, *, request_id: str | None = None) -> Memory:
         """Bring a forgotten memory back."""
-        checks.bank_id(bank_id)
+        self._banks.require(caller, "UndeleteMemory", bank_id)
         self._check.memory_id(memory_id)
         self._check.request_id(request_id)
         request = key_of(request_id, "undelete", bank_id, memory_id)
-        return await self._pipelines.forget.undelete(self._banks.handle(caller, bank_id), memory_id, request)
+        bank = self._banks.handle(caller, "UndeleteMemory", bank_id)
+        return await self._pipelines.forget.undelete(bank, memory_id, request)
 
     async def get_memory(self, caller: Caller, bank_id: str, memory_id: str) -> Memory:
         """The current version of a memory."""
-        checks.bank_id(bank_id)
+        self._banks.require(caller, "GetMemory", bank_id)
         self._check.memory_id(memory_id)
-        memory = self._store.memory(self._banks.handle(caller, bank_id), memory_id)
+        memory = self._store.memory(self._banks.handle(caller, "GetMemory", bank_id), memory_id)
         if memory is None:
             raise MemoryNotFound(memory_id, bank_id)
         return memory
@@ -210,10 +218,10 @@ class Gate:
         page_token: str = "",
     ) -> MemoryPage:
         """A page of memories."""
-        checks.bank_id(bank_id)
+        self._banks.require(caller, "ListMemories", bank_id)
         self._check.listing(tags, session_id)
         limit = self._check.page_size(page_size)
-        bank = self._banks.current(caller, bank_id)
+        bank = self._banks.current(caller, "ListMemories", bank_id)
         scope = ("memories", caller.tenant, bank.key, tuple(tags), session_id)
         position, after = decode_token(page_token, scope, int, 2) if page_token else (bank.position, 0)
         if not (0 <= position <= bank.position and 0 <= after <= LARGEST_POSITION):
@@ -238,10 +246,10 @@ class Gate:
         validate_only: bool = False,
     ) -> Memory:
         """Make a new version of a memory."""
-        checks.bank_id(bank_id)
+        self._banks.require(caller, "UpdateMemory", bank_id)
         self._check.update(update, self._overrides.of(bank_id).homeostasis.retain_max_content_bytes)
         self._check.request_id(request_id)
-        bank = self._banks.handle(caller, bank_id)
+        bank = self._banks.handle(caller, "UpdateMemory", bank_id)
         if validate_only:
             await self._pipelines.update.check(bank, update)
             return await self.get_memory(caller, bank_id, update.memory_id)
@@ -275,8 +283,7 @@ class Gate:
 
     async def get_bank(self, caller: Caller, bank_id: str) -> Bank:
         """The bank as it is now."""
-        checks.bank_id(bank_id)
-        return self._banks.current(caller, bank_id)
+        return self._banks.current(caller, "GetBank", bank_id)
 
     async def list_banks(
         self, caller: Caller, *, prefix: str = "", page_size: int = 0, page_token: str = ""
@@ -307,8 +314,7 @@ class Gate:
 
     async def bank_stats(self, caller: Caller, bank_id: str) -> BankStats:
         """Counts of the bank."""
-        checks.bank_id(bank_id)
-        bank = self._banks.current(caller, bank_id)
+        bank = self._banks.current(caller, "GetBankStats", bank_id)
         stats = await self._in_executor(self._store.bank_stats, bank)
         index = self._registry.peek(bank)
         if index is None:
@@ -318,8 +324,14 @@ class Gate:
 
     async def server_info(self, caller: Caller) -> ServerInfo:
         """What runs, and what the indexes of all banks hold; the same for every caller."""
-        del caller
+        self._access.require_name(caller, "GetServerInfo")
         return replace(self._info, index_memory=self._registry.memory)
+
+    async def _recall(self, caller: Caller, operation: str, query: RecallQuery) -> RecallResult:
+        self._banks.require(caller, operation, query.bank_id)
+        self._check.query(query)
+        bank = self._banks.handle(caller, operation, query.bank_id)
+        return await self._pipelines.recall.run(bank, query, self._most_tokens(query))
 
     def _most_tokens(self, query: RecallQuery) -> int:
         """Ceiling of the recall's token budget."""

@@ -22,7 +22,8 @@ class Overrides:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._whole = BankSettings(**{name: getattr(settings, name) for name in BankSettings.model_fields})
+        shared = [name for name in BankSettings.model_fields if name in Settings.model_fields]
+        self._whole = BankSettings(**{name: getattr(settings, name) for name in shared})
         self._banks = dict(settings.banks)
 
     def of(self, bank_id: str) -> BankSettings:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from astrocyte.config import Settings
 from astrocyte.errors import (
-    AlreadyExists,
     AstrocyteError,
     BankNotFound,
     Conflict,
@@ -18,7 +17,7 @@ from astrocyte.errors import (
 from astrocyte.model import Bank, Caller, RetainItem, RetainResult
 from astrocyte.pipelines.preparing import Draft
 from astrocyte.pipelines.retain import Replay, RetainPipeline
-from astrocyte.policy import checks
+from astrocyte.policy.access import Access
 from astrocyte.policy.banks import Banks
 from astrocyte.policy.overrides import Overrides
 from astrocyte.policy.requests import decode_results, encode_results, key_of
@@ -36,9 +35,10 @@ class Retaining:
         banks: Where the memories go.
         pipeline: What stores them.
         check: The limits of requests.
+        access: Who the writer counts as.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the gate hands over what it guards
         self,
         settings: Settings,
         overrides: Overrides,
@@ -46,6 +46,7 @@ class Retaining:
         banks: Banks,
         pipeline: RetainPipeline,
         check: Validator,
+        access: Access,
     ) -> None:
         self._auto_create = settings.bank_defaults.auto_create
         self._overrides = overrides
@@ -53,6 +54,7 @@ class Retaining:
         self._banks = banks
         self._pipeline = pipeline
         self._check = check
+        self._access = access
 
     async def one(
         self,
@@ -64,7 +66,7 @@ class Retaining:
         validate_only: bool = False,
     ) -> RetainResult:
         """Store one memory."""
-        checks.bank_id(bank_id)
+        self._banks.require(caller, "Retain", bank_id)
         self._check.item(item, self._most_bytes(bank_id))
         self._check.request_id(request_id)
         if validate_only:
@@ -83,7 +85,7 @@ class Retaining:
         validate_only: bool = False,
     ) -> list[RetainResult]:
         """Store all items, or none."""
-        checks.bank_id(bank_id)
+        self._banks.require(caller, "BatchRetain", bank_id)
         self._check.items(items, self._most_bytes(bank_id))
         self._check.request_id(request_id)
         placed = [(item, f"items[{index}].") for index, item in enumerate(items)]
@@ -101,7 +103,7 @@ class Retaining:
         request_ids: Sequence[str | None] = (),
     ) -> list[RetainResult | AstrocyteError]:
         """Store what can be stored."""
-        checks.bank_id(bank_id)
+        self._banks.require(caller, "StreamRetain", bank_id)
         if request_ids and len(request_ids) != len(items):
             raise ValidationError(f"has {len(request_ids)} entries for {len(items)} items", field="request_ids")
         ids = request_ids or [None] * len(items)
@@ -180,12 +182,12 @@ class Retaining:
         dedup = self._overrides.of(bank_id).signal_quality.dedup
         bank, drafts = await self._prepared(caller, bank_id, items)
         try:
-            return await self._pipeline.store(bank, drafts, caller.principal, dedup, replays)
+            return await self._pipeline.store(bank, drafts, self._access.name(caller), dedup, replays)
         except BankNotFound:
             # It was deleted since it was looked up: to whom writes now, that is a bank that does not exist.
             self._banks.gone(bank)
             bank, drafts = await self._prepared(caller, bank_id, items)
-            return await self._pipeline.store(bank, drafts, caller.principal, dedup, replays)
+            return await self._pipeline.store(bank, drafts, self._access.name(caller), dedup, replays)
 
     async def _prepared(
         self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]]
@@ -195,10 +197,7 @@ class Retaining:
         drafts = await self._pipeline.prepare(bank, items)
         if bank.key:
             return bank, drafts
-        try:
-            made = await self._banks.create(caller, bank_id)
-        except AlreadyExists:
-            made = self._banks.current(caller, bank_id)
+        made = await self._banks.make(caller, bank_id)
         if (made.embedding_model, made.dimensions) != (bank.embedding_model, bank.dimensions):
             # Somebody else made it meanwhile, for another model.
             drafts = await self._pipeline.prepare(made, items)
@@ -207,7 +206,7 @@ class Retaining:
     def _bank_or_draft(self, caller: Caller, bank_id: str) -> Bank:
         """The bank, or what it would be if a write made it."""
         try:
-            return self._banks.handle(caller, bank_id)
+            return self._banks.handle(caller, "Retain", bank_id)
         except BankNotFound:
             if not self._auto_create:
                 raise

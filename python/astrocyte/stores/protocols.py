@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from astrocyte.model import Bank, BankStats, Change, ErasureReceipt, ForgetSelector, Memory, Metadata
+from astrocyte.model import DEFAULT_PRINCIPAL, Bank, BankStats, Change, ErasureReceipt, ForgetSelector, Memory, Metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +208,7 @@ class MemoryStore(Protocol):
         description: str,
         embedding_model: str,
         dimensions: int,
+        created_by: str = DEFAULT_PRINCIPAL,
         request: RequestKey | None = None,
     ) -> Bank:
         """Create a bank; an equal request that came before gets the bank as it was then.

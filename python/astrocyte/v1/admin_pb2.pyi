@@ -418,6 +418,7 @@ class Bank(_message.Message):
     POSITION_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     KEY_FIELD_NUMBER: _builtins.int
+    CREATED_BY_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """Its id, unique within the tenant."""
     tenant: _builtins.str
@@ -436,6 +437,8 @@ class Bank(_message.Message):
     """Changes with each update; give it back to refuse a write over somebody else's."""
     key: _builtins.int
     """The store's number of this bank; one that is deleted and made again has another."""
+    created_by: _builtins.str
+    """The principal that made it."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When it was made."""
@@ -458,10 +461,11 @@ class Bank(_message.Message):
         position: _builtins.int = ...,
         etag: _builtins.str = ...,
         key: _builtins.int = ...,
+        created_by: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "updated_at", b"updated_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "created_at", b"created_at", "description", b"description", "dimensions", b"dimensions", "display_name", b"display_name", "embedding_model", b"embedding_model", "etag", b"etag", "key", b"key", "position", b"position", "tenant", b"tenant", "updated_at", b"updated_at"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "created_at", b"created_at", "created_by", b"created_by", "description", b"description", "dimensions", b"dimensions", "display_name", b"display_name", "embedding_model", b"embedding_model", "etag", b"etag", "key", b"key", "position", b"position", "tenant", b"tenant", "updated_at", b"updated_at"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

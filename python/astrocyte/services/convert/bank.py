@@ -21,6 +21,7 @@ def decode_bank(message: admin_pb2.Bank) -> Bank:
         updated_at=decode_instant(message.updated_at),
         position=message.position,
         etag=message.etag,
+        created_by=message.created_by,
     )
 
 
@@ -38,6 +39,7 @@ def encode_bank(bank: Bank) -> admin_pb2.Bank:
         updated_at=encode_instant(bank.updated_at),
         position=bank.position,
         etag=bank.etag,
+        created_by=bank.created_by,
     )
 
 

@@ -24,6 +24,7 @@ class NewBank:
     description: str
     embedding_model: str
     dimensions: int
+    created_by: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +43,19 @@ def create(transaction: Transaction, new: NewBank, request: RequestKey | None) -
     if earlier is not None:
         # An equal request says the names, which the response has lost if the bank was deleted since.
         made = decode_bank(requests.decode_row(earlier))
-        return replace(made, bank_id=new.bank_id, display_name=new.display_name, description=new.description)
+        return replace(
+            made,
+            bank_id=new.bank_id,
+            display_name=new.display_name,
+            description=new.description,
+            created_by=made.created_by or new.created_by,
+        )
     now = transaction.clock()
     try:
         row = fetch(
             connection,
             "INSERT INTO banks (tenant, bank_id, display_name, description, embedding_model, dimensions, created_at,"
-            f" updated_at, latest_time) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING {BANK_COLUMNS}",
+            f" updated_at, latest_time, created_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING {BANK_COLUMNS}",
             (
                 new.tenant,
                 new.bank_id,
@@ -59,6 +66,7 @@ def create(transaction: Transaction, new: NewBank, request: RequestKey | None) -
                 now,
                 now,
                 now,
+                new.created_by,
             ),
         )[0]
     except apsw.ConstraintError as error:

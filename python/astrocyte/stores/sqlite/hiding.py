@@ -121,7 +121,8 @@ def hide_bank(transaction: Transaction, bank: Bank, expected_etag: str | None) -
         (bank.key,),
     )[0][0]
     connection.execute(
-        "UPDATE banks SET tenant = '', bank_id = ?, display_name = '', description = '' WHERE bank_key = ?",
+        "UPDATE banks SET tenant = '', bank_id = ?, display_name = '', description = '', created_by = ''"
+        " WHERE bank_key = ?",
         (str(bank.key), bank.key),
     )
     requests.clear_names(connection, bank.key)

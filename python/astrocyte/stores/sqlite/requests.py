@@ -11,8 +11,9 @@ from astrocyte.errors import RequestIdReused
 from astrocyte.stores.protocols import RequestKey
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, Row, fetch
 
-# Where a row of `BANK_COLUMNS` has texts that people chose.
-NAME_PLACES = [BANK_COLUMNS.split(", ").index(name) for name in ("bank_id", "display_name", "description")]
+# Where a row of `BANK_COLUMNS` has texts that people chose, or names one of them.
+NAMES = ("bank_id", "display_name", "description", "created_by")
+NAME_PLACES = [BANK_COLUMNS.split(", ").index(name) for name in NAMES]
 # Answers that one step makes unverifiable, or removes with their bank.
 REQUESTS_AT_ONCE = 1_024
 # An answer about what was in a bank is none once the bank is hidden, even before it is deleted.

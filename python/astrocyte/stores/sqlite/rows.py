@@ -18,7 +18,7 @@ Row = tuple[Any, ...]
 
 BANK_COLUMNS = (
     "bank_key, tenant, bank_id, display_name, description, embedding_model, dimensions, created_at, updated_at, "
-    "position, revision"
+    "position, revision, created_by"
 )
 # m is memories, c is contents.
 MEMORY_COLUMNS = (
@@ -114,7 +114,10 @@ def decode_metadata(text: str) -> Metadata:
 
 def decode_bank(row: Row) -> Bank:
     """A bank from `BANK_COLUMNS`."""
-    key, tenant, bank_id, display_name, description, model, dimensions, created_at, updated_at, position, revision = row
+    (
+        key, tenant, bank_id, display_name, description, model, dimensions, created_at, updated_at, position, revision,
+        created_by,
+    ) = row  # fmt: skip
     return Bank(
         key,
         tenant,
@@ -127,6 +130,7 @@ def decode_bank(row: Row) -> Bank:
         to_datetime(updated_at),
         position,
         bank_etag(key, revision),
+        created_by,
     )
 
 

@@ -10,7 +10,7 @@ import apsw
 
 from astrocyte.config import StoreSettings
 from astrocyte.errors import MemoryNotFound, StoreError
-from astrocyte.model import Bank, BankStats, Change, ErasureReceipt, ForgetSelector, Memory
+from astrocyte.model import DEFAULT_PRINCIPAL, Bank, BankStats, Change, ErasureReceipt, ForgetSelector, Memory
 from astrocyte.stores.protocols import (
     HydratedRow,
     IndexListener,
@@ -156,10 +156,11 @@ class SqliteStore:
         description: str,
         embedding_model: str,
         dimensions: int,
+        created_by: str = DEFAULT_PRINCIPAL,
         request: RequestKey | None = None,
     ) -> Bank:
         """Create a bank."""
-        new = banks.NewBank(tenant, bank_id, display_name, description, embedding_model, dimensions)
+        new = banks.NewBank(tenant, bank_id, display_name, description, embedding_model, dimensions, created_by)
         return await self._writer.submit(lambda transaction: banks.create(transaction, new, request))
 
     def get_bank(self, tenant: str, bank_id: str) -> Bank | None:

@@ -1,0 +1,213 @@
+"""Who may do what: the policy, the grants, and the permissions that follow from them.
+
+A decision depends on names alone, never on whether a bank exists; the exception, that whoever made a bank owns it,
+looks a bank up and answers for a missing one as for one of somebody else. So a caller without read cannot tell the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from astrocyte.config import BankGrant, Settings
+from astrocyte.errors import AccessDenied, ConfigError
+from astrocyte.model import ALL_PERMISSIONS, DEFAULT_PRINCIPAL, NO_PERMISSIONS, Bank, Caller, Grant, Permission
+from astrocyte.policy.patterns import is_pattern, matches
+from astrocyte.policy.permissions import MAKING, PARTS, REQUIRED
+from astrocyte.stores.protocols import MemoryStore
+
+# What everybody may do under the policy `open`.
+OPEN_PERMISSIONS = frozenset({Permission.READ, Permission.WRITE})
+# Decisions kept of one tenant; a caller can invent bank ids without end.
+KEPT_DECISIONS = 4_096
+# Tenants of which decisions are kept.
+KEPT_TENANTS = 1_024
+# Names what a refusal is about where that is no bank.
+NO_BANK = "*"
+# How a refusal calls a caller whom nobody named.
+ANONYMOUS = "anonymous"
+
+_NEEDED = {**REQUIRED, **PARTS}
+
+
+class Grants:
+    """The grants of a tenant, made quick to ask, and the answers that were given."""
+
+    def __init__(self, grants: Iterable[Grant]) -> None:
+        self._named: dict[str, list[Grant]] = {}
+        self._patterns: list[Grant] = []
+        for grant in grants:
+            if is_pattern(grant.principal):
+                self._patterns.append(grant)
+            else:
+                self._named.setdefault(grant.principal, []).append(grant)
+        self._answers: dict[tuple[str, str], frozenset[Permission]] = {}
+
+    def permissions(self, principal: str, bank_id: str) -> frozenset[Permission]:
+        """All permissions that any grant gives the principal on the bank."""
+        key = (principal, bank_id)
+        answer = self._answers.get(key)
+        if answer is None:
+            held = (grant.permissions for grant in self.of(principal) if matches(grant.bank_id, bank_id))
+            answer = NO_PERMISSIONS.union(*held)
+            if len(self._answers) >= KEPT_DECISIONS:
+                self._answers.clear()
+            self._answers[key] = answer
+        return answer
+
+    def of(self, principal: str) -> list[Grant]:
+        """The grants that mean the principal."""
+        meant = [grant for grant in self._patterns if matches(grant.principal, principal)]
+        return [*self._named.get(principal, ()), *meant]
+
+
+class Access:
+    """Decides, and refuses.
+
+    Args:
+        settings: The policy, the configured grants, and who callers without a name are.
+        store: Where the banks are, with who made them.
+
+    Raises:
+        ConfigError: A grant, or `identity.principal`, uses the name of callers without one.
+    """
+
+    def __init__(self, settings: Settings, store: MemoryStore) -> None:
+        self.enabled = settings.access_control.enabled
+        self._open = settings.access_control.default_policy == "open"
+        self._owning = settings.access_control.default_policy == "owner_only"
+        self._unnamed = settings.identity.principal or DEFAULT_PRINCIPAL
+        self._making = MAKING if settings.bank_defaults.auto_create else frozenset({"CreateBank"})
+        self._store = store
+        self._configured = configured_grants(settings)
+        self._tenants: dict[str, Grants] = {}
+
+    def require(self, caller: Caller, operation: str, bank_id: str, known: Bank | None = None) -> None:
+        """Let the call pass, or refuse it.
+
+        Args:
+            caller: Who calls.
+            operation: A name of `REQUIRED` or `PARTS`.
+            bank_id: The bank that the call names, checked already.
+            known: The bank as it was seen before; spares asking the store for its owner.
+
+        Raises:
+            AccessDenied: The caller, or whom it acts for, lacks a permission. The same for a bank that does not exist.
+        """
+        if not self.enabled or caller.operator:
+            return
+        needed = _NEEDED[operation]
+        principal = self._named(caller, bank_id, needed)
+        self._require(caller.tenant, principal, operation, bank_id, known)
+        if caller.on_behalf_of is not None:
+            # Whom a call is made for makes nothing: it must have been granted what is done in its name.
+            self._require(caller.tenant, caller.on_behalf_of, operation, bank_id, known, making=False)
+
+    def require_name(self, caller: Caller, operation: str) -> None:
+        """Let a call about no bank in particular pass for everybody who has a name.
+
+        Raises:
+            AccessDenied: The caller has none.
+        """
+        if self.enabled and not caller.operator:
+            self._named(caller, NO_BANK, _NEEDED[operation])
+
+    def permissions(self, caller: Caller, bank_id: str, known: Bank | None = None) -> frozenset[Permission]:
+        """What the caller may do in a bank, whether it exists or not."""
+        if not self.enabled or caller.operator:
+            return ALL_PERMISSIONS
+        principal = self.name(caller)
+        if principal == DEFAULT_PRINCIPAL:
+            return NO_PERMISSIONS
+        held = self._held(caller.tenant, principal, bank_id, known)
+        if caller.on_behalf_of is not None:
+            held &= self._held(caller.tenant, caller.on_behalf_of, bank_id, known)
+        return held
+
+    def readable(self, caller: Caller, banks: Sequence[Bank]) -> list[Bank]:
+        """Those of the banks that the caller may know of."""
+        return [bank for bank in banks if Permission.READ in self.permissions(caller, bank.bank_id, bank)]
+
+    def name(self, caller: Caller) -> str:
+        """Who the caller counts as; `DEFAULT_PRINCIPAL` where neither it nor the settings say."""
+        return caller.principal if caller.principal != DEFAULT_PRINCIPAL else self._unnamed
+
+    def _named(self, caller: Caller, bank_id: str, needed: frozenset[Permission]) -> str:
+        principal = self.name(caller)
+        if principal == DEFAULT_PRINCIPAL:
+            raise AccessDenied(ANONYMOUS, bank_id, _words(needed or {Permission.READ}))
+        return principal
+
+    def _require(
+        self, tenant: str, principal: str, operation: str, bank_id: str, known: Bank | None, *, making: bool = True
+    ) -> None:
+        needed = _NEEDED[operation]
+        held = self._granted(tenant, principal, bank_id)
+        if needed <= held:
+            return
+        if self._owning:
+            if known is not None and known.created_by == principal:
+                return
+            bank = self._store.get_bank(tenant, bank_id)
+            free = bank is None and making and operation in self._making
+            if free or (bank is not None and bank.created_by == principal):
+                return
+        raise AccessDenied(principal, bank_id, _words(needed - held))
+
+    def _held(self, tenant: str, principal: str, bank_id: str, known: Bank | None) -> frozenset[Permission]:
+        if self._owning:
+            bank = known or self._store.get_bank(tenant, bank_id)
+            if bank is not None and bank.created_by == principal:
+                return ALL_PERMISSIONS
+        return self._granted(tenant, principal, bank_id)
+
+    def _granted(self, tenant: str, principal: str, bank_id: str) -> frozenset[Permission]:
+        grants = self._tenants.get(tenant)
+        if grants is None:
+            if len(self._tenants) >= KEPT_TENANTS:
+                self._tenants.clear()
+            grants = self._tenants[tenant] = Grants(self._configured.get(tenant, ()))
+        held = grants.permissions(principal, bank_id)
+        return held | OPEN_PERMISSIONS if self._open else held
+
+
+def configured_grants(settings: Settings) -> dict[str, list[Grant]]:
+    """The grants of the configuration by tenant.
+
+    Raises:
+        ConfigError: A principal is the name of callers without one.
+    """
+    by_tenant: dict[str, list[Grant]] = {}
+    written: list[tuple[str, str, BankGrant]] = [
+        (f"access_grants.{index}", grant.bank_id, grant) for index, grant in enumerate(settings.access_grants)
+    ]
+    for bank_id, bank in settings.banks.items():
+        written += [(f"banks.{bank_id}.access.{index}", bank_id, grant) for index, grant in enumerate(bank.access)]
+    for key, bank_id, grant in written:
+        _check_named(grant.principal, f"{key}.principal")
+        made = Grant(bank_id, grant.principal, parse_permissions(grant.permissions))
+        by_tenant.setdefault(grant.tenant, []).append(made)
+    _check_named(settings.identity.principal, "identity.principal")
+    return by_tenant
+
+
+def parse_permissions(names: Iterable[str]) -> frozenset[Permission]:
+    """The permissions that the names stand for; ``*`` stands for all four.
+
+    Raises:
+        ValueError: A name is none of these.
+    """
+    return NO_PERMISSIONS.union(*(ALL_PERMISSIONS if name == "*" else {Permission(name)} for name in names))
+
+
+def _check_named(principal: str | None, key: str) -> None:
+    if principal == DEFAULT_PRINCIPAL:
+        raise ConfigError(
+            f"{key}: {DEFAULT_PRINCIPAL!r} is what a caller without a name is called; choose another",
+            metadata={"key": key},
+        )
+
+
+def _words(permissions: Iterable[Permission]) -> str:
+    """The permissions in their own order."""
+    chosen = set(permissions)
+    return " and ".join(permission for permission in Permission if permission in chosen)

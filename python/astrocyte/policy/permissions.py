@@ -1,0 +1,43 @@
+"""What each call needs: one table, by the names of the RPCs, that every front door is held to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from astrocyte.model import NO_PERMISSIONS, Permission
+
+_READ = frozenset({Permission.READ})
+_WRITE = frozenset({Permission.WRITE})
+_FORGET = frozenset({Permission.FORGET})
+_ADMIN = frozenset({Permission.ADMIN})
+
+# Permissions on the bank that the call names, all of them needed. Whatever answers with content needs read, besides
+# what it does: an update and an undelete return the memory. With none, the caller only needs a name: the answer is made
+# of what that caller may read, or holds nothing of any bank.
+REQUIRED: Mapping[str, frozenset[Permission]] = {
+    "Retain": _WRITE,
+    "BatchRetain": _WRITE,
+    "StreamRetain": _WRITE,
+    "GetMemory": _READ,
+    "ListMemories": _READ,
+    "UpdateMemory": _READ | _WRITE,
+    "Recall": _READ,
+    "BatchRecall": _READ,
+    "History": _READ,
+    "Forget": _FORGET,
+    "UndeleteMemory": _READ | _ADMIN,
+    "Watch": _READ,
+    "CreateBank": _ADMIN,
+    "GetBank": _READ,
+    "ListBanks": NO_PERMISSIONS,
+    "UpdateBank": _READ | _ADMIN,
+    "DeleteBank": _ADMIN,
+    "GetBankStats": _READ,
+    "GetServerInfo": NO_PERMISSIONS,
+}
+# A part of a call that needs another permission than the rest: forgetting a whole bank at once.
+FORGET_ALL = "Forget(scope=all)"
+PARTS: Mapping[str, frozenset[Permission]] = {FORGET_ALL: _ADMIN}
+
+# What may make the bank that it names. Where the policy lets whoever makes a bank own it, these pass on a free name.
+MAKING = frozenset({"Retain", "BatchRetain", "StreamRetain", "CreateBank"})

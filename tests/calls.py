@@ -1,0 +1,55 @@
+"""Every RPC as a call of a backend: for tests that say something about all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from astrocyte.model import Caller, ForgetSelector, MemoryUpdate, RecallQuery, RetainItem
+from astrocyte.policy.backend import Backend
+
+Call = Callable[[Backend, Caller, str], Awaitable[Any]]
+# An id that no store makes, for calls about one memory.
+NO_MEMORY = "mem_" + "0" * 32
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+async def _watch(backend: Backend, caller: Caller, bank: str) -> object:
+    async for change in backend.watch(caller, bank, after=0):
+        return change
+    return None
+
+
+async def _each(backend: Backend, caller: Caller, bank: str) -> object:
+    (result,) = await backend.retain_many(caller, bank, [RetainItem("streamed")])
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+# By the names of the RPCs. Those about one memory take the one that `bank` was filled with by `memory`.
+def calls(memory: str = NO_MEMORY) -> dict[str, Call]:
+    return {
+        "Retain": lambda backend, caller, bank: backend.retain(caller, bank, RetainItem("retained")),
+        "BatchRetain": lambda backend, caller, bank: backend.retain_batch(caller, bank, [RetainItem("batched")]),
+        "StreamRetain": _each,
+        "GetMemory": lambda backend, caller, bank: backend.get_memory(caller, bank, memory),
+        "ListMemories": lambda backend, caller, bank: backend.list_memories(caller, bank),
+        "UpdateMemory": lambda backend, caller, bank: backend.update_memory(
+            caller, bank, MemoryUpdate(memory, frozenset({"tags"}), tags=("t",))
+        ),
+        "Recall": lambda backend, caller, bank: backend.recall(caller, RecallQuery("canary", bank)),
+        "BatchRecall": lambda backend, caller, bank: backend.recall_batch(caller, [RecallQuery("canary", bank)]),
+        "History": lambda backend, caller, bank: backend.history(caller, RecallQuery("canary", bank, as_of=NOW)),
+        "Forget": lambda backend, caller, bank: backend.forget(caller, bank, ForgetSelector(memory_ids=(memory,))),
+        "UndeleteMemory": lambda backend, caller, bank: backend.undelete(caller, bank, memory),
+        "Watch": _watch,
+        "CreateBank": lambda backend, caller, bank: backend.create_bank(caller, bank),
+        "GetBank": lambda backend, caller, bank: backend.get_bank(caller, bank),
+        "ListBanks": lambda backend, caller, bank: backend.list_banks(caller, prefix=bank),
+        "UpdateBank": lambda backend, caller, bank: backend.update_bank(caller, bank, display_name="renamed"),
+        "DeleteBank": lambda backend, caller, bank: backend.delete_bank(caller, bank),
+        "GetBankStats": lambda backend, caller, bank: backend.bank_stats(caller, bank),
+        "GetServerInfo": lambda backend, caller, bank: backend.server_info(caller),
+    }
