@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
 
 import apsw
 import structlog
@@ -25,10 +26,17 @@ from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.pipelines.retain import RetainPipeline
 from astrocyte.pipelines.update import UpdatePipeline
 from astrocyte.policy.gate import Gate, Pipelines
+from astrocyte.policy.limits import Limits
+from astrocyte.policy.overrides import Overrides
+from astrocyte.policy.policies import Policies
+from astrocyte.policy.quotas import Quotas
+from astrocyte.policy.storage import StorageQuota
 from astrocyte.providers.protocols import Embedder
 from astrocyte.providers.registry import create_embedder, create_language_model
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.sqlite import open_store, system_clock
+from astrocyte.stores.sqlite.files import QUOTAS
+from astrocyte.stores.sqlite.quotas import SqliteQuotaBook
 
 log = structlog.get_logger(__name__)
 
@@ -61,6 +69,8 @@ class App:
             registry = IndexRegistry(
                 store, core, executor, memory_bytes=settings.index.memory_bytes or memory_limit() // 2
             )
+            overrides = Overrides(settings)
+            self._limits = Limits(settings, overrides, _quotas(settings, data_dir, clock, executor))
             undo.pop_all()
         self._embedder = embedder
         self._store = store
@@ -78,6 +88,7 @@ class App:
                 update=UpdatePipeline(store, preparer),
                 forget=ForgetPipeline(store, settings.forget, clock),
             ),
+            Policies(overrides, self._limits, StorageQuota(store)),
             _describe(settings, store, embedder, registry.memory),
             executor,
             self,
@@ -106,6 +117,7 @@ class App:
         await self._embedder.close()
         if self.language_model is not None:
             await self.language_model.close()
+        await self._limits.close()
         await asyncio.get_running_loop().run_in_executor(None, self._store.close)
         self._executor.shutdown(wait=True)
 
@@ -121,6 +133,15 @@ class App:
                 # No traceback: it could show the values of variables, which are content.
                 log.error("purge_failed", error=type(error).__name__, frames=frames(error))  # noqa: TRY400
             await asyncio.sleep(self.settings.forget.purge_interval_seconds)
+
+
+def _quotas(settings: Settings, data_dir: Path | None, clock: Callable[[], int], executor: Executor) -> Quotas | None:
+    """The daily quotas, where any bank has one."""
+    blocks = [settings.homeostasis, *(bank.homeostasis for bank in settings.banks.values())]
+    if all(block.quotas.retain_per_day is None for block in blocks):
+        return None
+    path = settings.homeostasis.quotas.database or (None if data_dir is None else data_dir / QUOTAS)
+    return Quotas(SqliteQuotaBook(path), clock, executor)
 
 
 def _describe(settings: Settings, store: MemoryStore, embedder: Embedder, memory: IndexMemory) -> ServerInfo:

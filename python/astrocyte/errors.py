@@ -14,6 +14,8 @@
     │   └── RequestIdReused              the same request_id with another request
     ├── FailedPrecondition               the state forbids it
     ├── RateLimited                      slow down; ``retry_after`` seconds
+    │   └── LimitReached                 what was configured for the bank, or for all, is used up for now
+    ├── QuotaExceeded                    what was configured for the bank is used up, until something is forgotten
     ├── MessageTooLarge                  a message beyond what the other side takes; send less at once
     ├── CapabilityNotSupported           not built, or not configured
     ├── ProviderUnavailable              an embedder or a model failed
@@ -170,6 +172,18 @@ class RateLimited(AstrocyteError):
     def __init__(self, message: str, *, retry_after: float, metadata: dict[str, str] | None = None) -> None:
         super().__init__(message, metadata={"retry_after_seconds": f"{retry_after:.3f}", **(metadata or {})})
         self.retry_after = retry_after
+
+
+class LimitReached(RateLimited):
+    """A configured rate, or a day's quota, is used up; nothing was changed."""
+
+    reason = "LIMIT_REACHED"
+
+
+class QuotaExceeded(AstrocyteError):
+    """A bank holds as much as it may; nothing was changed. Forget something, or ask for more."""
+
+    reason = "QUOTA_EXCEEDED"
 
 
 class MessageTooLarge(AstrocyteError):

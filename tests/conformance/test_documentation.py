@@ -11,6 +11,7 @@ import click
 import pytest
 
 from astrocyte.cli import cli
+from astrocyte.config import load_settings
 from astrocyte.v1 import admin_pb2, errors_pb2, memory_pb2
 from processes import running_server
 
@@ -84,6 +85,21 @@ def test_the_architecture_names_files_that_exist() -> None:
     paths = re.findall(r"`((?:python|rust_core|tests|proto|benches|scripts)/[\w./]+)", text)
     assert len(paths) > 10
     assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def configurations() -> Iterator[pytest.param]:  # type: ignore[valid-type] # pytest.param is a function
+    for document in (ROOT / "docs/configuration.md", ROOT / "docs/policy.md"):
+        text = document.read_text(encoding="utf-8")
+        for found in re.finditer(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+            line = text.count("\n", 0, found.start()) + 1
+            yield pytest.param(found[1], id=f"{document.relative_to(ROOT)}:{line}")
+
+
+@pytest.mark.parametrize("configuration", list(configurations()))
+def test_configurations_load(configuration: str, tmp_path: Path) -> None:
+    path = tmp_path / "astrocyte.yaml"
+    path.write_text(configuration, encoding="utf-8")
+    assert load_settings(path, environ={}).model_fields_set
 
 
 def links(document: Path) -> list[str]:

@@ -210,3 +210,58 @@ def test_a_bank_id_that_no_bank_can_have() -> None:
     with pytest.raises(ConfigError, match="pattern") as caught:
         Settings.from_mapping({"banks": {"a b": {}}})
     assert caught.value.metadata["key"] == "banks.a b"
+
+
+# The block of a bank as the specification of the policies prints it, beside limits of the whole.
+SHORT = """
+homeostasis:
+  recall_max_tokens: 4096
+  retain_max_content_bytes: 102400
+  rate_limits:
+    retain_per_minute: 60
+    recall_per_minute: 120
+    global_per_minute: 300
+  quotas:
+    retain_per_day: 10000
+    storage_bytes_per_bank: null
+banks:
+  sensitive-customer:
+    homeostasis:
+      retain_per_minute: 10
+"""
+
+
+def test_a_rate_of_a_bank_may_be_said_in_short(tmp_path: Path) -> None:
+    settings = load_settings(write(tmp_path, SHORT), environ={})
+    own = settings.banks["sensitive-customer"].homeostasis.rate_limits
+    assert (own.retain_per_minute, own.recall_per_minute) == (10, 120)
+    assert settings.homeostasis.rate_limits.retain_per_minute == 60
+    assert settings.homeostasis.quotas.storage_bytes_per_bank is None
+    long = SHORT.replace("retain_per_minute: 10", "rate_limits: {retain_per_minute: 10}")
+    assert load_settings(write(tmp_path, long), environ={}) == settings
+    for source in ({"overrides": {"banks": {"sensitive-customer": {"homeostasis": {"retain_per_minute": 7}}}}},):
+        later = load_settings(write(tmp_path, SHORT), environ={}, **source)
+        assert later.banks["sensitive-customer"].homeostasis.rate_limits.retain_per_minute == 7
+    environ = {"ASTROCYTE_BANKS": '{"sensitive-customer": {"homeostasis": {"recall_per_minute": 8}}}'}
+    later = load_settings(write(tmp_path, SHORT), environ=environ)
+    assert later.banks["sensitive-customer"].homeostasis.rate_limits.recall_per_minute == 8
+
+
+@pytest.mark.parametrize(
+    ("homeostasis", "message"),
+    [
+        ("{retain_per_minute: 10, rate_limits: {retain_per_minute: 10}}", r"line 3: banks\.x\..* is set twice"),
+        ("{retain_per_minute: 0}", r"line 3: banks\.x\.homeostasis\.rate_limits\.retain_per_minute"),
+        ("{rate_limits: {global_per_minute: 3}}", r"line 3: .*global_per_minute cannot differ from bank to bank"),
+        ("{quotas: {database: q.db}}", r"line 3: .*database cannot differ from bank to bank"),
+        ("{reain_per_minute: 3}", r"line 3: .*did you mean"),
+    ],
+)
+def test_rates_of_a_bank_that_cannot_be(tmp_path: Path, homeostasis: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_settings(write(tmp_path, f"banks:\n  x:\n    homeostasis: {homeostasis}\n"), environ={})
+
+
+def test_the_short_form_is_for_banks_alone(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"did you mean homeostasis\.rate_limits\.retain_per_minute\?"):
+        load_settings(write(tmp_path, "homeostasis:\n  retain_per_minute: 10\n"), environ={})

@@ -17,7 +17,7 @@ from pydantic import ValidationError as PydanticError
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from astrocyte.config.access import AccessControlSettings, AccessGrant, BankGrant, IdentitySettings
-from astrocyte.config.banks import BankDefaultSettings, BankSettings, complete
+from astrocyte.config.banks import BankDefaultSettings, BankSettings, check_shared, complete, spell_out
 from astrocyte.config.homeostasis import HomeostasisSettings
 from astrocyte.config.section import Cosine, Count, Seconds, Section, Weight
 from astrocyte.config.signal_quality import DedupSettings, SignalQualitySettings
@@ -307,10 +307,11 @@ def load_settings(
     """
     variables = os.environ if environ is None else environ
     values, lines = read_yaml(Path(path)) if path is not None else ({}, SourceLines())
+    values, lines = spell_out(values, lines)
     check_keys(Settings, values, lines)
     unknown_variables(Settings, variables)
-    values = merge(values, _from_environment(variables))
-    return _build(merge(values, overrides or {}), lines)
+    values = merge(values, spell_out(_from_environment(variables), SourceLines())[0])
+    return _build(merge(values, spell_out(overrides or {}, SourceLines())[0]), lines)
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -324,8 +325,11 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _build(values: dict[str, Any], lines: SourceLines) -> Settings:
+    values, lines = spell_out(values, lines)
     check_keys(Settings, values, lines)
     try:
-        return Settings(**values)
+        settings = Settings(**values)
     except PydanticError as error:
         raise refuse(error, lines) from error
+    check_shared(settings, settings.banks, lines)
+    return settings

@@ -1,10 +1,11 @@
 """The one door to the pipelines: every call is checked here, in one order, whichever front door it came through.
 
 1. access (`access`): the caller may do this in the bank that it names, before anything tells whether there is one;
-2. shape and limits (`validation`): bad input changes nothing;
-3. the bank: it exists, or a write may make it;
-4. the request id: a repeated request gets its first answer;
-5. the pipeline.
+2. rates and daily quotas (`limits`);
+3. shape and limits (`validation`): bad input changes nothing;
+4. the bank: it exists, or a write may make it;
+5. the request id: a repeated request gets its first answer;
+6. the pipeline.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ from astrocyte.pipelines.retain import RetainPipeline
 from astrocyte.pipelines.update import UpdatePipeline
 from astrocyte.policy.access import Access
 from astrocyte.policy.banks import Banks
-from astrocyte.policy.overrides import Overrides
+from astrocyte.policy.limits import Demand, Operation
 from astrocyte.policy.paging import decode_token, encode_token
 from astrocyte.policy.permissions import FORGET_ALL
+from astrocyte.policy.policies import Policies
 from astrocyte.policy.requests import key_of
 from astrocyte.policy.retaining import Retaining
 from astrocyte.policy.validation import LARGEST_POSITION, Validator
@@ -85,6 +87,7 @@ class Gate:
         registry: IndexRegistry,
         embedder: Embedder,
         pipelines: Pipelines,
+        policies: Policies,
         info: ServerInfo,
         executor: Executor,
         lifecycle: Lifecycle,
@@ -100,10 +103,12 @@ class Gate:
             content_types=settings.retain.chunking,
             fusion_method=settings.recall.fusion_method,
         )
-        self._overrides = overrides = Overrides(settings)
         self._access = access = Access(settings, store)
+        self._policies = policies
+        self._limits = policies.limits
+        self._overrides = policies.overrides
         self._banks = Banks(store, registry, embedder, self._check, access, lifecycle.start_purging)
-        self._retaining = Retaining(settings, overrides, store, self._banks, pipelines.retain, self._check, access)
+        self._retaining = Retaining(settings, store, self._banks, pipelines.retain, self._check, access, policies)
 
     async def retain(
         self,
@@ -146,8 +151,10 @@ class Gate:
 
     async def recall_batch(self, caller: Caller, queries: Sequence[RecallQuery]) -> list[RecallResult]:
         """Answer all queries, or fail with the first that cannot be answered."""
+        self._check.query_count(queries)
         for index, query in enumerate(queries):
             self._banks.require(caller, "BatchRecall", query.bank_id, f"queries[{index}].bank_id")
+        await self._limits.admit([Demand(caller.tenant, query.bank_id, Operation.RECALL) for query in queries])
         self._check.queries(queries)
         requests = [
             (self._banks.handle(caller, "BatchRecall", query.bank_id), query, self._most_tokens(query))
@@ -247,13 +254,25 @@ class Gate:
     ) -> Memory:
         """Make a new version of a memory."""
         self._banks.require(caller, "UpdateMemory", bank_id)
-        self._check.update(update, self._overrides.of(bank_id).homeostasis.retain_max_content_bytes)
+        await self._limits.admit((Demand(caller.tenant, bank_id, Operation.RETAIN),))
+        homeostasis = self._overrides.of(bank_id).homeostasis
+        self._check.update(update, homeostasis.retain_max_content_bytes)
         self._check.request_id(request_id)
         bank = self._banks.handle(caller, "UpdateMemory", bank_id)
         if validate_only:
             await self._pipelines.update.check(bank, update)
             return await self.get_memory(caller, bank_id, update.memory_id)
-        return await self._pipelines.update.run(bank, update, key_of(request_id, "update", bank_id, update))
+        limit = homeostasis.quotas.storage_bytes_per_bank
+        growth = 0 if limit is None else self._growth(bank, update)
+        async with self._policies.storage.room(bank, growth, limit):
+            return await self._pipelines.update.run(bank, update, key_of(request_id, "update", bank_id, update))
+
+    def _growth(self, bank: Bank, update: MemoryUpdate) -> int:
+        """How many bytes of content the bank gains by an update, or loses."""
+        if "content" not in update.fields:
+            return 0
+        memory = self._store.memory(bank, update.memory_id)
+        return len(update.content.encode()) - (len(memory.content.encode()) if memory is not None else 0)
 
     def watch(self, caller: Caller, bank_id: str, *, after: int | None = None) -> AsyncIterator[Change]:
         """The bank's changes, as they come."""
@@ -329,6 +348,7 @@ class Gate:
 
     async def _recall(self, caller: Caller, operation: str, query: RecallQuery) -> RecallResult:
         self._banks.require(caller, operation, query.bank_id)
+        await self._limits.admit((Demand(caller.tenant, query.bank_id, Operation.RECALL),))
         self._check.query(query)
         bank = self._banks.handle(caller, operation, query.bank_id)
         return await self._pipelines.recall.run(bank, query, self._most_tokens(query))

@@ -19,7 +19,8 @@ from astrocyte.pipelines.preparing import Draft
 from astrocyte.pipelines.retain import Replay, RetainPipeline
 from astrocyte.policy.access import Access
 from astrocyte.policy.banks import Banks
-from astrocyte.policy.overrides import Overrides
+from astrocyte.policy.limits import Demand, Operation
+from astrocyte.policy.policies import Policies
 from astrocyte.policy.requests import decode_results, encode_results, key_of
 from astrocyte.policy.validation import Validator
 from astrocyte.stores.protocols import MemoryStore
@@ -30,26 +31,28 @@ class Retaining:
 
     Args:
         settings: Whether a write may make its bank.
-        overrides: What holds for each bank.
         store: Where the answers to earlier requests are.
         banks: Where the memories go.
         pipeline: What stores them.
         check: The limits of requests.
         access: Who the writer counts as.
+        policies: What holds for each bank, and for how much of it there is room.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - the gate hands over what it guards
         self,
         settings: Settings,
-        overrides: Overrides,
         store: MemoryStore,
         banks: Banks,
         pipeline: RetainPipeline,
         check: Validator,
         access: Access,
+        policies: Policies,
     ) -> None:
         self._auto_create = settings.bank_defaults.auto_create
-        self._overrides = overrides
+        self._overrides = policies.overrides
+        self._limits = policies.limits
+        self._storage = policies.storage
         self._store = store
         self._banks = banks
         self._pipeline = pipeline
@@ -67,6 +70,7 @@ class Retaining:
     ) -> RetainResult:
         """Store one memory."""
         self._banks.require(caller, "Retain", bank_id)
+        await self._limits.admit((Demand(caller.tenant, bank_id, Operation.RETAIN),))
         self._check.item(item, self._most_bytes(bank_id))
         self._check.request_id(request_id)
         if validate_only:
@@ -86,6 +90,8 @@ class Retaining:
     ) -> list[RetainResult]:
         """Store all items, or none."""
         self._banks.require(caller, "BatchRetain", bank_id)
+        self._check.item_count(items)
+        await self._limits.admit((Demand(caller.tenant, bank_id, Operation.RETAIN, len(items)),))
         self._check.items(items, self._most_bytes(bank_id))
         self._check.request_id(request_id)
         placed = [(item, f"items[{index}].") for index, item in enumerate(items)]
@@ -112,6 +118,7 @@ class Retaining:
         group: dict[int, Replay | None] = {}
         for index, (item, request_id) in enumerate(zip(items, ids, strict=True)):
             try:
+                await self._limits.admit((Demand(caller.tenant, bank_id, Operation.RETAIN),))
                 self._check.item(item, most_bytes)
                 self._check.request_id(request_id)
             except AstrocyteError as error:
@@ -179,15 +186,27 @@ class Retaining:
         self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]], replays: Sequence[Replay]
     ) -> list[RetainResult]:
         """Store what has not been answered before."""
-        dedup = self._overrides.of(bank_id).signal_quality.dedup
         bank, drafts = await self._prepared(caller, bank_id, items)
         try:
-            return await self._pipeline.store(bank, drafts, self._access.name(caller), dedup, replays)
+            return await self._store_drafts(bank, drafts, self._access.name(caller), replays)
         except BankNotFound:
             # It was deleted since it was looked up: to whom writes now, that is a bank that does not exist.
             self._banks.gone(bank)
             bank, drafts = await self._prepared(caller, bank_id, items)
-            return await self._pipeline.store(bank, drafts, self._access.name(caller), dedup, replays)
+            return await self._store_drafts(bank, drafts, self._access.name(caller), replays)
+
+    async def _store_drafts(
+        self, bank: Bank, drafts: Sequence[Draft], principal: str, replays: Sequence[Replay]
+    ) -> list[RetainResult]:
+        """Store them if the bank has room."""
+        settings = self._overrides.of(bank.bank_id)
+        limit = settings.homeostasis.quotas.storage_bytes_per_bank
+        dedup = settings.signal_quality.dedup
+        if limit is None:
+            return await self._pipeline.store(bank, drafts, principal, dedup, replays)
+        size = sum(len(draft.content.encode()) for draft in drafts)
+        async with self._storage.room(bank, size, limit):
+            return await self._pipeline.store(bank, drafts, principal, dedup, replays)
 
     async def _prepared(
         self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]]

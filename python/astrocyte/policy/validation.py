@@ -92,11 +92,15 @@ class Validator:
             )
         _deduplication(item, at)
 
-    def items(self, items: Sequence[RetainItem], content_bytes: int) -> None:
-        """A batch: not empty, within the limit, every item right."""
+    def item_count(self, items: Sequence[RetainItem]) -> None:
+        """A batch: not empty, and within the limit."""
         if not items:
             raise ValidationError("is empty; send at least one item", field="items")
         checks.count(items, "items", self._limits.batch_items)
+
+    def items(self, items: Sequence[RetainItem], content_bytes: int) -> None:
+        """A batch: not empty, within the limit, every item right."""
+        self.item_count(items)
         for index, item in enumerate(items):
             self.item(item, content_bytes, f"items[{index}].")
 
@@ -117,11 +121,15 @@ class Validator:
         self._times(query, at)
         self._ranking(query, at)
 
-    def queries(self, queries: Sequence[RecallQuery]) -> None:
-        """A batch: not empty, within the limit, every query right."""
+    def query_count(self, queries: Sequence[RecallQuery]) -> None:
+        """A batch: not empty, and within the limit."""
         if not queries:
             raise ValidationError("is empty; send at least one query", field="queries")
         checks.count(queries, "queries", self._limits.batch_items)
+
+    def queries(self, queries: Sequence[RecallQuery]) -> None:
+        """A batch: not empty, within the limit, every query right."""
+        self.query_count(queries)
         for index, query in enumerate(queries):
             self.query(query, f"queries[{index}].")
 

@@ -25,10 +25,12 @@ from astrocyte.errors import (
     DimensionMismatch,
     DiskFull,
     FailedPrecondition,
+    LimitReached,
     MemoryNotFound,
     MessageTooLarge,
     NotFound,
     ProviderUnavailable,
+    QuotaExceeded,
     RateLimited,
     RequestIdReused,
     SchemaTooNew,
@@ -58,6 +60,8 @@ CODES: Mapping[type[AstrocyteError], StatusCode] = {
     RequestIdReused: StatusCode.ABORTED,
     FailedPrecondition: StatusCode.FAILED_PRECONDITION,
     RateLimited: StatusCode.RESOURCE_EXHAUSTED,
+    LimitReached: StatusCode.RESOURCE_EXHAUSTED,
+    QuotaExceeded: StatusCode.RESOURCE_EXHAUSTED,
     MessageTooLarge: StatusCode.RESOURCE_EXHAUSTED,
     CapabilityNotSupported: StatusCode.UNIMPLEMENTED,
     ProviderUnavailable: StatusCode.UNAVAILABLE,
@@ -224,7 +228,8 @@ def _reason(status: Status) -> str:
 def _rate_limited(status: Status, metadata: Mapping[str, str]) -> RateLimited:
     retry = error_details_pb2.RetryInfo()
     seconds = retry.retry_delay.ToMilliseconds() / 1_000 if _unpack(status, retry) else DEFAULT_RETRY_SECONDS
-    return RateLimited(status.message, retry_after=seconds, metadata=dict(metadata))
+    kind = LimitReached if _reason(status) == LimitReached.reason else RateLimited
+    return kind(status.message, retry_after=seconds, metadata=dict(metadata))
 
 
 def _access_denied(_: Status, metadata: Mapping[str, str]) -> AccessDenied:
@@ -244,6 +249,7 @@ _BUILDERS: Mapping[type[AstrocyteError], Callable[[Status, Mapping[str, str]], A
     ValidationError: _validation_error,
     DimensionMismatch: _validation_error,
     RateLimited: _rate_limited,
+    LimitReached: _rate_limited,
     AccessDenied: _access_denied,
     BankNotFound: _bank_not_found,
     MemoryNotFound: _memory_not_found,

@@ -250,6 +250,9 @@ class MemoryStore(Protocol):
     def bank_stats(self, bank: Bank) -> BankStats:
         """Counts from the rows; the index part is left at its not-loaded values."""
 
+    def content_bytes(self, bank: Bank) -> tuple[int, int]:
+        """UTF-8 bytes of the contents of the bank's memories as they are now, and the position that this is as of."""
+
     def find_response(self, tenant: str, request: RequestKey) -> bytes | None:
         """The stored response of an earlier, equal request, or None.
 

@@ -84,6 +84,15 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """UNAVAILABLE: the server is stopping, or cannot be reached; retry with the same request id. Metadata: none."""
     ERROR_REASON_MESSAGE_TOO_LARGE: _ErrorReason.ValueType  # 23
     """RESOURCE_EXHAUSTED: the request's message is larger than the server takes; send less at once. Metadata: size, limit."""
+    ERROR_REASON_LIMIT_REACHED: _ErrorReason.ValueType  # 24
+    """RESOURCE_EXHAUSTED: a configured rate, or a day's quota, is used up and nothing was changed; RetryInfo and the trailer
+    grpc-retry-pushback-ms say when to retry. Metadata: retry_after_seconds, kind (minute or day), limit, operation and
+    bank_id, both empty where the limit is that of all together.
+    """
+    ERROR_REASON_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 25
+    """RESOURCE_EXHAUSTED: the bank holds as much as it may and nothing was changed; forget something first. Metadata: kind,
+    limit, bank_id.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Reasons, one for each way to fail."""
@@ -144,4 +153,13 @@ ERROR_REASON_UNAVAILABLE: ErrorReason.ValueType  # 22
 """UNAVAILABLE: the server is stopping, or cannot be reached; retry with the same request id. Metadata: none."""
 ERROR_REASON_MESSAGE_TOO_LARGE: ErrorReason.ValueType  # 23
 """RESOURCE_EXHAUSTED: the request's message is larger than the server takes; send less at once. Metadata: size, limit."""
+ERROR_REASON_LIMIT_REACHED: ErrorReason.ValueType  # 24
+"""RESOURCE_EXHAUSTED: a configured rate, or a day's quota, is used up and nothing was changed; RetryInfo and the trailer
+grpc-retry-pushback-ms say when to retry. Metadata: retry_after_seconds, kind (minute or day), limit, operation and
+bank_id, both empty where the limit is that of all together.
+"""
+ERROR_REASON_QUOTA_EXCEEDED: ErrorReason.ValueType  # 25
+"""RESOURCE_EXHAUSTED: the bank holds as much as it may and nothing was changed; forget something first. Metadata: kind,
+limit, bank_id.
+"""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

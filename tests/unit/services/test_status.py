@@ -33,6 +33,7 @@ EXAMPLES: dict[type[AstrocyteError], AstrocyteError] = {
     errors.BankNotFound: errors.BankNotFound("diary"),
     errors.MemoryNotFound: errors.MemoryNotFound("mem_1", "diary"),
     errors.RateLimited: errors.RateLimited("slow down", retry_after=1.25, metadata={"kind": "read"}),
+    errors.LimitReached: errors.LimitReached("a minute", retry_after=1.25, metadata={"bank_id": "diary"}),
 }
 
 
@@ -84,6 +85,7 @@ def test_a_status_has_exactly_one_error_info(kind: type[AstrocyteError]) -> None
         (EXAMPLES[errors.ValidationError], error_details_pb2.BadRequest),
         (EXAMPLES[errors.DimensionMismatch], error_details_pb2.BadRequest),
         (EXAMPLES[errors.RateLimited], error_details_pb2.RetryInfo),
+        (EXAMPLES[errors.LimitReached], error_details_pb2.RetryInfo),
         (EXAMPLES[errors.BankNotFound], error_details_pb2.ResourceInfo),
         (EXAMPLES[errors.MemoryNotFound], error_details_pb2.ResourceInfo),
         (errors.AlreadyExists("bank 'b' exists", metadata={"bank_id": "b"}), error_details_pb2.ResourceInfo),

@@ -11,6 +11,7 @@ from astrocyte.errors import StoreLocked
 DATABASE = "astrocyte.db"
 LOCK = "astrocyte.lock"
 BALLAST = "astrocyte.ballast"
+QUOTAS = "quotas.db"
 
 # What rebuilding writes at once where the system cannot reserve space.
 BLOCK_BYTES = 1 << 20

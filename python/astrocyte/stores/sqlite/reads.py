@@ -47,6 +47,18 @@ class Reads:
         )
         return [decode_bank(row) for row in rows]
 
+    def content_bytes(self, bank: Bank) -> tuple[int, int]:
+        """See `MemoryStore.content_bytes`."""
+        with self._connections.snapshot() as connection:
+            ((size,),) = fetch(
+                connection,
+                "SELECT coalesce(sum(octet_length(content)), 0) FROM memories JOIN contents USING (row_key)"
+                " WHERE bank_key = ? AND known_until IS NULL AND forgotten_at IS NULL",
+                (bank.key,),
+            )
+            position = fetch(connection, "SELECT position FROM banks WHERE bank_key = ?", (bank.key,))
+        return size, position[0][0] if position else bank.position
+
     def bank_stats(self, bank: Bank) -> BankStats:
         """See `MemoryStore.bank_stats`."""
         with self._connections.snapshot() as connection:

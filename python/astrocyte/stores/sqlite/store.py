@@ -192,6 +192,10 @@ class SqliteStore:
         """Counts from the rows."""
         return self._reads.bank_stats(bank)
 
+    def content_bytes(self, bank: Bank) -> tuple[int, int]:
+        """Bytes of the bank's contents, and the position that this is true for."""
+        return self._reads.content_bytes(bank)
+
     def find_response(self, tenant: str, request: RequestKey) -> bytes | None:
         """The stored response of an earlier, equal request, or None."""
         return self._reads.find_response(tenant, request)

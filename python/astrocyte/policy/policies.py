@@ -1,0 +1,18 @@
+"""What calls are held to, in one hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from astrocyte.policy.limits import Limits
+from astrocyte.policy.overrides import Overrides
+from astrocyte.policy.storage import StorageQuota
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """What the gate holds calls to, beside the shape of requests."""
+
+    overrides: Overrides
+    limits: Limits
+    storage: StorageQuota
