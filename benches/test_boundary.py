@@ -131,7 +131,5 @@ def test_gate(product: Product, benchmark: BenchmarkFixture) -> None:
 
 def test_encode(product: Product, benchmark: BenchmarkFixture) -> None:
     result = drive(product.app.gate.recall(CALLER, RecallQuery(next(product.queries), BANK)))
-    raw = benchmark.pedantic(
-        lambda: convert.encode_recall_result(result).SerializeToString(), rounds=ROUNDS, iterations=1
-    )
+    raw = benchmark.pedantic(lambda: convert.encode_recall_result(result), rounds=ROUNDS, iterations=1)
     assert len(memory_pb2.RecallResponse.FromString(raw).hits) == 10

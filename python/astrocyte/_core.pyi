@@ -22,6 +22,7 @@ __all__ = [
     "content_hash",
     "count_tokens",
     "count_tokens_many",
+    "encode_hits",
 ]
 
 class CoreInvalid(ValueError):
@@ -162,6 +163,12 @@ class RecallResponse:
     @property
     def hits(self) -> list[Hit]: ...
     @property
+    def passages(self) -> list[tuple[int, int]]:
+        """Key and ordinal of each hit."""
+    @property
+    def tokens(self) -> int:
+        """Of all hits together."""
+    @property
     def arm_names(self) -> list[str]: ...
     @property
     def arm_micros(self) -> list[float]: ...
@@ -182,6 +189,15 @@ class RecallResponse:
     def unknown_external(self) -> int: ...
     @property
     def position(self) -> int: ...
+
+def encode_hits(
+    response: RecallResponse, rows: Sequence[tuple[object, ...]], bank_id: str, include_sources: bool, /
+) -> bytes:
+    """The hits whose passage is among ``rows``, as field 1 of `astrocyte.v1.RecallResponse`, repeated.
+
+    A row is a `HydratedRow`; its chunk is the text. Fields stand in the order of their numbers, maps in that of their
+    keys.
+    """
 
 @final
 class Core:

@@ -8,7 +8,7 @@ async with Astrocyte.from_config("astrocyte.yaml") as brain:
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime
 from difflib import get_close_matches
 from enum import StrEnum
@@ -61,6 +61,7 @@ Texts = list[str]
 Results = list[RetainResult]
 Metadata = dict[str, MetadataValue]
 E = TypeVar("E", bound=StrEnum)
+Answer = TypeVar("Answer", RecallResult, HistoryResult)
 
 
 class RetainOptions(TypedDict, total=False):
@@ -290,13 +291,13 @@ class Astrocyte:
             as_of=as_of,
             **extra,
         )
-        return await self._backend.recall(_caller(context), asked)
+        return _plain(await self._backend.recall(_caller(context), asked))
 
     async def recall_many(
         self, queries: Sequence[RecallQuery], *, context: AstrocyteContext | None = None
     ) -> list[RecallResult]:
         """Answer many queries, over any banks; each result equals the one of `recall`."""
-        return await self._backend.recall_batch(_caller(context), queries)
+        return [_plain(result) for result in await self._backend.recall_batch(_caller(context), queries)]
 
     async def history(  # noqa: PLR0913 - the parameters of the specification
         self,
@@ -318,7 +319,7 @@ class Astrocyte:
             max_tokens=max_tokens,
             tags=_texts(tags, "tags"),
         )
-        return await self._backend.history(_caller(context), asked)
+        return _plain(await self._backend.history(_caller(context), asked))
 
     async def forget(  # noqa: PLR0913 - the parameters of the specification
         self,
@@ -534,6 +535,11 @@ def _identity(actor: ActorIdentity, field: str) -> str:
     principal = f"{actor.type}:{actor.id}"
     checks.name(principal, f"{field}.id")
     return principal
+
+
+def _plain(result: Answer) -> Answer:
+    """``result`` with hits in a tuple, which `dataclasses.asdict`, copies and pickles know."""
+    return replace(result, hits=tuple(result.hits))
 
 
 def _check_actor(actor: ActorIdentity, principal: str) -> None:

@@ -24,7 +24,7 @@ from functools import cache
 from importlib import resources
 
 from astrocyte import _core
-from astrocyte._core import CoreFault, CoreInvalid, Hit, RecallRequest, RecallResponse, Row, build_info
+from astrocyte._core import CoreFault, CoreInvalid, Hit, RecallRequest, RecallResponse, Row, build_info, encode_hits
 from astrocyte.errors import DimensionMismatch, StoreError, ValidationError
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "content_hash",
     "count_tokens",
     "count_tokens_many",
+    "encode_hits",
     "translated_errors",
     "vector_bytes",
     "vector_values",

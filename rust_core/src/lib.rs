@@ -24,6 +24,7 @@ pub mod tokens;
 mod topk;
 pub mod types;
 pub mod vector;
+pub mod wire;
 
 pub use bank::Bank;
 pub use error::{CoreError, Result};

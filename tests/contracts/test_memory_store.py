@@ -21,6 +21,7 @@ from astrocyte.errors import (
     StoreError,
 )
 from astrocyte.model import Bank, ChangeKind, ForgetSelector, Memory, MemoryState
+from astrocyte.pipelines.analysis import to_ms
 from astrocyte.stores.protocols import (
     ChunkRecord,
     IndexBatch,
@@ -593,7 +594,12 @@ class TestHydrate:
         found = store.memory(bank, RICH.memory_id)
         shared = set(row._fields) & {field.name for field in fields(Memory)}
         assert shared == set(row._fields) - {"row_key", "ordinal", "chunk_text"}
-        assert [getattr(row, name) for name in sorted(shared)] == [getattr(found, name) for name in sorted(shared)]
+        assert found is not None
+        assert found.occurred_at is not None
+        timed = row._asdict() | {"occurred_at": found.occurred_at, "retained_at": found.retained_at}
+        assert [timed[name] for name in sorted(shared)] == [getattr(found, name) for name in sorted(shared)]
+        times = (to_ms(found.occurred_at), to_ms(found.retained_at))
+        assert (row.occurred_at, row.retained_at) == times
 
     async def test_nothing_asked_nothing_read(self, store: MemoryStore, bank: Bank) -> None:
         assert store.hydrate(bank, [], Visibility()) == []

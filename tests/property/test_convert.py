@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import strategies
 from astrocyte.model import (
@@ -24,6 +25,7 @@ from astrocyte.model import (
     ServerInfo,
 )
 from astrocyte.services import convert
+from astrocyte.v1 import memory_pb2
 
 M = TypeVar("M", bound=Message)
 
@@ -73,7 +75,18 @@ def test_query(query: RecallQuery) -> None:
 @settings(max_examples=50)
 @given(strategies.recall_results)
 def test_recall_result(result: RecallResult) -> None:
-    assert convert.decode_recall_result(sent(convert.encode_recall_result(result))) == result
+    assert (
+        convert.decode_recall_result(memory_pb2.RecallResponse.FromString(convert.encode_recall_result(result)))
+        == result
+    )
+
+
+@settings(max_examples=50)
+@given(st.lists(strategies.recall_results, max_size=3))
+def test_recall_results(results: list[RecallResult]) -> None:
+    """Long answers too: their length takes more than one byte."""
+    batch = memory_pb2.BatchRecallResponse.FromString(convert.encode_recall_results(results))
+    assert [convert.decode_recall_result(message) for message in batch.results] == results
 
 
 @given(strategies.instants, strategies.names)
@@ -85,7 +98,10 @@ def test_history_query(as_of: Any, name: str) -> None:
 @settings(max_examples=50)
 @given(strategies.history_results)
 def test_history_result(result: HistoryResult) -> None:
-    assert convert.decode_history_result(sent(convert.encode_history_result(result))) == result
+    assert (
+        convert.decode_history_result(memory_pb2.HistoryResponse.FromString(convert.encode_history_result(result)))
+        == result
+    )
 
 
 @given(strategies.selectors)

@@ -84,4 +84,4 @@ async def _compare(app: App, bank: Bank, now: int) -> None:
 
 
 async def _answers(app: App, queries: list[RecallQuery]) -> list[tuple[int, tuple[MemoryHit, ...]]]:
-    return [(result.total_available, result.hits) for result in await app.gate.recall_batch(ME, queries)]
+    return [(result.total_available, tuple(result.hits)) for result in await app.gate.recall_batch(ME, queries)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -210,7 +210,7 @@ def _query(bank: str, query: str, filters: dict[str, Any]) -> RecallQuery:
 
 
 def _print_hits(
-    hits: tuple[MemoryHit, ...], total: int, how: RecallTrace | None, *, truncated: bool, trace: bool
+    hits: Sequence[MemoryHit], total: int, how: RecallTrace | None, *, truncated: bool, trace: bool
 ) -> None:
     if not hits:
         click.echo("Nothing was found.")

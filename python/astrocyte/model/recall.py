@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -138,10 +138,11 @@ class RecallTrace:
 class RecallResult:
     """Ranked hits. ``total_available`` counts the distinct memories that any arm proposed.
 
-    ``truncated`` is True when the token budget dropped or cut a hit.
+    ``truncated`` is True when the token budget dropped or cut a hit. ``hits`` never change: who wants others makes
+    another result.
     """
 
-    hits: tuple[MemoryHit, ...]
+    hits: Sequence[MemoryHit]
     total_available: int
     truncated: bool
     trace: RecallTrace | None = None
@@ -152,7 +153,7 @@ class RecallResult:
 class HistoryResult:
     """A recall on the bank as it was known at ``as_of``."""
 
-    hits: tuple[MemoryHit, ...]
+    hits: Sequence[MemoryHit]
     total_available: int
     truncated: bool
     as_of: datetime

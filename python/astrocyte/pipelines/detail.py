@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from astrocyte.core import count_tokens, count_tokens_many
-from astrocyte.pipelines.analysis import to_ms
 from astrocyte.pipelines.chunking import SENTENCE_END, WORD, cut_at
 from astrocyte.pipelines.indexing import date_words
 from astrocyte.stores.protocols import HydratedRow
@@ -26,7 +25,7 @@ def title(memory: HydratedRow) -> str:
         line = f"{line[:TITLE_CHARS].rsplit(' ', 1)[0].rstrip()}\u2026"
     parts = []
     if memory.occurred_at is not None:
-        parts.append(date_words(to_ms(memory.occurred_at)))
+        parts.append(date_words(memory.occurred_at))
     if memory.speaker:
         parts.append(memory.speaker)
     parts.append(line)

@@ -7,7 +7,6 @@ nothing that the query excludes. Forgetting, the bank and both clocks are checke
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 
 from astrocyte.model import Metadata, RecallQuery, TagMatch, TimeRange
 from astrocyte.pipelines.analysis import to_ms
@@ -58,13 +57,12 @@ def _metadata(metadata: Metadata) -> Predicate:
     return lambda row: wanted.issubset(metadata_pairs(row.metadata))
 
 
-def _within(wanted: TimeRange) -> Callable[[datetime], bool]:
+def _within(wanted: TimeRange) -> Callable[[int], bool]:
     """In milliseconds, as times are stored: a finer end would exclude what it includes."""
     first = None if wanted.start is None else to_ms(wanted.start)
     last = None if wanted.end is None else to_ms(wanted.end)
 
-    def holds(instant: datetime) -> bool:
-        time = to_ms(instant)
+    def holds(time: int) -> bool:
         return (first is None or first <= time) and (last is None or time <= last)
 
     return holds

@@ -20,9 +20,8 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from astrocyte.config import Settings
-from astrocyte.core import Core, Hit, RecallRequest, RecallResponse, count_tokens
+from astrocyte.core import Core, RecallRequest, RecallResponse
 from astrocyte.model import (
-    ArmScore,
     Bank,
     DetailLevel,
     MemoryHit,
@@ -32,23 +31,19 @@ from astrocyte.model import (
     TimeRange,
 )
 from astrocyte.model.building import open_twin
-from astrocyte.pipelines import detail
 from astrocyte.pipelines.analysis import DAY_MS, from_ms, time_windows
 from astrocyte.pipelines.filtering import compile_filter
 from astrocyte.pipelines.indexing import id_to_bytes, metadata_pairs
 from astrocyte.pipelines.preparing import check_space, optional_ms, usable
 from astrocyte.pipelines.registry import BankIndex, IndexRegistry
+from astrocyte.pipelines.shaping import found, layer_distribution
 from astrocyte.providers.protocols import Embedder
 from astrocyte.stores.protocols import HydratedRow, MemoryStore, Visibility
 
 # Queries of a batch that are searched together: a millisecond or two of work for the loop, which shapes them.
 PART = 16
 NOW = Visibility()
-_OpenHit = open_twin(MemoryHit)
 _OpenTrace = open_twin(RecallTrace)
-
-# Rows by row key and ordinal.
-Rows = dict[tuple[int, int], HydratedRow]
 
 # Full retrieval: there is no cache and no fast path yet.
 FULL_RETRIEVAL = 3
@@ -197,12 +192,14 @@ class RecallPipeline:
             groups.setdefault((plan.bank.key, _visibility(plan.query)), []).append(number)
         results: list[RecallResult | None] = [None] * len(plans)
         for (_, visibility), numbers in groups.items():
-            hits = [hit for number in numbers for hit in responses[number].hits]
-            rows = self._hydrate(plans[numbers[0]].bank, hits, visibility)
+            passages = [passage for number in numbers for passage in responses[number].passages]
+            rows = self._store.hydrate(plans[numbers[0]].bank, passages, visibility)
+            known = {row[:2]: row for row in rows}
             hydrated = perf_counter()
             for number in numbers:
                 plans[number].hydrated = hydrated
-                results[number] = self._result(plans[number], responses[number], rows)
+                own = [known[passage] for passage in responses[number].passages if passage in known]
+                results[number] = self._result(plans[number], responses[number], own)
         return [result for result in results if result is not None]
 
     def _analyse(self, plan: _Plan) -> None:
@@ -221,12 +218,15 @@ class RecallPipeline:
         plan.analysed = perf_counter()
 
     def _finish(self, plan: _Plan, response: RecallResponse) -> RecallResult:
-        rows = self._hydrate(plan.bank, response.hits, _visibility(plan.query))
+        rows = self._store.hydrate(plan.bank, response.passages, _visibility(plan.query))
         plan.hydrated = perf_counter()
         return self._result(plan, response, rows)
 
-    def _result(self, plan: _Plan, response: RecallResponse, rows: Rows) -> RecallResult:
-        hits, truncated = self._shape(plan, response, rows)
+    def _result(self, plan: _Plan, response: RecallResponse, rows: list[HydratedRow]) -> RecallResult:
+        meets = compile_filter(plan.query)
+        if meets is not None:
+            rows = [row for row in rows if meets(row)]
+        hits, truncated = found(plan.query, response, rows, plan.budget)
         trace = self._trace(plan, response, hits) if plan.query.include_trace else None
         return RecallResult(hits, response.candidates, truncated, trace)
 
@@ -273,52 +273,8 @@ class RecallPipeline:
             budget_whole=query.detail_level is DetailLevel.FULL,
         )
 
-    def _hydrate(self, bank: Bank, hits: Sequence[Hit], visibility: Visibility) -> Rows:
-        """What the database knows of the hits, by key and ordinal."""
-        if not hits:
-            return {}
-        rows = self._store.hydrate(bank, [(hit.key, hit.ordinal) for hit in hits], visibility)
-        return {row[:2]: row for row in rows}
-
-    def _shape(self, plan: _Plan, response: RecallResponse, rows: Rows) -> tuple[tuple[MemoryHit, ...], bool]:
-        """Hits that the database knows, in the core's order, within the budget; and whether one was cut or dropped."""
-        query = plan.query
-        names = response.arm_names
-        truncated = response.truncated
-        left = plan.budget
-        shaped: list[MemoryHit] = []
-        meets = compile_filter(query)
-        for hit in response.hits:
-            row = rows.get((hit.key, hit.ordinal))
-            if row is None or (meets is not None and not meets(row)):
-                continue
-            text, tokens = self._text(query.detail_level, hit, row)
-            if tokens > left:
-                truncated = True
-                if shaped:
-                    continue
-                text = detail.cut(text, left)
-                tokens = count_tokens(text)
-            left -= tokens
-            arms = tuple([ArmScore(names[arm], rank, score) for arm, rank, score in hit.arms])
-            shaped.append(_hit(query, row, text, tokens, hit.score, arms))
-        return tuple(shaped), truncated
-
-    @staticmethod
-    def _text(level: DetailLevel, hit: Hit, row: HydratedRow) -> tuple[str, int]:
-        if level is DetailLevel.CHUNK:
-            return row.chunk_text, hit.tokens
-        if level is DetailLevel.FULL:
-            return row.content, row.token_count
-        text = detail.title(row)
-        return text, count_tokens(text)
-
-    def _trace(self, plan: _Plan, response: RecallResponse, hits: tuple[MemoryHit, ...]) -> RecallTrace:
+    def _trace(self, plan: _Plan, response: RecallResponse, hits: Sequence[MemoryHit]) -> RecallTrace:
         names, counts = response.arm_names, response.arm_candidates
-        layers: dict[str, int] = {}
-        for hit in hits:
-            layer = hit.memory_layer or ""
-            layers[layer] = layers.get(layer, 0) + 1
         made = _OpenTrace()
         made.strategies_used = tuple(name for name, count in zip(names, counts, strict=True) if count)
         made.total_candidates = sum(counts)
@@ -327,7 +283,7 @@ class RecallPipeline:
         made.strategy_timings_ms = {name: us / 1e3 for name, us in zip(names, response.arm_micros, strict=True)}
         made.strategy_candidate_counts = dict(zip(names, counts, strict=True))
         made.tier_used = FULL_RETRIEVAL
-        made.layer_distribution = layers
+        made.layer_distribution = layer_distribution(hits)
         made.cache_hit = False
         made.wiki_tier_used = False
         made.stage_timings_ms = {
@@ -350,38 +306,6 @@ def _given(bank: Bank, query: RecallQuery, at: str) -> bytes | None:
         return None
     check_space(bank, query.embedding, at)
     return query.embedding.values
-
-
-def _hit(
-    query: RecallQuery, row: HydratedRow, text: str, tokens: int, score: float, arms: tuple[ArmScore, ...]
-) -> MemoryHit:
-    (
-        _, ordinal, memory_id, version, _, _, fact_type, layer, tags, metadata, source, session_id, speaker, principal,
-        occurred_at, retained_at, chunk_count, _,
-    ) = row  # fmt: skip
-    made = _OpenHit()
-    made.text = text
-    made.score = score
-    made.memory_id = memory_id
-    made.bank_id = query.bank_id
-    made.metadata = metadata
-    made.tags = tags
-    made.occurred_at = occurred_at
-    made.retained_at = retained_at
-    made.source = source if query.include_sources else None
-    made.memory_layer = layer
-    made.fact_type = fact_type
-    made.session_id = session_id
-    made.speaker = speaker
-    made.principal = principal if query.include_sources else None
-    made.chunk_index = ordinal if query.detail_level is DetailLevel.CHUNK else -1
-    made.chunk_count = chunk_count
-    made.token_count = tokens
-    made.version = version
-    made.arms = arms
-    made.__class__ = MemoryHit
-    hit: MemoryHit = made
-    return hit
 
 
 def _visibility(query: RecallQuery) -> Visibility:

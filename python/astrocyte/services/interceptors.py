@@ -48,7 +48,8 @@ OUR_FAULTS = frozenset({grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN, grpc.
 
 Context = ServicerContext[Any, Any]
 Parse = Callable[[bytes], Message]
-UnaryBehaviour = Callable[[Any, Caller], Awaitable[Message]]
+# Bytes are a message that was serialised already.
+UnaryBehaviour = Callable[[Any, Caller], Awaitable[Message | bytes]]
 StreamBehaviour = Callable[[Any, Caller], AsyncIterator[Message]]
 
 log = structlog.get_logger("astrocyte.calls")
@@ -123,7 +124,7 @@ class Calls:
                 response = await behaviour(request, caller)
             finally:
                 admission.leave()
-            return response.SerializeToString()
+            return response if isinstance(response, bytes) else response.SerializeToString()
 
         async def serve(raw: Any, context: Context) -> bytes:  # noqa: ANN401 - as above
             metadata = context.invocation_metadata() or ()

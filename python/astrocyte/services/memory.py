@@ -90,20 +90,17 @@ class MemoryServicer:
         )
         return memory_pb2.UpdateMemoryResponse(memory=convert.encode_memory(memory))
 
-    async def Recall(self, request: memory_pb2.RecallRequest, caller: Caller) -> memory_pb2.RecallResponse:
-        """Answer a question."""
+    async def Recall(self, request: memory_pb2.RecallRequest, caller: Caller) -> bytes:
+        """Answer a question with a RecallResponse."""
         return convert.encode_recall_result(await self._gate.recall(caller, convert.decode_query(request)))
 
-    async def BatchRecall(
-        self, request: memory_pb2.BatchRecallRequest, caller: Caller
-    ) -> memory_pb2.BatchRecallResponse:
-        """Answer several questions."""
+    async def BatchRecall(self, request: memory_pb2.BatchRecallRequest, caller: Caller) -> bytes:
+        """Answer several questions with a BatchRecallResponse."""
         queries = [convert.decode_query(query, f"queries[{index}].") for index, query in enumerate(request.queries)]
-        results = await self._gate.recall_batch(caller, queries)
-        return memory_pb2.BatchRecallResponse(results=[convert.encode_recall_result(result) for result in results])
+        return convert.encode_recall_results(await self._gate.recall_batch(caller, queries))
 
-    async def History(self, request: memory_pb2.HistoryRequest, caller: Caller) -> memory_pb2.HistoryResponse:
-        """Answer a question about the past."""
+    async def History(self, request: memory_pb2.HistoryRequest, caller: Caller) -> bytes:
+        """Answer a question about the past with a HistoryResponse."""
         return convert.encode_history_result(await self._gate.history(caller, convert.decode_history_query(request)))
 
     async def Forget(self, request: memory_pb2.ForgetRequest, caller: Caller) -> memory_pb2.ForgetResponse:

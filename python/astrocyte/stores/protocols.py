@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from astrocyte.model import DEFAULT_PRINCIPAL, Bank, BankStats, Change, ErasureReceipt, ForgetSelector, Memory, Metadata
@@ -140,7 +139,8 @@ class Passage(NamedTuple):
 class HydratedRow(NamedTuple):
     """A version that the database says is visible, as far as a hit shows it, with the text of the chunk asked for.
 
-    Not a `Memory`, and a tuple: every recall makes ten of these, and unpacks them at once.
+    Not a `Memory`, and a tuple, with times in milliseconds since the epoch: every recall reads ten of these. The core
+    writes them on the wire by the places of their fields (rust_core/src/python/encode.rs).
     """
 
     row_key: int
@@ -157,8 +157,8 @@ class HydratedRow(NamedTuple):
     session_id: str | None
     speaker: str | None
     principal: str
-    occurred_at: datetime | None
-    retained_at: datetime
+    occurred_at: int | None
+    retained_at: int
     chunk_count: int
     token_count: int
 

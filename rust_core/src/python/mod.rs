@@ -6,6 +6,7 @@
 mod arguments;
 mod bank;
 mod embedder;
+mod encode;
 mod errors;
 mod request;
 mod response;
@@ -20,6 +21,8 @@ mod core_module {
     use super::bank::{Bank, Core};
     #[pymodule_export]
     use super::embedder::StaticEmbedder;
+    #[pymodule_export]
+    use super::encode::encode_hits;
     #[pymodule_export]
     use super::errors::{CoreFault, CoreInvalid};
     #[pymodule_export]
@@ -56,6 +59,7 @@ fn declare_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
             "content_hash",
             "count_tokens",
             "count_tokens_many",
+            "encode_hits",
         ],
     )
 }

@@ -69,6 +69,16 @@ impl RecallResponse {
             .collect::<PyResult<_>>()?;
         Ok(Self { hits, response })
     }
+
+    /// The hits, best first.
+    pub(super) fn ranked(&self) -> impl Iterator<Item = &types::Hit> {
+        self.hits.iter().map(|hit| &hit.get().hit)
+    }
+
+    /// Names of the arms.
+    pub(super) fn names(&self) -> &[String] {
+        &self.response.arm_names
+    }
 }
 
 #[pymethods]
@@ -76,6 +86,16 @@ impl RecallResponse {
     #[getter]
     fn hits<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, Hit>> {
         self.hits.iter().map(|hit| hit.bind(py).clone()).collect()
+    }
+
+    #[getter]
+    fn passages(&self) -> Vec<(u64, i32)> {
+        self.ranked().map(|hit| (hit.key, hit.ordinal)).collect()
+    }
+
+    #[getter]
+    fn tokens(&self) -> u64 {
+        self.ranked().map(|hit| u64::from(hit.tokens)).sum()
     }
 
     #[getter]

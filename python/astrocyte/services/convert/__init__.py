@@ -2,7 +2,8 @@
 
 ``decode_x`` makes a domain value of a message and raises `ValidationError` with the path of what cannot be read;
 ``encode_x`` makes a message of a domain value and raises `Refused`, or whatever protobuf raises, for a value that the
-wire cannot carry: `refuse` says which. What is None in the domain is unset or empty on the wire.
+wire cannot carry: `refuse` says which. What is None in the domain is unset or empty on the wire. Answers with hits are
+made into bytes at once, because their hits may never have been a message.
 """
 
 from astrocyte.services.convert.bank import (
@@ -41,6 +42,7 @@ from astrocyte.services.convert.recall import (
     encode_history_result,
     encode_query,
     encode_recall_result,
+    encode_recall_results,
 )
 from astrocyte.services.convert.values import Refused, refuse
 
@@ -71,6 +73,7 @@ __all__ = [
     "encode_memory",
     "encode_query",
     "encode_recall_result",
+    "encode_recall_results",
     "encode_retain_request",
     "encode_retain_result",
     "encode_server_info",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any, TypeVar
 
 from astrocyte.errors import ValidationError
@@ -17,6 +17,7 @@ from astrocyte.model import (
     RecallTrace,
     TagMatch,
 )
+from astrocyte.pipelines.shaping import FoundHits
 from astrocyte.services.convert.values import (
     Choices,
     Reader,
@@ -35,6 +36,10 @@ from astrocyte.services.convert.values import (
 from astrocyte.v1 import memory_pb2, types_pb2
 
 V = TypeVar("V", int, float)
+
+# Field 1 with a length before its bytes, and what one byte of a length holds.
+RESULTS_TAG = 1 << 3 | 2
+VARINT_GROUP = 0x7F
 
 TAG_MATCHES = Choices("tag_match", TagMatch, memory_pb2.TagMatch, "TAG_MATCH_")
 FUSION_METHODS = Choices("fusion_method", FusionMethod, memory_pb2.FusionMethod, "FUSION_METHOD_")
@@ -224,17 +229,21 @@ def _decode_trace(message: types_pb2.RecallTrace) -> RecallTrace:
     )
 
 
-def _set_found(
+def _serialise(
     response: memory_pb2.RecallResponse | memory_pb2.HistoryResponse, result: RecallResult | HistoryResult
-) -> None:
-    """Fill what recall and history answer alike."""
-    add = response.hits.add
-    for hit in result.hits:
-        _set_hit(add(), hit)
+) -> bytes:
+    """Fill what recall and history answer alike, and make bytes of it all."""
     response.total_available = result.total_available
     response.truncated = result.truncated
     if result.trace is not None:
         _set_trace(response.trace, result.trace)
+    if isinstance(result.hits, FoundHits):
+        # Fields may follow each other in any order; these have the smallest number anyway.
+        return result.hits.encoded() + response.SerializeToString()
+    add = response.hits.add
+    for hit in result.hits:
+        _set_hit(add(), hit)
+    return response.SerializeToString()
 
 
 def _set_trace(message: types_pb2.RecallTrace, trace: RecallTrace) -> None:
@@ -276,13 +285,28 @@ def decode_recall_result(message: memory_pb2.RecallResponse) -> RecallResult:
     )
 
 
-def encode_recall_result(result: RecallResult) -> memory_pb2.RecallResponse:
-    """An answer."""
+def encode_recall_result(result: RecallResult) -> bytes:
+    """An answer, as a RecallResponse in bytes."""
     response = memory_pb2.RecallResponse()
-    _set_found(response, result)
     if result.authority_context:
         response.authority_context = result.authority_context
-    return response
+    return _serialise(response, result)
+
+
+def encode_recall_results(results: Iterable[RecallResult]) -> bytes:
+    """Answers, as a BatchRecallResponse in bytes."""
+    return b"".join([_as_result(encode_recall_result(result)) for result in results])
+
+
+def _as_result(raw: bytes) -> bytes:
+    """A RecallResponse as a member of field 1, ``results``: its tag, its length in groups of seven bits, itself."""
+    head = bytearray((RESULTS_TAG,))
+    size = len(raw)
+    while size > VARINT_GROUP:
+        head.append(size & VARINT_GROUP | VARINT_GROUP + 1)
+        size >>= 7
+    head.append(size)
+    return bytes(head) + raw
 
 
 def decode_history_result(message: memory_pb2.HistoryResponse) -> HistoryResult:
@@ -297,8 +321,7 @@ def decode_history_result(message: memory_pb2.HistoryResponse) -> HistoryResult:
     )
 
 
-def encode_history_result(result: HistoryResult) -> memory_pb2.HistoryResponse:
-    """An answer about the past."""
+def encode_history_result(result: HistoryResult) -> bytes:
+    """An answer about the past, as a HistoryResponse in bytes."""
     response = memory_pb2.HistoryResponse(as_of=encode_instant(result.as_of), bank_id=result.bank_id)
-    _set_found(response, result)
-    return response
+    return _serialise(response, result)

@@ -1,0 +1,154 @@
+"""Recall's last step: hits, of what the core ranked and the database read back.
+
+Most answers leave by the wire, and no rule looks into them. `FoundHits` therefore becomes `MemoryHit` objects only when
+somebody looks; the server asks it for its bytes, which the core writes from the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+from astrocyte.core import Hit, RecallResponse, count_tokens, encode_hits
+from astrocyte.model import ArmScore, DetailLevel, MemoryHit, RecallQuery
+from astrocyte.model.building import open_twin
+from astrocyte.pipelines import detail
+from astrocyte.pipelines.analysis import from_ms
+from astrocyte.stores.protocols import HydratedRow
+
+_OpenHit = open_twin(MemoryHit)
+
+
+class FoundHits(Sequence[MemoryHit]):
+    """The chunks of an answer in the core's order. Equals a tuple of the same hits.
+
+    Args:
+        query: What was asked.
+        response: What the core ranked.
+        rows: What the database knows of it; a hit without a row is left out.
+    """
+
+    __slots__ = ("_made", "_query", "_response", "_rows")
+    __hash__ = None  # type: ignore[assignment]  # as equal to tuples as it is, it would have to be hashed as one
+
+    def __init__(self, query: RecallQuery, response: RecallResponse, rows: Sequence[HydratedRow]) -> None:
+        self._query = query
+        self._response = response
+        self._rows = rows
+        self._made: tuple[MemoryHit, ...] | None = None
+
+    def encoded(self) -> bytes:
+        """The hits as field 1 of an answer on the wire."""
+        return encode_hits(self._response, self._rows, self._query.bank_id, self._query.include_sources)
+
+    @property
+    def layers(self) -> list[str]:
+        """The layer of each hit, in no order."""
+        return [row.memory_layer for row in self._rows]
+
+    def _hits(self) -> tuple[MemoryHit, ...]:
+        if self._made is None:
+            self._made, _ = shaped(self._query, self._response, self._rows, self._response.tokens)
+        return self._made
+
+    def __len__(self) -> int:
+        return len(self._hits())
+
+    @overload
+    def __getitem__(self, index: int) -> MemoryHit: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[MemoryHit, ...]: ...
+    def __getitem__(self, index: int | slice) -> MemoryHit | tuple[MemoryHit, ...]:
+        return self._hits()[index]
+
+    def __iter__(self) -> Iterator[MemoryHit]:
+        return iter(self._hits())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (tuple, FoundHits)) and self._hits() == tuple(other)
+
+    def __repr__(self) -> str:
+        return repr(self._hits())
+
+
+def found(
+    query: RecallQuery, response: RecallResponse, rows: Sequence[HydratedRow], budget: int
+) -> tuple[Sequence[MemoryHit], bool]:
+    """The hits whose rows are given, within the budget; and whether one was cut or dropped for it."""
+    if query.detail_level is DetailLevel.CHUNK and response.tokens <= budget:
+        return FoundHits(query, response, rows), response.truncated
+    return shaped(query, response, rows, budget)
+
+
+def layer_distribution(hits: Sequence[MemoryHit]) -> dict[str, int]:
+    """How many hits each layer has."""
+    layers: dict[str, int] = {}
+    for layer in hits.layers if isinstance(hits, FoundHits) else [hit.memory_layer or "" for hit in hits]:
+        layers[layer] = layers.get(layer, 0) + 1
+    return layers
+
+
+def shaped(
+    query: RecallQuery, response: RecallResponse, rows: Sequence[HydratedRow], budget: int
+) -> tuple[tuple[MemoryHit, ...], bool]:
+    """As `found`, each hit made at once."""
+    names = response.arm_names
+    truncated = response.truncated
+    by_passage = {row[:2]: row for row in rows}
+    hits: list[MemoryHit] = []
+    for hit in response.hits:
+        row = by_passage.get((hit.key, hit.ordinal))
+        if row is None:
+            continue
+        text, tokens = _text(query.detail_level, hit, row)
+        if tokens > budget:
+            truncated = True
+            if hits:
+                continue
+            text = detail.cut(text, budget)
+            tokens = count_tokens(text)
+        budget -= tokens
+        arms = tuple([ArmScore(names[arm], rank, score) for arm, rank, score in hit.arms])
+        hits.append(_hit(query, row, text, tokens, hit.score, arms))
+    return tuple(hits), truncated
+
+
+def _text(level: DetailLevel, hit: Hit, row: HydratedRow) -> tuple[str, int]:
+    if level is DetailLevel.CHUNK:
+        return row.chunk_text, hit.tokens
+    if level is DetailLevel.FULL:
+        return row.content, row.token_count
+    text = detail.title(row)
+    return text, count_tokens(text)
+
+
+def _hit(
+    query: RecallQuery, row: HydratedRow, text: str, tokens: int, score: float, arms: tuple[ArmScore, ...]
+) -> MemoryHit:
+    (
+        _, ordinal, memory_id, version, _, _, fact_type, layer, tags, metadata, source, session_id, speaker, principal,
+        occurred_at, retained_at, chunk_count, _,
+    ) = row  # fmt: skip
+    made = _OpenHit()
+    made.text = text
+    made.score = score
+    made.memory_id = memory_id
+    made.bank_id = query.bank_id
+    made.metadata = metadata
+    made.tags = tags
+    made.occurred_at = None if occurred_at is None else from_ms(occurred_at)
+    made.retained_at = from_ms(retained_at)
+    made.source = source if query.include_sources else None
+    made.memory_layer = layer
+    made.fact_type = fact_type
+    made.session_id = session_id
+    made.speaker = speaker
+    made.principal = principal if query.include_sources else None
+    made.chunk_index = ordinal if query.detail_level is DetailLevel.CHUNK else -1
+    made.chunk_count = chunk_count
+    made.token_count = tokens
+    made.version = version
+    made.arms = arms
+    made.__class__ = MemoryHit
+    hit: MemoryHit = made
+    return hit

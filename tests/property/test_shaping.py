@@ -1,0 +1,149 @@
+"""Hits that leave by the wire without having been objects say what the objects would have said, in as many bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import strategies
+from astrocyte import core
+from astrocyte.core import Core, RecallRequest, Row, content_hash, vector_bytes
+from astrocyte.model import RecallQuery, RecallResult
+from astrocyte.pipelines.shaping import FoundHits
+from astrocyte.services import convert
+from astrocyte.stores.protocols import HydratedRow
+from astrocyte.v1.memory_pb2 import RecallResponse
+from astrocyte.v1.types_pb2 import MemoryHit
+
+TEXTS = ("green tea", "black tea", "white tea with milk")
+# Milliseconds of the years 1 and 9999.
+times = st.integers(-62_135_596_800_000, 253_402_300_799_999)
+
+
+def _ranked() -> core.RecallResponse:
+    """What a bank of three memories answers, one of them by a chunk of two."""
+    bank = Core().bank(2)
+    bank.apply(
+        1,
+        [
+            Row(
+                key,
+                bytes([key] * 16),
+                content_hash(text),
+                text,
+                vector_bytes([1.0, key]),
+                tokens=key,
+                known_from=0,
+                chunks=[("milk", None, 1), (text, None, 3)] if "milk" in text else (),
+            )
+            for key, text in enumerate(TEXTS, start=1)
+        ],
+    )
+    return bank.recall(RecallRequest(text="tea", vector=vector_bytes([1.0, 0.5])))
+
+
+RESPONSE = _ranked()
+PASSAGES = RESPONSE.passages
+details = st.builds(
+    HydratedRow,
+    row_key=st.just(0),
+    ordinal=st.just(-1),
+    memory_id=strategies.names,
+    version=st.integers(1, 2**31 - 1),
+    content=strategies.texts,
+    chunk_text=strategies.texts,
+    fact_type=strategies.names,
+    memory_layer=strategies.names,
+    tags=strategies.tags,
+    metadata=strategies.metadata,
+    source=strategies.optional_names,
+    session_id=strategies.optional_names,
+    speaker=strategies.optional_names,
+    principal=strategies.names,
+    occurred_at=st.none() | times,
+    retained_at=times,
+    chunk_count=st.integers(1, 2**31 - 1),
+    token_count=strategies.counts,
+)
+
+
+def _rows(chosen: list[HydratedRow | None]) -> list[HydratedRow]:
+    """As the database gives them: in any order, and not all."""
+    return [
+        row._replace(row_key=key, ordinal=ordinal)
+        for row, (key, ordinal) in zip(chosen, PASSAGES, strict=True)
+        if row is not None
+    ]
+
+
+def _check(hits: FoundHits) -> None:
+    """As a message and as bytes they are what the objects become by way of protobuf; maps have no order there."""
+    raw, objects = hits.encoded(), convert.encode_recall_result(RecallResult(tuple(hits), 0, truncated=False))
+    assert len(raw) == len(objects)
+    assert RecallResponse.FromString(raw) == RecallResponse.FromString(objects)
+    if all(len(hit.metadata or ()) < 2 for hit in hits):
+        assert raw == objects
+
+
+@settings(max_examples=200)
+@given(st.lists(st.none() | details, min_size=3, max_size=3), st.randoms(use_true_random=False), st.booleans())
+def test_the_bytes_say_what_the_objects_say(
+    chosen: list[HydratedRow | None], order: Random, include_sources: bool
+) -> None:
+    rows = _rows(chosen)
+    order.shuffle(rows)
+    hits = FoundHits(RecallQuery("tea", "bank", include_sources=include_sources), RESPONSE, rows)
+    _check(hits)
+    assert len(hits) == len(rows)
+
+
+RICH = HydratedRow(
+    1,
+    -1,
+    "mem_1",
+    2,
+    "content",
+    "text",
+    "world",
+    "episodic",
+    ("tag",),
+    {"text": "t", "int": -1, "double": -0.0, "bool": False, "none": None, "": ""},
+    "source",
+    "session",
+    "speaker",
+    "principal",
+    -1,
+    1_700_000_000_123,
+    3,
+    4,
+)
+
+
+def test_no_field_of_a_hit_is_forgotten() -> None:
+    """A field that the protocol gains must be written too."""
+    rows = [RICH._replace(row_key=key, ordinal=ordinal) for key, ordinal in PASSAGES if ordinal > 0]
+    hits = FoundHits(RecallQuery("tea", "bank", include_sources=True), RESPONSE, rows)
+    (message,) = RecallResponse.FromString(hits.encoded()).hits
+    written = {field.name for field, _ in message.ListFields()}
+    assert written == set(MemoryHit.DESCRIPTOR.fields_by_name)
+    kinds = {value.WhichOneof("kind") for value in message.metadata.values()}
+    assert kinds == set(type(message.metadata["none"]).DESCRIPTOR.fields_by_name)
+    assert {field.name for field, _ in message.arms[0].ListFields()} == {"arm", "rank", "score"}
+    _check(hits)
+
+
+def test_hits_are_a_sequence_like_the_tuple_of_them() -> None:
+    rows = _rows([RICH, RICH, RICH])
+    hits = FoundHits(RecallQuery("tea", "bank"), RESPONSE, rows)
+    made = tuple(hits)
+    assert hits == made
+    assert hits == FoundHits(RecallQuery("tea", "bank"), RESPONSE, rows)
+    assert hits != made[1:]
+    assert hits[1:] == made[1:]
+    assert hits[0] is made[0]
+    assert repr(hits) == repr(made)
+    assert {hit.source for hit in hits} == {None}
+    assert replace(RecallResult(hits, 3, truncated=False)) == RecallResult(made, 3, truncated=False)
