@@ -51,5 +51,9 @@ def calls(memory: str = NO_MEMORY) -> dict[str, Call]:
         "UpdateBank": lambda backend, caller, bank: backend.update_bank(caller, bank, display_name="renamed"),
         "DeleteBank": lambda backend, caller, bank: backend.delete_bank(caller, bank),
         "GetBankStats": lambda backend, caller, bank: backend.bank_stats(caller, bank),
+        "Grant": lambda backend, caller, bank: backend.grant(caller, bank, "user:guest", ["read"]),
+        "Revoke": lambda backend, caller, bank: backend.revoke(caller, bank, "user:guest"),
+        "ListGrants": lambda backend, caller, bank: backend.list_grants(caller, bank_id=bank),
+        "CheckAccess": lambda backend, caller, bank: backend.check_access(caller, bank),
         "GetServerInfo": lambda backend, caller, bank: backend.server_info(caller),
     }

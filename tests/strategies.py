@@ -10,6 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from astrocyte.model import (
+    AccessCheck,
     ArmScore,
     Bank,
     BankIndexStats,
@@ -24,12 +25,14 @@ from astrocyte.model import (
     ForgetResult,
     ForgetSelector,
     FusionMethod,
+    Grant,
     HistoryResult,
     IndexMemory,
     Memory,
     MemoryHit,
     MemoryState,
     MemoryUpdate,
+    Permission,
     RecallQuery,
     RecallResult,
     RecallTrace,
@@ -266,7 +269,21 @@ banks = st.builds(
     updated_at=instants,
     position=positions,
     etag=names,
+    created_by=names,
 )
+permission_sets = st.frozensets(st.sampled_from(Permission))
+grants = st.builds(
+    Grant, bank_id=names, principal=names, permissions=permission_sets, granted_by=names, granted_at=instants
+) | st.builds(
+    Grant,
+    bank_id=names,
+    principal=names,
+    permissions=permission_sets,
+    granted_at=st.none() | instants,
+    revoked_by=names,
+    revoked_at=instants,
+)
+access_checks = st.builds(AccessCheck, allowed=st.booleans(), permissions=permission_sets)
 bank_index_stats = st.builds(
     BankIndexStats,
     rows=positions,

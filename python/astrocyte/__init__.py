@@ -37,6 +37,7 @@ from astrocyte.errors import (
     ValidationError,
 )
 from astrocyte.model import (
+    AccessCheck,
     ActorIdentity,
     ArmScore,
     AstrocyteContext,
@@ -54,6 +55,7 @@ from astrocyte.model import (
     ForgetResult,
     FusionMethod,
     Grant,
+    GrantPage,
     HistoryResult,
     IndexMemory,
     Memory,
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
     from astrocyte.client import connect
 
 __all__ = [
+    "AccessCheck",
     "AccessDenied",
     "ActorIdentity",
     "AlreadyExists",
@@ -106,6 +109,7 @@ __all__ = [
     "ForgetResult",
     "FusionMethod",
     "Grant",
+    "GrantPage",
     "HistoryResult",
     "IndexMemory",
     "Memory",

@@ -60,7 +60,7 @@ class App:
             embedder = create_embedder(settings.embedding.provider, settings.embedding.options)
             self.language_model = create_language_model(settings.llm_provider, settings.llm_provider_config)
             data_dir = settings.data_dir.expanduser() if settings.vector_store == "sqlite" else None
-            store: MemoryStore = open_store(data_dir, clock=clock, **settings.store.model_dump())
+            store = open_store(data_dir, clock=clock, **settings.store.model_dump())
             undo.callback(store.close)
             threads = settings.index.threads or os.cpu_count() or 1
             executor = ThreadPoolExecutor(threads, thread_name_prefix="astrocyte-core")
@@ -80,6 +80,7 @@ class App:
         self.gate = Gate(
             settings,
             store,
+            store.access,
             registry,
             embedder,
             Pipelines(

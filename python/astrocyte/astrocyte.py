@@ -22,6 +22,7 @@ from astrocyte.errors import AstrocyteError, CapabilityNotSupported, ValidationE
 from astrocyte.model import (
     ACTOR_TYPES,
     DEFAULT_TENANT,
+    AccessCheck,
     ActorIdentity,
     AstrocyteContext,
     Bank,
@@ -35,12 +36,15 @@ from astrocyte.model import (
     ForgetResult,
     ForgetSelector,
     FusionMethod,
+    Grant,
+    GrantPage,
     HistoryResult,
     Memory,
     MemoryHit,
     MemoryPage,
     MemoryUpdate,
     MetadataValue,
+    Permission,
     RecallQuery,
     RecallResult,
     RetainItem,
@@ -487,6 +491,68 @@ class Astrocyte:
     async def bank_stats(self, bank_id: str, *, context: AstrocyteContext | None = None) -> BankStats:
         """Counts of a bank."""
         return await self._backend.bank_stats(_caller(context), bank_id)
+
+    async def grant_access(
+        self,
+        bank_id: str,
+        principal: str,
+        permissions: Sequence[str],
+        *,
+        request_id: str | None = None,
+        context: AstrocyteContext | None = None,
+    ) -> Grant:
+        """Give a principal permissions on a bank: any of read, write, forget, admin, or ``*`` for all four.
+
+        Both names may be patterns, in which ``*`` stands for any characters and ``?`` for one.
+        """
+        return await self._backend.grant(
+            _caller(context), bank_id, principal, _texts(permissions, "permissions"), request_id=request_id
+        )
+
+    async def revoke_access(
+        self,
+        bank_id: str,
+        principal: str,
+        permissions: Sequence[str] | None = None,
+        *,
+        request_id: str | None = None,
+        context: AstrocyteContext | None = None,
+    ) -> frozenset[Permission]:
+        """Take permissions (None: all) of a grant for these two names; returns those that it gave."""
+        return await self._backend.revoke(
+            _caller(context), bank_id, principal, _texts(permissions, "permissions"), request_id=request_id
+        )
+
+    async def list_grants(
+        self,
+        *,
+        bank_id: str = "",
+        principal: str = "",
+        include_revoked: bool = False,
+        page_size: int = 0,
+        page_token: str = "",
+        context: AstrocyteContext | None = None,
+    ) -> GrantPage:
+        """A page of grants: those that mean the bank and the principal where they are named, else all."""
+        return await self._backend.list_grants(
+            _caller(context),
+            bank_id=bank_id,
+            principal=principal,
+            revoked=include_revoked,
+            page_size=page_size,
+            page_token=page_token,
+        )
+
+    async def check_access(
+        self,
+        bank_id: str,
+        *,
+        principal: str | None = None,
+        permission: str | None = None,
+        context: AstrocyteContext | None = None,
+    ) -> AccessCheck:
+        """What a principal (None: the caller) may do in a bank; ``allowed`` answers for the permission, or for any."""
+        return await self._backend.check_access(_caller(context), bank_id, principal=principal, permission=permission)
 
     async def server_info(self, *, context: AstrocyteContext | None = None) -> ServerInfo:
         """What runs."""

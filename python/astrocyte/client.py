@@ -17,6 +17,7 @@ import grpc
 from astrocyte.astrocyte import Astrocyte
 from astrocyte.errors import AstrocyteError, CapabilityNotSupported, ConfigError, Unavailable, ValidationError
 from astrocyte.model import (
+    AccessCheck,
     Bank,
     BankPage,
     BankStats,
@@ -24,10 +25,13 @@ from astrocyte.model import (
     Change,
     ForgetResult,
     ForgetSelector,
+    Grant,
+    GrantPage,
     HistoryResult,
     Memory,
     MemoryPage,
     MemoryUpdate,
+    Permission,
     RecallQuery,
     RecallResult,
     RetainItem,
@@ -361,6 +365,69 @@ class RemoteBackend:
         response = await self._call(caller, self._admin.GetServerInfo, admin_pb2.GetServerInfoRequest())
         return convert.decode_server_info(response.server_info)
 
+    async def grant(
+        self, caller: Caller, bank_id: str, principal: str, permissions: Sequence[str], *, request_id: str | None = None
+    ) -> Grant:
+        """Give permissions."""
+        request = _message(
+            admin_pb2.GrantRequest,
+            bank_id=bank_id,
+            principal=principal,
+            permissions=_permissions(permissions, "permissions"),
+            request_id=request_id,
+        )
+        return convert.decode_grant((await self._call(caller, self._admin.Grant, request)).grant)
+
+    async def revoke(
+        self,
+        caller: Caller,
+        bank_id: str,
+        principal: str,
+        permissions: Sequence[str] = (),
+        *,
+        request_id: str | None = None,
+    ) -> frozenset[Permission]:
+        """Take permissions."""
+        request = _message(
+            admin_pb2.RevokeRequest,
+            bank_id=bank_id,
+            principal=principal,
+            permissions=_permissions(permissions, "permissions"),
+            request_id=request_id,
+        )
+        response = await self._call(caller, self._admin.Revoke, request)
+        return frozenset(convert.decode_permissions(response.permissions))
+
+    async def list_grants(
+        self,
+        caller: Caller,
+        *,
+        bank_id: str = "",
+        principal: str = "",
+        revoked: bool = False,
+        page_size: int = 0,
+        page_token: str = "",
+    ) -> GrantPage:
+        """A page of the tenant's grants."""
+        request = _message(
+            admin_pb2.ListGrantsRequest,
+            bank_id=bank_id,
+            principal=principal,
+            include_revoked=revoked,
+            page_size=page_size,
+            page_token=page_token,
+        )
+        response = await self._call(caller, self._admin.ListGrants, request)
+        return GrantPage(tuple(map(convert.decode_grant, response.grants)), response.next_page_token)
+
+    async def check_access(
+        self, caller: Caller, bank_id: str, *, principal: str | None = None, permission: str | None = None
+    ) -> AccessCheck:
+        """What a principal may do in a bank."""
+        asked = _permissions([permission], "permission")[0] if permission else None
+        request = _message(admin_pb2.CheckAccessRequest, bank_id=bank_id, principal=principal, permission=asked)
+        return convert.decode_access_check(await self._call(caller, self._admin.CheckAccess, request))
+
     async def close(self) -> None:
         """Close the connection; calls in progress are cancelled."""
         await self._channel.close()
@@ -416,6 +483,11 @@ def _encode_item(item: RetainItem, path: str) -> memory_pb2.RetainItem:
 def _encode_query(query: RecallQuery, path: str) -> memory_pb2.RecallRequest:
     with _encoding({"": query}, path):
         return convert.encode_query(query)
+
+
+def _permissions(names: Sequence[str], path: str) -> list[admin_pb2.Permission.ValueType]:
+    with _encoding({path: names}):
+        return convert.encode_permissions(names)
 
 
 def _message(kind: type[T], **fields: Any) -> T:  # noqa: ANN401 - whatever the message holds

@@ -60,6 +60,10 @@ METHOD_KINDS: Mapping[str, str] = {
     "DeleteBank": "admin",
     "GetBankStats": "admin",
     "GetServerInfo": "admin",
+    "Grant": "admin",
+    "Revoke": "admin",
+    "ListGrants": "admin",
+    "CheckAccess": "admin",
 }
 # Health checks and reflection pass beside the admission; this leaves them room under grpc's own limit.
 SPARE_CALLS = 256

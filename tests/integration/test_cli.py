@@ -258,3 +258,25 @@ def test_faults_show_their_place_on_request(tmp_path: Path, monkeypatch: pytest.
 
 def test_version() -> None:
     assert CliRunner().invoke(cli, ["--version"]).stdout.startswith("astrocyte, version ")
+
+
+def test_grants_on_a_directory_and_who_asks(local: Command, tmp_path: Path) -> None:
+    settings = tmp_path / "astrocyte.yaml"
+    settings.write_text("access_control:\n  enabled: true\n  default_policy: deny\n")
+    controlled = ["--config", str(settings)]
+    assert local(*controlled, "retain", "notes", "sesame").exit_code == 0
+    assert (
+        "user:bob now has read, write on notes"
+        in local(*controlled, "access", "grant", "notes", "user:bob", "write", "read").stdout
+    )
+    assert local(*controlled, "access", "check", "notes", "--principal", "user:bob").stdout == "read, write\n"
+    check = ("access", "check", "notes", "--principal", "user:bob", "--permission")
+    assert local(*controlled, *check, "forget").exit_code == 4
+    assert local(*controlled, *check, "read").exit_code == 0
+    (grant,) = answer(local("--json", *controlled, "access", "list", "--bank", "notes"))
+    assert grant["granted_by"] == "local"
+    assert local(*controlled, "access", "revoke", "notes", "user:bob").stdout == "Revoked read, write.\n"
+    assert "nothing was revoked" in local(*controlled, "access", "revoke", "notes", "user:bob").stdout
+    assert "user:bob" in local(*controlled, "access", "list", "--revoked").stdout
+    assert local(*controlled, "access", "grant", "notes", "user:bob", "own").exit_code == 2
+    assert local("access", "grant", "notes", "user:bob", "read").exit_code == 5

@@ -43,6 +43,14 @@ EXPECTED = {
 }
 
 
+# So that every call does something; whoever calls may do everything.
+ACCESS = {
+    "access_control": {"enabled": True},
+    "identity": {"principal": "user:fuzz"},
+    "access_grants": [{"bank_id": "*", "principal": "user:fuzz", "permissions": ["*"]}],
+}
+
+
 def valid_requests(memory_id: str) -> dict[str, Any]:
     """A request that the server takes, for every method."""
     bank: dict[str, Any] = {"bank_id": "family"}
@@ -74,12 +82,16 @@ def valid_requests(memory_id: str) -> dict[str, Any]:
         "DeleteBank": admin_pb2.DeleteBankRequest(bank_id="other"),
         "GetBankStats": admin_pb2.GetBankStatsRequest(**bank),
         "GetServerInfo": admin_pb2.GetServerInfoRequest(),
+        "Grant": admin_pb2.GrantRequest(**bank, principal="user:ann", permissions=[admin_pb2.PERMISSION_READ]),
+        "Revoke": admin_pb2.RevokeRequest(**bank, principal="user:ann", permissions=[admin_pb2.PERMISSION_READ]),
+        "ListGrants": admin_pb2.ListGrantsRequest(**bank, principal="user:ann", page_size=1),
+        "CheckAccess": admin_pb2.CheckAccessRequest(**bank, permission=admin_pb2.PERMISSION_READ),
     }
 
 
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
-    async with serving() as served:
+    async with serving(**ACCESS) as served:
         yield served
 
 

@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 import strategies
 from astrocyte.model import (
+    AccessCheck,
     Bank,
     BankStats,
     Change,
     ForgetResult,
     ForgetSelector,
+    Grant,
     HistoryResult,
     Memory,
     MemoryUpdate,
@@ -138,3 +140,13 @@ def test_bank_stats(stats: BankStats) -> None:
 @given(strategies.server_infos)
 def test_server_info(info: ServerInfo) -> None:
     assert convert.decode_server_info(sent(convert.encode_server_info(info))) == info
+
+
+@given(strategies.grants)
+def test_grant(grant: Grant) -> None:
+    assert convert.decode_grant(sent(convert.encode_grant(grant))) == grant
+
+
+@given(strategies.access_checks)
+def test_access_check(check: AccessCheck) -> None:
+    assert convert.decode_access_check(sent(convert.encode_access_check(check))) == check

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import click
 
+from astrocyte.cli.access import access
 from astrocyte.cli.banks import banks
 from astrocyte.cli.failures import ExitCode
 from astrocyte.cli.importing import import_file
@@ -70,7 +71,7 @@ def cli(context: click.Context, /, **options: object) -> None:
     to_standard_error()
 
 
-for command in (serve, retain, recall, history, forget, undelete, import_file, banks, info):
+for command in (serve, retain, recall, history, forget, undelete, import_file, banks, access, info):
     cli.add_command(command)
 
 

@@ -7,10 +7,12 @@ from astrocyte.model.identity import (
     DEFAULT_PRINCIPAL,
     DEFAULT_TENANT,
     NO_PERMISSIONS,
+    AccessCheck,
     ActorIdentity,
     AstrocyteContext,
     Caller,
     Grant,
+    GrantPage,
     Permission,
 )
 from astrocyte.model.memory import (
@@ -51,6 +53,7 @@ __all__ = [
     "DEFAULT_PRINCIPAL",
     "DEFAULT_TENANT",
     "NO_PERMISSIONS",
+    "AccessCheck",
     "ActorIdentity",
     "ArmScore",
     "AstrocyteContext",
@@ -70,6 +73,7 @@ __all__ = [
     "ForgetSelector",
     "FusionMethod",
     "Grant",
+    "GrantPage",
     "HistoryResult",
     "IndexMemory",
     "Memory",

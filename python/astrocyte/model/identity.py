@@ -79,3 +79,19 @@ class Grant:
     granted_at: datetime | None = None
     revoked_by: str | None = None
     revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GrantPage:
+    """A page of grants; an empty token ends the list."""
+
+    grants: tuple[Grant, ...]
+    next_page_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccessCheck:
+    """What a principal may do in a bank. ``allowed`` answers for the permission asked about, or for any at all."""
+
+    allowed: bool
+    permissions: frozenset[Permission]

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from astrocyte.config import BankGrant, Settings
 from astrocyte.errors import AccessDenied, ConfigError
 from astrocyte.model import ALL_PERMISSIONS, DEFAULT_PRINCIPAL, NO_PERMISSIONS, Bank, Caller, Grant, Permission
-from astrocyte.policy.patterns import is_pattern, matches
+from astrocyte.policy.patterns import covers, is_pattern, matches
 from astrocyte.policy.permissions import MAKING, PARTS, REQUIRED
+from astrocyte.stores.access import AccessStore
 from astrocyte.stores.protocols import MemoryStore
 
 # What everybody may do under the policy `open`.
@@ -66,20 +67,22 @@ class Access:
     Args:
         settings: The policy, the configured grants, and who callers without a name are.
         store: Where the banks are, with who made them.
+        grants: Where the grants made by call are.
 
     Raises:
         ConfigError: A grant, or `identity.principal`, uses the name of callers without one.
     """
 
-    def __init__(self, settings: Settings, store: MemoryStore) -> None:
+    def __init__(self, settings: Settings, store: MemoryStore, grants: AccessStore) -> None:
         self.enabled = settings.access_control.enabled
         self._open = settings.access_control.default_policy == "open"
         self._owning = settings.access_control.default_policy == "owner_only"
         self._unnamed = settings.identity.principal or DEFAULT_PRINCIPAL
         self._making = MAKING if settings.bank_defaults.auto_create else frozenset({"CreateBank"})
         self._store = store
+        self._grants = grants
         self._configured = configured_grants(settings)
-        self._tenants: dict[str, Grants] = {}
+        self._tenants: dict[str, tuple[int, Grants]] = {}
 
     def require(self, caller: Caller, operation: str, bank_id: str, known: Bank | None = None) -> None:
         """Let the call pass, or refuse it.
@@ -127,6 +130,27 @@ class Access:
         """Those of the banks that the caller may know of."""
         return [bank for bank in banks if Permission.READ in self.permissions(caller, bank.bank_id, bank)]
 
+    def require_pattern(self, caller: Caller, operation: str, pattern: str) -> None:
+        """Let a call about every bank that a pattern means pass, or refuse it.
+
+        Raises:
+            AccessDenied: No single grant gives the caller what is needed in all of them.
+        """
+        if not is_pattern(pattern):
+            self.require(caller, operation, pattern)
+            return
+        if not self.enabled or caller.operator:
+            return
+        needed = _NEEDED[operation]
+        for principal in filter(None, (self._named(caller, pattern, needed), caller.on_behalf_of)):
+            held = [grant for grant in self._of(caller.tenant).of(principal) if covers(grant.bank_id, pattern)]
+            if not any(needed <= grant.permissions for grant in held):
+                raise AccessDenied(principal, pattern, _words(needed))
+
+    def configured(self, tenant: str) -> Sequence[Grant]:
+        """The grants of a tenant that stand in the configuration."""
+        return self._configured.get(tenant, ())
+
     def name(self, caller: Caller) -> str:
         """Who the caller counts as; `DEFAULT_PRINCIPAL` where neither it nor the settings say."""
         return caller.principal if caller.principal != DEFAULT_PRINCIPAL else self._unnamed
@@ -161,13 +185,21 @@ class Access:
         return self._granted(tenant, principal, bank_id)
 
     def _granted(self, tenant: str, principal: str, bank_id: str) -> frozenset[Permission]:
-        grants = self._tenants.get(tenant)
-        if grants is None:
-            if len(self._tenants) >= KEPT_TENANTS:
-                self._tenants.clear()
-            grants = self._tenants[tenant] = Grants(self._configured.get(tenant, ()))
-        held = grants.permissions(principal, bank_id)
+        held = self._of(tenant).permissions(principal, bank_id)
         return held | OPEN_PERMISSIONS if self._open else held
+
+    def _of(self, tenant: str) -> Grants:
+        """The tenant's grants as of now: those of the configuration, and those of this epoch."""
+        # Read before the grants: a change in between is then seen by the next call, never missed.
+        epoch = self._grants.epoch(tenant)
+        kept = self._tenants.get(tenant)
+        if kept is not None and kept[0] == epoch:
+            return kept[1]
+        if len(self._tenants) >= KEPT_TENANTS:
+            self._tenants.clear()
+        grants = Grants([*self.configured(tenant), *self._grants.holding(tenant)])
+        self._tenants[tenant] = (epoch, grants)
+        return grants
 
 
 def configured_grants(settings: Settings) -> dict[str, list[Grant]]:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import (
+    AccessCheck,
     Bank,
     BankPage,
     BankStats,
@@ -14,10 +15,13 @@ from astrocyte.model import (
     Change,
     ForgetResult,
     ForgetSelector,
+    Grant,
+    GrantPage,
     HistoryResult,
     Memory,
     MemoryPage,
     MemoryUpdate,
+    Permission,
     RecallQuery,
     RecallResult,
     RetainItem,
@@ -218,6 +222,58 @@ class Backend(Protocol):
 
     async def server_info(self, caller: Caller) -> ServerInfo:
         """What runs."""
+
+    async def grant(
+        self, caller: Caller, bank_id: str, principal: str, permissions: Sequence[str], *, request_id: str | None = None
+    ) -> Grant:
+        """Add permissions of a principal on a bank to those it has by a grant for the same two names.
+
+        Both may be patterns, in which ``*`` stands for any characters and ``?`` for one. ``permissions`` are any of
+        read, write, forget and admin; ``*`` is all four. It holds from the next call on.
+
+        Raises:
+            AccessDenied: The caller has no admin there; for a pattern, in every bank that it may mean.
+            FailedPrecondition: Access control is off.
+        """
+
+    async def revoke(
+        self,
+        caller: Caller,
+        bank_id: str,
+        principal: str,
+        permissions: Sequence[str] = (),
+        *,
+        request_id: str | None = None,
+    ) -> frozenset[Permission]:
+        """Take permissions (none named: all) of the grant for these two names; returns those that it gave.
+
+        It holds from the next call on, and ends open watches. What another grant gives, such as one of a pattern or of
+        the configuration, stays. Raises what `grant` does.
+        """
+
+    async def list_grants(
+        self,
+        caller: Caller,
+        *,
+        bank_id: str = "",
+        principal: str = "",
+        revoked: bool = False,
+        page_size: int = 0,
+        page_token: str = "",
+    ) -> GrantPage:
+        """A page of the tenant's grants: those of the configuration, which have no times, then by age.
+
+        A name keeps the grants that mean it, by a pattern too; a pattern keeps those written alike. ``revoked`` shows
+        those that no longer hold as well. Without ``bank_id`` the caller needs admin in all banks.
+        """
+
+    async def check_access(
+        self, caller: Caller, bank_id: str, *, principal: str | None = None, permission: str | None = None
+    ) -> AccessCheck:
+        """What a principal (None: the caller) may do in a bank, whether it exists or not.
+
+        Asking about somebody else needs admin there.
+        """
 
     async def close(self) -> None:
         """Finish what was begun and release everything."""

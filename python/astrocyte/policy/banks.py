@@ -237,7 +237,8 @@ class Banks:
         earlier_response = None if request is None else self._store.find_response(caller.tenant, request)
         if earlier_response is not None:
             return int(earlier_response)
-        deletion = asyncio.create_task(self._delete(self.current(caller, "DeleteBank", bank_id), etag, request))
+        bank = self.current(caller, "DeleteBank", bank_id)
+        deletion = asyncio.create_task(self._delete(bank, etag, self._access.name(caller), request))
         self._deletions.add(deletion)
         deletion.add_done_callback(self._deletions.discard)
         # The store goes on with what it began, whatever the caller does; so what is known of the bank here must go too.
@@ -283,12 +284,12 @@ class Banks:
         """Wait for the deletions that were begun."""
         await asyncio.gather(*self._deletions, return_exceptions=True)
 
-    async def _delete(self, bank: Bank, etag: str | None, request: RequestKey | None) -> int:
+    async def _delete(self, bank: Bank, etag: str | None, principal: str, request: RequestKey | None) -> int:
         name = (bank.tenant, bank.bank_id)
         self._leaving[name] += 1
         self._handles.pop(name, None)
         try:
-            return await self._store.delete_bank(bank, expected_etag=etag, request=request)
+            return await self._store.delete_bank(bank, expected_etag=etag, principal=principal, request=request)
         finally:
             self._leaving -= Counter([name])
             # A deletion that failed may have hidden the bank before that.

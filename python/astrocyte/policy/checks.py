@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from astrocyte.config import LimitSettings
 from astrocyte.errors import ValidationError
-from astrocyte.model import Embedding, Metadata, TimeRange
+from astrocyte.model import DEFAULT_PRINCIPAL, Embedding, Metadata, TimeRange
 
 # ASCII only, and NFKC leaves ASCII as it is: no two ids that look alike after normalisation can both pass.
 BANK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,254}")
@@ -86,6 +86,14 @@ def label(value: object, path: str, most_chars: int) -> str:
 def name(value: object, path: str) -> None:
     """The name of a tenant or a principal."""
     label(value, path, MOST_NAME_CHARS)
+
+
+def principal(value: str, path: str) -> str:
+    """The name of a principal, or a pattern of such names, that somebody may be called by."""
+    name(value, path)
+    if value == DEFAULT_PRINCIPAL:
+        raise ValidationError(f"{value!r} is what callers without a name are called; it cannot be granted", field=path)
+    return value
 
 
 def count(values: Collection[object], path: str, most: int) -> None:

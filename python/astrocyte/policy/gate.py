@@ -19,6 +19,7 @@ from typing import ParamSpec, Protocol, TypeVar
 from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError, MemoryNotFound, ValidationError
 from astrocyte.model import (
+    AccessCheck,
     Bank,
     BankPage,
     BankStats,
@@ -26,10 +27,13 @@ from astrocyte.model import (
     Change,
     ForgetResult,
     ForgetSelector,
+    Grant,
+    GrantPage,
     HistoryResult,
     Memory,
     MemoryPage,
     MemoryUpdate,
+    Permission,
     RecallQuery,
     RecallResult,
     RetainItem,
@@ -43,6 +47,7 @@ from astrocyte.pipelines.retain import RetainPipeline
 from astrocyte.pipelines.update import UpdatePipeline
 from astrocyte.policy.access import Access
 from astrocyte.policy.banks import Banks
+from astrocyte.policy.granting import Granting
 from astrocyte.policy.limits import Demand, Operation
 from astrocyte.policy.paging import decode_token, encode_token
 from astrocyte.policy.permissions import FORGET_ALL
@@ -51,6 +56,7 @@ from astrocyte.policy.requests import key_of
 from astrocyte.policy.retaining import Retaining
 from astrocyte.policy.validation import LARGEST_POSITION, Validator
 from astrocyte.providers.protocols import Embedder
+from astrocyte.stores.access import AccessStore
 from astrocyte.stores.protocols import MemoryStore
 
 P = ParamSpec("P")
@@ -84,6 +90,7 @@ class Gate:
         self,
         settings: Settings,
         store: MemoryStore,
+        grants: AccessStore,
         registry: IndexRegistry,
         embedder: Embedder,
         pipelines: Pipelines,
@@ -103,11 +110,12 @@ class Gate:
             content_types=settings.retain.chunking,
             fusion_method=settings.recall.fusion_method,
         )
-        self._access = access = Access(settings, store)
+        self._access = access = Access(settings, store, grants)
         self._policies = policies
         self._limits = policies.limits
         self._overrides = policies.overrides
         self._banks = Banks(store, registry, embedder, self._check, access, lifecycle.start_purging)
+        self._granting = Granting(grants, access, self._check)
         self._retaining = Retaining(settings, store, self._banks, pipelines.retain, self._check, access, policies)
 
     async def retain(
@@ -345,6 +353,50 @@ class Gate:
         """What runs, and what the indexes of all banks hold; the same for every caller."""
         self._access.require_name(caller, "GetServerInfo")
         return replace(self._info, index_memory=self._registry.memory)
+
+    async def grant(
+        self, caller: Caller, bank_id: str, principal: str, permissions: Sequence[str], *, request_id: str | None = None
+    ) -> Grant:
+        """Give permissions."""
+        return await self._granting.grant(caller, bank_id, principal, permissions, request_id=request_id)
+
+    async def revoke(
+        self,
+        caller: Caller,
+        bank_id: str,
+        principal: str,
+        permissions: Sequence[str] = (),
+        *,
+        request_id: str | None = None,
+    ) -> frozenset[Permission]:
+        """Take permissions."""
+        return await self._granting.revoke(caller, bank_id, principal, permissions, request_id=request_id)
+
+    async def list_grants(
+        self,
+        caller: Caller,
+        *,
+        bank_id: str = "",
+        principal: str = "",
+        revoked: bool = False,
+        page_size: int = 0,
+        page_token: str = "",
+    ) -> GrantPage:
+        """A page of grants."""
+        return await self._granting.page(
+            caller,
+            bank_id=bank_id,
+            principal=principal,
+            revoked=revoked,
+            page_size=page_size,
+            page_token=page_token,
+        )
+
+    async def check_access(
+        self, caller: Caller, bank_id: str, *, principal: str | None = None, permission: str | None = None
+    ) -> AccessCheck:
+        """What a principal may do in a bank."""
+        return await self._granting.check(caller, bank_id, principal=principal, permission=permission)
 
     async def _recall(self, caller: Caller, operation: str, query: RecallQuery) -> RecallResult:
         self._banks.require(caller, operation, query.bank_id)

@@ -34,10 +34,16 @@ REQUIRED: Mapping[str, frozenset[Permission]] = {
     "DeleteBank": _ADMIN,
     "GetBankStats": _READ,
     "GetServerInfo": NO_PERMISSIONS,
+    "Grant": _ADMIN,
+    "Revoke": _ADMIN,
+    "ListGrants": _ADMIN,
+    "CheckAccess": NO_PERMISSIONS,
 }
-# A part of a call that needs another permission than the rest: forgetting a whole bank at once.
+# Parts of calls that need other permissions than the rest: forgetting a whole bank at once, and asking what somebody
+# else may do.
 FORGET_ALL = "Forget(scope=all)"
-PARTS: Mapping[str, frozenset[Permission]] = {FORGET_ALL: _ADMIN}
+CHECK_OTHERS = "CheckAccess(principal)"
+PARTS: Mapping[str, frozenset[Permission]] = {FORGET_ALL: _ADMIN, CHECK_OTHERS: _ADMIN}
 
 # What may make the bank that it names. Where the policy lets whoever makes a bank own it, these pass on a free name.
 MAKING = frozenset({"Retain", "BatchRetain", "StreamRetain", "CreateBank"})

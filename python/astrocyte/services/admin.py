@@ -87,3 +87,48 @@ class AdminServicer:
         del request
         info = await self._gate.server_info(caller)
         return admin_pb2.GetServerInfoResponse(server_info=convert.encode_server_info(info))
+
+    async def Grant(self, request: admin_pb2.GrantRequest, caller: Caller) -> admin_pb2.GrantResponse:
+        """Give permissions."""
+        grant = await self._gate.grant(
+            caller,
+            request.bank_id,
+            request.principal,
+            convert.decode_permissions(request.permissions),
+            request_id=request.request_id or None,
+        )
+        return admin_pb2.GrantResponse(grant=convert.encode_grant(grant))
+
+    async def Revoke(self, request: admin_pb2.RevokeRequest, caller: Caller) -> admin_pb2.RevokeResponse:
+        """Take permissions."""
+        taken = await self._gate.revoke(
+            caller,
+            request.bank_id,
+            request.principal,
+            convert.decode_permissions(request.permissions),
+            request_id=request.request_id or None,
+        )
+        return admin_pb2.RevokeResponse(permissions=convert.encode_permissions(taken))
+
+    async def ListGrants(self, request: admin_pb2.ListGrantsRequest, caller: Caller) -> admin_pb2.ListGrantsResponse:
+        """Read a page of grants."""
+        page = await self._gate.list_grants(
+            caller,
+            bank_id=request.bank_id,
+            principal=request.principal,
+            revoked=request.include_revoked,
+            page_size=request.page_size,
+            page_token=request.page_token,
+        )
+        grants = [convert.encode_grant(grant) for grant in page.grants]
+        return admin_pb2.ListGrantsResponse(grants=grants, next_page_token=page.next_page_token)
+
+    async def CheckAccess(self, request: admin_pb2.CheckAccessRequest, caller: Caller) -> admin_pb2.CheckAccessResponse:
+        """Tell what somebody may do."""
+        check = await self._gate.check_access(
+            caller,
+            request.bank_id,
+            principal=request.principal or None,
+            permission=convert.decode_permission(request.permission),
+        )
+        return convert.encode_access_check(check)

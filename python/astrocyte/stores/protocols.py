@@ -239,8 +239,17 @@ class MemoryStore(Protocol):
             BankNotFound: It was deleted meanwhile.
         """
 
-    async def delete_bank(self, bank: Bank, *, expected_etag: str | None, request: RequestKey | None = None) -> int:
-        """Delete the bank with all its rows; returns how many memories were visible.
+    async def delete_bank(
+        self,
+        bank: Bank,
+        *,
+        expected_etag: str | None,
+        principal: str = DEFAULT_PRINCIPAL,
+        request: RequestKey | None = None,
+    ) -> int:
+        """Delete the bank with all its rows, and revoke, as the principal, the grants that name it without wildcards.
+
+        Returns how many memories were visible.
 
         The answer to a ``request`` is kept with the commit that hides the bank, so that `find_response` has it, in
         decimal digits, when the bank is gone. Answers to requests about what was in the bank go with it. Others write

@@ -9,6 +9,7 @@ from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -19,6 +20,38 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _Permission:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _PermissionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Permission.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PERMISSION_UNSPECIFIED: _Permission.ValueType  # 0
+    """None."""
+    PERMISSION_READ: _Permission.ValueType  # 1
+    """Recall, history, get, list, watch, counts."""
+    PERMISSION_WRITE: _Permission.ValueType  # 2
+    """Retain; with read, update."""
+    PERMISSION_FORGET: _Permission.ValueType  # 3
+    """Forget and erase by selector."""
+    PERMISSION_ADMIN: _Permission.ValueType  # 4
+    """Make and delete banks, grant, forget a whole bank; with read, change banks and undelete."""
+
+class Permission(_Permission, metaclass=_PermissionEnumTypeWrapper):
+    """What a grant allows; none implies another."""
+
+PERMISSION_UNSPECIFIED: Permission.ValueType  # 0
+"""None."""
+PERMISSION_READ: Permission.ValueType  # 1
+"""Recall, history, get, list, watch, counts."""
+PERMISSION_WRITE: Permission.ValueType  # 2
+"""Retain; with read, update."""
+PERMISSION_FORGET: Permission.ValueType  # 3
+"""Forget and erase by selector."""
+PERMISSION_ADMIN: Permission.ValueType  # 4
+"""Make and delete banks, grant, forget a whole bank; with read, change banks and undelete."""
+Global___Permission: _TypeAlias = Permission  # noqa: Y015
 
 @_typing.final
 class CreateBankRequest(_message.Message):
@@ -400,6 +433,304 @@ class GetServerInfoResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetServerInfoResponse: _TypeAlias = GetServerInfoResponse  # noqa: Y015
+
+@_typing.final
+class GrantRequest(_message.Message):
+    """Permissions to give. It needs admin in the bank; for a pattern, by one grant that means every bank that it means."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    PERMISSIONS_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    bank_id: _builtins.str
+    """A bank id, or a pattern in which * stands for any characters and ? for one, such as "user-*"."""
+    principal: _builtins.str
+    """A principal, or such a pattern, such as "agent:support-*". 1 to 256 printable characters."""
+    request_id: _builtins.str
+    """Your key for this request, as in CreateBankRequest."""
+    @_builtins.property
+    def permissions(self) -> _containers.RepeatedScalarFieldContainer[Global___Permission.ValueType]:
+        """What to give, at least one; added to what a grant for the same two names gives already."""
+
+    def __init__(
+        self,
+        *,
+        bank_id: _builtins.str = ...,
+        principal: _builtins.str = ...,
+        permissions: _abc.Iterable[Global___Permission.ValueType] | None = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "permissions", b"permissions", "principal", b"principal", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GrantRequest: _TypeAlias = GrantRequest  # noqa: Y015
+
+@_typing.final
+class GrantResponse(_message.Message):
+    """What the two names have now."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GRANT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def grant(self) -> Global___AccessGrant:
+        """The grant, with all its permissions."""
+
+    def __init__(
+        self,
+        *,
+        grant: Global___AccessGrant | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["grant", b"grant"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["grant", b"grant"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GrantResponse: _TypeAlias = GrantResponse  # noqa: Y015
+
+@_typing.final
+class RevokeRequest(_message.Message):
+    """Permissions to take. It needs what giving them needs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    PERMISSIONS_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    bank_id: _builtins.str
+    """The bank id or pattern, as it was granted."""
+    principal: _builtins.str
+    """The principal or pattern, as it was granted."""
+    request_id: _builtins.str
+    """Your key for this request, as in CreateBankRequest."""
+    @_builtins.property
+    def permissions(self) -> _containers.RepeatedScalarFieldContainer[Global___Permission.ValueType]:
+        """What to take. Empty: all."""
+
+    def __init__(
+        self,
+        *,
+        bank_id: _builtins.str = ...,
+        principal: _builtins.str = ...,
+        permissions: _abc.Iterable[Global___Permission.ValueType] | None = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "permissions", b"permissions", "principal", b"principal", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RevokeRequest: _TypeAlias = RevokeRequest  # noqa: Y015
+
+@_typing.final
+class RevokeResponse(_message.Message):
+    """What was taken. Other grants, such as one for a pattern or in the configuration, may still give the same."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PERMISSIONS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def permissions(self) -> _containers.RepeatedScalarFieldContainer[Global___Permission.ValueType]:
+        """The permissions that this grant gave and gives no longer. Empty: it gave none of them."""
+
+    def __init__(
+        self,
+        *,
+        permissions: _abc.Iterable[Global___Permission.ValueType] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["permissions", b"permissions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RevokeResponse: _TypeAlias = RevokeResponse  # noqa: Y015
+
+@_typing.final
+class ListGrantsRequest(_message.Message):
+    """Which grants to list."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    INCLUDE_REVOKED_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    bank_id: _builtins.str
+    """Only grants that mean this bank, by a pattern too; a pattern lists those written alike. Needs admin there. Empty: all
+    grants, which needs admin in every bank.
+    """
+    principal: _builtins.str
+    """Only grants that mean this principal, by a pattern too; a pattern lists those written alike. Empty: all."""
+    include_revoked: _builtins.bool
+    """Whether grants that were revoked or replaced are listed too."""
+    page_size: _builtins.int
+    """Grants per page, 1 to 1,000. 0 means 100; more is INVALID_ARGUMENT."""
+    page_token: _builtins.str
+    """next_page_token of the page before, with the same filter. Empty: the first page."""
+    def __init__(
+        self,
+        *,
+        bank_id: _builtins.str = ...,
+        principal: _builtins.str = ...,
+        include_revoked: _builtins.bool = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "include_revoked", b"include_revoked", "page_size", b"page_size", "page_token", b"page_token", "principal", b"principal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListGrantsRequest: _TypeAlias = ListGrantsRequest  # noqa: Y015
+
+@_typing.final
+class ListGrantsResponse(_message.Message):
+    """A page of grants."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GRANTS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Token of the next page. Empty: this is the last."""
+    @_builtins.property
+    def grants(self) -> _containers.RepeatedCompositeFieldContainer[Global___AccessGrant]:
+        """The grants."""
+
+    def __init__(
+        self,
+        *,
+        grants: _abc.Iterable[Global___AccessGrant] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["grants", b"grants", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListGrantsResponse: _TypeAlias = ListGrantsResponse  # noqa: Y015
+
+@_typing.final
+class CheckAccessRequest(_message.Message):
+    """Whom and what to ask about."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    PERMISSION_FIELD_NUMBER: _builtins.int
+    bank_id: _builtins.str
+    """The bank."""
+    principal: _builtins.str
+    """The principal. Empty: the caller, with whom it acts for; anybody else needs admin there."""
+    permission: Global___Permission.ValueType
+    """The permission to answer for. PERMISSION_UNSPECIFIED: any at all."""
+    def __init__(
+        self,
+        *,
+        bank_id: _builtins.str = ...,
+        principal: _builtins.str = ...,
+        permission: Global___Permission.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "permission", b"permission", "principal", b"principal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CheckAccessRequest: _TypeAlias = CheckAccessRequest  # noqa: Y015
+
+@_typing.final
+class CheckAccessResponse(_message.Message):
+    """What the principal may do."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ALLOWED_FIELD_NUMBER: _builtins.int
+    PERMISSIONS_FIELD_NUMBER: _builtins.int
+    allowed: _builtins.bool
+    """Whether it has the permission that was asked about."""
+    @_builtins.property
+    def permissions(self) -> _containers.RepeatedScalarFieldContainer[Global___Permission.ValueType]:
+        """All permissions that it has there."""
+
+    def __init__(
+        self,
+        *,
+        allowed: _builtins.bool = ...,
+        permissions: _abc.Iterable[Global___Permission.ValueType] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allowed", b"allowed", "permissions", b"permissions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CheckAccessResponse: _TypeAlias = CheckAccessResponse  # noqa: Y015
+
+@_typing.final
+class AccessGrant(_message.Message):
+    """What somebody may do somewhere."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    PERMISSIONS_FIELD_NUMBER: _builtins.int
+    GRANTED_BY_FIELD_NUMBER: _builtins.int
+    GRANTED_AT_FIELD_NUMBER: _builtins.int
+    REVOKED_BY_FIELD_NUMBER: _builtins.int
+    REVOKED_AT_FIELD_NUMBER: _builtins.int
+    bank_id: _builtins.str
+    """The bank, or a pattern."""
+    principal: _builtins.str
+    """The principal, or a pattern."""
+    granted_by: _builtins.str
+    """The principal that granted it. Empty: the configuration."""
+    revoked_by: _builtins.str
+    """The principal that revoked or replaced it. Empty: it holds."""
+    @_builtins.property
+    def permissions(self) -> _containers.RepeatedScalarFieldContainer[Global___Permission.ValueType]:
+        """What it may do there."""
+
+    @_builtins.property
+    def granted_at(self) -> _timestamp_pb2.Timestamp:
+        """When. Unset: by the configuration."""
+
+    @_builtins.property
+    def revoked_at(self) -> _timestamp_pb2.Timestamp:
+        """When. Unset: it holds."""
+
+    def __init__(
+        self,
+        *,
+        bank_id: _builtins.str = ...,
+        principal: _builtins.str = ...,
+        permissions: _abc.Iterable[Global___Permission.ValueType] | None = ...,
+        granted_by: _builtins.str = ...,
+        granted_at: _timestamp_pb2.Timestamp | None = ...,
+        revoked_by: _builtins.str = ...,
+        revoked_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["granted_at", b"granted_at", "revoked_at", b"revoked_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "granted_at", b"granted_at", "granted_by", b"granted_by", "permissions", b"permissions", "principal", b"principal", "revoked_at", b"revoked_at", "revoked_by", b"revoked_by"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AccessGrant: _TypeAlias = AccessGrant  # noqa: Y015
 
 @_typing.final
 class Bank(_message.Message):

@@ -70,6 +70,26 @@ class AdminServiceStub:
                 request_serializer=astrocyte_dot_v1_dot_admin__pb2.GetServerInfoRequest.SerializeToString,
                 response_deserializer=astrocyte_dot_v1_dot_admin__pb2.GetServerInfoResponse.FromString,
                 _registered_method=True)
+        self.Grant = channel.unary_unary(
+                '/astrocyte.v1.AdminService/Grant',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.GrantRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.GrantResponse.FromString,
+                _registered_method=True)
+        self.Revoke = channel.unary_unary(
+                '/astrocyte.v1.AdminService/Revoke',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.RevokeRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.RevokeResponse.FromString,
+                _registered_method=True)
+        self.ListGrants = channel.unary_unary(
+                '/astrocyte.v1.AdminService/ListGrants',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.ListGrantsRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListGrantsResponse.FromString,
+                _registered_method=True)
+        self.CheckAccess = channel.unary_unary(
+                '/astrocyte.v1.AdminService/CheckAccess',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.CheckAccessRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.CheckAccessResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer:
@@ -125,6 +145,34 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Grant(self, request, context):
+        """Grant gives a principal permissions on a bank; they hold from the next call on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Revoke(self, request, context):
+        """Revoke takes permissions that were granted; that holds from the next call on, and ends open watches.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListGrants(self, request, context):
+        """ListGrants pages through the grants of the caller's tenant: those of the configuration, then the others by age.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CheckAccess(self, request, context):
+        """CheckAccess tells what a principal may do in a bank, whether the bank exists or not.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -162,6 +210,26 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.GetServerInfo,
                     request_deserializer=astrocyte_dot_v1_dot_admin__pb2.GetServerInfoRequest.FromString,
                     response_serializer=astrocyte_dot_v1_dot_admin__pb2.GetServerInfoResponse.SerializeToString,
+            ),
+            'Grant': grpc.unary_unary_rpc_method_handler(
+                    servicer.Grant,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.GrantRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.GrantResponse.SerializeToString,
+            ),
+            'Revoke': grpc.unary_unary_rpc_method_handler(
+                    servicer.Revoke,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.RevokeRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.RevokeResponse.SerializeToString,
+            ),
+            'ListGrants': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListGrants,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListGrantsRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.ListGrantsResponse.SerializeToString,
+            ),
+            'CheckAccess': grpc.unary_unary_rpc_method_handler(
+                    servicer.CheckAccess,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.CheckAccessRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.CheckAccessResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -354,6 +422,114 @@ class AdminService:
             '/astrocyte.v1.AdminService/GetServerInfo',
             astrocyte_dot_v1_dot_admin__pb2.GetServerInfoRequest.SerializeToString,
             astrocyte_dot_v1_dot_admin__pb2.GetServerInfoResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Grant(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AdminService/Grant',
+            astrocyte_dot_v1_dot_admin__pb2.GrantRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.GrantResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Revoke(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AdminService/Revoke',
+            astrocyte_dot_v1_dot_admin__pb2.RevokeRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.RevokeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListGrants(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AdminService/ListGrants',
+            astrocyte_dot_v1_dot_admin__pb2.ListGrantsRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.ListGrantsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CheckAccess(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AdminService/CheckAccess',
+            astrocyte_dot_v1_dot_admin__pb2.CheckAccessRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.CheckAccessResponse.FromString,
             options,
             channel_credentials,
             insecure,

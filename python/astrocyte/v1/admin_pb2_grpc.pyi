@@ -47,6 +47,14 @@ class AdminServiceStub:
     """GetBankStats counts what a bank holds."""
     GetServerInfo: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetServerInfoRequest, _admin_pb2.GetServerInfoResponse]
     """GetServerInfo tells what runs."""
+    Grant: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GrantRequest, _admin_pb2.GrantResponse]
+    """Grant gives a principal permissions on a bank; they hold from the next call on."""
+    Revoke: _grpc.UnaryUnaryMultiCallable[_admin_pb2.RevokeRequest, _admin_pb2.RevokeResponse]
+    """Revoke takes permissions that were granted; that holds from the next call on, and ends open watches."""
+    ListGrants: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListGrantsRequest, _admin_pb2.ListGrantsResponse]
+    """ListGrants pages through the grants of the caller's tenant: those of the configuration, then the others by age."""
+    CheckAccess: _grpc.UnaryUnaryMultiCallable[_admin_pb2.CheckAccessRequest, _admin_pb2.CheckAccessResponse]
+    """CheckAccess tells what a principal may do in a bank, whether the bank exists or not."""
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -67,6 +75,14 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """GetBankStats counts what a bank holds."""
     GetServerInfo: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetServerInfoRequest, _admin_pb2.GetServerInfoResponse]  # type: ignore[assignment]
     """GetServerInfo tells what runs."""
+    Grant: _aio.UnaryUnaryMultiCallable[_admin_pb2.GrantRequest, _admin_pb2.GrantResponse]  # type: ignore[assignment]
+    """Grant gives a principal permissions on a bank; they hold from the next call on."""
+    Revoke: _aio.UnaryUnaryMultiCallable[_admin_pb2.RevokeRequest, _admin_pb2.RevokeResponse]  # type: ignore[assignment]
+    """Revoke takes permissions that were granted; that holds from the next call on, and ends open watches."""
+    ListGrants: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListGrantsRequest, _admin_pb2.ListGrantsResponse]  # type: ignore[assignment]
+    """ListGrants pages through the grants of the caller's tenant: those of the configuration, then the others by age."""
+    CheckAccess: _aio.UnaryUnaryMultiCallable[_admin_pb2.CheckAccessRequest, _admin_pb2.CheckAccessResponse]  # type: ignore[assignment]
+    """CheckAccess tells what a principal may do in a bank, whether the bank exists or not."""
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """AdminService makes, changes and removes banks, and tells about the server."""
@@ -126,5 +142,37 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.GetServerInfoResponse, _abc.Awaitable[_admin_pb2.GetServerInfoResponse]]:
         """GetServerInfo tells what runs."""
+
+    @_abc_1.abstractmethod
+    def Grant(
+        self,
+        request: _admin_pb2.GrantRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.GrantResponse, _abc.Awaitable[_admin_pb2.GrantResponse]]:
+        """Grant gives a principal permissions on a bank; they hold from the next call on."""
+
+    @_abc_1.abstractmethod
+    def Revoke(
+        self,
+        request: _admin_pb2.RevokeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.RevokeResponse, _abc.Awaitable[_admin_pb2.RevokeResponse]]:
+        """Revoke takes permissions that were granted; that holds from the next call on, and ends open watches."""
+
+    @_abc_1.abstractmethod
+    def ListGrants(
+        self,
+        request: _admin_pb2.ListGrantsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListGrantsResponse, _abc.Awaitable[_admin_pb2.ListGrantsResponse]]:
+        """ListGrants pages through the grants of the caller's tenant: those of the configuration, then the others by age."""
+
+    @_abc_1.abstractmethod
+    def CheckAccess(
+        self,
+        request: _admin_pb2.CheckAccessRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.CheckAccessResponse, _abc.Awaitable[_admin_pb2.CheckAccessResponse]]:
+        """CheckAccess tells what a principal may do in a bank, whether the bank exists or not."""
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -11,7 +11,7 @@ from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import AccessDenied, AstrocyteError
 from astrocyte.model import ALL_PERMISSIONS, Caller, ForgetSelector, Permission, RecallQuery, RetainItem
-from astrocyte.policy.permissions import FORGET_ALL, MAKING, PARTS, REQUIRED
+from astrocyte.policy.permissions import CHECK_OTHERS, FORGET_ALL, MAKING, PARTS, REQUIRED
 from astrocyte.server import ADMIN_SERVICE, MEMORY_SERVICE
 from calls import calls
 
@@ -26,7 +26,7 @@ MISSING = "missing"
 def test_every_rpc_has_an_entry_and_every_entry_an_rpc() -> None:
     assert set(REQUIRED) == METHODS
     assert METHODS >= MAKING
-    assert set(PARTS) == {FORGET_ALL}
+    assert set(PARTS) == {FORGET_ALL, CHECK_OTHERS}
 
 
 def test_every_rpc_is_tried_here() -> None:

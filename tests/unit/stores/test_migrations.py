@@ -33,6 +33,7 @@ def test_steps_are_numbered_without_gaps() -> None:
 RELEASED = {
     1: "d96e9dbe8f3dd76cf8449ce2782b616aeb5bef3c5389da30de63ad4553479877",
     2: "c7ff5a13b29724bf443e15bd913f1a14136ad98db5998bfb30404329349e09a5",
+    3: "1614dea71205482696b234b27a51103b8e607167e5a3c6616e94e947325d7d0e",
 }
 
 

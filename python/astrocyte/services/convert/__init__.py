@@ -6,6 +6,15 @@ wire cannot carry: `refuse` says which. What is None in the domain is unset or e
 made into bytes at once, because their hits may never have been a message.
 """
 
+from astrocyte.services.convert.access import (
+    decode_access_check,
+    decode_grant,
+    decode_permission,
+    decode_permissions,
+    encode_access_check,
+    encode_grant,
+    encode_permissions,
+)
 from astrocyte.services.convert.bank import (
     decode_bank,
     decode_bank_stats,
@@ -48,29 +57,36 @@ from astrocyte.services.convert.values import Refused, refuse
 
 __all__ = [
     "Refused",
+    "decode_access_check",
     "decode_bank",
     "decode_bank_stats",
     "decode_change",
     "decode_forget_result",
+    "decode_grant",
     "decode_history_query",
     "decode_history_result",
     "decode_item",
     "decode_memory",
+    "decode_permission",
+    "decode_permissions",
     "decode_query",
     "decode_recall_result",
     "decode_retain_result",
     "decode_selector",
     "decode_server_info",
     "decode_update",
+    "encode_access_check",
     "encode_bank",
     "encode_bank_stats",
     "encode_change",
     "encode_forget_request",
     "encode_forget_result",
+    "encode_grant",
     "encode_history_request",
     "encode_history_result",
     "encode_item",
     "encode_memory",
+    "encode_permissions",
     "encode_query",
     "encode_recall_result",
     "encode_recall_results",

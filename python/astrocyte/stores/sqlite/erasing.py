@@ -49,14 +49,21 @@ class Eraser:
         """Erase what the selector meets; see `MemoryStore.erase`."""
         return self._in_turn(self._erase(bank, selector, tombstone, request))
 
-    def delete_bank(self, bank: Bank, expected_etag: str | None, request: RequestKey | None) -> Slices[int]:
-        """Delete a bank with all its rows; see `MemoryStore.delete_bank`."""
+    def delete_bank(
+        self,
+        bank: Bank,
+        expected_etag: str | None,
+        request: RequestKey | None,
+        at_once: Callable[[Transaction], None],
+    ) -> Slices[int]:
+        """Delete a bank with all its rows; see `MemoryStore.delete_bank`. ``at_once`` is done as the bank is hidden."""
 
         def hide(transaction: Transaction) -> tuple[int, bool]:
             earlier = requests.stored(transaction.connection, bank.tenant, request)
             if earlier is not None:
                 return int(earlier), False
             count = hiding.hide_bank(transaction, bank, expected_etag)
+            at_once(transaction)
             if request is not None:
                 response, now = str(count).encode(), transaction.clock()
                 requests.store(

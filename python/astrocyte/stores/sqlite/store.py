@@ -25,11 +25,12 @@ from astrocyte.stores.sqlite.cleaning import Cleaner
 from astrocyte.stores.sqlite.connections import Connections, check_sqlite_version
 from astrocyte.stores.sqlite.erasing import Eraser
 from astrocyte.stores.sqlite.files import BALLAST, DATABASE, Ballast, DirectoryLock, create_private, sync_directory
+from astrocyte.stores.sqlite.granting import SqliteAccess
 from astrocyte.stores.sqlite.hydration import Hydration
 from astrocyte.stores.sqlite.migrations import load_migrations, migrate
 from astrocyte.stores.sqlite.reads import Reads
 from astrocyte.stores.sqlite.scrub import Scrubber
-from astrocyte.stores.sqlite.transaction import Clock
+from astrocyte.stores.sqlite.transaction import Clock, Transaction
 from astrocyte.stores.sqlite.writer import Writer
 
 DEFAULTS = StoreSettings()
@@ -133,6 +134,7 @@ class SqliteStore:
         self._writer = Writer(self._connections, ballast, clock=clock, waiting_limit=waiting_limit)
         self._eraser = Eraser(self._writer, Cleaner(self._writer, self._scrubber, round(busy_seconds * 1_000)))
         self._reads = Reads(self._connections)
+        self.access = SqliteAccess(self._writer, self._connections)
         # The hot one, without a frame of its own in between.
         self.hydrate: Callable[[Bank, Sequence[tuple[int, int]], Visibility], list[HydratedRow]] = Hydration(
             self._connections, guarded=_guarded
@@ -184,9 +186,20 @@ class SqliteStore:
         change = banks.BankChange(display_name, description, expected_etag)
         return await self._writer.submit(lambda transaction: banks.update(transaction, bank, change, request))
 
-    async def delete_bank(self, bank: Bank, *, expected_etag: str | None, request: RequestKey | None = None) -> int:
+    async def delete_bank(
+        self,
+        bank: Bank,
+        *,
+        expected_etag: str | None,
+        principal: str = DEFAULT_PRINCIPAL,
+        request: RequestKey | None = None,
+    ) -> int:
         """Delete the bank with all its rows."""
-        return await self._writer.submit_sliced(lambda: self._eraser.delete_bank(bank, expected_etag, request))
+
+        def revoke(transaction: Transaction) -> None:
+            self.access.revoke_bank(transaction, bank.tenant, bank.bank_id, principal)
+
+        return await self._writer.submit_sliced(lambda: self._eraser.delete_bank(bank, expected_etag, request, revoke))
 
     def bank_stats(self, bank: Bank) -> BankStats:
         """Counts from the rows."""

@@ -79,6 +79,11 @@ class Transaction:
         self.connection = connection
         self.clock = clock
         self._works: dict[int, BankWork] = {}
+        self.effects: list[Callable[[], None]] = []
+
+    def after_commit(self, effect: Callable[[], None]) -> None:
+        """Call ``effect`` on the writer's thread when this is committed, before the job's caller hears of it."""
+        self.effects.append(effect)
 
     def bank(self, bank: Bank) -> BankWork:
         """The work in a bank, begun if it is not.

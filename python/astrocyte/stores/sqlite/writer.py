@@ -56,6 +56,7 @@ class Job(Generic[T]):
     result: Any = None
     error: BaseException | None = None
     batches: list[IndexBatch] = field(default_factory=list)
+    effects: list[Callable[[], None]] = field(default_factory=list)
 
 
 class Writer:
@@ -211,6 +212,8 @@ class Writer:
         with self._connections.write_lock:
             failure = self._try(jobs)
         if failure is None:
+            for effect in [effect for job in jobs for effect in job.effects]:
+                effect()
             self._publish([batch for job in jobs for batch in job.batches])
         elif classify(failure) is Failure.FULL and len(jobs) > 1:
             # One of them may be small enough, or be the one that frees space.
@@ -271,11 +274,12 @@ class Writer:
             transaction = Transaction(connection, self.clock)
             job.result = job.run(transaction)
             job.batches = transaction.finish()
+            job.effects = transaction.effects
         except Exception as error:
             if classify(error) is not Failure.OTHER or not connection.in_transaction:
                 raise
             job.error = _failed(error)
-            job.batches = []
+            job.batches, job.effects = [], []
             connection.execute("ROLLBACK TO job")
         connection.execute("RELEASE job")
 
@@ -285,7 +289,7 @@ class Writer:
         if broken:
             self._break(str(failure))
         for job in jobs:
-            job.batches = []
+            job.batches, job.effects = [], []
             job.error = self._refusal(unknown=True) if broken else translate(failure)
 
     def _break(self, fault: str) -> None:

@@ -1,0 +1,123 @@
+"""Commands on grants: who may do what."""
+
+from __future__ import annotations
+
+import click
+
+from astrocyte.cli.connection import Session, operation
+from astrocyte.cli.output import OUT, grid, print_json, stamp
+from astrocyte.model import Grant, Permission
+
+_NAMES = [str(permission) for permission in Permission]
+_PERMISSIONS = click.Choice([*_NAMES, "*"])
+
+
+@click.group()
+def access() -> None:
+    """Grant, revoke, list and check permissions: read, write, forget, admin, or * for all four.
+
+    \b
+    astrocyte access grant user-calvin agent:support-1 read write
+    astrocyte access list --bank user-calvin
+    astrocyte access check user-calvin --principal agent:support-1
+
+    Banks and principals may be patterns, in which * stands for any characters and ? for one; quote them in a shell.
+    """
+
+
+@access.command("grant")
+@click.argument("bank")
+@click.argument("principal")
+@click.argument("permissions", nargs=-1, required=True, type=_PERMISSIONS)
+@operation
+async def grant_access(session: Session, /, bank: str, principal: str, permissions: tuple[str, ...]) -> None:
+    """Give PRINCIPAL permissions on BANK. They hold from the next call on.
+
+    \b
+    astrocyte access grant user-calvin user:calvin "*"
+    astrocyte access grant "user-*" "agent:support-*" read write
+    """
+    granted = await session.backend.grant(session.caller, bank, principal, permissions)
+    if session.as_json:
+        print_json(granted)
+    else:
+        click.echo(f"{principal} now has {_words(granted.permissions)} on {bank}.")
+
+
+@access.command("revoke")
+@click.argument("bank")
+@click.argument("principal")
+@click.argument("permissions", nargs=-1, type=_PERMISSIONS)
+@operation
+async def revoke_access(session: Session, /, bank: str, principal: str, permissions: tuple[str, ...]) -> None:
+    """Take permissions, all where none is named, that were granted to PRINCIPAL on BANK.
+
+    \b
+    astrocyte access revoke user-calvin agent:support-1
+    astrocyte access revoke "user-*" "agent:support-*" write
+
+    Name both as they were granted. What another grant gives, such as one in the configuration, stays.
+    """
+    taken = await session.backend.revoke(session.caller, bank, principal, permissions)
+    if session.as_json:
+        print_json({"permissions": sorted(taken)})
+    else:
+        click.echo(f"Revoked {_words(taken)}." if taken else "No such grant; nothing was revoked.")
+
+
+@access.command("list")
+@click.option("--bank", default="", help="Only grants that mean this bank.")
+@click.option("--principal", default="", help="Only grants that mean this principal.")
+@click.option("--revoked", is_flag=True, help="Show those that no longer hold as well.")
+@operation
+async def list_grants(session: Session, /, bank: str, principal: str, revoked: bool) -> None:
+    """List grants: those of the configuration, then the others by age.
+
+    \b
+    astrocyte access list
+    astrocyte access list --principal user:calvin --revoked
+    """
+    found: list[Grant] = []
+    token = ""
+    while True:
+        page = await session.backend.list_grants(
+            session.caller, bank_id=bank, principal=principal, revoked=revoked, page_token=token
+        )
+        found.extend(page.grants)
+        token = page.next_page_token
+        if not token:
+            break
+    if session.as_json:
+        print_json(found)
+        return
+    table = grid(("bank", "principal", "permissions", "granted by", "granted", "revoked by", "revoked"))
+    for grant in found:
+        by = grant.granted_by or "the configuration"
+        ended = (grant.revoked_by or "", stamp(grant.revoked_at))
+        table.add_row(grant.bank_id, grant.principal, _words(grant.permissions), by, stamp(grant.granted_at), *ended)
+    OUT.print(table if found else "There are no grants.")
+
+
+@access.command("check")
+@click.argument("bank")
+@click.option("--principal", help="Who.  [default: you]")
+@click.option("--permission", type=click.Choice(_NAMES), help="Answer for this one; exit code 4 without it.")
+@operation
+async def check_access(session: Session, /, bank: str, principal: str | None, permission: str | None) -> None:
+    """Tell what a principal may do in BANK, whether there is such a bank or not.
+
+    \b
+    astrocyte access check user-calvin --principal agent:support-1
+    astrocyte access check user-calvin --principal agent:support-1 --permission write
+    """
+    check = await session.backend.check_access(session.caller, bank, principal=principal, permission=permission)
+    if session.as_json:
+        print_json({"allowed": check.allowed, "permissions": sorted(check.permissions)})
+    else:
+        click.echo(_words(check.permissions) or "nothing")
+    if permission and not check.allowed:
+        raise click.exceptions.Exit(4)
+
+
+def _words(permissions: frozenset[Permission]) -> str:
+    return ", ".join(permission for permission in Permission if permission in permissions)
