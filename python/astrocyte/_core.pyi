@@ -101,7 +101,8 @@ class RecallRequest:
     are (first, last) in milliseconds, both included, None open; ``occurred`` holds on occurred_at, or retained_at
     where there is none. Without ``as_of`` only current versions are seen. ``time_windows`` makes the temporal arm run.
     ``external`` holds (arm name, weight, [(memory id, score)]) lists, best first. ``weights`` is (semantic, keyword,
-    temporal). ``budget`` is in tokens, counted for the hit's chunk or, with ``budget_whole``, for the whole memory.
+    temporal). ``feedback`` is the weight, 0 to 1, of words that the first hits add to the query. ``budget`` is in
+    tokens, counted for the hit's chunk or, with ``budget_whole``, for the whole memory.
     """
 
     def __new__(
@@ -127,6 +128,7 @@ class RecallRequest:
         fusion: str = "relative_score",
         rank_constant: float = 60.0,
         weights: tuple[float, float, float] = (1.0, 1.0, 1.0),
+        feedback: float = 0.0,
         context_windows: bool = True,
         layer_weights: Sequence[tuple[str, float]] = (),
         dedup_threshold: float | None = None,
@@ -174,6 +176,12 @@ class RecallResponse:
     def arm_micros(self) -> list[float]: ...
     @property
     def arm_candidates(self) -> list[int]: ...
+    @property
+    def feedback_micros(self) -> float:
+        """Time that `RecallRequest` ``feedback`` took, part of the keyword arm's."""
+    @property
+    def feedback_terms(self) -> int:
+        """Words that the first hits added to the query."""
     @property
     def candidates(self) -> int:
         """Distinct memories proposed by any arm."""

@@ -165,6 +165,8 @@ pub struct RecallRequest {
     pub rank_constant: f64,
     /// Weights of the semantic, keyword and temporal arms; 0 turns an arm off.
     pub weights: [f64; 3],
+    /// Weight of the words that the first hits add to the query, against 1 of its own; 0 adds none.
+    pub feedback: f32,
     /// Whether a short turn is scored with its neighbours in the conversation.
     pub context_windows: bool,
     /// Factors per memory layer; layers not named count 1.
@@ -202,6 +204,7 @@ impl Default for RecallRequest {
             // The constant of the paper (Cormack, Clarke and Buettcher, SIGIR 2009).
             rank_constant: 60.0,
             weights: [1.0; 3],
+            feedback: 0.0,
             context_windows: true,
             layer_weights: Vec::new(),
             dedup_threshold: None,
@@ -263,6 +266,10 @@ pub struct RecallResponse {
     pub arm_micros: Vec<f64>,
     /// Candidates that each arm proposed.
     pub arm_candidates: Vec<u32>,
+    /// Time that finding and searching further words took; it is part of the keyword arm's.
+    pub feedback_micros: f64,
+    /// Words that the first hits added to the query.
+    pub feedback_terms: u32,
     /// Distinct memories proposed by any arm.
     pub candidates: u32,
     /// Memories that pass the filter.

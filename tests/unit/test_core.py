@@ -253,7 +253,7 @@ def any_value() -> st.SearchStrategy[object]:
 FIELDS = (
     *("text", "vector", "k", "depth", "tags", "tag_match", "fact_types", "metadata", "session", "occurred", "retained"),
     *("as_of", "valid_at", "memory_ids", "time_windows", "time_tail_ms", "external", "fusion", "rank_constant"),
-    *("weights", "context_windows", "layer_weights", "dedup_threshold", "budget", "budget_whole"),
+    *("weights", "feedback", "context_windows", "layer_weights", "dedup_threshold", "budget", "budget_whole"),
 )
 
 

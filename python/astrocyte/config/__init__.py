@@ -162,6 +162,9 @@ class RecallSettings(Section):
     )
     depth: Count = Field(100, description="Candidates of each arm, at the least.")
     overfetch: Count = Field(3, description="Candidates of each arm per hit asked for.")
+    feedback: float = Field(
+        0.25, ge=0.0, le=1.0, description="Weight of words that the first three hits add to the query; 0 adds none."
+    )
     context_windows: bool = Field(True, description="Score short turns together with their neighbours in the session.")
     time_tail_days: float = Field(30.0, ge=0.0, le=36_500.0, description="How long after a date people still tell it.")
     dedup_threshold: Cosine | None = Field(None, description="Fold hits at least this alike (cosine); none by default.")

@@ -114,7 +114,8 @@ class MemoryHit:
 class RecallTrace:
     """How a recall went. Every field is filled; ``tier_used`` is 3 (full retrieval), the only tier there is yet.
 
-    ``stage_timings_ms`` covers analyse, embed, core and hydrate; ``strategy_timings_ms`` the arms inside core.
+    ``stage_timings_ms`` covers embed, analyse, core, feedback (words that the first hits add) and hydrate;
+    ``strategy_timings_ms`` the arms inside core.
     ``plan`` says how the filter was met: rows allowed, rows in all, scan or gather.
     """
 

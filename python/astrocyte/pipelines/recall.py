@@ -2,7 +2,7 @@
 
 1. analyse: dates in the question become time windows (`analysis`);
 2. embed the question, where the bank's space is the server's, unless the caller sent a vector;
-3. core: filter, arms, fusion, dedup and token budget, in one call;
+3. core: filter, arms, words that the first hits add, fusion, dedup and token budget, in one call;
 4. hydrate: read every hit back from the database, which decides whether it may be seen, and whether it meets the
    query's filter (`filtering`);
 5. shape: detail level, budget of the first hit, trace.
@@ -265,6 +265,7 @@ class RecallPipeline:
             fusion=fusion,
             rank_constant=query.rank_constant or settings.rank_constant,
             weights=weights,
+            feedback=settings.feedback,
             context_windows=settings.context_windows,
             layer_weights=list(query.layer_weights.items()) if query.layer_weights else (),
             dedup_threshold=threshold,
@@ -286,10 +287,12 @@ class RecallPipeline:
         made.layer_distribution = layer_distribution(hits)
         made.cache_hit = False
         made.wiki_tier_used = False
+        feedback = response.feedback_micros / 1e3
         made.stage_timings_ms = {
             "embed": (plan.embedded - plan.start) * 1e3,
             "analyse": (plan.analysed - plan.embedded) * 1e3,
-            "core": (plan.searched - plan.analysed) * 1e3,
+            "core": (plan.searched - plan.analysed) * 1e3 - feedback,
+            "feedback": feedback,
             "hydrate": (plan.hydrated - plan.searched) * 1e3,
         }
         made.plan = response.plan

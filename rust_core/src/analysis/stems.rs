@@ -10,6 +10,8 @@ use super::stop_words::is_stop_word;
 // Seeds that keep equal spellings of the two name spaces apart.
 const STEM_SEED: u64 = 1;
 const SURFACE_SEED: u64 = 2;
+// The top bit of a fingerprint names its space, so that an index that holds fingerprints alone can tell stems.
+const SURFACE_BIT: u64 = 1 << 63;
 
 // Slots of the table of known words, a power of two: conversations use a few thousand words, and 4,096 slots of 24
 // bytes stay in a core's second-level cache.
@@ -38,12 +40,17 @@ thread_local! {
 
 /// Fingerprint of a form that is searched as it is written: a compound.
 pub(super) fn surface_term(lower: &str) -> u64 {
-    xxh3_64_with_seed(lower.as_bytes(), SURFACE_SEED)
+    xxh3_64_with_seed(lower.as_bytes(), SURFACE_SEED) | SURFACE_BIT
 }
 
 /// Fingerprint of a term that has no stem: a pair of characters, a number, a stop word that must be kept.
 pub(super) fn stem_term(lower: &str) -> u64 {
-    xxh3_64_with_seed(lower.as_bytes(), STEM_SEED).max(1)
+    (xxh3_64_with_seed(lower.as_bytes(), STEM_SEED) & !SURFACE_BIT).max(1)
+}
+
+/// Whether the fingerprint is one of a stem, not of a surface form.
+pub(crate) fn is_stem(term: u64) -> bool {
+    term & SURFACE_BIT == 0
 }
 
 /// The terms of the word `lower`, in lower case.

@@ -8,9 +8,9 @@ use crate::analysis::{AnalyzedQuery, AnalyzedText};
 use crate::rowset::RowSet;
 
 // Saturation of the term frequency; Robertson and Zaragoza give 1.2 to 2.
-const K1: f32 = 1.2;
-// Share of the length normalisation; 0.75 in the same source.
-const B: f32 = 0.75;
+const K1: f32 = 1.5;
+// Share of the length normalisation; 0.75 in the same source. Chunks are even in length, and wholes count half.
+const B: f32 = 0.65;
 // More distinct words than a question has; bounds the work of a pasted page.
 const MAX_QUERY_TERMS: usize = 64;
 // Removed postings are dropped when they are more than a quarter of all, and enough to be worth a pass.
@@ -18,7 +18,7 @@ const DEAD_SHARE: usize = 4;
 const DEAD_FLOOR: usize = 8192;
 
 // The top bit of a row's length says that the row is counted.
-const COUNTED: u32 = 1 << 31;
+pub(super) const COUNTED: u32 = 1 << 31;
 // A row's terms lie in the forward list at 40 bits of offset, 24 bits of count.
 const COUNT_BITS: u32 = 24;
 // A span that no row can have: the last offset and the largest count.
@@ -28,15 +28,15 @@ const REMOVED: u64 = u64::MAX;
 #[derive(Debug, Clone, Default)]
 pub struct Bm25Index {
     dictionary: HashMap<u64, u32, BuildFingerprintHasher>,
-    terms: Vec<Postings>,
-    overflow: Overflow,
+    pub(super) terms: Vec<Postings>,
+    pub(super) overflow: Overflow,
     /// Length in words per row, with the bit [`COUNTED`].
-    lengths: Vec<u32>,
+    pub(super) lengths: Vec<u32>,
     /// Offset and count in `forward` per row.
     spans: Vec<u64>,
     /// Numbers of the terms of each row.
-    forward: Vec<u32>,
-    counted_rows: u64,
+    pub(super) forward: Vec<u32>,
+    pub(super) counted_rows: u64,
     counted_length: u64,
     dead_postings: usize,
     posting_bytes: usize,
@@ -56,7 +56,7 @@ impl Bm25Index {
         })
     }
 
-    fn span(&self, row: u32) -> std::ops::Range<usize> {
+    pub(super) fn span(&self, row: u32) -> std::ops::Range<usize> {
         let span = self
             .spans
             .get(row as usize)
@@ -68,7 +68,7 @@ impl Bm25Index {
     }
 
     /// Inverse document frequency, above 0 for every term: ln(1 + (N - n + 0.5) / (n + 0.5)).
-    fn inverse_document_frequency(&self, term: u32) -> f32 {
+    pub(super) fn inverse_document_frequency(&self, term: u32) -> f32 {
         let found_in = f64::from(self.terms[term as usize].document_frequency);
         (1.0 + (self.counted_rows as f64 - found_in + 0.5) / (found_in + 0.5)).ln() as f32
     }
@@ -242,6 +242,10 @@ impl LexicalIndex for Bm25Index {
                 }
             });
         }
+    }
+
+    fn feedback(&self, query: &AnalyzedQuery, rows: &[u32], weight: f32) -> AnalyzedQuery {
+        self.related(query, rows, weight)
     }
 
     fn terms(&self) -> usize {

@@ -3,6 +3,7 @@
 //! Source: Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond, 2009.
 
 mod bm25;
+mod feedback;
 mod postings;
 
 pub use bm25::Bm25Index;
@@ -32,6 +33,9 @@ pub trait LexicalIndex {
     /// Adds each allowed matching row's score, above 0 and finite, to `scores[row]` (0.0 on entry). The 64 rarest terms
     /// of the query count.
     fn score(&self, query: &AnalyzedQuery, allowed: &RowSet, scores: &mut [f32]);
+    /// The stems that say most about `rows`, those of `query` left out, weighted up to `weight`; see
+    /// [`feedback`](self::feedback).
+    fn feedback(&self, query: &AnalyzedQuery, rows: &[u32], weight: f32) -> AnalyzedQuery;
     /// Distinct terms.
     fn terms(&self) -> usize;
     /// Resident bytes.

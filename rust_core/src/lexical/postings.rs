@@ -61,6 +61,20 @@ impl Postings {
         }
     }
 
+    /// How often the term stands in `row`; 0 where it does not.
+    pub(super) fn frequency(&self, term: u32, row: u32, overflow: &Overflow) -> u32 {
+        let of = |posting: &u32| posting >> FREQUENCY_BITS;
+        let Ok(at) = self.rows.binary_search_by_key(&row, of) else {
+            return 0;
+        };
+        let low = self.rows[at] & FREQUENCY_MASK;
+        if low == FREQUENCY_MASK {
+            overflow.get(&(term, row)).copied().unwrap_or(low)
+        } else {
+            low
+        }
+    }
+
     /// Gives rows the numbers of `new_rows` and drops those of `u32::MAX`.
     pub(super) fn renumber(&mut self, new_rows: &[u32]) {
         self.rows.retain(|posting| {

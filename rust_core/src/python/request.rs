@@ -21,13 +21,13 @@ impl RecallRequest {
         *, text=None, vector=None, k=10, depth=100, tags=vec![], tag_match=None, fact_types=vec![], metadata=vec![],
         session=None, occurred=None, retained=None, as_of=None, valid_at=None, memory_ids=None, time_windows=vec![],
         time_tail_ms=2_592_000_000, external=vec![], fusion=None, rank_constant=60.0, weights=(1.0, 1.0, 1.0),
-        context_windows=true, layer_weights=vec![], dedup_threshold=None, budget=None, budget_whole=false
+        feedback=0.0, context_windows=true, layer_weights=vec![], dedup_threshold=None, budget=None, budget_whole=false
     ))]
     #[pyo3(
         text_signature = "(*, text=None, vector=None, k=10, depth=100, tags=(), tag_match='any', fact_types=(), \
         metadata=(), session=None, occurred=None, retained=None, as_of=None, valid_at=None, memory_ids=None, \
         time_windows=(), time_tail_ms=2592000000, external=(), fusion='relative_score', rank_constant=60.0, \
-        weights=(1.0, 1.0, 1.0), context_windows=True, layer_weights=(), dedup_threshold=None, budget=None, \
+        weights=(1.0, 1.0, 1.0), feedback=0.0, context_windows=True, layer_weights=(), dedup_threshold=None, budget=None, \
         budget_whole=False)"
     )]
     #[expect(
@@ -55,6 +55,7 @@ impl RecallRequest {
         fusion: Option<Text>,
         rank_constant: f64,
         weights: (f64, f64, f64),
+        feedback: f32,
         context_windows: bool,
         layer_weights: Vec<(Text, f64)>,
         dedup_threshold: Option<f32>,
@@ -84,6 +85,7 @@ impl RecallRequest {
             })?,
             rank_constant,
             weights: weights.into(),
+            feedback,
             context_windows,
             layer_weights: layer_weights
                 .into_iter()

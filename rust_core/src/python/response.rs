@@ -114,6 +114,16 @@ impl RecallResponse {
     }
 
     #[getter]
+    fn feedback_micros(&self) -> f64 {
+        self.response.feedback_micros
+    }
+
+    #[getter]
+    fn feedback_terms(&self) -> u32 {
+        self.response.feedback_terms
+    }
+
+    #[getter]
     fn candidates(&self) -> u32 {
         self.response.candidates
     }

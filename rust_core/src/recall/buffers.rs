@@ -45,6 +45,8 @@ pub(crate) struct Buffers {
     pub(crate) dense: ArmScores,
     pub(crate) keyword: ArmScores,
     pub(crate) temporal: Vec<f32>,
+    /// What further words score; see `feedback`.
+    pub(crate) further: ArmScores,
     pub(crate) windows: WindowBuffers,
     pub(crate) candidates: Vec<u32>,
     pub(crate) work: Work,

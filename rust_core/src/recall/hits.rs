@@ -77,7 +77,7 @@ fn hit(state: &State, candidate: &Fused, arms: &[Arm], ordinal: i32, tokens: u32
 }
 
 /// The chunk that the arms like best, by the same weights as the fusion; -1 when the whole is the only chunk.
-fn best_chunk(
+pub(super) fn best_chunk(
     state: &State,
     request: &RecallRequest,
     arms: &[Arm],

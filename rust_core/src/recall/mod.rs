@@ -1,8 +1,9 @@
-//! One recall, in order: filter, arms, context windows, fusion, deduplication, budget.
+//! One recall, in order: filter, arms, context windows, feedback, fusion, deduplication, budget.
 
 mod arms;
 mod buffers;
 mod dense;
+mod feedback;
 mod hits;
 mod layout;
 mod spread;
@@ -19,6 +20,7 @@ use crate::types::{RecallRequest, RecallResponse};
 use crate::vector::{QuantisedQuery, normalise};
 pub(crate) use arms::{Arm, KEYWORD, SEMANTIC, Scores, TEMPORAL};
 use buffers::{Buffers, with_buffers};
+use feedback::Feedback;
 pub(crate) use layout::Layout;
 
 /// A request's text and vector, checked and ready to search with.
@@ -85,6 +87,12 @@ fn check(request: &RecallRequest) -> Result<()> {
             format!("{first} to {last}"),
         )?;
     }
+    require(
+        (0.0..=1.0).contains(&request.feedback),
+        "feedback",
+        "a number from 0 to 1",
+        request.feedback,
+    )?;
     for &(_, score) in request.external.iter().flat_map(|list| &list.hits) {
         require(score.is_finite(), "external", "finite scores", score)?;
     }
@@ -126,6 +134,7 @@ fn answer(
         dense,
         keyword,
         temporal,
+        further,
         windows,
         candidates,
         work,
@@ -176,13 +185,34 @@ fn answer(
         );
     }
     let unknown_external = arms::external(state, allowed, request, &mut arms);
-    let fused = fusion::fuse(state, request, &arms, scores, candidates);
+    let mut looked = Feedback::default();
+    if let Some(words) = query.words.as_ref().filter(|_| request.feedback > 0.0) {
+        let room = feedback::Room {
+            dense: &mut *dense,
+            keyword: &mut *keyword,
+            temporal,
+            further,
+            windows,
+            candidates: &mut *candidates,
+            selection: &mut work.selection,
+        };
+        looked = feedback::search(state, allowed, request, words, &mut arms, room);
+    }
+    let scores = arms::Scores {
+        semantic: &dense.versions,
+        keyword: &keyword.versions,
+        temporal,
+    };
+    let mut fused = fusion::fuse(state, request, &arms, scores, candidates);
+    looked.keep_first(&mut fused);
     let (hits, truncated) = hits::build(state, request, &fused, &arms, (dense, keyword))?;
     Ok(RecallResponse {
         hits,
         arm_names: arms.iter().map(|arm| arm.name.to_string()).collect(),
         arm_micros: arms.iter().map(|arm| arm.micros).collect(),
         arm_candidates: arms.iter().map(|arm| arm.ranked.len() as u32).collect(),
+        feedback_micros: looked.micros,
+        feedback_terms: looked.terms,
         candidates: fused.len() as u32,
         allowed: allowed.versions.len(),
         plan: described,

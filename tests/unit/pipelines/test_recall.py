@@ -210,7 +210,7 @@ async def test_the_trace_is_filled_in_full(shelf: Gate, method: FusionMethod) ->
     assert trace.total_candidates == 10
     assert trace.strategy_candidate_counts == {"semantic": 5, "keyword": 5}
     assert trace.layer_distribution == {"semantic": 4, "episodic": 1}
-    assert set(trace.stage_timings_ms or {}) == {"analyse", "embed", "core", "hydrate"}
+    assert set(trace.stage_timings_ms or {}) == {"analyse", "embed", "core", "feedback", "hydrate"}
     assert sum((trace.stage_timings_ms or {}).values()) <= (trace.latency_ms or 0.0)
     assert (trace.tier_used, trace.cache_hit, trace.wiki_tier_used, trace.position) == (3, False, False, 5)
     assert "5 of 5" in (trace.plan or "")
