@@ -15,6 +15,7 @@ pub mod hash;
 pub mod lexical;
 mod memory;
 mod originals;
+pub mod pii;
 #[cfg(feature = "python")]
 mod python;
 mod recall;

@@ -8,6 +8,7 @@ mod bank;
 mod embedder;
 mod encode;
 mod errors;
+mod pii;
 mod request;
 mod response;
 mod row;
@@ -25,6 +26,8 @@ mod core_module {
     use super::encode::encode_hits;
     #[pymodule_export]
     use super::errors::{CoreFault, CoreInvalid};
+    #[pymodule_export]
+    use super::pii::{PiiScanner, pii_kinds};
     #[pymodule_export]
     use super::request::RecallRequest;
     #[pymodule_export]
@@ -51,6 +54,7 @@ fn declare_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
             "CoreFault",
             "CoreInvalid",
             "Hit",
+            "PiiScanner",
             "RecallRequest",
             "RecallResponse",
             "Row",
@@ -60,6 +64,7 @@ fn declare_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
             "count_tokens",
             "count_tokens_many",
             "encode_hits",
+            "pii_kinds",
         ],
     )
 }

@@ -1,0 +1,561 @@
+//! Numbers in groups: cards, national ids, dates of birth, IPv4 addresses, and what may be a phone number.
+//!
+//! From each group of digits the windows of up to eight groups are looked at. The lengths of a window's groups, a
+//! nibble each, say which check it gets, so nearly all windows cost one comparison.
+
+use super::checksums;
+use super::context::about;
+use super::kinds::Kind;
+use super::phones;
+use super::runs::Run;
+use super::view::View;
+
+/// Groups of the longest number: a French NIR has seven, a phone number in pairs six.
+const MOST_GROUPS: usize = 8;
+/// Digits of the longest number: a payment card.
+const MOST_DIGITS: usize = 19;
+/// Confidence in a number that only its context makes one.
+const BY_CONTEXT: f32 = 0.3;
+
+/// What stands between groups, one bit each.
+pub(super) mod between {
+    pub(crate) const SPACE: u8 = 1;
+    pub(crate) const DASH: u8 = 2;
+    pub(crate) const DOT: u8 = 4;
+    pub(crate) const SLASH: u8 = 8;
+    pub(crate) const PARENTHESIS: u8 = 16;
+}
+
+/// Some groups of digits in a row.
+pub(super) struct Window {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    /// The lengths of the groups, a nibble each, the last one lowest.
+    pub(super) shape: u64,
+    pub(super) groups: usize,
+    /// What stands between the groups, from [`between`].
+    pub(super) between: u8,
+    digits: [u8; MOST_DIGITS],
+    count: usize,
+}
+
+impl Window {
+    pub(super) fn digits(&self) -> &[u8] {
+        &self.digits[..self.count]
+    }
+
+    fn push(&mut self, group: &[u8], run: Run) -> bool {
+        let Some(room) = self.digits.get_mut(self.count..self.count + group.len()) else {
+            return false;
+        };
+        for (place, byte) in room.iter_mut().zip(group) {
+            *place = byte - b'0';
+        }
+        self.count += group.len();
+        // A nibble holds 15; longer groups are never part of more than one.
+        self.shape = self.shape << 4 | group.len().min(15) as u64;
+        self.groups += 1;
+        self.end = run.end;
+        true
+    }
+}
+
+/// What stands between two groups of one number, or 0.
+pub(super) fn separator(gap: &[u8]) -> u8 {
+    match gap {
+        [b' '] => between::SPACE,
+        [b'-'] => between::DASH,
+        [b'.'] => between::DOT,
+        [b'/'] => between::SLASH,
+        [b')' | b'('] | [b')', b' ' | b'-' | b'/'] | [b' ', b'('] => between::PARENTHESIS,
+        [b' ', b'-', b' '] | [b'-', b' '] => between::DASH | between::SPACE,
+        [b' ', b'/', b' '] | [b'/', b' '] => between::SLASH | between::SPACE,
+        _ => 0,
+    }
+}
+
+/// Looks at all windows of the text.
+pub(super) fn search(view: &mut View<'_>) {
+    let runs = std::mem::take(&mut view.runs);
+    for (first, run) in runs.iter().enumerate() {
+        if run.is_digits() {
+            phones::international(view, &runs, first);
+            if view.begins(run.start) && view.before(run.start) != b'+' {
+                windows(view, &runs, first);
+            }
+            written_date(view, &runs, first);
+        }
+    }
+    view.runs = runs;
+}
+
+fn windows(view: &mut View<'_>, runs: &[Run], first: usize) {
+    let mut window = Window {
+        start: runs[first].start,
+        end: runs[first].start,
+        shape: 0,
+        groups: 0,
+        between: 0,
+        digits: [0; MOST_DIGITS],
+        count: 0,
+    };
+    for run in runs[first..].iter().take(MOST_GROUPS) {
+        if window.groups > 0 {
+            let separator = separator(view.slice(window.end, run.start));
+            if separator == 0 {
+                return;
+            }
+            window.between |= separator;
+        }
+        if !run.is_digits() || !window.push(view.slice(run.start, run.end), *run) {
+            return;
+        }
+        // A single digit among spaces is a number of its own, but for the last of a Medicare card.
+        if window.groups > 1
+            && run.len() == 1
+            && window.between == between::SPACE
+            && window.shape >> 4 != 0x45
+        {
+            return;
+        }
+        if window.count >= 4 {
+            look(view, &window);
+        }
+    }
+}
+
+fn look(view: &mut View<'_>, window: &Window) {
+    if !view.ends(window.end, window.groups > 1)
+        && !(window.shape_is_address() && view.at(window.end) == b':')
+    {
+        return;
+    }
+    if window.groups == 1 {
+        bare(view, window);
+    } else {
+        grouped(view, window);
+    }
+    phones::national(view, window);
+}
+
+impl Window {
+    fn shape_is_address(&self) -> bool {
+        self.groups == 4 && self.between == between::DOT && self.digits().len() <= 12
+    }
+}
+
+/// A number without separators.
+fn bare(view: &mut View<'_>, window: &Window) {
+    match window.count {
+        9 => {
+            social_security(view, window, BY_CONTEXT);
+            nine_digits(view, window);
+        }
+        10 => {
+            ten_digits(view, window);
+        }
+        11 => {
+            checked(
+                view,
+                window,
+                Kind::BrCpf,
+                checksums::cpf,
+                BY_CONTEXT,
+                about::CPF,
+            );
+            checked(
+                view,
+                window,
+                Kind::DeTaxId,
+                checksums::german_tax_id,
+                BY_CONTEXT,
+                about::TAX_DE,
+            );
+            checked(
+                view,
+                window,
+                Kind::AuMedicare,
+                checksums::medicare,
+                BY_CONTEXT,
+                about::MEDICARE,
+            );
+        }
+        12 => checked(
+            view,
+            window,
+            Kind::InAadhaar,
+            aadhaar,
+            BY_CONTEXT,
+            about::AADHAAR | about::IDENTITY,
+        ),
+        13..=19 => long(view, window),
+        _ => {}
+    }
+}
+
+fn long(view: &mut View<'_>, window: &Window) {
+    card(
+        view,
+        window,
+        if window.count == 15 || window.count == 16 {
+            0.8
+        } else {
+            0.45
+        },
+    );
+    match window.count {
+        14 => checked(
+            view,
+            window,
+            Kind::BrCnpj,
+            checksums::cnpj,
+            BY_CONTEXT,
+            about::CPF,
+        ),
+        15 => checked(
+            view,
+            window,
+            Kind::FrNir,
+            nir,
+            0.6,
+            about::SSN | about::IDENTITY,
+        ),
+        18 => checked(
+            view,
+            window,
+            Kind::CnResidentId,
+            resident,
+            0.9,
+            about::IDENTITY,
+        ),
+        _ => {}
+    }
+}
+
+/// A number in groups, by the lengths of the groups.
+fn grouped(view: &mut View<'_>, window: &Window) {
+    let plain = window.between == between::SPACE || window.between == between::DASH;
+    match window.shape {
+        0x324 if plain => {
+            let alone = window.between == between::DASH || !in_a_row(view, window);
+            social_security(
+                view,
+                window,
+                if window.between == between::DASH {
+                    0.9
+                } else if alone {
+                    0.55
+                } else {
+                    BY_CONTEXT
+                },
+            );
+        }
+        0x333 if plain => nine_digits(view, window),
+        0x334 if plain => ten_digits(view, window),
+        0x451 | 0x4511 if window.between == between::SPACE => {
+            checked(
+                view,
+                window,
+                Kind::AuMedicare,
+                checksums::medicare,
+                BY_CONTEXT,
+                about::MEDICARE,
+            );
+        }
+        0x2333 if plain || window.between == between::SLASH | between::SPACE => {
+            checked(
+                view,
+                window,
+                Kind::DeTaxId,
+                checksums::german_tax_id,
+                BY_CONTEXT,
+                about::TAX_DE,
+            );
+        }
+        0x3332 if window.between == between::DOT | between::DASH => {
+            checked(view, window, Kind::BrCpf, checksums::cpf, 0.9, about::CPF);
+        }
+        0x2_3342 if window.between == between::DOT | between::SLASH | between::DASH => {
+            checked(view, window, Kind::BrCnpj, checksums::cnpj, 0.9, about::CPF);
+        }
+        0x444 if plain => checked(
+            view,
+            window,
+            Kind::InAadhaar,
+            aadhaar,
+            BY_CONTEXT,
+            about::AADHAAR | about::IDENTITY,
+        ),
+        0x4444 | 0x4_4443 | 0x465 | 0x464 if plain => card(view, window, 0.9),
+        0x122_2332 | 0xd2 if plain => checked(
+            view,
+            window,
+            Kind::FrNir,
+            nir,
+            0.9,
+            about::SSN | about::IDENTITY,
+        ),
+        0x224 | 0x422 | 0x214 | 0x124 | 0x114 | 0x412 | 0x421 | 0x411
+            if window.between != between::SPACE =>
+        {
+            numeric_date(view, window);
+        }
+        _ if window.shape_is_address() => address(view, window),
+        _ => {}
+    }
+}
+
+fn checked(
+    view: &mut View<'_>,
+    window: &Window,
+    kind: Kind,
+    check: fn(&[u8]) -> bool,
+    confidence: f32,
+    about: u32,
+) {
+    if view.wants(kind) && !view.hopeless(confidence, about) && check(window.digits()) {
+        view.weigh(kind, window.start, window.end, confidence, about);
+    }
+}
+
+/// Whether the number is one of several that only spaces part: a table, rather than a number in groups.
+pub(super) fn in_a_row(view: &View<'_>, window: &Window) -> bool {
+    let digit = |place: usize| view.at(place).is_ascii_digit();
+    (window.start > 1 && view.before(window.start) == b' ' && digit(window.start - 2))
+        || (view.at(window.end) == b' ' && digit(window.end + 1))
+}
+
+/// US social security numbers have no check, but areas 000, 666 and 9xx, group 00 and serial 0000 are never given.
+fn social_security(view: &mut View<'_>, window: &Window, confidence: f32) {
+    let digits = window.digits();
+    let area = checksums::weighted(digits, &[100, 10, 1]);
+    let given =
+        area != 0 && area != 666 && area < 900 && digits[3..5] != [0, 0] && digits[5..] != [0; 4];
+    if given {
+        view.weigh(
+            Kind::UsSsn,
+            window.start,
+            window.end,
+            confidence,
+            about::SSN,
+        );
+    }
+}
+
+fn nine_digits(view: &mut View<'_>, window: &Window) {
+    checked(
+        view,
+        window,
+        Kind::UsRouting,
+        checksums::routing,
+        BY_CONTEXT,
+        about::ROUTING,
+    );
+    checked(
+        view,
+        window,
+        Kind::CaSin,
+        social_insurance,
+        BY_CONTEXT,
+        about::SIN,
+    );
+    checked(
+        view,
+        window,
+        Kind::AuTfn,
+        checksums::tfn,
+        BY_CONTEXT,
+        about::TFN,
+    );
+}
+
+fn ten_digits(view: &mut View<'_>, window: &Window) {
+    checked(
+        view,
+        window,
+        Kind::UkNhs,
+        checksums::nhs,
+        BY_CONTEXT,
+        about::NHS,
+    );
+    if window.groups == 1 {
+        checked(
+            view,
+            window,
+            Kind::AuMedicare,
+            checksums::medicare,
+            BY_CONTEXT,
+            about::MEDICARE,
+        );
+    }
+}
+
+fn social_insurance(digits: &[u8]) -> bool {
+    !matches!(digits[0], 0 | 8) && checksums::luhn(digits)
+}
+
+fn aadhaar(digits: &[u8]) -> bool {
+    digits[0] >= 2 && checksums::verhoeff(digits)
+}
+
+fn resident(digits: &[u8]) -> bool {
+    let year = checksums::weighted(&digits[6..10], &[1000, 100, 10, 1]);
+    let (month, day) = (digits[10] * 10 + digits[11], digits[12] * 10 + digits[13]);
+    (1..=8).contains(&digits[0])
+        && (1900..2100).contains(&year)
+        && (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+        && checksums::resident_id(digits)
+}
+
+/// French NIR: sex, year, month, department and so on, the last two digits 97 less the rest mod 97.
+fn nir(digits: &[u8]) -> bool {
+    let month = digits[3] * 10 + digits[4];
+    let number = digits[..13]
+        .iter()
+        .fold(0u64, |number, &digit| number * 10 + u64::from(digit));
+    matches!(digits[0], 1 | 2)
+        && matches!(month, 1..=12 | 20 | 30..=42 | 50..=99)
+        && 97 - number % 97 == u64::from(digits[13] * 10 + digits[14])
+}
+
+/// Payment cards: an issuer's prefix, its lengths, and Luhn.
+fn card(view: &mut View<'_>, window: &Window, confidence: f32) {
+    let digits = window.digits();
+    if view.wants(Kind::CreditCard) && issued(digits) && checksums::luhn(digits) {
+        view.weigh(
+            Kind::CreditCard,
+            window.start,
+            window.end,
+            confidence,
+            about::CARD,
+        );
+    }
+}
+
+/// Whether an issuer gives out cards of this prefix and length.
+fn issued(digits: &[u8]) -> bool {
+    let prefix = checksums::weighted(digits, &[1000, 100, 10, 1]);
+    // The test number of zeros and its kind are nobody's.
+    let varied = digits[4..].iter().any(|&digit| digit != digits[4]);
+    let lengths: &[usize] = match prefix {
+        4000..=4999 => &[13, 16, 19],
+        5100..=5599 | 2221..=2720 => &[16],
+        3400..=3499 | 3700..=3799 => &[15],
+        3000..=3059 | 3095 | 3600..=3699 | 3800..=3999 => &[14, 16, 19],
+        3528..=3589 | 6011 | 6440..=6599 => &[16, 19],
+        6200..=6299 | 8100..=8199 => &[16, 17, 18, 19],
+        5018 | 5020 | 5038 | 5893 | 6304 | 6759 | 6761..=6763 => &[13, 14, 15, 16, 17, 18, 19],
+        2200..=2204 | 6060..=6099 => &[16],
+        _ => &[],
+    };
+    lengths.contains(&digits.len()) && (varied || prefix == 4111)
+}
+
+/// IPv4 in dotted decimals. Versions look the same: with one digit each it takes a word to tell.
+fn address(view: &mut View<'_>, window: &Window) {
+    let text = view.slice(window.start, window.end);
+    let mut parts = text.split(|&byte| byte == b'.');
+    let valid = parts.all(|part| {
+        part.len() <= 3
+            && (part.len() == 1 || part[0] != b'0')
+            && part
+                .iter()
+                .fold(0u32, |value, byte| value * 10 + u32::from(byte - b'0'))
+                <= 255
+    });
+    // Loopback, "any", broadcast and masks are nobody's.
+    if !valid || text.starts_with(b"127.") || text.starts_with(b"0.") || text.starts_with(b"255.") {
+        return;
+    }
+    let confidence = if window.count <= 5 { BY_CONTEXT } else { 0.75 };
+    view.weigh(
+        Kind::IpAddress,
+        window.start,
+        window.end,
+        confidence,
+        about::IP,
+    );
+}
+
+/// Day, month and year in digits; only its context makes it a date of birth.
+fn numeric_date(view: &mut View<'_>, window: &Window) {
+    if !view.wants(Kind::DateOfBirth) {
+        return;
+    }
+    let mut parts = [0u32; 3];
+    let mut part = 0;
+    for byte in view.slice(window.start, window.end) {
+        if byte.is_ascii_digit() {
+            parts[part] = parts[part] * 10 + u32::from(byte - b'0');
+        } else if part < 2 {
+            part += 1;
+        } else {
+            return;
+        }
+    }
+    let [first, second, third] = parts;
+    let (year, month, day) = if first > 99 {
+        (first, second, third)
+    } else {
+        (third, first, second)
+    };
+    let days = (1..=12).contains(&month) && (1..=31).contains(&day)
+        || (1..=12).contains(&day) && (1..=31).contains(&month);
+    if days && BIRTH_YEARS.contains(&year) {
+        birth(view, window.start, window.end);
+    }
+}
+
+/// Years that people alive were born in.
+const BIRTH_YEARS: std::ops::RangeInclusive<u32> = 1900..=2039;
+
+const MONTHS: [&[u8]; 12] = [
+    b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec",
+];
+
+/// A date with the month's name and a year: "12 March 1985", "March 12th, 1985". The run is the year.
+fn written_date(view: &mut View<'_>, runs: &[Run], place: usize) {
+    let year = runs[place];
+    if year.len() != 4 || place < 2 || !view.wants(Kind::DateOfBirth) {
+        return;
+    }
+    let value = view
+        .slice(year.start, year.end)
+        .iter()
+        .fold(0, |value, byte| value * 10 + u32::from(byte - b'0'));
+    let (first, second) = (runs[place - 2], runs[place - 1]);
+    let close = second.start - first.end <= 2 && year.start - second.end <= 2;
+    let dated = is_month(view, first) && is_day(view, second)
+        || is_day(view, first) && is_month(view, second);
+    if BIRTH_YEARS.contains(&value) && close && dated && !view.at(year.end).is_ascii_alphanumeric()
+    {
+        birth(view, first.start, year.end);
+    }
+}
+
+fn is_month(view: &View<'_>, run: Run) -> bool {
+    let mut start = [0u8; 3];
+    for (place, byte) in start.iter_mut().zip(view.slice(run.start, run.end)) {
+        *place = byte.to_ascii_lowercase();
+    }
+    (3..=9).contains(&run.len()) && MONTHS.contains(&start.as_slice())
+}
+
+fn is_day(view: &View<'_>, run: Run) -> bool {
+    let text = view.slice(run.start, run.end);
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let day = text[..digits]
+        .iter()
+        .take(3)
+        .fold(0u32, |value, byte| value * 10 + u32::from(byte - b'0'));
+    (1..=31).contains(&day)
+        && digits <= 2
+        && matches!(&text[digits..], b"" | b"st" | b"nd" | b"rd" | b"th")
+}
+
+fn birth(view: &mut View<'_>, start: usize, end: usize) {
+    if view.context.says(start, end, about::BIRTH) {
+        view.note(Kind::DateOfBirth, start, end, 0.85);
+    }
+}

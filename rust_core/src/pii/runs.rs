@@ -1,0 +1,99 @@
+//! The text cut into runs of letters and digits, on which every detector works.
+
+/// The characters of a run.
+pub(super) mod has {
+    pub(crate) const DIGIT: u8 = 1;
+    pub(crate) const UPPER: u8 = 2;
+    pub(crate) const LOWER: u8 = 4;
+    /// A character outside ASCII; taken for a letter.
+    pub(crate) const OTHER: u8 = 8;
+    /// A letter beyond f.
+    pub(crate) const BEYOND_HEX: u8 = 16;
+}
+
+/// A longest run of ASCII letters and digits and of characters outside ASCII.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    /// What it is made of, from [`has`].
+    pub(super) made_of: u8,
+}
+
+impl Run {
+    pub(super) fn len(self) -> usize {
+        self.end - self.start
+    }
+
+    pub(super) fn is_digits(self) -> bool {
+        self.made_of == has::DIGIT
+    }
+
+    pub(super) fn is_hex(self) -> bool {
+        self.made_of & (has::BEYOND_HEX | has::OTHER) == 0
+    }
+}
+
+/// Per byte: what it adds to a run, 0 for what ends one.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0u8; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = match byte as u8 {
+            b'0'..=b'9' => has::DIGIT,
+            b'A'..=b'F' => has::UPPER,
+            b'G'..=b'Z' => has::UPPER | has::BEYOND_HEX,
+            b'a'..=b'f' => has::LOWER,
+            b'g'..=b'z' => has::LOWER | has::BEYOND_HEX,
+            128.. => has::OTHER | has::BEYOND_HEX,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    classes
+};
+
+/// All runs in order.
+pub(super) fn cut(bytes: &[u8]) -> Vec<Run> {
+    let mut runs = Vec::with_capacity(bytes.len() / 5 + 1);
+    let mut start = 0;
+    let mut made_of = 0;
+    for (place, &byte) in bytes.iter().enumerate() {
+        let class = CLASSES[usize::from(byte)];
+        if class == 0 {
+            if made_of != 0 {
+                runs.push(Run {
+                    start,
+                    end: place,
+                    made_of,
+                });
+            }
+            made_of = 0;
+        } else {
+            if made_of == 0 {
+                start = place;
+            }
+            made_of |= class;
+        }
+    }
+    if made_of != 0 {
+        runs.push(Run {
+            start,
+            end: bytes.len(),
+            made_of,
+        });
+    }
+    runs
+}
+
+/// Whether anything in the text could be part of a finding at all: a digit, or a mark that every other kind needs.
+pub(super) fn promising(bytes: &[u8]) -> bool {
+    bytes
+        .iter()
+        .any(|byte| matches!(byte, b'0'..=b'9' | b'@' | b':' | b'='))
+}
+
+/// A letter or digit, of any script.
+pub(super) fn is_word(byte: u8) -> bool {
+    CLASSES[usize::from(byte)] != 0
+}
