@@ -100,6 +100,7 @@ retain_results = st.builds(
     was_update=st.booleans(),
     near_duplicate_of=optional_names,
     similarity=st.none() | numbers,
+    warnings=tags,
 )
 memories = st.builds(
     Memory,
@@ -224,6 +225,7 @@ recall_results = st.builds(
     truncated=st.booleans(),
     trace=st.none() | traces,
     authority_context=optional_names,
+    warnings=tags,
 )
 history_results = st.builds(
     HistoryResult,
@@ -233,6 +235,7 @@ history_results = st.builds(
     as_of=instants,
     bank_id=names,
     trace=st.none() | traces,
+    warnings=tags,
 )
 selectors = st.builds(
     ForgetSelector, memory_ids=tags, tags=tags, scope=st.sampled_from([None, "all"]), before_date=optional_instants

@@ -14,6 +14,7 @@ __all__ = [
     "CoreFault",
     "CoreInvalid",
     "Hit",
+    "PiiScanner",
     "RecallRequest",
     "RecallResponse",
     "Row",
@@ -23,6 +24,7 @@ __all__ = [
     "count_tokens",
     "count_tokens_many",
     "encode_hits",
+    "pii_kinds",
 ]
 
 class CoreInvalid(ValueError):
@@ -50,6 +52,23 @@ def count_tokens(text: str) -> int:
 
 def count_tokens_many(texts: Sequence[str]) -> list[int]:
     """`count_tokens` of each text."""
+
+def pii_kinds() -> list[tuple[str, str]]:
+    """Kinds of personal data and secrets as (name, country); country is empty for a kind of all countries."""
+
+@final
+class PiiScanner:
+    """Looks for the named kinds and for own patterns, in time linear in the text."""
+
+    def __new__(
+        cls, kinds: Sequence[str], patterns: Sequence[str] = [], *, min_confidence: float = 0.5
+    ) -> PiiScanner: ...
+    def find(self, texts: Sequence[str]) -> list[tuple[int, int, int, int, float]]:
+        """Findings as (place of the text, place of the kind, first character, character after the last, confidence).
+
+        In the order of the texts and of their places, none overlapping another. A kind's place is that in `pii_kinds`;
+        own patterns count on behind them.
+        """
 
 @final
 class StaticEmbedder:

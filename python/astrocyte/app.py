@@ -25,6 +25,7 @@ from astrocyte.pipelines.recall import RecallPipeline
 from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.pipelines.retain import RetainPipeline
 from astrocyte.pipelines.update import UpdatePipeline
+from astrocyte.policy.barriers import Barriers
 from astrocyte.policy.gate import Gate, Pipelines
 from astrocyte.policy.limits import Limits
 from astrocyte.policy.overrides import Overrides
@@ -49,7 +50,7 @@ class App:
         clock: Milliseconds since the epoch; tests bring their own.
 
     Raises:
-        ConfigError: The embedder or the language model cannot be made.
+        ConfigError: The embedder or the language model cannot be made, or a pattern of the barriers cannot be used.
         StoreError: The store cannot be opened; `StoreLocked` when another process has it.
     """
 
@@ -59,6 +60,7 @@ class App:
         with contextlib.ExitStack() as undo:
             embedder = create_embedder(settings.embedding.provider, settings.embedding.options)
             self.language_model = create_language_model(settings.llm_provider, settings.llm_provider_config)
+            barriers = Barriers(settings, embedder.model_id)
             data_dir = settings.data_dir.expanduser() if settings.vector_store == "sqlite" else None
             store = open_store(data_dir, clock=clock, **settings.store.model_dump())
             undo.callback(store.close)
@@ -89,7 +91,7 @@ class App:
                 update=UpdatePipeline(store, preparer),
                 forget=ForgetPipeline(store, settings.forget, clock),
             ),
-            Policies(overrides, self._limits, StorageQuota(store)),
+            Policies(overrides, self._limits, StorageQuota(store), barriers),
             _describe(settings, store, embedder, registry.memory),
             executor,
             self,

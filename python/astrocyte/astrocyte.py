@@ -188,7 +188,7 @@ class Astrocyte:
             extraction_profile: builtin_text or builtin_conversation.
             occurred_at: When it happened, with a time zone.
             source: Where it comes from.
-            pii_detected: You know that it holds personal data.
+            pii_detected: You know that it holds personal data: the barrier acts on it even where it finds none.
             request_id: The same id with the same request answers what it answered before.
             **options: See `RetainOptions`.
         """

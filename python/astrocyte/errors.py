@@ -13,6 +13,7 @@
     ├── Conflict                         read again and retry
     │   └── RequestIdReused              the same request_id with another request
     ├── FailedPrecondition               the state forbids it
+    ├── PiiRejected                      personal data or secrets that the bank does not take
     ├── RateLimited                      slow down; ``retry_after`` seconds
     │   └── LimitReached                 what was configured for the bank, or for all, is used up for now
     ├── QuotaExceeded                    what was configured for the bank is used up, until something is forgotten
@@ -162,6 +163,20 @@ class FailedPrecondition(AstrocyteError):
     """The state of the system forbids the call; retrying alone does not help."""
 
     reason = "FAILED_PRECONDITION"
+
+
+class PiiRejected(AstrocyteError):
+    """The call holds personal data or secrets that the bank's barrier refuses; nothing was changed.
+
+    The metadata has ``field``, and ``types`` with commas between; what was found is nowhere.
+    """
+
+    reason = "PII_REJECTED"
+
+    @property
+    def pii_types(self) -> tuple[str, ...]:
+        """The types that were found, sorted."""
+        return tuple(filter(None, self.metadata.get("types", "").split(",")))
 
 
 class RateLimited(AstrocyteError):

@@ -42,6 +42,7 @@ _CODES: tuple[tuple[type[errors.AstrocyteError], ExitCode], ...] = (
     (errors.ValidationError, ExitCode.USAGE),
     (errors.CapabilityNotSupported, ExitCode.USAGE),
     (errors.MessageTooLarge, ExitCode.USAGE),
+    (errors.PiiRejected, ExitCode.REFUSED),
     (errors.NotFound, ExitCode.NOT_FOUND),
     (errors.AuthorizationError, ExitCode.REFUSED),
     (errors.AccessDenied, ExitCode.REFUSED),

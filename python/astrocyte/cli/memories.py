@@ -84,6 +84,8 @@ async def retain(
         print_json(result)
     else:
         click.echo(_retained(result))
+        for warning in result.warnings:
+            click.echo(warning, err=True)
 
 
 def _retained(result: RetainResult) -> str:

@@ -12,16 +12,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 from pydantic import ValidationError as PydanticError
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from astrocyte.config.access import AccessControlSettings, AccessGrant, BankGrant, IdentitySettings
 from astrocyte.config.banks import BankDefaultSettings, BankSettings, check_shared, complete, spell_out
+from astrocyte.config.barriers import BarrierSettings, DlpSettings, PiiSettings
 from astrocyte.config.homeostasis import HomeostasisSettings
 from astrocyte.config.section import Cosine, Count, Seconds, Section, Weight
 from astrocyte.config.signal_quality import DedupSettings, SignalQualitySettings
-from astrocyte.config.source import SourceLines, check_keys, merge, read_yaml, refuse, unknown_variables
+from astrocyte.config.source import (
+    KeyPath,
+    SourceLines,
+    check_keys,
+    line_of,
+    merge,
+    read_yaml,
+    refuse,
+    unknown_variables,
+)
 from astrocyte.errors import ConfigError
 
 __all__ = [
@@ -32,13 +42,16 @@ __all__ = [
     "BankDefaultSettings",
     "BankGrant",
     "BankSettings",
+    "BarrierSettings",
     "DedupSettings",
+    "DlpSettings",
     "EmbeddingSettings",
     "ForgetSettings",
     "HomeostasisSettings",
     "IdentitySettings",
     "IndexSettings",
     "LimitSettings",
+    "PiiSettings",
     "RecallSettings",
     "RecallWeights",
     "RetainSettings",
@@ -249,6 +262,8 @@ class Settings(BaseSettings):
     )
     limits: LimitSettings = LimitSettings()
     homeostasis: HomeostasisSettings = HomeostasisSettings()
+    barriers: BarrierSettings = BarrierSettings()
+    dlp: DlpSettings = DlpSettings()
     signal_quality: SignalQualitySettings = SignalQualitySettings()
     bank_defaults: BankDefaultSettings = BankDefaultSettings()
     banks: dict[BankId, BankSettings] = Field(
@@ -263,6 +278,16 @@ class Settings(BaseSettings):
     forget: ForgetSettings = ForgetSettings()
     store: StoreSettings = StoreSettings()
     index: IndexSettings = IndexSettings()
+
+    # Where the file says what, for errors that show only when the application is built.
+    _lines: SourceLines = PrivateAttr(default_factory=SourceLines)
+
+    def refusal(self, path: KeyPath, problem: str) -> ConfigError:
+        """The error about a value of these settings that could not be used, with its line where it came from a file."""
+        return ConfigError(
+            f"{self._lines.place(path)}: {problem}",
+            metadata={"key": ".".join(path), **line_of(self._lines, path)},
+        )
 
     @model_validator(mode="before")
     @classmethod
@@ -335,4 +360,5 @@ def _build(values: dict[str, Any], lines: SourceLines) -> Settings:
     except PydanticError as error:
         raise refuse(error, lines) from error
     check_shared(settings, settings.banks, lines)
+    settings._lines = lines  # noqa: SLF001 (own class)
     return settings

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from astrocyte.config.access import BankGrant
+from astrocyte.config.barriers import BarrierSettings, DlpSettings
 from astrocyte.config.homeostasis import HomeostasisSettings
 from astrocyte.config.section import Section
 from astrocyte.config.signal_quality import SignalQualitySettings
@@ -29,6 +30,8 @@ class BankSettings(Section):
     """
 
     homeostasis: HomeostasisSettings = HomeostasisSettings()
+    barriers: BarrierSettings = BarrierSettings()
+    dlp: DlpSettings = DlpSettings()
     signal_quality: SignalQualitySettings = SignalQualitySettings()
     access: tuple[BankGrant, ...] = Field((), description="Who may do what in this bank; as in access_grants.")
 

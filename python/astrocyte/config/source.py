@@ -31,10 +31,10 @@ KeyPath = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class SourceLines:
-    """Which line of a file gave each key; empty for dictionaries."""
+    """Which line of a file gave each key; empty for dictionaries. All are equal: settings are what they say."""
 
-    name: str = ""
-    lines: Mapping[KeyPath, int] = field(default_factory=dict)
+    name: str = field(default="", compare=False)
+    lines: Mapping[KeyPath, int] = field(default_factory=dict, compare=False)
 
     def place(self, path: KeyPath) -> str:
         """Where a key stands, as the start of a message: ``astrocyte.yaml, line 3: server.prot``."""
@@ -109,7 +109,7 @@ def check_keys(model: type[BaseModel], values: Mapping[str, Any], source: Source
     for path, known in _unknown(model, values, ()):
         raise ConfigError(
             f"{source.place(path)} is not a setting; {_suggest(model, path, known)}",
-            metadata={"key": ".".join(path), **_line(source, path)},
+            metadata={"key": ".".join(path), **line_of(source, path)},
         )
 
 
@@ -145,10 +145,11 @@ def refuse(error: PydanticError, source: SourceLines) -> ConfigError:
     secret = any(path[: len(below)] == below for below in SECRET)
     shown = f"; got {came!r}" if isinstance(came, (int, float, str)) and not secret else ""
     where = source.place(path) or source.name or "settings"
-    return ConfigError(f"{where}: {message}{shown}{more}", metadata={"key": ".".join(path), **_line(source, path)})
+    return ConfigError(f"{where}: {message}{shown}{more}", metadata={"key": ".".join(path), **line_of(source, path)})
 
 
-def _line(source: SourceLines, path: KeyPath) -> dict[str, str]:
+def line_of(source: SourceLines, path: KeyPath) -> dict[str, str]:
+    """File and line of a key, as an error's metadata; empty where it did not come from a file."""
     line = source.line(path)
     return {} if line is None else {"file": source.name, "line": str(line)}
 

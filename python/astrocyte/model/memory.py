@@ -85,6 +85,7 @@ class RetainResult:
 
     ``near_duplicate_of`` is set when the action ``warn`` stored a near duplicate. ``position`` is the bank's position
     that holds the write; give it to recall as ``min_position`` to read it on any server. 0 when nothing was stored.
+    ``warnings`` say what the barriers changed or found.
     """
 
     stored: bool
@@ -100,6 +101,7 @@ class RetainResult:
     was_update: bool = False
     near_duplicate_of: str | None = None
     similarity: float | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,8 +139,8 @@ class RecallTrace:
 class RecallResult:
     """Ranked hits. ``total_available`` counts the distinct memories that any arm proposed.
 
-    ``truncated`` is True when the token budget dropped or cut a hit. ``hits`` never change: who wants others makes
-    another result.
+    ``truncated`` is True when the token budget dropped or cut a hit. ``warnings`` say what the barriers changed or
+    found in the query or the hits. ``hits`` never change: who wants others makes another result.
     """
 
     hits: Sequence[MemoryHit]
@@ -148,6 +148,7 @@ class RecallResult:
     truncated: bool
     trace: RecallTrace | None = None
     authority_context: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +161,4 @@ class HistoryResult:
     as_of: datetime
     bank_id: str
     trace: RecallTrace | None = None
+    warnings: tuple[str, ...] = ()

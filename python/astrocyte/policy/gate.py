@@ -113,6 +113,7 @@ class Gate:
         self._access = access = Access(settings, store, grants)
         self._policies = policies
         self._limits = policies.limits
+        self._barriers = policies.barriers
         self._overrides = policies.overrides
         self._banks = Banks(store, registry, embedder, self._check, access, lifecycle.start_purging)
         self._granting = Granting(grants, access, self._check)
@@ -164,11 +165,18 @@ class Gate:
             self._banks.require(caller, "BatchRecall", query.bank_id, f"queries[{index}].bank_id")
         await self._limits.admit([Demand(caller.tenant, query.bank_id, Operation.RECALL) for query in queries])
         self._check.queries(queries)
-        requests = [
-            (self._banks.handle(caller, "BatchRecall", query.bank_id), query, self._most_tokens(query))
-            for query in queries
+        banks = [self._banks.handle(caller, "BatchRecall", query.bank_id) for query in queries]
+        screened = [
+            await self._barriers.query("BatchRecall", query, f"queries[{index}].")
+            for index, query in enumerate(queries)
         ]
-        return await self._pipelines.recall.run_many(requests)
+        results = await self._pipelines.recall.run_many(
+            [(bank, query, self._most_tokens(query)) for bank, (query, _) in zip(banks, screened, strict=True)]
+        )
+        return [
+            self._barriers.output(query.bank_id, "BatchRecall", result, warnings)
+            for result, (query, warnings) in zip(results, screened, strict=True)
+        ]
 
     async def history(self, caller: Caller, query: RecallQuery) -> HistoryResult:
         """Recall as of an instant."""
@@ -176,7 +184,13 @@ class Gate:
             raise ValidationError("is missing; say the instant to look from", field="as_of")
         result = await self._recall(caller, "History", query)
         return HistoryResult(
-            result.hits, result.total_available, result.truncated, query.as_of, query.bank_id, result.trace
+            result.hits,
+            result.total_available,
+            result.truncated,
+            query.as_of,
+            query.bank_id,
+            result.trace,
+            result.warnings,
         )
 
     async def forget(  # noqa: PLR0913 - each is a part of the request that no other call has
@@ -267,13 +281,15 @@ class Gate:
         self._check.update(update, homeostasis.retain_max_content_bytes)
         self._check.request_id(request_id)
         bank = self._banks.handle(caller, "UpdateMemory", bank_id)
+        request = key_of(request_id, "update", bank_id, update)
+        update = await self._barriers.update(bank_id, update, quiet=validate_only)
         if validate_only:
             await self._pipelines.update.check(bank, update)
             return await self.get_memory(caller, bank_id, update.memory_id)
         limit = homeostasis.quotas.storage_bytes_per_bank
         growth = 0 if limit is None else self._growth(bank, update)
         async with self._policies.storage.room(bank, growth, limit):
-            return await self._pipelines.update.run(bank, update, key_of(request_id, "update", bank_id, update))
+            return await self._pipelines.update.run(bank, update, request)
 
     def _growth(self, bank: Bank, update: MemoryUpdate) -> int:
         """How many bytes of content the bank gains by an update, or loses."""
@@ -403,7 +419,9 @@ class Gate:
         await self._limits.admit((Demand(caller.tenant, query.bank_id, Operation.RECALL),))
         self._check.query(query)
         bank = self._banks.handle(caller, operation, query.bank_id)
-        return await self._pipelines.recall.run(bank, query, self._most_tokens(query))
+        query, warnings = await self._barriers.query(operation, query)
+        result = await self._pipelines.recall.run(bank, query, self._most_tokens(query))
+        return self._barriers.output(query.bank_id, operation, result, warnings)
 
     def _most_tokens(self, query: RecallQuery) -> int:
         """Ceiling of the recall's token budget."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from astrocyte.policy.barriers import Barriers
 from astrocyte.policy.limits import Limits
 from astrocyte.policy.overrides import Overrides
 from astrocyte.policy.storage import StorageQuota
@@ -16,3 +17,4 @@ class Policies:
     overrides: Overrides
     limits: Limits
     storage: StorageQuota
+    barriers: Barriers

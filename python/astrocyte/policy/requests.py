@@ -35,9 +35,12 @@ def encode_results(results: Sequence[RetainResult]) -> bytes:
 def decode_results(response: bytes) -> list[RetainResult]:
     """The results that `encode_results` wrote, by this version or an earlier one."""
     known = {field.name for field in fields(RetainResult)}
-    return [
-        RetainResult(**{key: value for key, value in entry.items() if key in known}) for entry in json.loads(response)
-    ]
+    return [_result({key: value for key, value in entry.items() if key in known}) for entry in json.loads(response)]
+
+
+def _result(values: dict[str, Any]) -> RetainResult:
+    """A result of what JSON holds, which has no tuples."""
+    return RetainResult(**{**values, "warnings": tuple(values.get("warnings", ()))})
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - JSON is any of its types

@@ -11,10 +11,11 @@ from astrocyte.errors import (
     BankNotFound,
     Conflict,
     MemoryNotFound,
+    PiiRejected,
     RequestIdReused,
     ValidationError,
 )
-from astrocyte.model import Bank, Caller, RetainItem, RetainResult
+from astrocyte.model import Bank, Caller, RetainItem, RetainResult, RetentionAction
 from astrocyte.pipelines.preparing import Draft
 from astrocyte.pipelines.retain import Replay, RetainPipeline
 from astrocyte.policy.access import Access
@@ -24,6 +25,12 @@ from astrocyte.policy.policies import Policies
 from astrocyte.policy.requests import decode_results, encode_results, key_of
 from astrocyte.policy.validation import Validator
 from astrocyte.stores.protocols import MemoryStore
+
+Warnings = tuple[str, ...]
+# The answer to an item without content, where that is no error.
+EMPTY = RetainResult(
+    stored=False, error="the content is empty; nothing was stored", retention_action=RetentionAction.SKIPPED.value
+)
 
 
 class Retaining:
@@ -52,6 +59,7 @@ class Retaining:
         self._auto_create = settings.bank_defaults.auto_create
         self._overrides = policies.overrides
         self._limits = policies.limits
+        self._barriers = policies.barriers
         self._storage = policies.storage
         self._store = store
         self._banks = banks
@@ -71,11 +79,12 @@ class Retaining:
         """Store one memory."""
         self._banks.require(caller, "Retain", bank_id)
         await self._limits.admit((Demand(caller.tenant, bank_id, Operation.RETAIN),))
+        if self._barriers.skips(bank_id, item):
+            return EMPTY
         self._check.item(item, self._most_bytes(bank_id))
         self._check.request_id(request_id)
         if validate_only:
-            await self._pipeline.check(self._bank_or_draft(caller, bank_id), [(item, "")])
-            return RetainResult(stored=False)
+            return (await self._validate(caller, bank_id, [(item, "")]))[0]
         replay = self._replay(request_id, "retain", bank_id, item)
         return (await self._retain(caller, bank_id, [(item, "")], replay))[0]
 
@@ -92,13 +101,18 @@ class Retaining:
         self._banks.require(caller, "BatchRetain", bank_id)
         self._check.item_count(items)
         await self._limits.admit((Demand(caller.tenant, bank_id, Operation.RETAIN, len(items)),))
-        self._check.items(items, self._most_bytes(bank_id))
+        skipped = {index for index, item in enumerate(items) if self._barriers.skips(bank_id, item)}
+        self._check.items(items, self._most_bytes(bank_id), skipped)
         self._check.request_id(request_id)
-        placed = [(item, f"items[{index}].") for index, item in enumerate(items)]
+        placed = [(item, f"items[{index}].") for index, item in enumerate(items) if index not in skipped]
+        if not placed:
+            return [EMPTY] * len(items)
         if validate_only:
-            await self._pipeline.check(self._bank_or_draft(caller, bank_id), placed)
-            return [RetainResult(stored=False) for _ in items]
-        return await self._retain(caller, bank_id, placed, self._replay(request_id, "retain_batch", bank_id, items))
+            results = iter(await self._validate(caller, bank_id, placed))
+        else:
+            replay = self._replay(request_id, "retain_batch", bank_id, items)
+            results = iter(await self._retain(caller, bank_id, placed, replay))
+        return [EMPTY if index in skipped else next(results) for index in range(len(items))]
 
     async def many(
         self,
@@ -119,6 +133,9 @@ class Retaining:
         for index, (item, request_id) in enumerate(zip(items, ids, strict=True)):
             try:
                 await self._limits.admit((Demand(caller.tenant, bank_id, Operation.RETAIN),))
+                if self._barriers.skips(bank_id, item):
+                    results[index] = EMPTY
+                    continue
                 self._check.item(item, most_bytes)
                 self._check.request_id(request_id)
             except AstrocyteError as error:
@@ -156,7 +173,7 @@ class Retaining:
             return results
         try:
             stored = await self._new(caller, bank_id, [(items[index], "") for index in fresh], replays)
-        except (ValidationError, MemoryNotFound, Conflict):
+        except (ValidationError, PiiRejected, MemoryNotFound, Conflict):
             for index in fresh:
                 results[index] = await self._alone(caller, bank_id, items[index], group[index])
         except AstrocyteError as error:
@@ -186,14 +203,17 @@ class Retaining:
         self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]], replays: Sequence[Replay]
     ) -> list[RetainResult]:
         """Store what has not been answered before."""
+        items, warnings = await self._screened(caller, bank_id, items)
+        replays = [_telling(replay, warnings) for replay in replays]
         bank, drafts = await self._prepared(caller, bank_id, items)
         try:
-            return await self._store_drafts(bank, drafts, self._access.name(caller), replays)
+            stored = await self._store_drafts(bank, drafts, self._access.name(caller), replays)
         except BankNotFound:
             # It was deleted since it was looked up: to whom writes now, that is a bank that does not exist.
             self._banks.gone(bank)
             bank, drafts = await self._prepared(caller, bank_id, items)
-            return await self._store_drafts(bank, drafts, self._access.name(caller), replays)
+            stored = await self._store_drafts(bank, drafts, self._access.name(caller), replays)
+        return _told(stored, warnings)
 
     async def _store_drafts(
         self, bank: Bank, drafts: Sequence[Draft], principal: str, replays: Sequence[Replay]
@@ -207,6 +227,23 @@ class Retaining:
         size = sum(len(draft.content.encode()) for draft in drafts)
         async with self._storage.room(bank, size, limit):
             return await self._pipeline.store(bank, drafts, principal, dedup, replays)
+
+    async def _validate(
+        self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]]
+    ) -> list[RetainResult]:
+        """What would be said of items, which are not stored."""
+        items, warnings = await self._screened(caller, bank_id, items, quiet=True)
+        await self._pipeline.check(self._bank_or_draft(caller, bank_id), items)
+        return _told([RetainResult(stored=False)] * len(items), warnings)
+
+    async def _screened(
+        self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]], *, quiet: bool = False
+    ) -> tuple[list[tuple[RetainItem, str]], list[Warnings]]:
+        """Items as the barriers let them pass, and what they say about each."""
+        # Who may not write learns nothing of what the bank takes.
+        self._bank_or_draft(caller, bank_id)
+        passed = [(*await self._barriers.item(bank_id, "Retain", item, at, quiet=quiet), at) for item, at in items]
+        return [(item, at) for item, _, at in passed], [warnings for _, warnings, _ in passed]
 
     async def _prepared(
         self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]]
@@ -238,3 +275,14 @@ class Retaining:
     def _replay(request_id: str | None, operation: str, *parts: object) -> Replay | None:
         key = key_of(request_id, operation, *parts)
         return None if key is None else Replay(key, encode_results, decode_results)
+
+
+def _told(results: Sequence[RetainResult], warnings: Sequence[Warnings]) -> list[RetainResult]:
+    """Results with what the barriers say about each."""
+    return [replace(result, warnings=said) if said else result for result, said in zip(results, warnings, strict=True)]
+
+
+def _telling(replay: Replay, warnings: Sequence[Warnings]) -> Replay:
+    """A replay whose answer, when it is given again, says what the first one said."""
+    said = warnings if replay.place is None else warnings[replay.place : replay.place + 1]
+    return replace(replay, encode=lambda results: encode_results(_told(results, said))) if any(said) else replay

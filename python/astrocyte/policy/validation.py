@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC
 from difflib import get_close_matches
 
 from astrocyte.config import LimitSettings
-from astrocyte.errors import CapabilityNotSupported, ValidationError
+from astrocyte.errors import ValidationError
 from astrocyte.model import (
     ContentType,
     DedupAction,
@@ -62,12 +62,6 @@ class Validator:
     def item(self, item: RetainItem, content_bytes: int, at: str = "") -> None:
         """One thing to remember, of at most so many bytes."""
         limits = self._limits
-        if item.pii_detected:
-            raise CapabilityNotSupported(
-                "pii_detected is not supported yet: there is no barrier that would act on it; redact the content "
-                "yourself",
-                metadata={"parameter": f"{at}pii_detected"},
-            )
         checks.content(item.content, f"{at}content", content_bytes)
         self._content_type(item.content_type, f"{at}content_type")
         if item.tags != ():
@@ -98,11 +92,12 @@ class Validator:
             raise ValidationError("is empty; send at least one item", field="items")
         checks.count(items, "items", self._limits.batch_items)
 
-    def items(self, items: Sequence[RetainItem], content_bytes: int) -> None:
-        """A batch: not empty, within the limit, every item right."""
+    def items(self, items: Sequence[RetainItem], content_bytes: int, skipped: Collection[int] = ()) -> None:
+        """A batch: not empty, within the limit, every item right but those that are skipped, by their places."""
         self.item_count(items)
         for index, item in enumerate(items):
-            self.item(item, content_bytes, f"items[{index}].")
+            if index not in skipped:
+                self.item(item, content_bytes, f"items[{index}].")
 
     def query(self, query: RecallQuery, at: str = "") -> None:
         """One recall."""

@@ -93,6 +93,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """RESOURCE_EXHAUSTED: the bank holds as much as it may and nothing was changed; forget something first. Metadata: kind,
     limit, bank_id.
     """
+    ERROR_REASON_PII_REJECTED: _ErrorReason.ValueType  # 26
+    """FAILED_PRECONDITION: The call holds personal data or secrets that the bank does not take; nothing was changed.
+    Metadata: field, types.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Reasons, one for each way to fail."""
@@ -161,5 +165,9 @@ bank_id, both empty where the limit is that of all together.
 ERROR_REASON_QUOTA_EXCEEDED: ErrorReason.ValueType  # 25
 """RESOURCE_EXHAUSTED: the bank holds as much as it may and nothing was changed; forget something first. Metadata: kind,
 limit, bank_id.
+"""
+ERROR_REASON_PII_REJECTED: ErrorReason.ValueType  # 26
+"""FAILED_PRECONDITION: The call holds personal data or secrets that the bank does not take; nothing was changed.
+Metadata: field, types.
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -295,7 +295,9 @@ class RetainRequest(_message.Message):
     extraction_profile: _builtins.str
     """Named profile that controls extraction: "builtin_text" or "builtin_conversation". Empty: chosen by content_type."""
     pii_detected: _builtins.bool
-    """You know that the content holds personal data. Until the server has a barrier for it, true is refused (UNIMPLEMENTED)."""
+    """You know that the content holds personal data: the bank's barrier acts on it even where it finds none. Where it is to
+    redact, and nothing in the content was found, the whole content is replaced.
+    """
     dedup_action: Global___DedupAction.ValueType
     """What to do with a near duplicate. Unspecified: the server's setting."""
     dedup_threshold: _builtins.float
@@ -390,6 +392,7 @@ class RetainResponse(_message.Message):
     WAS_UPDATE_FIELD_NUMBER: _builtins.int
     NEAR_DUPLICATE_OF_FIELD_NUMBER: _builtins.int
     SIMILARITY_FIELD_NUMBER: _builtins.int
+    WARNINGS_FIELD_NUMBER: _builtins.int
     stored: _builtins.bool
     """Whether something was written."""
     memory_id: _builtins.str
@@ -416,6 +419,10 @@ class RetainResponse(_message.Message):
     """The memory that this one nearly repeats, where the action was to warn."""
     similarity: _builtins.float
     """Cosine to the near duplicate. Unset: there is none."""
+    @_builtins.property
+    def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What the barriers changed or found, in sentences: types and counts of personal data, keys of metadata left out."""
+
     def __init__(
         self,
         *,
@@ -432,10 +439,11 @@ class RetainResponse(_message.Message):
         was_update: _builtins.bool = ...,
         near_duplicate_of: _builtins.str = ...,
         similarity: _builtins.float | None = ...,
+        warnings: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_similarity", b"_similarity", "similarity", b"similarity"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_similarity", b"_similarity", "chunk_count", b"chunk_count", "curated", b"curated", "deduplicated", b"deduplicated", "error", b"error", "memory_id", b"memory_id", "memory_layer", b"memory_layer", "near_duplicate_of", b"near_duplicate_of", "position", b"position", "retention_action", b"retention_action", "similarity", b"similarity", "stored", b"stored", "token_count", b"token_count", "was_update", b"was_update"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_similarity", b"_similarity", "chunk_count", b"chunk_count", "curated", b"curated", "deduplicated", b"deduplicated", "error", b"error", "memory_id", b"memory_id", "memory_layer", b"memory_layer", "near_duplicate_of", b"near_duplicate_of", "position", b"position", "retention_action", b"retention_action", "similarity", b"similarity", "stored", b"stored", "token_count", b"token_count", "warnings", b"warnings", "was_update", b"was_update"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__similarity: _TypeAlias = _typing.Literal["similarity"]  # noqa: Y015
     _WhichOneofArgType__similarity: _TypeAlias = _typing.Literal["_similarity", b"_similarity"]  # noqa: Y015
@@ -1069,6 +1077,7 @@ class RecallResponse(_message.Message):
     TRUNCATED_FIELD_NUMBER: _builtins.int
     TRACE_FIELD_NUMBER: _builtins.int
     AUTHORITY_CONTEXT_FIELD_NUMBER: _builtins.int
+    WARNINGS_FIELD_NUMBER: _builtins.int
     total_available: _builtins.int
     """Distinct memories that any arm proposed."""
     truncated: _builtins.bool
@@ -1083,6 +1092,10 @@ class RecallResponse(_message.Message):
     def trace(self) -> _types_pb2.RecallTrace:
         """How it went. Unset when it was not wanted."""
 
+    @_builtins.property
+    def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What the barriers changed or found in the query or the hits, in sentences: types and counts."""
+
     def __init__(
         self,
         *,
@@ -1091,10 +1104,11 @@ class RecallResponse(_message.Message):
         truncated: _builtins.bool = ...,
         trace: _types_pb2.RecallTrace | None = ...,
         authority_context: _builtins.str = ...,
+        warnings: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["trace", b"trace"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["authority_context", b"authority_context", "hits", b"hits", "total_available", b"total_available", "trace", b"trace", "truncated", b"truncated"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["authority_context", b"authority_context", "hits", b"hits", "total_available", b"total_available", "trace", b"trace", "truncated", b"truncated", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1206,6 +1220,7 @@ class HistoryResponse(_message.Message):
     AS_OF_FIELD_NUMBER: _builtins.int
     BANK_ID_FIELD_NUMBER: _builtins.int
     TRACE_FIELD_NUMBER: _builtins.int
+    WARNINGS_FIELD_NUMBER: _builtins.int
     total_available: _builtins.int
     """Distinct memories that any arm proposed."""
     truncated: _builtins.bool
@@ -1224,6 +1239,10 @@ class HistoryResponse(_message.Message):
     def trace(self) -> _types_pb2.RecallTrace:
         """How it went."""
 
+    @_builtins.property
+    def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """As in RecallResponse."""
+
     def __init__(
         self,
         *,
@@ -1233,10 +1252,11 @@ class HistoryResponse(_message.Message):
         as_of: _timestamp_pb2.Timestamp | None = ...,
         bank_id: _builtins.str = ...,
         trace: _types_pb2.RecallTrace | None = ...,
+        warnings: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "trace", b"trace"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "bank_id", b"bank_id", "hits", b"hits", "total_available", b"total_available", "trace", b"trace", "truncated", b"truncated"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "bank_id", b"bank_id", "hits", b"hits", "total_available", b"total_available", "trace", b"trace", "truncated", b"truncated", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1515,7 +1535,7 @@ class RetainItem(_message.Message):
     extraction_profile: _builtins.str
     """Named profile that controls extraction. Empty: by content_type."""
     pii_detected: _builtins.bool
-    """You know that the content holds personal data."""
+    """You know that the content holds personal data: the barrier acts on it even where it finds none."""
     dedup_action: Global___DedupAction.ValueType
     """What to do with a near duplicate. Unspecified: the server's setting."""
     dedup_threshold: _builtins.float

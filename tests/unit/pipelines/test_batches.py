@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from astrocyte.app import App
-from astrocyte.errors import CapabilityNotSupported, Conflict, DiskFull, MemoryNotFound, RequestIdReused
+from astrocyte.errors import Conflict, DiskFull, MemoryNotFound, RequestIdReused
 from astrocyte.model import (
     Caller,
     DedupAction,
@@ -229,12 +229,6 @@ async def test_what_fails_for_all_is_not_tried_one_by_one(gate: Gate, interferen
     interference.before.append(fail)
     results = await gate.retain_many(ME, "b", [RetainItem("tea"), RetainItem("ham")])
     assert [type(result) for result in results] == [DiskFull, DiskFull]
-
-
-async def test_an_item_that_asks_too_much_fails_alone(gate: Gate) -> None:
-    results = await gate.retain_many(ME, "b", [RetainItem("tea"), RetainItem("ham", pii_detected=True)])
-    assert isinstance(results[0], RetainResult)
-    assert isinstance(results[1], CapabilityNotSupported)
 
 
 async def test_the_first_batch_of_a_bank_is_prepared_once(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:

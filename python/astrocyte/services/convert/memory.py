@@ -74,6 +74,7 @@ RESULT_READERS: dict[str, Reader] = {
     "was_update": same,
     "near_duplicate_of": same,
     "similarity": same,
+    "warnings": tuple,
 }
 # What an update can change.
 UPDATE_FIELDS = ("content", "metadata", "occurred_at", "source", "tags", "valid_from", "valid_until")
@@ -182,6 +183,7 @@ def encode_retain_result(result: RetainResult) -> memory_pb2.RetainResponse:
         was_update=result.was_update,
         near_duplicate_of=result.near_duplicate_of or "",
         similarity=result.similarity,
+        warnings=result.warnings,
     )
 
 

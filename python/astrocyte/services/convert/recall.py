@@ -235,6 +235,8 @@ def _serialise(
     """Fill what recall and history answer alike, and make bytes of it all."""
     response.total_available = result.total_available
     response.truncated = result.truncated
+    if result.warnings:
+        response.warnings.extend(result.warnings)
     if result.trace is not None:
         _set_trace(response.trace, result.trace)
     if isinstance(result.hits, FoundHits):
@@ -282,6 +284,7 @@ def decode_recall_result(message: memory_pb2.RecallResponse) -> RecallResult:
         truncated=message.truncated,
         trace=_decode_trace(message.trace) if message.HasField("trace") else None,
         authority_context=message.authority_context or None,
+        warnings=tuple(message.warnings),
     )
 
 
@@ -318,6 +321,7 @@ def decode_history_result(message: memory_pb2.HistoryResponse) -> HistoryResult:
         as_of=decode_instant(message.as_of),
         bank_id=message.bank_id,
         trace=_decode_trace(message.trace) if message.HasField("trace") else None,
+        warnings=tuple(message.warnings),
     )
 
 

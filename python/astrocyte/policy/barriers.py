@@ -1,0 +1,244 @@
+"""What may cross into memory and out of it: shapes of content, personal data, keys of metadata.
+
+1. content (`shapes`): too long, blank, binary, of a format that is not taken;
+2. personal data and secrets (`pii`) in content, metadata, tags, source and speaker: redacted, refused or told;
+3. metadata (`shapes`): keys that have no place in a memory.
+
+Each bank has its own blocks. What was done is told to the caller in the answer's warnings and to the operator as an
+event: types, counts and numbers of keys, never what was found.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from astrocyte.config import Settings
+from astrocyte.config.banks import BankSettings
+from astrocyte.config.barriers import RESERVED
+from astrocyte.errors import ConfigError, PiiRejected, ValidationError
+from astrocyte.model import MemoryHit, MemoryUpdate, RecallQuery, RecallResult, RetainItem
+from astrocyte.pipelines.normalising import normalise
+from astrocyte.policy import shapes
+from astrocyte.policy.events import emit
+from astrocyte.policy.overrides import Overrides
+from astrocyte.policy.parts import Parts, hit_parts, item_parts, update_parts
+from astrocyte.policy.pii import Action, PiiPolicy, Verdict, listed
+
+T = TypeVar("T", RetainItem, MemoryUpdate)
+EVENTS: Mapping[Action, str] = {"redact": "pii_redacted", "reject": "pii_rejected", "warn": "pii_detected"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Bank:
+    """A bank's settings, and its policy about personal data; None where that is switched off."""
+
+    settings: BankSettings
+    pii: PiiPolicy | None
+    # For answers; None where they are not looked at.
+    outgoing: PiiPolicy | None
+
+
+class Barriers:
+    """The barriers of all banks.
+
+    Args:
+        settings: The whole's, with those of its banks.
+        embedding_model: The server's own; a vector of its space can be made anew when a content was redacted.
+
+    Raises:
+        ConfigError: A pattern cannot be run in linear time; with its line.
+    """
+
+    def __init__(self, settings: Settings, embedding_model: str) -> None:
+        overrides = Overrides(settings)
+        self._embedding_model = embedding_model
+        # No bank has an empty id: that is all the others.
+        self._whole = _bank(settings, overrides.of(""), ())
+        self._banks = {name: _bank(settings, overrides.of(name), ("banks", name)) for name in settings.banks}
+
+    def skips(self, bank_id: str, item: RetainItem) -> bool:
+        """Whether an item has nothing to store, and the bank's settings do not make that an error."""
+        if self._of(bank_id).settings.barriers.validation.reject_empty_content:
+            return False
+        # What is no item, or holds no text, is an error all the same.
+        content: object = getattr(item, "content", None)
+        return isinstance(content, str) and not normalise(content, str(item.content_type))
+
+    async def item(
+        self, bank_id: str, operation: str, item: RetainItem, at: str, *, quiet: bool = False
+    ) -> tuple[RetainItem, tuple[str, ...]]:
+        """An item as it may be stored, and what its caller is to be told. ``at`` is its path in the request.
+
+        ``quiet`` tells the operator nothing: the call changes nothing.
+
+        Raises:
+            ValidationError: A shape, or a key of metadata, is refused.
+            PiiRejected: Something was found that is refused.
+        """
+        bank = self._of(bank_id)
+        barriers = bank.settings.barriers
+        shapes.check_content(item.content, barriers.validation, f"{at}content")
+        shapes.check_content_type(item.content_type, barriers.validation, f"{at}content_type")
+        warnings: tuple[str, ...] = ()
+        if bank.pii is not None:
+            scan = bank.pii.settings.scan
+            parts = item_parts(item, (*scan, "content") if item.pii_detected else scan)
+            verdict = _judge(bank.pii, parts)
+            if item.pii_detected:
+                verdict = _declared(bank.pii, parts, verdict)
+            if not quiet:
+                _emit(bank_id, operation, verdict)
+            _refuse(verdict, at.rstrip(".") or "item")
+            warnings = verdict.warnings()
+            if verdict.changed:
+                item = parts.put(item, verdict)
+                item = self._without_vector(item, at) if "content" in parts.changed(verdict) else item
+        elif item.pii_detected:
+            warnings = ("pii: pii_detected was set and stored as it came, since this bank's barrier is switched off",)
+        metadata, stripped = shapes.strip_metadata(item.metadata, barriers.metadata, f"{at}metadata")
+        if stripped:
+            item = replace(item, metadata=metadata)
+            warnings = (*warnings, f"metadata: left out {', '.join(map(ascii, stripped))}")
+            if not quiet:
+                emit("metadata_stripped", bank_id=bank_id, operation=operation, count=len(stripped))
+        return item, warnings
+
+    async def update(self, bank_id: str, update: MemoryUpdate, *, quiet: bool = False) -> MemoryUpdate:
+        """An update as it may be made.
+
+        Its answer is the memory, which shows placeholders but no missing key: so keys of metadata are refused here,
+        not left out.
+
+        Raises:
+            ValidationError: A shape, or a key of metadata, is refused.
+            PiiRejected: Something was found that is refused.
+        """
+        bank = self._of(bank_id)
+        barriers = bank.settings.barriers
+        if "content" in update.fields:
+            shapes.check_content(update.content, barriers.validation, "content")
+        if bank.pii is not None:
+            parts = update_parts(update, bank.pii.settings.scan)
+            verdict = _judge(bank.pii, parts)
+            if not quiet:
+                _emit(bank_id, "UpdateMemory", verdict)
+            _refuse(verdict, "update")
+            if verdict.changed:
+                update = parts.put(update, verdict)
+                update = self._without_vector(update, "") if "content" in parts.changed(verdict) else update
+        _, blocked = shapes.strip_metadata(update.metadata, barriers.metadata, "metadata")
+        if blocked:
+            raise ValidationError(f"the key {blocked[0]!a} is not taken here; leave it out", field="metadata")
+        return update
+
+    async def query(self, operation: str, query: RecallQuery, at: str = "") -> tuple[RecallQuery, tuple[str, ...]]:
+        """A query as it may be searched for, and what its caller is to be told.
+
+        Raises:
+            PiiRejected: Something was found that is refused.
+        """
+        bank = self._of(query.bank_id)
+        if bank.pii is None or "query" not in bank.pii.settings.scan:
+            return query, ()
+        spans = bank.pii.find((query.query,))
+        if not spans:
+            return query, ()
+        verdict = bank.pii.judge((query.query,), spans)
+        _emit(query.bank_id, operation, verdict)
+        _refuse(verdict, f"{at}query")
+        return (replace(query, query=verdict.texts[0]) if verdict.changed else query), verdict.warnings()
+
+    def output(
+        self, bank_id: str, operation: str, result: RecallResult, warnings: tuple[str, ...] = ()
+    ) -> RecallResult:
+        """An answer as it may leave, with ``warnings``: hits with personal data are redacted, left out or told of."""
+        if warnings:
+            result = replace(result, warnings=warnings)
+        bank = self._of(bank_id)
+        if bank.outgoing is None or not result.hits:
+            return result
+        hits: list[MemoryHit] = []
+        total: dict[Action, Counter[str]] = {}
+        for hit in result.hits:
+            parts = hit_parts(hit)
+            verdict = _judge(bank.outgoing, parts)
+            for action, counts in verdict.counts.items():
+                total.setdefault(action, Counter()).update(counts)
+            if not verdict.counts.get("reject"):
+                hits.append(parts.put(hit, verdict) if verdict.changed else hit)
+        if not total:
+            return result
+        told = Verdict((), frozenset(), total)
+        _emit(bank_id, operation, told)
+        return replace(result, hits=tuple(hits), warnings=(*result.warnings, *told.warnings()))
+
+    def _of(self, bank_id: str) -> _Bank:
+        return self._banks.get(bank_id, self._whole)
+
+    def _without_vector(self, whole: T, at: str) -> T:
+        """What had its content redacted, without the vector of the content before, from which it could be guessed."""
+        if whole.embedding is not None and whole.embedding.model != self._embedding_model:
+            raise ValidationError(
+                "is of a content with personal data, which was redacted; send content without it and its own vector",
+                field=f"{at}embedding",
+            )
+        return replace(whole, embedding=None)
+
+
+def _bank(settings: Settings, own: BankSettings, above: tuple[str, ...]) -> _Bank:
+    def refusal(path: tuple[str, ...], problem: str) -> ConfigError:
+        return settings.refusal((*above, "barriers", "pii", *path), problem)
+
+    pii = own.barriers.pii
+    outgoing = {
+        "action": own.dlp.output_pii_action,
+        # How a type is replaced holds for answers too, and whether it matters at all.
+        "type_overrides": {
+            name: one if one.action == "ignore" else one.model_copy(update={"action": None})
+            for name, one in pii.type_overrides.items()
+        },
+    }
+    return _Bank(
+        own,
+        None if pii.mode == "disabled" else PiiPolicy(pii, refusal),
+        PiiPolicy(pii.model_copy(update=outgoing), refusal) if own.dlp.scan_recall_output else None,
+    )
+
+
+def _judge(policy: PiiPolicy, parts: Parts) -> Verdict:
+    spans = policy.find(parts.texts)
+    return policy.judge(parts.texts, parts.own(spans)) if spans else Verdict(tuple(parts.texts))
+
+
+def _declared(policy: PiiPolicy, parts: Parts, verdict: Verdict) -> Verdict:
+    """The verdict on content that holds personal data by its caller's word: the action for all applies to it.
+
+    Where it is to be redacted and nothing in it was found, nobody knows which part: the whole is replaced.
+    """
+    action = policy.settings.action
+    if action == "redact" and "content" in parts.changed(verdict):
+        return verdict
+    counts = {**verdict.counts, action: {**verdict.counts.get(action, {}), RESERVED: 1}}
+    if action != "redact":
+        return replace(verdict, counts=counts)
+    whole = [policy.placeholder(RESERVED), *verdict.texts[1:]]
+    return Verdict(tuple(whole), verdict.changed | {0}, counts)
+
+
+def _emit(bank_id: str, operation: str, verdict: Verdict) -> None:
+    for action, counts in verdict.counts.items():
+        for name, count in counts.items():
+            emit(EVENTS[action], bank_id=bank_id, operation=operation, pattern=name, count=count, action=action)
+
+
+def _refuse(verdict: Verdict, path: str) -> None:
+    """Raise where something is refused."""
+    refused = verdict.counts.get("reject")
+    if refused:
+        raise PiiRejected(
+            f"{path}: holds {listed(refused)}, which this bank does not take; send it without",
+            metadata={"field": path, "types": ",".join(sorted(refused))},
+        )

@@ -1,0 +1,109 @@
+"""Personal data and secrets in texts: found by the core's scanner, and then redacted, refused or told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from astrocyte.config.barriers import PiiSettings
+from astrocyte.core import PiiScanner, pii_kinds
+from astrocyte.errors import ConfigError, ValidationError
+
+Action = Literal["redact", "reject", "warn", "ignore"]
+# An error about a key below the block and a problem with it, with the line where it stands.
+Refusal = Callable[[tuple[str, ...], str], ConfigError]
+# What was done, in words for the caller.
+WORDS: Mapping[Action, str] = {"redact": "redacted", "reject": "refused", "warn": "found"}
+
+
+class Span(NamedTuple):
+    """A finding: which text, which characters of it, and the type."""
+
+    text: int
+    start: int
+    end: int
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is to be done with some texts. ``texts`` are those to go on with; ``counts`` has types by action."""
+
+    texts: tuple[str, ...]
+    changed: frozenset[int] = frozenset()
+    counts: Mapping[Action, Mapping[str, int]] = field(default_factory=dict)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences for the caller: types and counts, never what was found."""
+        return tuple(f"pii: {WORDS[action]} {listed(counts)}" for action, counts in self.counts.items())
+
+
+class PiiPolicy:
+    """One block ``pii`` of the settings, ready to use by any thread.
+
+    Args:
+        settings: The block.
+        refusal: Makes the error about a pattern.
+
+    Raises:
+        ConfigError: A pattern cannot be run in linear time.
+    """
+
+    def __init__(self, settings: PiiSettings, refusal: Refusal) -> None:
+        kinds = pii_kinds()
+        own = settings.patterns
+        self.settings = settings
+        self._types = [name for name, _ in kinds] + [pattern.name for pattern in own]
+        chosen = {name: one.action or settings.action for name, one in settings.type_overrides.items()}
+        self._actions: dict[str, Action] = {name: chosen.get(name, settings.action) for name in self._types}
+        wanted = [
+            name
+            for name, country in kinds
+            if (not country or country in settings.countries) and self._actions[name] != "ignore"
+        ]
+        _check_patterns(settings, refusal)
+        self._scanner = PiiScanner(wanted, [pattern.pattern for pattern in own], min_confidence=settings.min_confidence)
+        given = {pattern.name: pattern.replacement for pattern in own}
+        given |= {name: one.replacement for name, one in settings.type_overrides.items() if one.replacement is not None}
+        self._replacements = {name: text for name, text in given.items() if text is not None}
+
+    def find(self, texts: Sequence[str]) -> list[Span]:
+        """Everything that the patterns find, in the order of the texts and of the places in them."""
+        types = self._types
+        return [Span(text, start, end, types[kind]) for text, kind, start, end, _ in self._scanner.find(texts)]
+
+    def judge(self, texts: Sequence[str], spans: Sequence[Span]) -> Verdict:
+        """What is to be done about what was found: texts with placeholders, and the counts to tell or refuse with."""
+        counts: dict[Action, Counter[str]] = {}
+        judged = list(texts)
+        changed = set()
+        # From the end, so that places before stay right.
+        for span in reversed(spans):
+            action = self._actions.get(span.type, self.settings.action)
+            if action == "ignore":
+                continue
+            counts.setdefault(action, Counter())[span.type] += 1
+            if action == "redact":
+                text = judged[span.text]
+                judged[span.text] = text[: span.start] + self.placeholder(span.type) + text[span.end :]
+                changed.add(span.text)
+        return Verdict(tuple(judged), frozenset(changed), counts)
+
+    def placeholder(self, name: str) -> str:
+        """What stands in the place of a finding of a type."""
+        return self._replacements.get(name, f"[{name.upper()}_REDACTED]")
+
+
+def listed(counts: Mapping[str, int]) -> str:
+    """Types with their counts: ``email (2), phone (1)``."""
+    return ", ".join(f"{name} ({count})" for name, count in sorted(counts.items()))
+
+
+def _check_patterns(settings: PiiSettings, refusal: Refusal) -> None:
+    for index, pattern in enumerate(settings.patterns):
+        try:
+            PiiScanner((), (pattern.pattern,))
+        except ValidationError as error:
+            raise refusal(("patterns", str(index), "pattern"), error.description) from error
