@@ -213,6 +213,7 @@ traces = st.builds(
     wiki_tier_used=st.booleans(),
     stage_timings_ms=numbers_by_name,
     plan=texts,
+    degraded=texts,
     time_windows=st.lists(ranges, max_size=2).map(tuple),
     position=positions,
 )

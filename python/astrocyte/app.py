@@ -26,13 +26,17 @@ from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.pipelines.retain import RetainPipeline
 from astrocyte.pipelines.update import UpdatePipeline
 from astrocyte.policy.barriers import Barriers
+from astrocyte.policy.escalation import Escalation
 from astrocyte.policy.gate import Gate, Pipelines
 from astrocyte.policy.limits import Limits
 from astrocyte.policy.overrides import Overrides
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.quotas import Quotas
+from astrocyte.policy.retries import Retries
 from astrocyte.policy.storage import StorageQuota
-from astrocyte.providers.protocols import Embedder
+from astrocyte.providers.breaker import Breaker
+from astrocyte.providers.guarded import GuardedEmbedder, GuardedModel
+from astrocyte.providers.protocols import Embedder, LanguageModel
 from astrocyte.providers.registry import create_embedder, create_language_model
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.sqlite import open_store, system_clock
@@ -58,8 +62,9 @@ class App:
         self.settings = settings
         self._clock = clock
         with contextlib.ExitStack() as undo:
-            embedder = create_embedder(settings.embedding.provider, settings.embedding.options)
-            self.language_model = create_language_model(settings.llm_provider, settings.llm_provider_config)
+            breakers: list[Breaker] = []
+            embedder = _embedder(settings, breakers)
+            self.language_model = _language_model(settings, breakers)
             barriers = Barriers(settings, embedder.model_id)
             data_dir = settings.data_dir.expanduser() if settings.vector_store == "sqlite" else None
             store = open_store(data_dir, clock=clock, **settings.store.model_dump())
@@ -79,6 +84,8 @@ class App:
         self._executor = executor
         self._purging: asyncio.Task[None] | None = None
         preparer = Preparer(settings.retain, embedder, executor)
+        retain = RetainPipeline(store, registry, settings, preparer)
+        self._retries = Retries(settings, overrides, store, retain)
         self.gate = Gate(
             settings,
             store,
@@ -86,12 +93,18 @@ class App:
             registry,
             embedder,
             Pipelines(
-                retain=RetainPipeline(store, registry, settings, preparer),
+                retain=retain,
                 recall=RecallPipeline(store, core, registry, embedder, settings, executor),
                 update=UpdatePipeline(store, preparer),
                 forget=ForgetPipeline(store, settings.forget, clock),
             ),
-            Policies(overrides, self._limits, StorageQuota(store), barriers),
+            Policies(
+                overrides,
+                self._limits,
+                StorageQuota(store),
+                barriers,
+                Escalation(settings, overrides, store, self._retries, breakers),
+            ),
             _describe(settings, store, embedder, registry.memory),
             executor,
             self,
@@ -103,12 +116,13 @@ class App:
         return self._store.healthy
 
     def start_purging(self) -> None:
-        """Erase what is due from now on, in the background of the running loop; a second call does nothing.
+        """Erase what is due, and store what waits, in the background of the running loop; a second call does nothing.
 
         The gate calls this at its first use; a server that may wait long for its first call does it itself.
         """
         if self._purging is None:
             self._purging = asyncio.get_running_loop().create_task(self._purge_for_ever(), name="astrocyte-purge")
+            self._retries.start()
 
     async def close(self) -> None:
         """Finish the writes that wait, then release files, threads and connections. A second call does nothing."""
@@ -117,6 +131,7 @@ class App:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._purging
             self._purging = None
+        await self._retries.close()
         await self._embedder.close()
         if self.language_model is not None:
             await self.language_model.close()
@@ -136,6 +151,26 @@ class App:
                 # No traceback: it could show the values of variables, which are content.
                 log.error("purge_failed", error=type(error).__name__, frames=frames(error))  # noqa: TRY400
             await asyncio.sleep(self.settings.forget.purge_interval_seconds)
+
+
+def _embedder(settings: Settings, breakers: list[Breaker]) -> Embedder:
+    """The embedder, behind a breaker of its own where it is not part of this process."""
+    embedder = create_embedder(settings.embedding.provider, settings.embedding.options)
+    if embedder.local:
+        return embedder
+    breaker = Breaker(settings.embedding.provider, settings.escalation.circuit_breaker)
+    breakers.append(breaker)
+    return GuardedEmbedder(embedder, breaker, settings.escalation.circuit_breaker.call_timeout_seconds)
+
+
+def _language_model(settings: Settings, breakers: list[Breaker]) -> LanguageModel | None:
+    """The language model, if there is one, behind a breaker of its own."""
+    model = create_language_model(settings.llm_provider, settings.llm_provider_config)
+    if model is None:
+        return None
+    breaker = Breaker(settings.llm_provider, settings.escalation.circuit_breaker)
+    breakers.append(breaker)
+    return GuardedModel(model, breaker)
 
 
 def _quotas(settings: Settings, data_dir: Path | None, clock: Callable[[], int], executor: Executor) -> Quotas | None:

@@ -20,6 +20,7 @@
     ├── MessageTooLarge                  a message beyond what the other side takes; send less at once
     ├── CapabilityNotSupported           not built, or not configured
     ├── ProviderUnavailable              an embedder or a model failed
+    │   └── CircuitOpen                  it failed so often that it was not asked; ``retry_after`` seconds
     ├── DeadlineExceeded                 the call did not end in time; a write may still be committed
     ├── Unavailable                      the server stops, or cannot be reached; a write may still be committed
     └── StoreError                       ours
@@ -217,6 +218,19 @@ class ProviderUnavailable(AstrocyteError):
     """A provider (an embedder, a model) failed, refused or did not answer in time."""
 
     reason = "PROVIDER_UNAVAILABLE"
+
+
+class CircuitOpen(ProviderUnavailable):
+    """A provider failed so often that it is left alone for a while. ``retry_after`` is in seconds."""
+
+    reason = "CIRCUIT_OPEN"
+
+    def __init__(self, provider: str, retry_after: float) -> None:
+        super().__init__(
+            f"provider {provider!r} failed again and again and is left alone; try again in {retry_after:.3f} s",
+            metadata={"provider": provider, "retry_after_seconds": f"{retry_after:.3f}"},
+        )
+        self.provider, self.retry_after = provider, retry_after
 
 
 class DeadlineExceeded(AstrocyteError):

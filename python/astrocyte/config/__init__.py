@@ -19,6 +19,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSetti
 from astrocyte.config.access import AccessControlSettings, AccessGrant, BankGrant, IdentitySettings
 from astrocyte.config.banks import BankDefaultSettings, BankSettings, check_shared, complete, spell_out
 from astrocyte.config.barriers import BarrierSettings, DlpSettings, PiiSettings
+from astrocyte.config.escalation import CircuitBreakerSettings, EscalationSettings
 from astrocyte.config.homeostasis import HomeostasisSettings
 from astrocyte.config.section import Cosine, Count, Seconds, Section, Weight
 from astrocyte.config.signal_quality import DedupSettings, SignalQualitySettings
@@ -43,9 +44,11 @@ __all__ = [
     "BankGrant",
     "BankSettings",
     "BarrierSettings",
+    "CircuitBreakerSettings",
     "DedupSettings",
     "DlpSettings",
     "EmbeddingSettings",
+    "EscalationSettings",
     "ForgetSettings",
     "HomeostasisSettings",
     "IdentitySettings",
@@ -265,6 +268,7 @@ class Settings(BaseSettings):
     barriers: BarrierSettings = BarrierSettings()
     dlp: DlpSettings = DlpSettings()
     signal_quality: SignalQualitySettings = SignalQualitySettings()
+    escalation: EscalationSettings = EscalationSettings()
     bank_defaults: BankDefaultSettings = BankDefaultSettings()
     banks: dict[BankId, BankSettings] = Field(
         default_factory=dict,

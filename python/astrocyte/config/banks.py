@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from astrocyte.config.access import BankGrant
 from astrocyte.config.barriers import BarrierSettings, DlpSettings
+from astrocyte.config.escalation import EscalationSettings
 from astrocyte.config.homeostasis import HomeostasisSettings
 from astrocyte.config.section import Section
 from astrocyte.config.signal_quality import SignalQualitySettings
@@ -33,6 +34,7 @@ class BankSettings(Section):
     barriers: BarrierSettings = BarrierSettings()
     dlp: DlpSettings = DlpSettings()
     signal_quality: SignalQualitySettings = SignalQualitySettings()
+    escalation: EscalationSettings = EscalationSettings()
     access: tuple[BankGrant, ...] = Field((), description="Who may do what in this bank; as in access_grants.")
 
 
@@ -41,7 +43,13 @@ SHORT_FORMS = tuple(
     (("homeostasis", name), ("homeostasis", "rate_limits", name)) for name in ("retain_per_minute", "recall_per_minute")
 )
 # What there is once for the whole server, though its block may differ from bank to bank.
-SHARED = (("homeostasis", "rate_limits", "global_per_minute"), ("homeostasis", "quotas", "database"))
+SHARED = (
+    ("homeostasis", "rate_limits", "global_per_minute"),
+    ("homeostasis", "quotas", "database"),
+    ("escalation", "circuit_breaker"),
+    ("escalation", "queue_limit"),
+    ("escalation", "cache_entries"),
+)
 
 
 def spell_out(values: Mapping[str, Any], source: SourceLines) -> tuple[dict[str, Any], SourceLines]:

@@ -116,7 +116,8 @@ class RecallTrace:
 
     ``stage_timings_ms`` covers embed, analyse, core, feedback (words that the first hits add) and hydrate;
     ``strategy_timings_ms`` the arms inside core.
-    ``plan`` says how the filter was met: rows allowed, rows in all, scan or gather.
+    ``plan`` says how the filter was met: rows allowed, rows in all, scan or gather. ``degraded`` is not empty where a
+    provider was unavailable: ``empty_recall`` for an answer without a search, ``cache`` for an earlier, stale one.
     """
 
     strategies_used: tuple[str, ...] | None = None
@@ -133,6 +134,7 @@ class RecallTrace:
     plan: str | None = None
     time_windows: tuple[TimeRange, ...] = ()
     position: int = 0
+    degraded: str = ""
 
 
 @dataclass(frozen=True, slots=True)

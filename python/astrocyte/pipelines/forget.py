@@ -47,7 +47,8 @@ class ForgetPipeline:
         memory_ids, position, receipt = await self._store.erase(
             bank, selector, reason=reason, principal=principal, request=request
         )
-        count = len(receipt.salted_ids)
+        # What waited to be stored had no rows that a salted id could stand for.
+        count = len(receipt.salted_ids) + receipt.counts.get("queued", 0)
         return ForgetResult(
             deleted_count=count,
             memory_ids=tuple(memory_ids),

@@ -58,6 +58,8 @@ class Draft:
     chunks: list[Chunk] = field(default_factory=list)
     vector: bytes | None = None
     chunk_vectors: list[bytes | None] = field(default_factory=list)
+    # The id that was promised for it, where it waited in the retry queue.
+    memory_id: str | None = None
 
     def texts(self) -> list[str]:
         """What is embedded: the whole, then each chunk."""
@@ -68,7 +70,7 @@ class Draft:
         item = self.item
         vectors = self.chunk_vectors or [None] * len(self.chunks)
         return NewMemory(
-            memory_id=memory_id or new_memory_id(),
+            memory_id=memory_id or self.memory_id or new_memory_id(),
             content=self.content,
             content_hash=self.content_hash,
             content_type=item.content_type,

@@ -298,6 +298,7 @@ class RecallPipeline:
         made.plan = response.plan
         made.time_windows = tuple(TimeRange(from_ms(start), from_ms(end)) for start, end in plan.windows)
         made.position = response.position
+        made.degraded = ""
         made.__class__ = RecallTrace
         trace: RecallTrace = made
         return trace

@@ -47,13 +47,13 @@ class RetainPipeline:
         self._settings = settings
         self._preparer = preparer
 
-    async def check(self, bank: Bank, items: Sequence[tuple[RetainItem, str]]) -> None:
-        """Find what is wrong with items for this bank, each given with its path in the request.
+    async def check(self, bank: Bank, items: Sequence[tuple[RetainItem, str]]) -> list[Draft]:
+        """Drafts without vectors, by which is found what is wrong with items, each given with its path in the request.
 
         Raises:
             ValidationError: An item is wrong for this bank.
         """
-        await self._preparer.drafts(bank, items)
+        return await self._preparer.drafts(bank, items)
 
     async def prepare(self, bank: Bank, items: Sequence[tuple[RetainItem, str]]) -> list[Draft]:
         """Drafts of the items, with their vectors; all of this changes nothing, and the bank need not exist.
@@ -71,15 +71,20 @@ class RetainPipeline:
         principal: str,
         dedup: DedupSettings,
         replays: Sequence[Replay] = (),
+        *,
+        dequeue: Sequence[int] = (),
     ) -> list[RetainResult]:
         """Store all drafts in one transaction, or none of them; ``dedup`` holds where an item does not say.
 
+        ``dequeue`` names the items of the retry queue that they are: these leave it with the same transaction.
+
         Raises:
             Conflict: Other writes got in the way every time, or one of several requests was answered meanwhile.
+            NotFound: An item of the retry queue was forgotten meanwhile.
             StoreError: The commit failed; nothing was stored.
         """
         return await persist(
-            lambda: self._attempt(bank, drafts, principal, dedup, replays),
+            lambda: self._attempt(bank, drafts, principal, dedup, replays, dequeue),
             lambda: self._answer(bank, replays),
             # A memory that a near duplicate was to replace is forgotten: then it is none.
             changed=(Conflict, MemoryNotFound),
@@ -92,6 +97,7 @@ class RetainPipeline:
         principal: str,
         dedup: DedupSettings,
         replays: Sequence[Replay],
+        dequeue: Sequence[int],
     ) -> list[RetainResult]:
         index = await self._registry.get(bank)
 
@@ -112,10 +118,12 @@ class RetainPipeline:
         small = index.small(self._settings.recall.inline_rows)
         decisions = await self._preparer.compute(decide, contents, inline=small)
         writes = [decision.write for decision in decisions if decision.write is not None]
-        if not writes and not replays:
+        if not writes and not replays and not dequeue:
             return _results(decisions, [])
         # A single draft rests on no other.
-        outcomes, _ = await self._store.commit(bank, writes, settle=settle if replays or len(drafts) > 1 else None)
+        outcomes, _ = await self._store.commit(
+            bank, writes, settle=settle if replays or len(drafts) > 1 else None, dequeue=dequeue
+        )
         return _results(decisions, outcomes)
 
     def _answer(self, bank: Bank, replays: Sequence[Replay]) -> list[RetainResult] | None:

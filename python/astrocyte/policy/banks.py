@@ -95,6 +95,10 @@ class Banks:
         checks.bank_id(bank_id, path)
         self._access.require(caller, operation, bank_id, self._handles.get((caller.tenant, bank_id)))
 
+    def known(self, caller: Caller, bank_id: str) -> Bank | None:
+        """The bank, perhaps with an old position; None where there is none. It says nothing of what the caller may."""
+        return self._handles.get((caller.tenant, bank_id)) or self._store.get_bank(caller.tenant, bank_id)
+
     def draft(self, caller: Caller, bank_id: str) -> Bank:
         """What the bank would be if a write made it."""
         now = datetime.now(UTC)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import ParamSpec, Protocol, TypeVar
 
 from astrocyte.config import Settings
-from astrocyte.errors import AstrocyteError, MemoryNotFound, ValidationError
+from astrocyte.errors import AstrocyteError, CircuitOpen, MemoryNotFound, ValidationError
 from astrocyte.model import (
     AccessCheck,
     Bank,
@@ -170,9 +170,7 @@ class Gate:
             await self._barriers.query("BatchRecall", query, f"queries[{index}].")
             for index, query in enumerate(queries)
         ]
-        results = await self._pipelines.recall.run_many(
-            [(bank, query, self._most_tokens(query)) for bank, (query, _) in zip(banks, screened, strict=True)]
-        )
+        results = await self._answers([(bank, query) for bank, (query, _) in zip(banks, screened, strict=True)])
         return [
             self._barriers.output(query.bank_id, "BatchRecall", result, warnings)
             for result, (query, warnings) in zip(results, screened, strict=True)
@@ -420,8 +418,30 @@ class Gate:
         self._check.query(query)
         bank = self._banks.handle(caller, operation, query.bank_id)
         query, warnings = await self._barriers.query(operation, query)
-        result = await self._pipelines.recall.run(bank, query, self._most_tokens(query))
-        return self._barriers.output(query.bank_id, operation, result, warnings)
+        return self._barriers.output(query.bank_id, operation, await self._answer(bank, query), warnings)
+
+    async def _answer(self, bank: Bank, query: RecallQuery) -> RecallResult:
+        """The pipeline's answer, or what there is while its provider is left alone."""
+        escalation = self._policies.escalation
+        try:
+            result = await self._pipelines.recall.run(bank, query, self._most_tokens(query))
+        except CircuitOpen as failure:
+            return escalation.recall(bank, query, failure)
+        escalation.keep(bank, query, result)
+        return result
+
+    async def _answers(self, requests: Sequence[tuple[Bank, RecallQuery]]) -> list[RecallResult]:
+        """As `_answer` of each, together."""
+        try:
+            results = await self._pipelines.recall.run_many(
+                [(bank, query, self._most_tokens(query)) for bank, query in requests]
+            )
+        except CircuitOpen:
+            # Some of them may need no provider.
+            return [await self._answer(bank, query) for bank, query in requests]
+        for (bank, query), result in zip(requests, results, strict=True):
+            self._policies.escalation.keep(bank, query, result)
+        return results
 
     def _most_tokens(self, query: RecallQuery) -> int:
         """Ceiling of the recall's token budget."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from astrocyte.policy.barriers import Barriers
+from astrocyte.policy.escalation import Escalation
 from astrocyte.policy.limits import Limits
 from astrocyte.policy.overrides import Overrides
 from astrocyte.policy.storage import StorageQuota
@@ -18,3 +19,4 @@ class Policies:
     limits: Limits
     storage: StorageQuota
     barriers: Barriers
+    escalation: Escalation

@@ -18,7 +18,7 @@ FINGERPRINT_BYTES = 16
 
 def request_key(request_id: str, operation: str, *parts: object) -> RequestKey:
     """The id with a digest of everything that the request says."""
-    text = json.dumps([operation, *map(_plain, parts)], sort_keys=True, separators=(",", ":"))
+    text = json.dumps([operation, *map(plain, parts)], sort_keys=True, separators=(",", ":"))
     return RequestKey(request_id, operation, hashlib.blake2b(text.encode(), digest_size=FINGERPRINT_BYTES).digest())
 
 
@@ -43,22 +43,22 @@ def _result(values: dict[str, Any]) -> RetainResult:
     return RetainResult(**{**values, "warnings": tuple(values.get("warnings", ()))})
 
 
-def _plain(value: object) -> Any:  # noqa: ANN401 - JSON is any of its types
+def plain(value: object) -> Any:  # noqa: ANN401 - JSON is any of its types
     """The value as JSON can hold it: equal values give equal JSON."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    plain = next((convert for kind, convert in _PLAIN.items() if isinstance(value, kind)), None)
-    if plain is None:
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    convert = next((convert for kind, convert in _PLAIN.items() if isinstance(value, kind)), None)
+    if convert is None:
         raise TypeError(f"a request cannot hold {type(value).__name__}")
-    return plain(value)
+    return convert(value)
 
 
 _PLAIN: dict[type, Callable[[Any], Any]] = {
     bytes: bytes.hex,
     datetime: lambda value: value.astimezone(UTC).isoformat(),
-    Mapping: lambda value: {key: _plain(one) for key, one in value.items()},
-    frozenset: lambda value: sorted(map(_plain, value)),
-    Sequence: lambda value: [_plain(one) for one in value],
+    Mapping: lambda value: {key: plain(one) for key, one in value.items()},
+    frozenset: lambda value: sorted(map(plain, value)),
+    Sequence: lambda value: [plain(one) for one in value],
 }

@@ -9,6 +9,7 @@ from astrocyte.config import Settings
 from astrocyte.errors import (
     AstrocyteError,
     BankNotFound,
+    CircuitOpen,
     Conflict,
     MemoryNotFound,
     PiiRejected,
@@ -20,6 +21,7 @@ from astrocyte.pipelines.preparing import Draft
 from astrocyte.pipelines.retain import Replay, RetainPipeline
 from astrocyte.policy.access import Access
 from astrocyte.policy.banks import Banks
+from astrocyte.policy.events import emit
 from astrocyte.policy.limits import Demand, Operation
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.requests import decode_results, encode_results, key_of
@@ -61,6 +63,7 @@ class Retaining:
         self._limits = policies.limits
         self._barriers = policies.barriers
         self._storage = policies.storage
+        self._escalation = policies.escalation
         self._store = store
         self._banks = banks
         self._pipeline = pipeline
@@ -202,18 +205,52 @@ class Retaining:
     async def _new(
         self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]], replays: Sequence[Replay]
     ) -> list[RetainResult]:
-        """Store what has not been answered before."""
+        """Store what has not been answered before, or let it wait for a provider."""
         items, warnings = await self._screened(caller, bank_id, items)
         replays = [_telling(replay, warnings) for replay in replays]
+        waiting = self._banks.known(caller, bank_id)
+        if waiting is not None and self._escalation.retries.holds(waiting):
+            return _told(await self._wait(caller, bank_id, items, replays), warnings)
+        try:
+            results = await self._store_new(caller, bank_id, items, replays)
+        except CircuitOpen as error:
+            if not self._escalation.queues(bank_id):
+                emit("provider_unavailable", operation="retain", bank_id=bank_id, provider=error.provider)
+                raise
+            results = await self._wait(caller, bank_id, items, replays)
+        return _told(results, warnings)
+
+    async def _wait(
+        self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]], replays: Sequence[Replay]
+    ) -> list[RetainResult]:
+        """Put items into the retry queue."""
+        bank = self._bank_or_draft(caller, bank_id)
+        drafts = await self._pipeline.check(bank, items)
+        if not bank.key:
+            bank = await self._banks.make(caller, bank_id)
+        limit = self._overrides.of(bank_id).homeostasis.quotas.storage_bytes_per_bank
+        async with self._storage.room(bank, _size(drafts) if limit is not None else 0, limit):
+            try:
+                return await self._escalation.retries.put(bank, drafts, self._access.name(caller), replays)
+            except Conflict:
+                # An equal request came first.
+                for replay in replays:
+                    response = self._store.find_response(caller.tenant, replay.key) if replay.place is None else None
+                    if response is not None:
+                        return replay.decode(response)
+                raise
+
+    async def _store_new(
+        self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]], replays: Sequence[Replay]
+    ) -> list[RetainResult]:
         bank, drafts = await self._prepared(caller, bank_id, items)
         try:
-            stored = await self._store_drafts(bank, drafts, self._access.name(caller), replays)
+            return await self._store_drafts(bank, drafts, self._access.name(caller), replays)
         except BankNotFound:
             # It was deleted since it was looked up: to whom writes now, that is a bank that does not exist.
             self._banks.gone(bank)
             bank, drafts = await self._prepared(caller, bank_id, items)
-            stored = await self._store_drafts(bank, drafts, self._access.name(caller), replays)
-        return _told(stored, warnings)
+            return await self._store_drafts(bank, drafts, self._access.name(caller), replays)
 
     async def _store_drafts(
         self, bank: Bank, drafts: Sequence[Draft], principal: str, replays: Sequence[Replay]
@@ -224,8 +261,7 @@ class Retaining:
         dedup = settings.signal_quality.dedup
         if limit is None:
             return await self._pipeline.store(bank, drafts, principal, dedup, replays)
-        size = sum(len(draft.content.encode()) for draft in drafts)
-        async with self._storage.room(bank, size, limit):
+        async with self._storage.room(bank, _size(drafts), limit):
             return await self._pipeline.store(bank, drafts, principal, dedup, replays)
 
     async def _validate(
@@ -275,6 +311,11 @@ class Retaining:
     def _replay(request_id: str | None, operation: str, *parts: object) -> Replay | None:
         key = key_of(request_id, operation, *parts)
         return None if key is None else Replay(key, encode_results, decode_results)
+
+
+def _size(drafts: Sequence[Draft]) -> int:
+    """Bytes of the contents."""
+    return sum(len(draft.content.encode()) for draft in drafts)
 
 
 def _told(results: Sequence[RetainResult], warnings: Sequence[Warnings]) -> list[RetainResult]:

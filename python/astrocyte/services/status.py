@@ -19,6 +19,7 @@ from astrocyte.errors import (
     AuthorizationError,
     BankNotFound,
     CapabilityNotSupported,
+    CircuitOpen,
     ConfigError,
     Conflict,
     DeadlineExceeded,
@@ -67,6 +68,7 @@ CODES: Mapping[type[AstrocyteError], StatusCode] = {
     MessageTooLarge: StatusCode.RESOURCE_EXHAUSTED,
     CapabilityNotSupported: StatusCode.UNIMPLEMENTED,
     ProviderUnavailable: StatusCode.UNAVAILABLE,
+    CircuitOpen: StatusCode.UNAVAILABLE,
     DeadlineExceeded: StatusCode.DEADLINE_EXCEEDED,
     Unavailable: StatusCode.UNAVAILABLE,
     StoreError: StatusCode.INTERNAL,
@@ -234,6 +236,14 @@ def _rate_limited(status: Status, metadata: Mapping[str, str]) -> RateLimited:
     return kind(status.message, retry_after=seconds, metadata=dict(metadata))
 
 
+def _circuit_open(_: Status, metadata: Mapping[str, str]) -> CircuitOpen:
+    try:
+        seconds = float(metadata.get("retry_after_seconds", ""))
+    except ValueError:
+        seconds = DEFAULT_RETRY_SECONDS
+    return CircuitOpen(metadata.get("provider", ""), seconds)
+
+
 def _access_denied(_: Status, metadata: Mapping[str, str]) -> AccessDenied:
     return AccessDenied(*(metadata.get(key, "") for key in ("principal", "bank_id", "permission")))
 
@@ -252,6 +262,7 @@ _BUILDERS: Mapping[type[AstrocyteError], Callable[[Status, Mapping[str, str]], A
     DimensionMismatch: _validation_error,
     RateLimited: _rate_limited,
     LimitReached: _rate_limited,
+    CircuitOpen: _circuit_open,
     AccessDenied: _access_denied,
     BankNotFound: _bank_not_found,
     MemoryNotFound: _memory_not_found,

@@ -277,6 +277,7 @@ class MemoryStore(Protocol):
         request: RequestKey | None = None,
         respond: Callable[[Sequence[WriteOutcome]], bytes] | None = None,
         settle: Callable[[Sequence[WriteOutcome]], Sequence[tuple[RequestKey, bytes]]] | None = None,
+        dequeue: Sequence[int] = (),
     ) -> tuple[list[WriteOutcome], bytes | None]:
         """Commit all writes in one transaction, or none.
 
@@ -287,10 +288,13 @@ class MemoryStore(Protocol):
         ``settle`` is for a commit that serves several requests, or none: it too runs within the transaction, on the
         outcomes, and returns the responses to be stored beside them; what it raises undoes the writes.
 
+        ``dequeue`` names items of the retry queue that these writes are: they leave it in the same transaction.
+
         Raises:
             MemoryNotFound, Conflict: A replaced memory is gone, its etag differs, or one of several requests has been
                 answered before.
             RequestIdReused: The request id was used by another request.
+            NotFound: An item to dequeue is no longer there.
             DiskFull: Nothing was committed.
         """
 

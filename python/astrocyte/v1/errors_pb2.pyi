@@ -97,6 +97,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """FAILED_PRECONDITION: The call holds personal data or secrets that the bank does not take; nothing was changed.
     Metadata: field, types.
     """
+    ERROR_REASON_CIRCUIT_OPEN: _ErrorReason.ValueType  # 27
+    """UNAVAILABLE: an embedder or another provider failed so often that it is left alone for a while; nothing was changed.
+    Metadata: provider, retry_after_seconds.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Reasons, one for each way to fail."""
@@ -169,5 +173,9 @@ limit, bank_id.
 ERROR_REASON_PII_REJECTED: ErrorReason.ValueType  # 26
 """FAILED_PRECONDITION: The call holds personal data or secrets that the bank does not take; nothing was changed.
 Metadata: field, types.
+"""
+ERROR_REASON_CIRCUIT_OPEN: ErrorReason.ValueType  # 27
+"""UNAVAILABLE: an embedder or another provider failed so often that it is left alone for a while; nothing was changed.
+Metadata: provider, retry_after_seconds.
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -510,6 +510,7 @@ class RecallTrace(_message.Message):
     PLAN_FIELD_NUMBER: _builtins.int
     TIME_WINDOWS_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
+    DEGRADED_FIELD_NUMBER: _builtins.int
     total_candidates: _builtins.int
     """Candidates over all arms before fusion; a memory that two arms propose counts twice."""
     fusion_method: _builtins.str
@@ -526,6 +527,10 @@ class RecallTrace(_message.Message):
     """How the filter was met, for people: rows allowed, rows in all, scan or gather."""
     position: _builtins.int
     """Position of the bank that the answer reflects."""
+    degraded: _builtins.str
+    """Empty for a search. Where the embedder is unavailable: "empty_recall" when nothing was searched, "cache" when this is
+    an earlier answer to the same request, which may be stale. Then there is a trace, whether it was asked for or not.
+    """
     @_builtins.property
     def strategies_used(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Arms that ran and proposed at least one candidate, in a fixed order."""
@@ -567,10 +572,11 @@ class RecallTrace(_message.Message):
         plan: _builtins.str = ...,
         time_windows: _abc.Iterable[Global___TimeRange] | None = ...,
         position: _builtins.int = ...,
+        degraded: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_hit", b"cache_hit", "fusion_method", b"fusion_method", "latency_ms", b"latency_ms", "layer_distribution", b"layer_distribution", "plan", b"plan", "position", b"position", "stage_timings_ms", b"stage_timings_ms", "strategies_used", b"strategies_used", "strategy_candidate_counts", b"strategy_candidate_counts", "strategy_timings_ms", b"strategy_timings_ms", "tier_used", b"tier_used", "time_windows", b"time_windows", "total_candidates", b"total_candidates", "wiki_tier_used", b"wiki_tier_used"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_hit", b"cache_hit", "degraded", b"degraded", "fusion_method", b"fusion_method", "latency_ms", b"latency_ms", "layer_distribution", b"layer_distribution", "plan", b"plan", "position", b"position", "stage_timings_ms", b"stage_timings_ms", "strategies_used", b"strategies_used", "strategy_candidate_counts", b"strategy_candidate_counts", "strategy_timings_ms", b"strategy_timings_ms", "tier_used", b"tier_used", "time_windows", b"time_windows", "total_candidates", b"total_candidates", "wiki_tier_used", b"wiki_tier_used"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

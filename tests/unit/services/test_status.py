@@ -33,6 +33,7 @@ EXAMPLES: dict[type[AstrocyteError], AstrocyteError] = {
     errors.BankNotFound: errors.BankNotFound("diary"),
     errors.MemoryNotFound: errors.MemoryNotFound("mem_1", "diary"),
     errors.RateLimited: errors.RateLimited("slow down", retry_after=1.25, metadata={"kind": "read"}),
+    errors.CircuitOpen: errors.CircuitOpen("openai", 1.25),
     errors.LimitReached: errors.LimitReached("a minute", retry_after=1.25, metadata={"bank_id": "diary"}),
 }
 

@@ -226,6 +226,7 @@ def _decode_trace(message: types_pb2.RecallTrace) -> RecallTrace:
         plan=message.plan,
         time_windows=tuple(decode_range(window) for window in message.time_windows),
         position=message.position,
+        degraded=message.degraded,
     )
 
 
@@ -261,6 +262,7 @@ def _set_trace(message: types_pb2.RecallTrace, trace: RecallTrace) -> None:
     message.wiki_tier_used = trace.wiki_tier_used or False
     message.plan = trace.plan or ""
     message.position = trace.position
+    message.degraded = trace.degraded
     _set_map(message.strategy_timings_ms, trace.strategy_timings_ms)
     _set_map(message.strategy_candidate_counts, trace.strategy_candidate_counts)
     _set_map(message.layer_distribution, trace.layer_distribution)

@@ -19,7 +19,7 @@ from astrocyte.stores.protocols import (
     WriteOutcome,
     memory_etag,
 )
-from astrocyte.stores.sqlite import requests
+from astrocyte.stores.sqlite import queueing, requests
 from astrocyte.stores.sqlite.rows import (
     Row,
     encode_metadata,
@@ -48,19 +48,22 @@ _CURRENT = (
 )
 
 
-def commit(
+def commit(  # noqa: PLR0913, PLR0917 - the parts of one transaction
     transaction: Transaction,
     bank: Bank,
     writes: Sequence[Write],
     request: RequestKey | None,
     respond: Respond | None,
     settle: Settle | None,
+    dequeue: Sequence[int] = (),
 ) -> tuple[list[WriteOutcome], bytes | None]:
     """Do all writes; see `MemoryStore.commit`."""
     earlier = requests.stored(transaction.connection, bank.tenant, request)
     if earlier is not None:
         return [], earlier
     work = transaction.bank(bank)
+    if dequeue:
+        queueing.dequeue(transaction.connection, bank, dequeue)
     outcomes: list[WriteOutcome] = []
     for kind, run in groupby(writes, type):
         if kind is Insert:

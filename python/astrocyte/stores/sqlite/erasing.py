@@ -108,6 +108,8 @@ class Eraser:
             hidden_at, position = yield from self._hide(bank, erasure)
             yield from self._repeat(lambda transaction: _blank(transaction, bank, hidden_at))
             counts, position = yield from self._erase_all(bank, erasure.chosen, position)
+            if erasure.queued:
+                counts["queued"] = len(erasure.queued)
             yield from self._cleaner.clean()
         except DiskFull as error:
             raise DiskFull(
@@ -118,7 +120,7 @@ class Eraser:
         receipt = yield from receipts.receipt(
             erasure.chosen, counts, before=erasure.before, after=after, completed_at=to_datetime(completed_at)
         )
-        answer = (erasure.chosen[: forgetting.LISTED_IDS], position, receipt)
+        answer = ([*erasure.chosen, *erasure.queued][: forgetting.LISTED_IDS], position, receipt)
         if request is not None:
             self._writer.transact(lambda transaction: _keep(transaction, bank, request, answer))
         return answer

@@ -11,7 +11,7 @@ import apsw
 from astrocyte.errors import MemoryNotFound
 from astrocyte.model import Bank, ChangeKind, ForgetSelector
 from astrocyte.stores.protocols import RequestKey
-from astrocyte.stores.sqlite import requests
+from astrocyte.stores.sqlite import queueing, requests
 from astrocyte.stores.sqlite.records import records
 from astrocyte.stores.sqlite.rows import fetch, to_milliseconds
 from astrocyte.stores.sqlite.transaction import BankWork, Transaction
@@ -81,6 +81,8 @@ def forget(
     work = transaction.bank(bank)
     memory_ids = selected(connection, bank, selector, forgotten=False)
     bury(connection, work, memory_ids, tombstone)
+    # What waits to be stored is not stored any more.
+    memory_ids += queueing.drop(connection, bank, selector)
     answer = (len(memory_ids), memory_ids[:LISTED_IDS], work.position)
     if request is not None:
         requests.store(connection, bank.tenant, request, json.dumps(answer).encode(), work.now, bank_key=bank.key)

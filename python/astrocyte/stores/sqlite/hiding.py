@@ -11,7 +11,7 @@ import apsw
 from astrocyte.errors import BankNotFound
 from astrocyte.model import Bank, ForgetSelector
 from astrocyte.stores.protocols import RequestKey
-from astrocyte.stores.sqlite import receipts, requests
+from astrocyte.stores.sqlite import queueing, receipts, requests
 from astrocyte.stores.sqlite.banks import check_etag
 from astrocyte.stores.sqlite.cleaning import note_unclean
 from astrocyte.stores.sqlite.forgetting import Tombstone, bury, selected
@@ -27,7 +27,8 @@ HIDE_AT_ONCE = 512
 class Erasure:
     """What an erasure takes, and all memories that the bank had then.
 
-    ``begun`` is when, and the position after it; ``key`` is the note's, None where all is hidden already.
+    ``begun`` is when, and the position after it; ``key`` is the note's, None where all is hidden already. ``queued`` is
+    what waited to be stored, and went at once.
     """
 
     before: list[str]
@@ -35,6 +36,7 @@ class Erasure:
     tombstone: Tombstone
     begun: tuple[int, int]
     key: int | None
+    queued: list[str]
 
 
 def begin(
@@ -47,14 +49,15 @@ def begin(
         return receipts.decode(earlier)
     work = transaction.bank(bank)
     chosen = selected(connection, bank, selector, forgotten=True)
+    queued = queueing.drop(connection, bank, selector)
     before = memory_ids(connection, bank)
     if len(chosen) <= HIDE_AT_ONCE:
-        return Erasure(before, chosen, tombstone, hide(transaction, bank, chosen, tombstone), None)
+        return Erasure(before, chosen, tombstone, hide(transaction, bank, chosen, tombstone), None, queued)
     connection.execute(
         "INSERT INTO erasures (bank_key, memory_ids, reason, principal) VALUES (?, ?, ?, ?)",
         (bank.key, json.dumps(chosen), tombstone.reason, tombstone.principal),
     )
-    return Erasure(before, chosen, tombstone, (work.now, work.position), connection.last_insert_rowid())
+    return Erasure(before, chosen, tombstone, (work.now, work.position), connection.last_insert_rowid(), queued)
 
 
 def hide(transaction: Transaction, bank: Bank, chosen: Sequence[str], tombstone: Tombstone) -> tuple[int, int]:
@@ -115,6 +118,7 @@ def hide_bank(transaction: Transaction, bank: Bank, expected_etag: str | None) -
     if not rows:
         raise BankNotFound(bank.bank_id)
     check_etag(bank, rows[0][0], expected_etag)
+    queueing.drop(connection, bank, ForgetSelector(scope="all"))
     count: int = fetch(
         connection,
         "SELECT count(*) FROM memories WHERE bank_key = ? AND known_until IS NULL AND forgotten_at IS NULL",

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from astrocyte.model import Bank, BankStats, Change, ChangeKind, ForgetSelector, Memory
 from astrocyte.stores.protocols import RequestKey, VersionRecord
-from astrocyte.stores.sqlite import requests
+from astrocyte.stores.queue import QueuedItem
+from astrocyte.stores.sqlite import queueing, requests
 from astrocyte.stores.sqlite.connections import Connections
 from astrocyte.stores.sqlite.forgetting import LISTED_IDS, selection
 from astrocyte.stores.sqlite.records import records
@@ -58,6 +59,24 @@ class Reads:
             )
             position = fetch(connection, "SELECT position FROM banks WHERE bank_key = ?", (bank.key,))
         return size, position[0][0] if position else bank.position
+
+    def queued_banks(self) -> list[Bank]:
+        """See `RetryQueue.queued_banks`."""
+        rows = self._connections.query(
+            f"SELECT {BANK_COLUMNS} FROM banks JOIN (SELECT bank_key, min(queue_key) AS first FROM queued_retains"
+            " GROUP BY bank_key) USING (bank_key) WHERE tenant <> '' ORDER BY first"
+        )
+        return [decode_bank(row) for row in rows]
+
+    def queued(self, bank: Bank, after: int, limit: int) -> list[QueuedItem]:
+        """See `RetryQueue.queued`."""
+        rows = self._connections.query(
+            f"SELECT {queueing.COLUMNS} FROM queued_retains WHERE bank_key = ?1 AND queue_key > ?2 AND group_key <="
+            " (SELECT max(group_key) FROM (SELECT group_key FROM queued_retains WHERE bank_key = ?1 AND queue_key > ?2"
+            " ORDER BY queue_key LIMIT ?3)) ORDER BY queue_key",
+            (bank.key, after, limit),
+        )
+        return [queueing.decode_row(row) for row in rows]
 
     def bank_stats(self, bank: Bank) -> BankStats:
         """See `MemoryStore.bank_stats`."""
@@ -146,7 +165,12 @@ class Reads:
     def select(self, bank: Bank, selector: ForgetSelector, *, include_forgotten: bool) -> tuple[int, list[str]]:
         """See `MemoryStore.select`."""
         sql, bindings = selection(bank, selector, forgotten=include_forgotten)
-        rows = self._connections.query(sql, bindings)
+        condition, waiting = queueing.selection(bank, selector)
+        with self._connections.snapshot() as connection:
+            rows = fetch(connection, sql, bindings)
+            rows += fetch(
+                connection, f"SELECT memory_id FROM queued_retains WHERE {condition} ORDER BY queue_key", waiting
+            )
         return len(rows), [row[0] for row in rows[:LISTED_IDS]]
 
     def changes(self, bank: Bank, after: int, limit: int) -> list[Change]:

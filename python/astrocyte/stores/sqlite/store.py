@@ -20,7 +20,8 @@ from astrocyte.stores.protocols import (
     Write,
     WriteOutcome,
 )
-from astrocyte.stores.sqlite import banks, commits, forgetting, requests
+from astrocyte.stores.queue import QueuedItem
+from astrocyte.stores.sqlite import banks, commits, forgetting, queueing, requests
 from astrocyte.stores.sqlite.cleaning import Cleaner
 from astrocyte.stores.sqlite.connections import Connections, check_sqlite_version
 from astrocyte.stores.sqlite.erasing import Eraser
@@ -221,12 +222,29 @@ class SqliteStore:
         request: RequestKey | None = None,
         respond: Callable[[Sequence[WriteOutcome]], bytes] | None = None,
         settle: Callable[[Sequence[WriteOutcome]], Sequence[tuple[RequestKey, bytes]]] | None = None,
+        dequeue: Sequence[int] = (),
     ) -> tuple[list[WriteOutcome], bytes | None]:
         """Commit all writes in one transaction, or none."""
         return await self._writer.submit(
-            lambda transaction: commits.commit(transaction, bank, writes, request, respond, settle),
+            lambda transaction: commits.commit(transaction, bank, writes, request, respond, settle, dequeue),
             weight=max(1, len(writes)),
         )
+
+    async def enqueue(
+        self, bank: Bank, items: Sequence[QueuedItem], *, limit: int, responses: Sequence[tuple[RequestKey, bytes]] = ()
+    ) -> None:
+        """Put items at the end of their bank's retry queue."""
+        await self._writer.submit(
+            lambda transaction: queueing.enqueue(transaction, bank, items, limit, responses), weight=len(items)
+        )
+
+    def queued_banks(self) -> list[Bank]:
+        """Banks for which items wait."""
+        return self._reads.queued_banks()
+
+    def queued(self, bank: Bank, *, after: int, limit: int) -> list[QueuedItem]:
+        """The first items that wait for a bank."""
+        return self._reads.queued(bank, after, limit)
 
     def memory(
         self, bank: Bank, memory_id: str, *, version: int | None = None, include_forgotten: bool = False

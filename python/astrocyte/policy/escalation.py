@@ -1,0 +1,131 @@
+"""What calls get while a provider that they need is left alone, and what happens when it is back.
+
+`empty_recall` answers a recall with nothing, and says so in its trace, and puts retains into the retry queue; `cache`
+answers with what the same recall was answered before, without what was forgotten since, and refuses retains; `error`
+refuses both. What needs no provider, such as a recall with a vector of the caller's, goes on as ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from astrocyte.config import Settings
+from astrocyte.errors import CircuitOpen
+from astrocyte.model import Bank, RecallQuery, RecallResult, RecallTrace
+from astrocyte.policy.events import emit
+from astrocyte.policy.overrides import Overrides
+from astrocyte.policy.requests import plain
+from astrocyte.policy.retries import Retries
+from astrocyte.providers.breaker import Breaker, State
+from astrocyte.stores.protocols import MemoryStore
+
+EVENTS = {State.CLOSED: "circuit_closed", State.OPEN: "circuit_opened", State.HALF_OPEN: "circuit_half_open"}
+# No tier was tried.
+NO_TIER = 0
+# Enough that no two of the answers kept meet by chance.
+DIGEST_BYTES = 16
+
+
+class Escalation:
+    """Degraded answers.
+
+    Args:
+        settings: How many answers are kept.
+        overrides: The mode of each bank.
+        store: Knows what was forgotten since an answer was given.
+        retries: Where retains wait.
+        breakers: One for each provider from outside.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        overrides: Overrides,
+        store: MemoryStore,
+        retries: Retries,
+        breakers: Sequence[Breaker],
+    ) -> None:
+        self._overrides = overrides
+        self._store = store
+        self.retries = retries
+        self._most = settings.escalation.cache_entries
+        self._answers: OrderedDict[bytes, RecallResult] = OrderedDict()
+        self._at_recovery: list[Callable[[], None]] = [retries.wake]
+        for breaker in breakers:
+            breaker.subscribe(self._changed)
+
+    def at_recovery(self, listener: Callable[[], None]) -> None:
+        """Call the listener whenever a provider is back."""
+        self._at_recovery.append(listener)
+
+    def queues(self, bank_id: str) -> bool:
+        """Whether retains of the bank wait while a provider is left alone."""
+        return self._overrides.of(bank_id).escalation.degraded_mode == "empty_recall"
+
+    def keep(self, bank: Bank, query: RecallQuery, result: RecallResult) -> None:
+        """Remember an answer, where it may be needed again."""
+        if self._overrides.of(bank.bank_id).escalation.degraded_mode != "cache":
+            return
+        key = _key(bank, query)
+        self._answers[key] = result
+        self._answers.move_to_end(key)
+        if len(self._answers) > self._most:
+            self._answers.popitem(last=False)
+
+    def recall(self, bank: Bank, query: RecallQuery, failure: CircuitOpen) -> RecallResult:
+        """The answer without the provider.
+
+        Raises:
+            CircuitOpen: There is none.
+        """
+        mode = self._overrides.of(bank.bank_id).escalation.degraded_mode
+        earlier = self._answers.get(_key(bank, query)) if mode == "cache" else None
+        if mode == "error" or (mode == "cache" and earlier is None):
+            emit("provider_unavailable", operation="recall", bank_id=bank.bank_id, provider=failure.provider)
+            raise failure
+        emit("degraded", operation="recall", bank_id=bank.bank_id, provider=failure.provider, mode=mode)
+        if earlier is None:
+            return RecallResult((), 0, truncated=False, trace=_trace(RecallTrace(), mode))
+        visible = tuple(
+            hit
+            for hit in earlier.hits
+            if hit.memory_id is not None and self._store.memory(bank, hit.memory_id) is not None
+        )
+        trace = replace(earlier.trace or _trace(RecallTrace(), mode), degraded=mode, cache_hit=True)
+        return replace(earlier, hits=visible, trace=trace)
+
+    def _changed(self, breaker: Breaker) -> None:
+        emit(EVENTS[breaker.state], provider=breaker.provider, wait_seconds=round(breaker.wait_seconds(), 3))
+        if breaker.state is State.CLOSED:
+            for listener in self._at_recovery:
+                listener()
+
+
+def _trace(trace: RecallTrace, mode: str) -> RecallTrace:
+    """A trace of nothing, with every field filled."""
+    return replace(
+        trace,
+        strategies_used=(),
+        total_candidates=0,
+        fusion_method="",
+        latency_ms=0.0,
+        strategy_timings_ms={},
+        strategy_candidate_counts={},
+        tier_used=NO_TIER,
+        layer_distribution={},
+        cache_hit=False,
+        wiki_tier_used=False,
+        stage_timings_ms={},
+        plan="",
+        degraded=mode,
+    )
+
+
+def _key(bank: Bank, query: RecallQuery) -> bytes:
+    """What an answer is found by: the bank, which is another one when it was deleted and made again, and all fields."""
+    text = json.dumps([bank.key, plain(query)], sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES).digest()

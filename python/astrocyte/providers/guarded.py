@@ -1,0 +1,93 @@
+"""Providers behind their circuit breakers: a slow or hung one is cut by a deadline, and that is a failure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from astrocyte.errors import ProviderUnavailable
+from astrocyte.providers.breaker import Breaker
+from astrocyte.providers.messages import Completion, Prompt
+from astrocyte.providers.protocols import Embedder, LanguageModel
+
+# Texts that an endpoint embeds in one go; a batch takes as many times as long.
+TEXTS_AT_ONCE = 64
+FLOAT_BYTES = 4
+
+
+class GuardedEmbedder:
+    """`Embedder` around one that is not local.
+
+    Args:
+        embedder: It.
+        breaker: Its own.
+        timeout_seconds: How long it may take for `TEXTS_AT_ONCE` texts.
+    """
+
+    local = False
+
+    def __init__(self, embedder: Embedder, breaker: Breaker, timeout_seconds: float) -> None:
+        self._embedder = embedder
+        self._breaker = breaker
+        self._timeout_seconds = timeout_seconds
+        self.model_id = embedder.model_id
+        self.dimensions = embedder.dimensions
+        self.embed_now = embedder.embed_now
+
+    async def embed(self, texts: Sequence[str]) -> list[bytes]:
+        """Vectors as little-endian f32, in order.
+
+        Raises:
+            CircuitOpen: It failed so often that it was not asked.
+            ProviderUnavailable: It failed, hung, or answered with something else than vectors.
+        """
+        seconds = self._timeout_seconds * -(-len(texts) // TEXTS_AT_ONCE)
+        with self._breaker.call():
+            try:
+                async with asyncio.timeout(seconds):
+                    vectors = await self._embedder.embed(texts)
+            except TimeoutError as error:
+                raise self._failure(f"did not answer in {seconds:g} s") from error
+            except ProviderUnavailable:
+                raise
+            except Exception as error:
+                # Without its message, which could hold what was sent.
+                raise self._failure(f"failed ({type(error).__name__})") from error
+            if [len(vector) for vector in vectors] != [FLOAT_BYTES * self.dimensions] * len(texts):
+                raise self._failure("answered with something else than vectors")
+        return vectors
+
+    async def close(self) -> None:
+        """Release connections."""
+        await self._embedder.close()
+
+    def _failure(self, problem: str) -> ProviderUnavailable:
+        return ProviderUnavailable(f"embedder {self.model_id} {problem}", metadata={"model": self.model_id})
+
+
+class GuardedModel:
+    """`LanguageModel` around another, which ends its calls by their deadlines itself."""
+
+    def __init__(self, model: LanguageModel, breaker: Breaker) -> None:
+        self._model = model
+        self._breaker = breaker
+
+    @property
+    def model_id(self) -> str:
+        """The model's own."""
+        return self._model.model_id
+
+    async def complete(self, prompt: Prompt, *, deadline: float | None = None) -> Completion:
+        """The whole answer."""
+        with self._breaker.call():
+            return await self._model.complete(prompt, deadline=deadline)
+
+    async def stream(self, prompt: Prompt, *, deadline: float | None = None) -> AsyncIterator[str | Completion]:
+        """Pieces of the text, and last of all the whole answer."""
+        with self._breaker.call():
+            async for piece in self._model.stream(prompt, deadline=deadline):
+                yield piece
+
+    async def close(self) -> None:
+        """Release the model's connections."""
+        await self._model.close()
