@@ -17,6 +17,8 @@ import grpc
 from astrocyte.astrocyte import Astrocyte
 from astrocyte.errors import AstrocyteError, CapabilityNotSupported, ConfigError, Unavailable, ValidationError
 from astrocyte.model import (
+    DEFAULT_PRINCIPAL,
+    DEFAULT_TENANT,
     AccessCheck,
     Bank,
     BankPage,
@@ -39,6 +41,7 @@ from astrocyte.model import (
     ServerInfo,
 )
 from astrocyte.services import convert
+from astrocyte.services.authentication import BEHALF_HEADER, PRINCIPAL_HEADER, TENANT_HEADER
 from astrocyte.services.status import details_in, from_details, from_status
 from astrocyte.v1 import admin_pb2, admin_pb2_grpc, memory_pb2, memory_pb2_grpc
 
@@ -79,8 +82,8 @@ def connect(
 class RemoteBackend:
     """Implements `astrocyte.policy.backend.Backend` by calling a server. Arguments are those of `connect`.
 
-    Who calls is decided by the credential, so every ``caller`` must be the default one. Whatever fails is raised from
-    the exception tree, whether this side or the server found it.
+    Who calls is decided by the credential: a ``caller`` that says otherwise is refused by the server. Whatever fails is
+    raised from the exception tree, whether this side or the server found it.
     """
 
     def __init__(
@@ -106,9 +109,9 @@ class RemoteBackend:
         self._admin = admin_pb2_grpc.AdminServiceStub(self._channel)
 
     async def _call(self, caller: Caller, method: Any, request: Any) -> Any:  # noqa: ANN401 - generated stubs and messages
-        _check_caller(caller)
+        metadata = (*self._metadata, *_claims(caller))
         try:
-            return await method(request, timeout=self._timeout, metadata=self._metadata)
+            return await method(request, timeout=self._timeout, metadata=metadata)
         except grpc.aio.AioRpcError as error:
             raise translate(error) from None
 
@@ -153,7 +156,7 @@ class RemoteBackend:
         request_ids: Sequence[str | None] = (),
     ) -> list[RetainResult | AstrocyteError]:
         """Store what can be stored, over one stream; an item's own failure stands in its place."""
-        _check_caller(caller)
+        metadata = (*self._metadata, *_claims(caller))
         if request_ids and len(request_ids) != len(items):
             raise ValidationError(f"expected {len(items)} or none, got {len(request_ids)}", field="request_ids")
         outcomes: dict[int, RetainResult | AstrocyteError] = {}
@@ -169,7 +172,7 @@ class RemoteBackend:
             except ValidationError as error:
                 outcomes[index] = error
         try:
-            async for response in self._memory.StreamRetain(iter(requests), metadata=self._metadata):
+            async for response in self._memory.StreamRetain(iter(requests), metadata=metadata):
                 outcomes[response.sequence] = _outcome(response)
         except grpc.aio.AioRpcError as error:
             raise translate(error) from None
@@ -277,9 +280,8 @@ class RemoteBackend:
 
     async def watch(self, caller: Caller, bank_id: str, *, after: int | None = None) -> AsyncIterator[Change]:
         """The bank's changes after a position (None: from now on), then each as it is committed, without end."""
-        _check_caller(caller)
         request = _message(memory_pb2.WatchRequest, bank_id=bank_id, after_position=after)
-        call = self._memory.Watch(request, metadata=self._metadata)
+        call = self._memory.Watch(request, metadata=(*self._metadata, *_claims(caller)))
         try:
             async for response in call:
                 yield convert.decode_change(response.change)
@@ -443,12 +445,20 @@ def _roots(tls: Path | str | Literal[True]) -> bytes | None:
         raise ConfigError(f"cannot read {path}: {error.strerror}", metadata={"file": str(path)}) from error
 
 
-def _check_caller(caller: Caller) -> None:
-    if caller != Caller():
-        raise CapabilityNotSupported(
-            "over the wire tenant and principal come from the credential; connect with the API key of "
-            f"{caller.principal!r:.64} instead of naming it",
-        )
+def _claims(caller: Caller) -> tuple[tuple[str, str], ...]:
+    """What the caller says of itself, as metadata, which the server holds against the credential."""
+    if caller == Caller():
+        return ()
+    said = (
+        (TENANT_HEADER, caller.tenant, DEFAULT_TENANT),
+        (PRINCIPAL_HEADER, caller.principal, DEFAULT_PRINCIPAL),
+        (BEHALF_HEADER, caller.on_behalf_of, None),
+    )
+    claims = tuple((header, value) for header, value, usual in said if value is not None and value != usual)
+    for header, value in claims:
+        if not value.isascii() or not value.isprintable():
+            raise ValidationError("expected printable ASCII, for metadata carries no other", field=header)
+    return claims
 
 
 def translate(error: grpc.aio.AioRpcError) -> AstrocyteError:

@@ -96,14 +96,14 @@ def check_exposure(settings: Settings) -> None:
     server = settings.server
     if is_local(server.host) or server.insecure:
         return
-    credentials = bool(settings.auth.api_keys) or server.tls_client_ca_file is not None
+    credentials = settings.auth.demanded or server.tls_client_ca_file is not None
     if server.tls_cert_file is not None and credentials:
         return
     missing = [
         name
         for name, present in (
             ("TLS (server.tls_cert_file, server.tls_key_file)", server.tls_cert_file is not None),
-            ("credentials (auth.api_keys or server.tls_client_ca_file)", credentials),
+            ("credentials (auth.api_keys, auth.jwt, auth.required or server.tls_client_ca_file)", credentials),
         )
         if not present
     ]

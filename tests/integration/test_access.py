@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -12,13 +14,14 @@ import pytest
 from google.rpc.status_pb2 import Status
 
 from astrocyte.client import RemoteBackend
-from astrocyte.errors import AccessDenied
+from astrocyte.errors import AccessDenied, AuthorizationError
 from astrocyte.model import ALL_PERMISSIONS, Caller, Permission, RecallQuery, RetainItem
 from astrocyte.policy.permissions import REQUIRED
 from astrocyte.services.status import DETAILS_KEY
-from astrocyte.v1 import memory_pb2, memory_pb2_grpc
+from astrocyte.v1 import admin_pb2, memory_pb2, memory_pb2_grpc
 from calls import calls
-from serving import Served, serving, trailer
+from serving import Served, reason, serving, trailer
+from tokens import AUDIENCE, ISSUER, claims, jwks, token
 
 PEOPLE = ("root", "bob")
 CONTROL = {"enabled": True, "default_policy": "deny"}
@@ -91,3 +94,72 @@ async def test_the_whole_status_is_the_same() -> None:
             answers.add((refusal.value.code(), str(status).replace(bank, "bank")))
         assert len(answers) == 1
         assert next(iter(answers))[0] is grpc.StatusCode.PERMISSION_DENIED
+
+
+@asynccontextmanager
+async def tokens_accepted(folder: Path, **sections: Any) -> AsyncIterator[Served]:
+    (folder / "keys.json").write_bytes(jwks())
+    settings = {"issuer": ISSUER, "audience": [AUDIENCE], "jwks_file": str(folder / "keys.json"), "tenant_claim": "org"}
+    async with serving(auth={"jwt": settings}, **sections) as served:
+        yield served
+
+
+def good(**changes: Any) -> str:
+    return token(claims(**{"exp": time.time() + 60, "iat": time.time(), "org": "acme", **changes}))
+
+
+async def test_a_token_decides_tenant_and_principal(tmp_path: Path) -> None:
+    async with tokens_accepted(tmp_path) as served:
+        ann = RemoteBackend(served.address, api_key=good())
+        kept = await ann.retain(ME, "notes", RetainItem("Mara is allergic to sesame."))
+        assert (await ann.get_memory(ME, "notes", kept.memory_id or "")).principal == "user:ann"
+        assert (await ann.get_bank(ME, "notes")).tenant == "acme"
+        await ann.close()
+
+
+@pytest.mark.parametrize("credential", [None, "", "key", "a.b.c", "forged"])
+async def test_without_a_good_token_nothing_is_answered(tmp_path: Path, credential: str | None) -> None:
+    async with tokens_accepted(tmp_path) as served:
+        given = good(exp=time.time() - 60) if credential == "forged" else credential
+        metadata = () if given is None else (("authorization", f"Bearer {given}"),)
+        with pytest.raises(grpc.aio.AioRpcError) as refusal:
+            await served.memory.Recall(memory_pb2.RecallRequest(bank_id="b", query="q"), metadata=metadata)
+        assert refusal.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        assert reason(refusal.value) == "UNAUTHENTICATED"
+
+
+async def test_metadata_may_say_what_the_credential_says_and_nothing_else(tmp_path: Path) -> None:
+    async with tokens_accepted(tmp_path) as served:
+        authorization = ("authorization", f"Bearer {good()}")
+
+        async def call(*claimed: tuple[str, str]) -> None:
+            await served.admin.ListBanks(admin_pb2.ListBanksRequest(), metadata=(authorization, *claimed))
+
+        await call(("x-astrocyte-tenant", "acme"), ("x-astrocyte-principal", "user:ann"))
+        for header, value in (("tenant", "beta"), ("principal", "user:root"), ("principal", "")):
+            with pytest.raises(grpc.aio.AioRpcError, match="not what the credential says") as refusal:
+                await call((f"x-astrocyte-{header}", value))
+            assert refusal.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        with pytest.raises(grpc.aio.AioRpcError, match="two credentials"):
+            await call(authorization)
+
+
+async def test_acting_for_another_narrows_a_call(tmp_path: Path) -> None:
+    grants = [
+        {"bank_id": "*", "principal": "user:ann", "permissions": ["*"], "tenant": "acme"},
+        {"bank_id": "notes", "principal": "user:bob", "permissions": ["read"], "tenant": "acme"},
+    ]
+    async with tokens_accepted(tmp_path, access_control=CONTROL, access_grants=grants) as served:
+        ann = RemoteBackend(served.address, api_key=good())
+        await ann.retain(ME, "notes", RetainItem("Mara is allergic to sesame."))
+        for_bob = Caller(on_behalf_of="user:bob")
+        assert len((await ann.recall(for_bob, RecallQuery("sesame", "notes"))).hits) == 1
+        with pytest.raises(AccessDenied, match="'user:bob' lacks write"):
+            await ann.retain(for_bob, "notes", RetainItem("Bob writes nothing."))
+        # An agent's token, made for the user of whom it speaks.
+        agent = RemoteBackend(served.address, api_key=good(sub="bob", act={"sub": "ann"}))
+        assert (await agent.check_access(ME, "notes")).permissions == {Permission.READ}
+        with pytest.raises(AuthorizationError, match="on-behalf-of"):
+            await agent.check_access(Caller(on_behalf_of="user:ann"), "notes")
+        await ann.close()
+        await agent.close()

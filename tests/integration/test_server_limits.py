@@ -24,6 +24,7 @@ from astrocyte.config import Settings
 from astrocyte.errors import AuthorizationError, ConfigError, RateLimited, Unavailable
 from astrocyte.model import Caller, RecallQuery, RecallResult, RetainItem, RetainResult
 from astrocyte.server import HEALTH_SECONDS, Server
+from astrocyte.services.authentication import authenticator
 from astrocyte.services.status import PUSHBACK_KEY
 from astrocyte.stores.sqlite import SqliteStore
 from astrocyte.v1 import memory_pb2
@@ -279,6 +280,37 @@ async def test_tls_and_client_certificates(tmp_path: Path) -> None:
             kept = await call(RETAIN.SerializeToString())
         memory = await served.app.gate.get_memory(Caller(), "family", kept.memory_id)
         assert memory.principal == "ann"
+        assert await _kept_by(files, tls, {"identity": "localhost", "tenant": "acme", "principal": "service:a"}) == (
+            "acme",
+            "service:a",
+        )
+        assert await _kept_by(files, tls, {"identity": "ann", "principal": "user:ann"}) == ("default", "user:ann")
+        with pytest.raises(grpc.aio.AioRpcError, match="not known") as refused:
+            await _kept_by(files, tls, {"identity": "an", "principal": "user:ann"})
+        assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+async def _kept_by(files: dict[str, Path], tls: dict[str, str], listed: dict[str, str]) -> tuple[str, str]:
+    """Tenant and principal of what a client with a certificate retains."""
+    server = {**tls, "tls_client_ca_file": str(files["ca.pem"])}
+    async with serving(server=server, auth={"certificates": [listed]}) as served:
+        credentials = grpc.ssl_channel_credentials(
+            files["ca.pem"].read_bytes(), files["client.key"].read_bytes(), files["client.pem"].read_bytes()
+        )
+        async with grpc.aio.secure_channel(served.address, credentials) as channel:
+            call: Any = channel.unary_unary(
+                "/astrocyte.v1.MemoryService/Retain", response_deserializer=memory_pb2.RetainResponse.FromString
+            )
+            kept = await call(RETAIN.SerializeToString())
+        tenant = listed.get("tenant", "default")
+        memory = await served.app.gate.get_memory(Caller(tenant), "family", kept.memory_id)
+        return tenant, memory.principal
+
+
+def test_certificates_without_roots_are_refused() -> None:
+    settings = Settings.from_mapping({"auth": {"certificates": [{"identity": "a", "principal": "p"}]}})
+    with pytest.raises(ConfigError, match="needs server"):
+        authenticator(settings)
 
 
 async def test_a_unix_socket(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from pydantic import ValidationError as PydanticError
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from astrocyte.config.access import AccessControlSettings, AccessGrant, BankGrant, IdentitySettings
+from astrocyte.config.auth import ApiKey, AuthSettings, CertificateSettings, JwtSettings
 from astrocyte.config.banks import BankDefaultSettings, BankSettings, check_shared, complete, spell_out
 from astrocyte.config.barriers import BarrierSettings, DlpSettings, PiiSettings
 from astrocyte.config.escalation import CircuitBreakerSettings, EscalationSettings
@@ -44,6 +45,7 @@ __all__ = [
     "BankGrant",
     "BankSettings",
     "BarrierSettings",
+    "CertificateSettings",
     "CircuitBreakerSettings",
     "DedupSettings",
     "DlpSettings",
@@ -53,6 +55,7 @@ __all__ = [
     "HomeostasisSettings",
     "IdentitySettings",
     "IndexSettings",
+    "JwtSettings",
     "LimitSettings",
     "PiiSettings",
     "RecallSettings",
@@ -108,21 +111,6 @@ class ServerSettings(Section):
         if self.tls_client_ca_file is not None and self.tls_cert_file is None:
             raise ValueError("tls_client_ca_file needs tls_cert_file and tls_key_file")
         return self
-
-
-class ApiKey(Section):
-    """A static bearer key: its SHA-256 in hex, never the key itself."""
-
-    name: str = Field(min_length=1, description="What logs call it.")
-    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="Lower-case hex SHA-256 of the key.")
-    tenant: str = Field("default", min_length=1, description="Tenant of every call made with it.")
-    principal: str = Field(min_length=1, description="Principal of every call made with it.")
-
-
-class AuthSettings(Section):
-    """Credentials that the server accepts; none means loopback only, without credentials."""
-
-    api_keys: tuple[ApiKey, ...] = ()
 
 
 class LimitSettings(Section):

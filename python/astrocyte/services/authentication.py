@@ -1,57 +1,149 @@
-"""Who calls: tenant and principal come from the credential, never from a request."""
+"""Who calls: tenant and principal come from the credential, never from a request.
+
+Metadata may say who the caller thinks it is, and is refused where the credential says otherwise. It may name another
+for whom the call is made, which can only narrow what the call may do.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import replace
 from typing import Any
 
 from grpc.aio import ServicerContext
 
 from astrocyte.config import Settings
-from astrocyte.errors import AuthorizationError
-from astrocyte.model import DEFAULT_TENANT, Caller
+from astrocyte.errors import AuthorizationError, ConfigError
+from astrocyte.model import DEFAULT_PRINCIPAL, DEFAULT_TENANT, Caller
+from astrocyte.policy import checks
 
 HEADER = "authorization"
 SCHEME = "bearer "
+TENANT_HEADER = "x-astrocyte-tenant"
+PRINCIPAL_HEADER = "x-astrocyte-principal"
+BEHALF_HEADER = "x-astrocyte-on-behalf-of"
+CLAIMS = frozenset({TENANT_HEADER, PRINCIPAL_HEADER, BEHALF_HEADER})
+# Where grpc puts what a verified client certificate says, the alternative names before the common one.
+CERTIFICATE_NAMES = ("x509_subject_alternative_name", "x509_common_name")
 
 Metadata = Iterable[tuple[str, str | bytes]]
-Authenticate = Callable[[Metadata, ServicerContext[Any, Any]], Caller]
+Context = ServicerContext[Any, Any]
+# To be awaited where the keys of an issuer must be fetched first.
+Authenticate = Callable[[Metadata, Context], Caller | Coroutine[Any, Any, Caller]]
+Bearer = Callable[[str], Caller | Coroutine[Any, Any, Caller]]
 
 
 def authenticator(settings: Settings) -> Authenticate:
-    """The check that the settings ask for: API keys, else client certificates, else none."""
-    if settings.auth.api_keys:
-        callers = {key.sha256: Caller(key.tenant, key.principal) for key in settings.auth.api_keys}
-        return lambda metadata, _: _by_key(callers, metadata)
-    if settings.server.tls_client_ca_file is not None:
-        return lambda _, context: _by_certificate(context)
-    # Without credentials the server listens on loopback only (or was told to be insecure): everybody is the local user.
-    local = Caller()
-    return lambda _metadata, _context: local
+    """The check that the settings ask for: bearer credentials, client certificates, or none.
 
-
-def _by_key(callers: dict[str, Caller], metadata: Metadata) -> Caller:
-    """The caller that a bearer key stands for.
-
-    Keys are looked up by their hash, so that how long the look-up takes tells nothing about a key.
+    Raises:
+        ConfigError: Tokens are to be accepted, and what verifies them is not installed, or has no keys.
     """
-    value = next((value for key, value in metadata if key == HEADER), None)
-    if value is None:
-        raise AuthorizationError("no credential; send the metadata 'authorization: Bearer <api key>'")
-    if not isinstance(value, str) or not value.lower().startswith(SCHEME):
-        raise AuthorizationError("the credential is of another kind; send 'authorization: Bearer <api key>'")
-    digest = hashlib.sha256(value[len(SCHEME) :].strip().encode()).hexdigest()
-    caller = callers.get(digest)
-    if caller is None:
-        raise AuthorizationError("the API key is not known to this server; check it, or ask for a new one")
-    return caller
+    bearer = _Bearers(settings)
+    certificate = _certificates(settings)
+    local = None if settings.auth.demanded else Caller()
+
+    def authenticate(metadata: Metadata, context: Context) -> Caller | Coroutine[Any, Any, Caller]:
+        credential, claims = None, None
+        for key, value in metadata:
+            if key == HEADER:
+                if credential is not None:
+                    raise AuthorizationError("there are two credentials; send one")
+                credential = value
+            elif key in CLAIMS:
+                claims = {**(claims or {}), key: value}
+        if credential is not None:
+            caller = bearer(credential)
+        elif certificate is not None:
+            caller = certificate(context)
+        elif local is not None:
+            caller = local
+        else:
+            raise AuthorizationError("no credential; send the metadata 'authorization: Bearer <key or token>'")
+        if claims is None:
+            return caller
+        return _claimed(caller, claims) if isinstance(caller, Caller) else _claimed_later(caller, claims)
+
+    return authenticate
 
 
-def _by_certificate(context: ServicerContext[Any, Any]) -> Caller:
-    """The caller that a verified client certificate names: its subject's common name."""
-    names = context.auth_context().get("x509_common_name", ())
-    name = next(iter(names), b"").decode("utf-8", "replace")
-    if not name:
-        raise AuthorizationError("the client certificate has no common name, which would be the principal")
-    return Caller(DEFAULT_TENANT, name)
+class _Bearers:
+    """Keys and tokens: what the form of a credential says it is, is what it is checked as."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._callers = {key.sha256: Caller(key.tenant, key.principal) for key in settings.auth.api_keys}
+        self._token = _tokens(settings) if settings.auth.jwt.issuer is not None else None
+
+    def __call__(self, value: str | bytes) -> Caller | Coroutine[Any, Any, Caller]:
+        if not isinstance(value, str) or value[: len(SCHEME)].lower() != SCHEME:
+            raise AuthorizationError("the credential is of another kind; send 'authorization: Bearer <key or token>'")
+        secret = value[len(SCHEME) :].strip()
+        # Keys are looked up by their hash, so that how long the look-up takes tells nothing about a key.
+        caller = self._callers.get(hashlib.sha256(secret.encode()).hexdigest())
+        if caller is not None:
+            return caller
+        if self._token is not None and secret.count(".") == 2:  # noqa: PLR2004 - header.claims.signature
+            return self._token(secret)
+        raise AuthorizationError("the key is not known to this server; check it, or ask for a new one")
+
+
+def _tokens(settings: Settings) -> Bearer:
+    try:
+        from astrocyte.policy.jwks import KeySet  # noqa: PLC0415 - PyJWT is an extra
+        from astrocyte.policy.tokens import Tokens  # noqa: PLC0415 - as above
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"auth.jwt needs {error.name}, which is not installed; install astrocyte-grpc[jwt]",
+            metadata={"key": "auth.jwt"},
+        ) from error
+    return Tokens(settings.auth.jwt, KeySet(settings.auth.jwt)).caller
+
+
+def _certificates(settings: Settings) -> Callable[[Context], Caller] | None:
+    """By the names of a verified client certificate: those that are listed, or any by its common name."""
+    if settings.server.tls_client_ca_file is None:
+        if settings.auth.certificates:
+            raise ConfigError(
+                "auth.certificates needs server.tls_client_ca_file, by which clients show a certificate",
+                metadata={"key": "auth.certificates"},
+            )
+        return None
+    listed = {one.identity: Caller(one.tenant, one.principal) for one in settings.auth.certificates}
+
+    def authenticate(context: Context) -> Caller:
+        found = context.auth_context()
+        names = [name.decode("utf-8", "replace") for kind in CERTIFICATE_NAMES for name in found.get(kind, ())]
+        if listed:
+            caller = next((listed[name] for name in names if name in listed), None)
+            if caller is None:
+                raise AuthorizationError("the client certificate is not known to this server")
+            return caller
+        common = next(iter(found.get("x509_common_name", ())), b"").decode("utf-8", "replace")
+        if not common or common == DEFAULT_PRINCIPAL:
+            raise AuthorizationError("the client certificate has no common name, which would be the principal")
+        return Caller(DEFAULT_TENANT, common)
+
+    return authenticate
+
+
+def _claimed(caller: Caller, claims: dict[str, str | bytes]) -> Caller:
+    """The caller, where the metadata says the same of it; with the one for whom it acts.
+
+    Raises:
+        AuthorizationError: The metadata says something else.
+    """
+    for header, name in ((TENANT_HEADER, caller.tenant), (PRINCIPAL_HEADER, caller.principal)):
+        if claims.get(header, name) != name:
+            raise AuthorizationError(f"the metadata {header} is not what the credential says; leave it out")
+    behalf = claims.get(BEHALF_HEADER)
+    if behalf is None:
+        return caller
+    if caller.on_behalf_of not in {None, behalf}:
+        raise AuthorizationError(f"the metadata {BEHALF_HEADER} is not what the credential says; leave it out")
+    checks.name(behalf, BEHALF_HEADER)
+    return replace(caller, on_behalf_of=str(behalf))
+
+
+async def _claimed_later(caller: Coroutine[Any, Any, Caller], claims: dict[str, str | bytes]) -> Caller:
+    return _claimed(await caller, claims)

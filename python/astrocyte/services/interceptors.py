@@ -132,6 +132,8 @@ class Calls:
             try:
                 self._draining.check()
                 caller = self._authenticate(metadata, context)
+                if not isinstance(caller, Caller):
+                    caller = await caller
                 if deadline is not None and context.time_remaining() is None:
                     payload = await _within(deadline, run(raw, caller))
                 else:
@@ -157,6 +159,8 @@ class Calls:
                 await context.send_initial_metadata(())
                 async with aclosing(behaviour(decode(raw), caller)) as responses:  # type: ignore[type-var]  # a generator
                     async for response in responses:
+                        # A stream may outlive its credential; what comes then is for nobody.
+                        await self._caller(context.invocation_metadata() or (), context)
                         await context.write(response.SerializeToString())
             finally:
                 admission.leave()
@@ -166,7 +170,7 @@ class Calls:
             given = _given_id(metadata)
             try:
                 self._draining.check()
-                caller = self._authenticate(metadata, context)
+                caller = await self._caller(metadata, context)
                 if method.client_streaming:
                     # It ends when its caller's requests do: the servicer stops reading when the server drains.
                     await run(raw, caller, context)
@@ -179,6 +183,10 @@ class Calls:
                 context.set_trailing_metadata(((REQUEST_ID_KEY, given),))
 
         return serve
+
+    async def _caller(self, metadata: Metadata, context: Context) -> Caller:
+        caller = self._authenticate(metadata, context)
+        return caller if isinstance(caller, Caller) else await caller
 
     def _new_id(self) -> str:
         return f"{self._prefix}-{next(self._count):x}"

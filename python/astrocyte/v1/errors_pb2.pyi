@@ -41,7 +41,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_EMBEDDING_MISMATCH: _ErrorReason.ValueType  # 4
     """INVALID_ARGUMENT: a vector has another size, or names another model, than the bank's. Metadata: field."""
     ERROR_REASON_UNAUTHENTICATED: _ErrorReason.ValueType  # 5
-    """UNAUTHENTICATED: no credential came, or one that is not valid. Metadata: none."""
+    """UNAUTHENTICATED: no credential came, or one that is not valid. Metadata: cause, where a token was refused."""
     ERROR_REASON_ACCESS_DENIED: _ErrorReason.ValueType  # 6
     """PERMISSION_DENIED: the principal lacks a permission. Metadata: principal, bank_id, permission."""
     ERROR_REASON_NOT_FOUND: _ErrorReason.ValueType  # 7
@@ -118,7 +118,7 @@ limit where one was passed.
 ERROR_REASON_EMBEDDING_MISMATCH: ErrorReason.ValueType  # 4
 """INVALID_ARGUMENT: a vector has another size, or names another model, than the bank's. Metadata: field."""
 ERROR_REASON_UNAUTHENTICATED: ErrorReason.ValueType  # 5
-"""UNAUTHENTICATED: no credential came, or one that is not valid. Metadata: none."""
+"""UNAUTHENTICATED: no credential came, or one that is not valid. Metadata: cause, where a token was refused."""
 ERROR_REASON_ACCESS_DENIED: ErrorReason.ValueType  # 6
 """PERMISSION_DENIED: the principal lacks a permission. Metadata: principal, bank_id, permission."""
 ERROR_REASON_NOT_FOUND: ErrorReason.ValueType  # 7
