@@ -28,6 +28,7 @@ from astrocyte.model import (
     Grant,
     HistoryResult,
     IndexMemory,
+    Intent,
     Memory,
     MemoryHit,
     MemoryState,
@@ -215,6 +216,8 @@ traces = st.builds(
     plan=texts,
     degraded=texts,
     time_windows=st.lists(ranges, max_size=2).map(tuple),
+    intent=st.sampled_from(Intent),
+    intent_confidence=st.floats(0, 1),
     position=positions,
 )
 

@@ -22,6 +22,7 @@ from astrocyte.config.banks import BankDefaultSettings, BankSettings, check_shar
 from astrocyte.config.barriers import BarrierSettings, DlpSettings, PiiSettings
 from astrocyte.config.escalation import CircuitBreakerSettings, EscalationSettings
 from astrocyte.config.homeostasis import HomeostasisSettings
+from astrocyte.config.intent import IntentSettings
 from astrocyte.config.section import Cosine, Count, Seconds, Section, Weight
 from astrocyte.config.signal_quality import DedupSettings, SignalQualitySettings
 from astrocyte.config.source import (
@@ -166,6 +167,7 @@ class RecallSettings(Section):
     )
     depth: Count = Field(100, description="Candidates of each arm, at the least.")
     overfetch: Count = Field(3, description="Candidates of each arm per hit asked for.")
+    intent: IntentSettings = IntentSettings()
     feedback: float = Field(
         0.25, ge=0.0, le=1.0, description="Weight of words that the first three hits add to the query; 0 adds none."
     )

@@ -34,6 +34,25 @@ class DetailLevel(StrEnum):
     FULL = "full"
 
 
+class Intent(StrEnum):
+    """What kind of question a query is. UNKNOWN changes nothing."""
+
+    FACTUAL = "factual"
+    TEMPORAL = "temporal"
+    RELATIONAL = "relational"
+    COMPARATIVE = "comparative"
+    PROCEDURAL = "procedural"
+    EXPLORATORY = "exploratory"
+    UNKNOWN = "unknown"
+
+
+class QueryIntent(NamedTuple):
+    """A query's intent and how sure the rules are, from 0 to 1."""
+
+    intent: Intent
+    confidence: float
+
+
 @dataclass(frozen=True, slots=True)
 class TimeRange:
     """From start to end, both included; None is open."""
@@ -135,6 +154,8 @@ class RecallTrace:
     time_windows: tuple[TimeRange, ...] = ()
     position: int = 0
     degraded: str = ""
+    intent: Intent = Intent.UNKNOWN
+    intent_confidence: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

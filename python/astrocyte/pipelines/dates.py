@@ -1,4 +1,4 @@
-"""Date expressions in a question, as windows of days. Rules only, for English and ISO dates.
+"""Date expressions in a question, as windows of days. Rules only, for English and ISO dates; see `date_rules`.
 
 A window is (first day, last day), both included, as proleptic Gregorian ordinals. An expression without a year stands
 for every year of the bank; one such as "last week" counts from a reference day.
@@ -6,99 +6,28 @@ for every year of the bank; one such as "last week" counts from a reference day.
 
 from __future__ import annotations
 
-import calendar
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
 
-Window = tuple[int, int]
+from astrocyte.pipelines.date_rules import RULES, Calendar, Resolver, Window
 
-# A bank that spans more years than this would turn "in May" into noise; the latest ones are asked about most.
-MOST_YEARS = 30
-# Years that leave room for arithmetic on both sides within what `datetime.date` can hold.
-EARLIEST, LATEST = date(1000, 1, 1), date(9000, 12, 31)
 # Each may stand for a window of every year of the bank. Questions have one or two; a pasted text has any number, and
 # many windows together tell no memory from another.
 MOST_EXPRESSIONS = 16
-# The longest word that tells a month from a verb, and what stands before and after it.
-CONTEXT_CHARS = 10
 # Two ends of a range without years belong together when they are at most a year apart.
 LONGEST_RANGE_DAYS = 366
 
-_MONTH_NAMES = [name.lower() for name in calendar.month_name]
-MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES) if name}
-MONTHS |= {name[:3]: number for name, number in MONTHS.items()} | {"sept": 9}
-WEEKDAYS = [name.lower() for name in calendar.day_name]
-_NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve"
-NUMBERS = {name: number for number, name in enumerate(_NUMBER_WORDS.split())}
-NUMBERS |= {"a": 1, "an": 1, "couple of": 2, "a couple of": 2, "few": 3, "a few": 3, "several": 4}
-# Days of a unit, and how far around "N units ago" may have been meant.
-UNIT_DAYS = {"day": 1.0, "week": 7.0, "month": 30.44, "year": 365.25}
-UNIT_SLACK = {"day": 0, "week": 3, "month": 15, "year": 90}
-PARTS = {
-    "early": (1, 10),
-    "beginning of": (1, 10),
-    "start of": (1, 10),
-    "mid": (11, 20),
-    "middle of": (11, 20),
-    "late": (21, 31),
-    "end of": (21, 31),
-    "first half of": (1, 15),
-    "second half of": (16, 31),
-}
-ORDINALS = {"first": 1, "1st": 1, "second": 2, "2nd": 2, "third": 3, "3rd": 3, "fourth": 4, "4th": 4, "last": 4}
-SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-
-MONTH = (
-    r"(?P<month>January|February|March|April|May|June|July|August|September|October|November|December"
-    r"|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?)"
-)
-DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
-LAST_DAY = r"(?P<last_day>[0-3]?\d)(?:st|nd|rd|th)?"
-YEAR = r"(?P<year>(?:19|20)\d\d)"
-NUMBER = (
-    r"(?P<number>\d{1,3}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|an?"
-    r"|(?:a )?couple of|(?:a )?few|several)"
-)
-TO = r" ?(?:to|and|through|until|till|[-\u2013\u2014]) ?(?:the )?"
 # One of these must be there before any rule can match; most questions stop here.
 HINT = re.compile(
-    r"\d|\bQ[1-4]\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|last|this|past|previous|ago|week|today|tonight"
+    r"\d|\bQ[1-4]\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|last|next|coming|this|past|previous|ago|week|today|tonight"
     r"|yesterday|spring|summer|autumn|fall|winter|quarter|christmas|new year|valentine|halloween|thanksgiving)",
     re.IGNORECASE,
 )
 # A question for a date cannot be narrowed by one.
 ASKS_FOR_DATE = re.compile(r"\W*when did\b", re.IGNORECASE)
-# Before "May" and "March" these tell the month from the verb.
-MONTH_CONTEXT = re.compile(
-    r"\b(?:in|of|by|since|during|from|to|until|through|last|this|and|between|before|after|for|on|around|late|early|mid)"
-    r"[ -]$",
-    re.IGNORECASE,
-)
-SEASON_CONTEXT = re.compile(
-    r"\b(?:the|in|during|of|by|since|over|before|after|until|early|late|mid)[ -]$", re.IGNORECASE
-)
 JOINERS = frozenset({"to", "-", "\u2013", "\u2014", "through", "until", "till", "up to", "to the"})
 BETWEEN_JOINERS = frozenset({"and", "and the"})
-
-
-@dataclass(frozen=True, slots=True)
-class Calendar:
-    """What the bank's own dates say: its years, and the day that "yesterday" counts from."""
-
-    years: Sequence[int]
-    reference: date
-
-    @classmethod
-    def of(cls, first: date, last: date, reference: date) -> Calendar:
-        """The calendar of a bank whose memories are dated from ``first`` to ``last``."""
-        first, last, reference = (min(max(day, EARLIEST), LATEST) for day in (first, last, reference))
-        return cls(range(first.year, last.year + 1)[-MOST_YEARS:] or [reference.year], reference)
-
-
-Resolver = Callable[[re.Match[str], Calendar], list[Window]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +78,6 @@ def _start(found: _Found) -> int:
     return found.start
 
 
-def _follows(context: re.Pattern[str], match: re.Match[str]) -> bool:
-    """Whether the context stands right before the match."""
-    start = match.start()
-    return context.search(match.string, max(0, start - CONTEXT_CHARS), start) is not None
-
-
 def _joined(text: str, found: list[_Found], bank: Calendar) -> list[Window]:
     """All windows, where two expressions with "to" between them make one."""
     windows: list[Window] = []
@@ -184,231 +107,3 @@ def _range(text: str, first: _Found, second: _Found, bank: Calendar) -> list[Win
         for end in ends
         if start[0] <= end[1] and (certain or end[1] - start[0] <= LONGEST_RANGE_DAYS)
     ]
-
-
-def _day(year: int, month: int, day: int) -> int:
-    """Ordinal of a day; one beyond the month's end is its last."""
-    return date(year, month, min(day, calendar.monthrange(year, month)[1])).toordinal()
-
-
-def _span(year: int, month: int, first: int = 1, last: int = 31) -> Window:
-    return _day(year, month, first), _day(year, month, last)
-
-
-def _years(match: re.Match[str], bank: Calendar) -> Sequence[int]:
-    return [int(match["year"])] if match["year"] else bank.years
-
-
-def _month(match: re.Match[str], group: str = "month") -> int:
-    return MONTHS[match[group].lower().rstrip(".")]
-
-
-def _iso(match: re.Match[str], _: Calendar) -> list[Window]:
-    year, month, day = int(match["year"]), int(match["number"]), int(match["day"] or 0)
-    return [_span(year, month, day, day)] if day else [_span(year, month)]
-
-
-def _one_day(match: re.Match[str], bank: Calendar) -> list[Window]:
-    day, month = int(match["day"]), _month(match)
-    return [
-        _span(year, month, day, day) for year in _years(match, bank) if 1 <= day <= calendar.monthrange(year, month)[1]
-    ]
-
-
-def _days(match: re.Match[str], bank: Calendar) -> list[Window]:
-    first, last = int(match["day"]), int(match["last_day"])
-    return [_span(year, _month(match), first, last) for year in _years(match, bank)] if 1 <= first <= last else []
-
-
-def _week_of_month(match: re.Match[str], bank: Calendar) -> list[Window]:
-    name, month = match["which"].lower(), _month(match)
-    if name == "last":
-        return [(_day(year, month, 31) - 6, _day(year, month, 31)) for year in _years(match, bank)]
-    first = 7 * ORDINALS[name] - 6
-    return [_span(year, month, first, first + 6) for year in _years(match, bank)]
-
-
-def _beside(match: re.Match[str], bank: Calendar) -> list[Window]:
-    month = _month(match) if match["month"] else _month(match, "other_month")
-    day = int(match["day"] or match["other_day"])
-    length = 30 if match["unit"] == "month" else 7
-    anchors = [_day(year, month, day) for year in _years(match, bank)] if day else []
-    if match["side"] == "before":
-        return [(anchor - length, anchor - 1) for anchor in anchors]
-    return [(anchor + 1, anchor + length) for anchor in anchors]
-
-
-def _part(match: re.Match[str], bank: Calendar) -> list[Window]:
-    first, last = PARTS[match["part"].lower()]
-    return [_span(year, _month(match), first, last) for year in _years(match, bank)]
-
-
-def _dated_month(match: re.Match[str], bank: Calendar) -> list[Window]:
-    return [_span(year, _month(match)) for year in _years(match, bank)]
-
-
-def _bare_month(match: re.Match[str], bank: Calendar) -> list[Window]:
-    if match["month"] == "May" and not _follows(MONTH_CONTEXT, match):
-        return []
-    if match["month"] == "March" and not match.start():
-        return []
-    return [_span(year, _month(match)) for year in bank.years]
-
-
-def _quarter(match: re.Match[str], bank: Calendar) -> list[Window]:
-    quarter = int(match["digit"]) if match["digit"] else ORDINALS[match["which"].lower()]
-    return [(_day(year, 3 * quarter - 2, 1), _day(year, 3 * quarter, 31)) for year in _years(match, bank)]
-
-
-def _season(match: re.Match[str], bank: Calendar) -> list[Window]:
-    relative, season = match["relative"], match["season"].lower()
-    if not match["year"] and not relative and not _follows(SEASON_CONTEXT, match):
-        return []
-    today = bank.reference
-    years = [today.year - 1, today.year] if relative else list(_years(match, bank))
-    if season == "winter" and not match["year"]:
-        # A winter belongs to two years.
-        years = [years[0] - 1, *years]
-    start = SEASONS[season]
-    # Twelve months from January on: a winter that starts in December ends in February of the next year.
-    ends = [(year + (start + 2) // 13, (start + 1) % 12 + 1) for year in years]
-    windows = [(_day(year, start, 1), _day(*end, 31)) for year, end in zip(years, ends, strict=True)]
-    if relative:
-        this = relative.strip().lower() == "this"
-        windows = [window for window in windows if window[0 if this else 1] < today.toordinal() + this][-1:]
-    return windows
-
-
-def _holiday(match: re.Match[str], bank: Calendar) -> list[Window]:
-    name = match["holiday"].lower()
-    return [_holiday_in(name, year) for year in _years(match, bank)]
-
-
-def _holiday_in(name: str, year: int) -> Window:
-    if name.startswith("christmas"):
-        return _span(year, 12, 24, 26)
-    if name.startswith("new year"):
-        return _span(year, 12, 31, 31) if name.endswith("eve") else (_day(year, 1, 1) - 1, _day(year, 1, 2))
-    if name.startswith("valentine"):
-        return _span(year, 2, 14, 14)
-    if name.startswith("halloween"):
-        return _span(year, 10, 31, 31)
-    # Thanksgiving: the fourth Thursday of November.
-    first = _day(year, 11, 1)
-    day = first + (calendar.THURSDAY - date.fromordinal(first).weekday()) % 7 + 21
-    return day, day
-
-
-def _ago(match: re.Match[str], bank: Calendar) -> list[Window]:
-    unit = match["unit"].lower()
-    middle = bank.reference.toordinal() - round(_number(match) * UNIT_DAYS[unit])
-    return [(middle - UNIT_SLACK[unit], middle + UNIT_SLACK[unit])]
-
-
-def _recent(match: re.Match[str], bank: Calendar) -> list[Window]:
-    last = bank.reference.toordinal()
-    return [(last - round(_number(match) * UNIT_DAYS[match["unit"].lower()]), last)]
-
-
-def _number(match: re.Match[str]) -> int:
-    words = match["number"]
-    if words is None:
-        return 1
-    return int(words) if words.isdigit() else NUMBERS[words.lower()]
-
-
-def _relative(match: re.Match[str], bank: Calendar) -> list[Window]:
-    last = match["which"].lower() != "this"
-    today = bank.reference
-    monday = today.toordinal() - today.weekday()
-    match match["unit"].lower():
-        case "week":
-            return [(monday - 7, monday - 1)] if last else [(monday, monday + 6)]
-        case "weekend":
-            return [(monday - 2, monday - 1)] if last else [(monday + 5, monday + 6)]
-        case "month":
-            months = today.year * 12 + today.month - 1 - last
-            return [_span(months // 12, months % 12 + 1)]
-        case _:
-            return [_whole_year(today.year - last)]
-
-
-def _last_weekday(match: re.Match[str], bank: Calendar) -> list[Window]:
-    back = (bank.reference.weekday() - WEEKDAYS.index(match["weekday"].lower())) % 7 or 7
-    day = bank.reference.toordinal() - back
-    return [(day, day)]
-
-
-def _today(match: re.Match[str], bank: Calendar) -> list[Window]:
-    words = match["words"].lower()
-    back = 2 if "before" in words else 1 if words in {"yesterday", "last night"} else 0
-    day = bank.reference.toordinal() - back
-    return [(day, day)]
-
-
-def _bare_year(match: re.Match[str], _: Calendar) -> list[Window]:
-    return [_whole_year(int(match["year"]))]
-
-
-def _whole_year(year: int) -> Window:
-    return _day(year, 1, 1), _day(year, 12, 31)
-
-
-def _rule(pattern: str, resolve: Resolver, flags: re.RegexFlag = re.NOFLAG) -> tuple[re.Pattern[str], Resolver]:
-    return re.compile(pattern, flags), resolve
-
-
-_OTHER = MONTH.replace("<month>", "<other_month>") + " " + DAY.replace("<day>", "<other_day>")
-_IGNORE = re.IGNORECASE
-# In order of precision: what one rule took, a later one leaves alone. Month names keep their capital letter, because
-# "may" and "march" are verbs.
-RULES = (
-    _rule(rf"(?<![\d-]){YEAR}[-/](?P<number>0?[1-9]|1[0-2])(?:[-/](?P<day>0?[1-9]|[12]\d|3[01]))?(?![\d-])", _iso),
-    _rule(rf"\b{MONTH} (?:the )?{DAY}{TO}{LAST_DAY}\b(?!\d|[:%])(?:,? {YEAR})?", _days),
-    _rule(rf"(?<![\d.,])\b{DAY}{TO}{LAST_DAY}(?: of)? {MONTH}(?:,? {YEAR})?\b", _days),
-    _rule(
-        rf"\b(?P<which>first|second|third|fourth|last|1st|2nd|3rd|4th) week (?:of|in) {MONTH}(?:,? (?:of )?{YEAR})?\b",
-        _week_of_month,
-        _IGNORE,
-    ),
-    _rule(
-        rf"\b(?P<unit>week|weekend|month) (?P<side>before|after|following) (?:the )?"
-        rf"(?:{DAY}(?: of)? {MONTH}|{_OTHER})(?:,? {YEAR})?\b",
-        _beside,
-    ),
-    _rule(rf"(?<![\d.,])\b{DAY}(?: of)? {MONTH}(?:,? {YEAR})?\b", _one_day),
-    _rule(rf"\b{MONTH} (?:the )?{DAY}\b(?!\d|[:%]| ?[ap]\.?m\b| o'clock)(?:,? {YEAR})?", _one_day),
-    _rule(rf"\b(?P<part>{'|'.join(PARTS)})(?: the)?[ -]{MONTH}(?:,? (?:of )?{YEAR})?\b", _part, _IGNORE),
-    _rule(rf"\b{MONTH},? (?:of )?{YEAR}\b", _dated_month),
-    _rule(rf"\b{MONTH}(?=\W|$)", _bare_month),
-    _rule(
-        rf"\b(?:Q(?P<digit>[1-4])|(?P<which>first|second|third|fourth|last) quarter)(?: of)?(?: {YEAR})?\b",
-        _quarter,
-        _IGNORE,
-    ),
-    _rule(
-        rf"\b(?P<relative>last |this |past )?(?P<season>spring|summer|autumn|fall|winter)(?: (?:of )?{YEAR})?\b"
-        r"(?! (?:festival|break down|roll|cleaning|apart|asleep|in love|into|off|out|behind|short))",
-        _season,
-        _IGNORE,
-    ),
-    _rule(
-        r"\b(?P<holiday>Christmas(?: Eve| Day)?|New Year(?:['\u2019]?s)?(?: Eve| Day)?|Valentine['\u2019]?s(?: Day)?"
-        rf"|Halloween|Thanksgiving)(?:,? (?:of |in )?{YEAR})?\b",
-        _holiday,
-    ),
-    _rule(rf"\b{NUMBER} (?P<unit>day|week|month|year)s? ago\b", _ago, _IGNORE),
-    _rule(
-        rf"\b(?:in|over|during|within) the (?:last|past) (?:{NUMBER} )?(?P<unit>day|week|month|year)s?\b",
-        _recent,
-        _IGNORE,
-    ),
-    _rule(r"\b(?P<which>last|this|past|previous) (?P<unit>week|weekend|month|year)\b", _relative, _IGNORE),
-    _rule(rf"\b(?:last|this past) (?P<weekday>{'|'.join(WEEKDAYS)})\b", _last_weekday, _IGNORE),
-    _rule(r"\b(?P<words>today|tonight|this morning|yesterday|last night|the day before yesterday)\b", _today, _IGNORE),
-    _rule(
-        rf"(?<![\d$\u20ac\u00a3\u00a5#.,/-]){YEAR}(?![\d%]|[.,/-]\d)"
-        r"(?! (?:people|words|dollars|yuan|steps|meters|metres|km|miles|units|points))",
-        _bare_year,
-    ),
-)

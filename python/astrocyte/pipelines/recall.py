@@ -1,6 +1,6 @@
 """Recall: from a question to ranked memories.
 
-1. analyse: dates in the question become time windows (`analysis`);
+1. analyse: dates in the question become time windows (`analysis`), its words say what it asks for (`intent`);
 2. embed the question, where the bank's space is the server's, unless the caller sent a vector;
 3. core: filter, arms, words that the first hits add, fusion, dedup and token budget, in one call;
 4. hydrate: read every hit back from the database, which decides whether it may be seen, and whether it meets the
@@ -24,7 +24,9 @@ from astrocyte.core import Core, RecallRequest, RecallResponse
 from astrocyte.model import (
     Bank,
     DetailLevel,
+    Intent,
     MemoryHit,
+    QueryIntent,
     RecallQuery,
     RecallResult,
     RecallTrace,
@@ -34,6 +36,7 @@ from astrocyte.model.building import open_twin
 from astrocyte.pipelines.analysis import DAY_MS, from_ms, time_windows
 from astrocyte.pipelines.filtering import compile_filter
 from astrocyte.pipelines.indexing import id_to_bytes, metadata_pairs
+from astrocyte.pipelines.intent import NO_INTENT, classify
 from astrocyte.pipelines.preparing import check_space, optional_ms, usable
 from astrocyte.pipelines.registry import BankIndex, IndexRegistry
 from astrocyte.pipelines.shaping import found, layer_distribution
@@ -61,6 +64,7 @@ class _Plan:
     start: float
     embedded: float
     windows: list[tuple[int, int]] = field(default_factory=list)
+    intent: QueryIntent = NO_INTENT
     budget: int = 0
     analysed: float = 0.0
     searched: float = 0.0
@@ -86,6 +90,10 @@ class RecallPipeline:
         self._settings = settings.recall
         self._executor = executor
         self._time_tail_ms = round(settings.recall.time_tail_days * DAY_MS)
+        self._factors = {
+            Intent(name): (factor.semantic, factor.keyword, factor.temporal)
+            for name, factor in settings.recall.intent.factors.items()
+        }
         weights, rrf_weights = settings.recall.weights, settings.recall.rrf_weights
         self._weights = {
             "relative_score": (weights.semantic, weights.keyword, weights.temporal),
@@ -212,6 +220,8 @@ class RecallPipeline:
                 reference=query.query_reference_date,
                 time_range=query.time_range,
             )
+        if self._factors or query.include_trace:
+            plan.intent = classify(query.query)
         # A caller's budget is capped by the configured ceiling.
         wish = query.max_tokens
         plan.budget = plan.most_tokens if wish is None else min(wish, plan.most_tokens)
@@ -241,6 +251,8 @@ class RecallPipeline:
                 given.get("keyword", weights[1]),
                 given.get("temporal", weights[2]),
             )
+        elif factors := self._factors.get(plan.intent.intent):
+            weights = (weights[0] * factors[0], weights[1] * factors[1], weights[2] * factors[2])
         memory_ids = None
         if query.memory_ids:
             memory_ids = [identity for one in query.memory_ids if (identity := id_to_bytes(one)) is not None]
@@ -299,6 +311,7 @@ class RecallPipeline:
         made.time_windows = tuple(TimeRange(from_ms(start), from_ms(end)) for start, end in plan.windows)
         made.position = response.position
         made.degraded = ""
+        made.intent, made.intent_confidence = plan.intent
         made.__class__ = RecallTrace
         trace: RecallTrace = made
         return trace

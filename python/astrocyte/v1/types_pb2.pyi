@@ -511,6 +511,8 @@ class RecallTrace(_message.Message):
     TIME_WINDOWS_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
     DEGRADED_FIELD_NUMBER: _builtins.int
+    INTENT_FIELD_NUMBER: _builtins.int
+    INTENT_CONFIDENCE_FIELD_NUMBER: _builtins.int
     total_candidates: _builtins.int
     """Candidates over all arms before fusion; a memory that two arms propose counts twice."""
     fusion_method: _builtins.str
@@ -531,6 +533,12 @@ class RecallTrace(_message.Message):
     """Empty for a search. Where the embedder is unavailable: "empty_recall" when nothing was searched, "cache" when this is
     an earlier answer to the same request, which may be stale. Then there is a trace, whether it was asked for or not.
     """
+    intent: _builtins.str
+    """What kind of question the query is: "factual", "temporal", "relational", "comparative", "procedural", "exploratory"
+    or "unknown".
+    """
+    intent_confidence: _builtins.float
+    """How sure the rules are of that, from 0 to 1."""
     @_builtins.property
     def strategies_used(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Arms that ran and proposed at least one candidate, in a fixed order."""
@@ -549,7 +557,7 @@ class RecallTrace(_message.Message):
 
     @_builtins.property
     def stage_timings_ms(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
-        """Milliseconds by stage: analyse, embed, core, hydrate."""
+        """Milliseconds by stage: embed, analyse, core, feedback (words that the first hits add), hydrate."""
 
     @_builtins.property
     def time_windows(self) -> _containers.RepeatedCompositeFieldContainer[Global___TimeRange]:
@@ -573,10 +581,12 @@ class RecallTrace(_message.Message):
         time_windows: _abc.Iterable[Global___TimeRange] | None = ...,
         position: _builtins.int = ...,
         degraded: _builtins.str = ...,
+        intent: _builtins.str = ...,
+        intent_confidence: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_hit", b"cache_hit", "degraded", b"degraded", "fusion_method", b"fusion_method", "latency_ms", b"latency_ms", "layer_distribution", b"layer_distribution", "plan", b"plan", "position", b"position", "stage_timings_ms", b"stage_timings_ms", "strategies_used", b"strategies_used", "strategy_candidate_counts", b"strategy_candidate_counts", "strategy_timings_ms", b"strategy_timings_ms", "tier_used", b"tier_used", "time_windows", b"time_windows", "total_candidates", b"total_candidates", "wiki_tier_used", b"wiki_tier_used"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_hit", b"cache_hit", "degraded", b"degraded", "fusion_method", b"fusion_method", "intent", b"intent", "intent_confidence", b"intent_confidence", "latency_ms", b"latency_ms", "layer_distribution", b"layer_distribution", "plan", b"plan", "position", b"position", "stage_timings_ms", b"stage_timings_ms", "strategies_used", b"strategies_used", "strategy_candidate_counts", b"strategy_candidate_counts", "strategy_timings_ms", b"strategy_timings_ms", "tier_used", b"tier_used", "time_windows", b"time_windows", "total_candidates", b"total_candidates", "wiki_tier_used", b"wiki_tier_used"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

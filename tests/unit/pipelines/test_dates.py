@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import settings as budget
 from hypothesis import strategies as st
 
-from astrocyte.pipelines import dates
-from astrocyte.pipelines.dates import MOST_EXPRESSIONS, Calendar, find_windows
+from astrocyte.pipelines import date_rules, dates
+from astrocyte.pipelines.date_rules import Calendar, Resolver, Window
+from astrocyte.pipelines.dates import MOST_EXPRESSIONS, find_windows
 
 # A Saturday.
 REFERENCE = date(2024, 6, 15)
@@ -57,6 +58,21 @@ def spans(text: str, bank: Calendar = ONE_YEAR) -> list[str]:
         ("this month", "2024-06-01/2024-06-30"),
         ("last month", "2024-05-01/2024-05-31"),
         ("last year", "2023-01-01/2023-12-31"),
+        ("two weekends ago", "2024-05-29/2024-06-04"),
+        ("a week earlier", "2024-06-05/2024-06-11"),
+        ("next week", "2024-06-17/2024-06-23"),
+        ("next month", "2024-07-01/2024-07-31"),
+        ("the coming weekend", "2024-06-22/2024-06-23"),
+        ("next Saturday", "2024-06-22/2024-06-22"),
+        ("this Monday", "2024-06-10/2024-06-10"),
+        ("the week of May 8", "2024-05-06/2024-05-12"),
+        ("the weekend of 8 May 2023", "2023-05-13/2023-05-14"),
+        ("on 13/05/2023", "2023-05-13/2023-05-13"),
+        ("on 05.13.2023", "2023-05-13/2023-05-13"),
+        ("in early 2022", "2022-01-01/2022-04-30"),
+        ("at the end of 2022", "2022-10-01/2022-12-31"),
+        ("in the 1990s", "1990-01-01/1999-12-31"),
+        ("in the late 1990's", "1996-01-01/1999-12-31"),
         ("last Tuesday", "2024-06-11/2024-06-11"),
         ("yesterday", "2024-06-14/2024-06-14"),
         ("the day before yesterday", "2024-06-13/2024-06-13"),
@@ -113,15 +129,15 @@ def looks(text: str, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many matches of the rules were looked at."""
     seen = 0
 
-    def counted(resolve: dates.Resolver) -> dates.Resolver:
-        def resolved(match: re.Match[str], bank: Calendar) -> list[dates.Window]:
+    def counted(resolve: Resolver) -> Resolver:
+        def resolved(match: re.Match[str], bank: Calendar) -> list[Window]:
             nonlocal seen
             seen += 1
             return resolve(match, bank)
 
         return resolved
 
-    monkeypatch.setattr(dates, "RULES", tuple((pattern, counted(resolve)) for pattern, resolve in dates.RULES))
+    monkeypatch.setattr(dates, "RULES", tuple((pattern, counted(resolve)) for pattern, resolve in date_rules.RULES))
     find_windows(text, BANK)
     monkeypatch.undo()
     return seen
@@ -144,3 +160,8 @@ def test_the_longest_query_takes_milliseconds(fragments: list[str]) -> None:
     # Some 10 ms; what grows with the square of the length takes 700.
     assert process_time() - begin < 0.25
     assert len(windows) <= MOST_EXPRESSIONS * len(BANK.years)
+
+
+def test_day_and_month_in_either_order_are_both_meant() -> None:
+    assert spans("on 5/8/2023") == ["2023-05-08/2023-05-08", "2023-08-05/2023-08-05"]
+    assert spans("on 31/31/2023") == spans("what did she do about 2023 people?") == []

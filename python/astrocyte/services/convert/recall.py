@@ -11,6 +11,7 @@ from astrocyte.model import (
     DetailLevel,
     FusionMethod,
     HistoryResult,
+    Intent,
     MemoryHit,
     RecallQuery,
     RecallResult,
@@ -227,6 +228,8 @@ def _decode_trace(message: types_pb2.RecallTrace) -> RecallTrace:
         time_windows=tuple(decode_range(window) for window in message.time_windows),
         position=message.position,
         degraded=message.degraded,
+        intent=Intent(message.intent or Intent.UNKNOWN),
+        intent_confidence=message.intent_confidence,
     )
 
 
@@ -263,6 +266,8 @@ def _set_trace(message: types_pb2.RecallTrace, trace: RecallTrace) -> None:
     message.plan = trace.plan or ""
     message.position = trace.position
     message.degraded = trace.degraded
+    message.intent = trace.intent
+    message.intent_confidence = trace.intent_confidence
     _set_map(message.strategy_timings_ms, trace.strategy_timings_ms)
     _set_map(message.strategy_candidate_counts, trace.strategy_candidate_counts)
     _set_map(message.layer_distribution, trace.layer_distribution)
