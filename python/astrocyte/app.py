@@ -29,10 +29,12 @@ from astrocyte.policy.barriers import Barriers
 from astrocyte.policy.escalation import Escalation
 from astrocyte.policy.gate import Gate, Pipelines
 from astrocyte.policy.limits import Limits
+from astrocyte.policy.noise import Noise
 from astrocyte.policy.overrides import Overrides
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.quotas import Quotas
 from astrocyte.policy.retries import Retries
+from astrocyte.policy.signal_quality import SignalQuality
 from astrocyte.policy.storage import StorageQuota
 from astrocyte.providers.breaker import Breaker
 from astrocyte.providers.guarded import GuardedEmbedder, GuardedModel
@@ -86,6 +88,9 @@ class App:
         preparer = Preparer(settings.retain, embedder, executor)
         retain = RetainPipeline(store, registry, settings, preparer)
         self._retries = Retries(settings, overrides, store, retain)
+        quality = SignalQuality(overrides, Noise())
+        escalation = Escalation(settings, overrides, store, self._retries, breakers)
+        escalation.at_recovery(quality.recovered)
         self.gate = Gate(
             settings,
             store,
@@ -103,7 +108,8 @@ class App:
                 self._limits,
                 StorageQuota(store),
                 barriers,
-                Escalation(settings, overrides, store, self._retries, breakers),
+                escalation,
+                quality,
             ),
             _describe(settings, store, embedder, registry.memory),
             executor,

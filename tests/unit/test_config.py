@@ -265,3 +265,61 @@ def test_rates_of_a_bank_that_cannot_be(tmp_path: Path, homeostasis: str, messag
 def test_the_short_form_is_for_banks_alone(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"did you mean homeostasis\.rate_limits\.retain_per_minute\?"):
         load_settings(write(tmp_path, "homeostasis:\n  retain_per_minute: 10\n"), environ={})
+
+
+# The blocks of the policies' specification, as it prints them.
+PRINTED = """
+homeostasis:
+  recall_max_tokens: 4096 # Hard ceiling on recall result tokens
+  retain_max_content_bytes: 102400 # Max content size per retain call (100KB)
+  rate_limits:
+    retain_per_minute: 60
+    recall_per_minute: 120
+    global_per_minute: 300
+  quotas:
+    retain_per_day: 10000
+    storage_bytes_per_bank: null
+signal_quality:
+  dedup:
+    enabled: true
+    similarity_threshold: 0.95
+    action: skip
+  scoring:
+    enabled: false
+    min_score: 0.3
+    action: reject
+  noisy_bank:
+    enabled: true
+    retain_spike_multiplier: 5.0
+    min_avg_content_length: 20
+    max_dedup_rate: 0.8
+    action: warn
+escalation:
+  circuit_breaker:
+    failure_threshold: 5
+    recovery_timeout_seconds: 30
+    half_open_max_calls: 2
+  degraded_mode: empty_recall
+"""
+
+
+def test_the_printed_blocks_load_and_are_the_defaults_but_for_the_limits(tmp_path: Path) -> None:
+    settings = load_settings(write(tmp_path, PRINTED), environ={})
+    whole = Settings.from_mapping({})
+    assert settings.signal_quality == whole.signal_quality
+    assert settings.escalation == whole.escalation
+    assert settings.homeostasis.rate_limits.global_per_minute == 300
+    assert whole.homeostasis.rate_limits.global_per_minute is None
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"escalation": {"circuit_breaker": {"failure_threshold": 1}}},
+        {"escalation": {"queue_limit": 1}},
+        {"escalation": {"cache_entries": 1}},
+    ],
+)
+def test_what_there_is_once_cannot_differ(own: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match="cannot differ from bank to bank"):
+        Settings.from_mapping({"banks": {"x": own}})

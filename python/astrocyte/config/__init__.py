@@ -24,7 +24,7 @@ from astrocyte.config.escalation import CircuitBreakerSettings, EscalationSettin
 from astrocyte.config.homeostasis import HomeostasisSettings
 from astrocyte.config.intent import IntentSettings
 from astrocyte.config.section import Cosine, Count, Seconds, Section, Weight
-from astrocyte.config.signal_quality import DedupSettings, SignalQualitySettings
+from astrocyte.config.signal_quality import DedupSettings, NoisyBankSettings, ScoringSettings, SignalQualitySettings
 from astrocyte.config.source import (
     KeyPath,
     SourceLines,
@@ -58,10 +58,12 @@ __all__ = [
     "IndexSettings",
     "JwtSettings",
     "LimitSettings",
+    "NoisyBankSettings",
     "PiiSettings",
     "RecallSettings",
     "RecallWeights",
     "RetainSettings",
+    "ScoringSettings",
     "ServerSettings",
     "Settings",
     "SignalQualitySettings",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from astrocyte.config.section import Cosine, Section
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class DedupSettings(Section):
@@ -19,7 +21,33 @@ class DedupSettings(Section):
     action: Literal["skip", "warn", "update"] = Field("skip", description="What is done with a near duplicate.")
 
 
+class ScoringSettings(Section):
+    """Whether a content is worth storing, by rules: how much it says, how varied it is, and whether it is language."""
+
+    enabled: bool = Field(False, description="Score what is retained.")
+    min_score: Share = Field(0.3, description="From 0 to 1; what scores less is of low quality.")
+    action: Literal["reject", "tag", "warn"] = Field(
+        "reject", description="Refuse it, store it with the metadata _quality: low, or store it and tell the log."
+    )
+
+
+class NoisyBankSettings(Section):
+    """Banks that are written to as by a loop gone wild, judged by the last hour and its last 50 retains."""
+
+    enabled: bool = Field(True, description="Watch what is retained.")
+    retain_spike_multiplier: float = Field(
+        5.0, gt=1.0, allow_inf_nan=False, description="So many times the earlier rate, in the last minute, is a spike."
+    )
+    min_avg_content_length: int = Field(20, ge=0, description="Characters of a content, on the average.")
+    max_dedup_rate: Share = Field(0.8, description="Share of duplicates.")
+    action: Literal["warn", "throttle", "reject"] = Field(
+        "warn", description="Tell the log, refuse with a time to retry after, or answer that it was rejected."
+    )
+
+
 class SignalQualitySettings(Section):
     """What is worth keeping."""
 
     dedup: DedupSettings = DedupSettings()
+    scoring: ScoringSettings = ScoringSettings()
+    noisy_bank: NoisyBankSettings = NoisyBankSettings()

@@ -8,6 +8,7 @@ from astrocyte.policy.barriers import Barriers
 from astrocyte.policy.escalation import Escalation
 from astrocyte.policy.limits import Limits
 from astrocyte.policy.overrides import Overrides
+from astrocyte.policy.signal_quality import SignalQuality
 from astrocyte.policy.storage import StorageQuota
 
 
@@ -20,3 +21,4 @@ class Policies:
     storage: StorageQuota
     barriers: Barriers
     escalation: Escalation
+    signal_quality: SignalQuality

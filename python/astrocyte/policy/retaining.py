@@ -25,6 +25,7 @@ from astrocyte.policy.events import emit
 from astrocyte.policy.limits import Demand, Operation
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.requests import decode_results, encode_results, key_of
+from astrocyte.policy.signal_quality import with_refusals
 from astrocyte.policy.validation import Validator
 from astrocyte.stores.protocols import MemoryStore
 
@@ -64,6 +65,7 @@ class Retaining:
         self._barriers = policies.barriers
         self._storage = policies.storage
         self._escalation = policies.escalation
+        self._quality = policies.signal_quality
         self._store = store
         self._banks = banks
         self._pipeline = pipeline
@@ -207,18 +209,28 @@ class Retaining:
     ) -> list[RetainResult]:
         """Store what has not been answered before, or let it wait for a provider."""
         items, warnings = await self._screened(caller, bank_id, items)
-        replays = [_telling(replay, warnings) for replay in replays]
+        kept, refused = self._quality.judge(caller.tenant, bank_id, items)
+        told = [telling for replay in replays if (telling := _telling(replay, warnings, refused)) is not None]
+        results = await self._store_or_wait(caller, bank_id, kept, told) if kept else []
+        if refused and len(results) == len(items):
+            # An equal request was answered first, and this is all of its answer.
+            return results
+        self._quality.note(caller.tenant, bank_id, kept, results)
+        return _told(with_refusals(results, refused), warnings)
+
+    async def _store_or_wait(
+        self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]], replays: Sequence[Replay]
+    ) -> list[RetainResult]:
         waiting = self._banks.known(caller, bank_id)
         if waiting is not None and self._escalation.retries.holds(waiting):
-            return _told(await self._wait(caller, bank_id, items, replays), warnings)
+            return await self._wait(caller, bank_id, items, replays)
         try:
-            results = await self._store_new(caller, bank_id, items, replays)
+            return await self._store_new(caller, bank_id, items, replays)
         except CircuitOpen as error:
             if not self._escalation.queues(bank_id):
                 emit("provider_unavailable", operation="retain", bank_id=bank_id, provider=error.provider)
                 raise
-            results = await self._wait(caller, bank_id, items, replays)
-        return _told(results, warnings)
+            return await self._wait(caller, bank_id, items, replays)
 
     async def _wait(
         self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]], replays: Sequence[Replay]
@@ -323,7 +335,19 @@ def _told(results: Sequence[RetainResult], warnings: Sequence[Warnings]) -> list
     return [replace(result, warnings=said) if said else result for result, said in zip(results, warnings, strict=True)]
 
 
-def _telling(replay: Replay, warnings: Sequence[Warnings]) -> Replay:
-    """A replay whose answer, when it is given again, says what the first one said."""
-    said = warnings if replay.place is None else warnings[replay.place : replay.place + 1]
-    return replace(replay, encode=lambda results: encode_results(_told(results, said))) if any(said) else replay
+def _telling(replay: Replay, warnings: Sequence[Warnings], refused: Mapping[int, str]) -> Replay | None:
+    """A replay for what is left of its request; its answer, when it is given again, says what the first one said.
+
+    None for a request whose only item was refused: it is judged anew when it comes again.
+    """
+    place = replay.place
+    if place is None:
+        if not (refused or any(warnings)):
+            return replay
+        return replace(replay, encode=lambda results: encode_results(_told(with_refusals(results, refused), warnings)))
+    if place in refused:
+        return None
+    said = warnings[place : place + 1]
+    before = sum(other < place for other in refused)
+    encode = (lambda results: encode_results(_told(results, said))) if any(said) else replay.encode
+    return replace(replay, encode=encode, place=place - before)
