@@ -55,5 +55,8 @@ def calls(memory: str = NO_MEMORY) -> dict[str, Call]:
         "Revoke": lambda backend, caller, bank: backend.revoke(caller, bank, "user:guest"),
         "ListGrants": lambda backend, caller, bank: backend.list_grants(caller, bank_id=bank),
         "CheckAccess": lambda backend, caller, bank: backend.check_access(caller, bank),
+        "CreateApiKey": lambda backend, caller, bank: backend.create_api_key(caller, bank, "user:guest"),
+        "ListApiKeys": lambda backend, caller, bank: backend.list_api_keys(caller),
+        "RevokeApiKey": lambda backend, caller, bank: backend.revoke_api_key(caller, NO_MEMORY),
         "GetServerInfo": lambda backend, caller, bank: backend.server_info(caller),
     }

@@ -38,7 +38,7 @@ async def serving(**sections: Any) -> AsyncIterator[Served]:
     """Serve on an in-memory store, unless ``sections`` of the settings say otherwise."""
     values = {"vector_store": "in_memory", **sections, "server": {"port": 0, **sections.get("server", {})}}
     app = App(Settings.from_mapping(values))
-    server = Server(app.gate, app.settings, healthy=lambda: app.healthy)
+    server = Server(app.gate, app.settings, healthy=lambda: app.healthy, keys=app.gate.keys.caller)
     address = await server.start()
     backend = RemoteBackend(address)
     try:

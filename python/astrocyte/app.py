@@ -95,6 +95,8 @@ class App:
             settings,
             store,
             store.access,
+            store.keys,
+            clock,
             registry,
             embedder,
             Pipelines(
@@ -138,6 +140,8 @@ class App:
                 await self._purging
             self._purging = None
         await self._retries.close()
+        with contextlib.suppress(AstrocyteError):
+            await self.gate.keys.note()
         await self._embedder.close()
         if self.language_model is not None:
             await self.language_model.close()

@@ -39,6 +39,7 @@ from astrocyte.model import (
     Grant,
     GrantPage,
     HistoryResult,
+    KeyInfo,
     Memory,
     MemoryHit,
     MemoryPage,
@@ -62,6 +63,7 @@ COMMIT_ITEMS = 256
 
 # `Astrocyte.list` hides the name in the class body.
 Texts = list[str]
+Keys = list[KeyInfo]
 Results = list[RetainResult]
 Metadata = dict[str, MetadataValue]
 E = TypeVar("E", bound=StrEnum)
@@ -553,6 +555,30 @@ class Astrocyte:
     ) -> AccessCheck:
         """What a principal (None: the caller) may do in a bank; ``allowed`` answers for the permission, or for any."""
         return await self._backend.check_access(_caller(context), bank_id, principal=principal, permission=permission)
+
+    async def create_api_key(
+        self,
+        name: str,
+        principal: str,
+        *,
+        expires_at: datetime | None = None,
+        request_id: str | None = None,
+        context: AstrocyteContext | None = None,
+    ) -> tuple[KeyInfo, str]:
+        """Make an API key for a principal; the second part of the answer is the key, which is never shown again."""
+        return await self._backend.create_api_key(
+            _caller(context), name, principal, expires_at=expires_at, request_id=request_id
+        )
+
+    async def list_api_keys(self, *, context: AstrocyteContext | None = None) -> Keys:
+        """All API keys of the tenant that were made by call, by age."""
+        return await self._backend.list_api_keys(_caller(context))
+
+    async def revoke_api_key(
+        self, key_id: str, *, request_id: str | None = None, context: AstrocyteContext | None = None
+    ) -> KeyInfo:
+        """End an API key from the next call on."""
+        return await self._backend.revoke_api_key(_caller(context), key_id, request_id=request_id)
 
     async def server_info(self, *, context: AstrocyteContext | None = None) -> ServerInfo:
         """What runs."""

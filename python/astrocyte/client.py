@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -30,6 +31,7 @@ from astrocyte.model import (
     Grant,
     GrantPage,
     HistoryResult,
+    KeyInfo,
     Memory,
     MemoryPage,
     MemoryUpdate,
@@ -421,6 +423,31 @@ class RemoteBackend:
         )
         response = await self._call(caller, self._admin.ListGrants, request)
         return GrantPage(tuple(map(convert.decode_grant, response.grants)), response.next_page_token)
+
+    async def create_api_key(
+        self,
+        caller: Caller,
+        name: str,
+        principal: str,
+        *,
+        expires_at: datetime | None = None,
+        request_id: str | None = None,
+    ) -> tuple[KeyInfo, str]:
+        """Make a key."""
+        with _encoding({"name": name, "principal": principal, "expires_at": expires_at, "request_id": request_id}):
+            request = convert.encode_create_api_key(name, principal, expires_at, request_id)
+        response = await self._call(caller, self._admin.CreateApiKey, request)
+        return convert.decode_api_key(response.api_key), response.secret
+
+    async def list_api_keys(self, caller: Caller) -> list[KeyInfo]:
+        """All keys of the tenant."""
+        response = await self._call(caller, self._admin.ListApiKeys, admin_pb2.ListApiKeysRequest())
+        return [convert.decode_api_key(key) for key in response.api_keys]
+
+    async def revoke_api_key(self, caller: Caller, key_id: str, *, request_id: str | None = None) -> KeyInfo:
+        """End a key."""
+        request = _message(admin_pb2.RevokeApiKeyRequest, key_id=key_id, request_id=request_id)
+        return convert.decode_api_key((await self._call(caller, self._admin.RevokeApiKey, request)).api_key)
 
     async def check_access(
         self, caller: Caller, bank_id: str, *, principal: str | None = None, permission: str | None = None

@@ -24,6 +24,7 @@ from grpc_health.v1 import health_pb2
 from astrocyte.app import App
 from astrocyte.config import ServerSettings, Settings
 from astrocyte.errors import ConfigError
+from astrocyte.model import Caller
 from astrocyte.policy.backend import Backend
 from astrocyte.services.admin import AdminServicer
 from astrocyte.services.admission import Admission
@@ -64,6 +65,9 @@ METHOD_KINDS: Mapping[str, str] = {
     "Revoke": "admin",
     "ListGrants": "admin",
     "CheckAccess": "admin",
+    "CreateApiKey": "admin",
+    "ListApiKeys": "admin",
+    "RevokeApiKey": "admin",
 }
 # Health checks and reflection pass beside the admission; this leaves them room under grpc's own limit.
 SPARE_CALLS = 256
@@ -131,12 +135,20 @@ class Server:
         gate: What answers the calls.
         settings: How to listen, and whom to trust.
         healthy: Whether writes are taken; health is NOT_SERVING from when it says False.
+        keys: Whom an API key that was made by call stands for; None knows none.
 
     Raises:
         ConfigError: The address is exposed without credentials.
     """
 
-    def __init__(self, gate: Backend, settings: Settings, *, healthy: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        gate: Backend,
+        settings: Settings,
+        *,
+        healthy: Callable[[], bool],
+        keys: Callable[[str], Caller | None] | None = None,
+    ) -> None:
         check_exposure(settings)
         self._settings = settings.server
         self._healthy = healthy
@@ -147,7 +159,7 @@ class Server:
             options=_options(settings.server),
             maximum_concurrent_rpcs=sum(2 * rule.admission.limit for rule in rules.values()) + SPARE_CALLS,
         )
-        calls = Calls(authenticator(settings), self._draining, settings.server.max_message_bytes)
+        calls = Calls(authenticator(settings, keys), self._draining, settings.server.max_message_bytes)
         services = [MEMORY_SERVICE.full_name, ADMIN_SERVICE.full_name]
         self._health = Health(services, self._draining)
         for service, servicer in (
@@ -292,7 +304,7 @@ async def serve(app: App, *, announce: Callable[[str], None] | None = None) -> N
     loop = asyncio.get_running_loop()
     signals = (signal.SIGTERM, signal.SIGINT)
     try:
-        server = Server(app.gate, app.settings, healthy=lambda: app.healthy)
+        server = Server(app.gate, app.settings, healthy=lambda: app.healthy, keys=app.gate.keys.caller)
         address = await server.start()
         for number in signals:
             loop.add_signal_handler(number, stopped.set)

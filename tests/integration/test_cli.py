@@ -280,3 +280,15 @@ def test_grants_on_a_directory_and_who_asks(local: Command, tmp_path: Path) -> N
     assert "user:bob" in local(*controlled, "access", "list", "--revoked").stdout
     assert local(*controlled, "access", "grant", "notes", "user:bob", "own").exit_code == 2
     assert local("access", "grant", "notes", "user:bob", "read").exit_code == 5
+
+
+def test_keys_are_minted_listed_and_revoked(local: Command) -> None:
+    minted = local("keys", "mint", "assistant", "agent:a", "--days", "90")
+    assert re.fullmatch(r"astro_[0-9a-f]{16}_[\w-]{43}\n", minted.stdout)
+    assert "stands for agent:a of tenant default, until" in minted.stderr
+    key = minted.stdout.split("_")[1]
+    (listed,) = answer(local("--json", "keys", "list"))
+    assert (listed["key_id"], listed["created_by"], listed["revoked_at"]) == (key, "local", None)
+    assert local("keys", "revoke", key).stdout == f"Revoked {key} (assistant, agent:a).\n"
+    assert "agent:a" in local("keys", "list").stdout
+    assert local("keys", "revoke", "nobody").exit_code == 3

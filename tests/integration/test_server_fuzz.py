@@ -49,7 +49,7 @@ ACCESS = {
 }
 
 
-def valid_requests(memory_id: str) -> dict[str, Any]:
+def valid_requests(memory_id: str, key_id: str = "") -> dict[str, Any]:
     """A request that the server takes, for every method."""
     bank: dict[str, Any] = {"bank_id": "family"}
     memory = {**bank, "memory_id": memory_id}
@@ -83,6 +83,9 @@ def valid_requests(memory_id: str) -> dict[str, Any]:
         "Grant": admin_pb2.GrantRequest(**bank, principal="user:ann", permissions=[admin_pb2.PERMISSION_READ]),
         "Revoke": admin_pb2.RevokeRequest(**bank, principal="user:ann", permissions=[admin_pb2.PERMISSION_READ]),
         "ListGrants": admin_pb2.ListGrantsRequest(**bank, principal="user:ann", page_size=1),
+        "CreateApiKey": admin_pb2.CreateApiKeyRequest(name="ann", principal="user:ann"),
+        "ListApiKeys": admin_pb2.ListApiKeysRequest(),
+        "RevokeApiKey": admin_pb2.RevokeApiKeyRequest(key_id=key_id),
         "CheckAccess": admin_pb2.CheckAccessRequest(**bank, permission=admin_pb2.PERMISSION_READ),
     }
 
@@ -124,7 +127,8 @@ async def attempt(served: Served, method: MethodDescriptor, payload: bytes) -> g
 async def fuzz(served: Served, name: str, count: int) -> Counter[grpc.StatusCode]:
     """Codes of ``count`` payloads to one method, after which valid calls must work."""
     kept = await served.memory.Retain(memory_pb2.RetainRequest(bank_id="family", content=CONTENT, tags=["food"]))
-    valid = valid_requests(kept.memory_id)[name]
+    key = await served.admin.CreateApiKey(admin_pb2.CreateApiKeyRequest(name="first", principal="user:ann"))
+    valid = valid_requests(kept.memory_id, key.api_key.key_id)[name]
     fill = ["family", "other", kept.memory_id, "food", CONTENT, "k"]
     source = payloads(SEED + METHODS[name].index, [valid], fill, count)
     codes: Counter[grpc.StatusCode] = Counter()

@@ -18,6 +18,7 @@ from astrocyte.model import (
     ForgetSelector,
     Grant,
     HistoryResult,
+    KeyInfo,
     Memory,
     MemoryUpdate,
     RecallQuery,
@@ -150,3 +151,8 @@ def test_grant(grant: Grant) -> None:
 @given(strategies.access_checks)
 def test_access_check(check: AccessCheck) -> None:
     assert convert.decode_access_check(sent(convert.encode_access_check(check))) == check
+
+
+@given(strategies.key_infos)
+def test_api_key(key: KeyInfo) -> None:
+    assert convert.decode_api_key(sent(convert.encode_api_key(key))) == key

@@ -76,6 +76,7 @@ class Model:
     grants: dict[tuple[str, str, str], frozenset[Permission]] = field(default_factory=dict)
     memories: dict[str, Kept] = field(default_factory=dict)
     names: dict[str, Place] = field(default_factory=dict)
+    keys: dict[str, str] = field(default_factory=dict)
     canaries: int = 0
 
     def canary(self, place: Place) -> str:
@@ -387,6 +388,29 @@ class Isolation(RuleBasedStateMachine):
                 for key, given in self.model.grants.items()
                 if key[0] == caller.tenant and (not which or fnmatchcase(which, key[1]))
             }
+
+    async def _createapikey(self, caller: Caller, bank: str, number: int) -> None:
+        del bank
+        work = self.gate.create_api_key(caller, f"key {number % 3}", PRINCIPALS[number % 5])
+        made = await self._decided(work, passes=self.model.may_grant(caller, "*"))
+        if made is not None:
+            key, secret = made
+            self.model.keys[key.key_id] = caller.tenant
+            assert self.gate.keys.caller(secret) == Caller(caller.tenant, PRINCIPALS[number % 5])
+
+    async def _listapikeys(self, caller: Caller, bank: str, number: int) -> None:
+        del bank, number
+        keys = await self._decided(self.gate.list_api_keys(caller), passes=self.model.may_grant(caller, "*"))
+        if keys is not None:
+            own = {key_id for key_id, tenant in self.model.keys.items() if tenant == caller.tenant}
+            assert {key.key_id for key in keys} == own
+
+    async def _revokeapikey(self, caller: Caller, bank: str, number: int) -> None:
+        del bank
+        known = list(self.model.keys)
+        key_id = known[number % len(known)] if known else "none"
+        ended = await self._decided(self.gate.revoke_api_key(caller, key_id), passes=self.model.may_grant(caller, "*"))
+        assert ended is None or self.model.keys[key_id] == caller.tenant
 
     async def _checkaccess(self, caller: Caller, bank: str, number: int) -> None:
         del number

@@ -12,6 +12,7 @@ from astrocyte.cli.access import access
 from astrocyte.cli.banks import banks
 from astrocyte.cli.failures import ExitCode
 from astrocyte.cli.importing import import_file
+from astrocyte.cli.keys import keys
 from astrocyte.cli.logs import to_standard_error
 from astrocyte.cli.memories import forget, history, recall, retain, undelete
 from astrocyte.cli.server import info, serve
@@ -71,7 +72,7 @@ def cli(context: click.Context, /, **options: object) -> None:
     to_standard_error()
 
 
-for command in (serve, retain, recall, history, forget, undelete, import_file, banks, access, info):
+for command in (serve, retain, recall, history, forget, undelete, import_file, banks, access, keys, info):
     cli.add_command(command)
 
 

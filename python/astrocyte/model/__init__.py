@@ -13,6 +13,7 @@ from astrocyte.model.identity import (
     Caller,
     Grant,
     GrantPage,
+    KeyInfo,
     Permission,
 )
 from astrocyte.model.memory import (
@@ -79,6 +80,7 @@ __all__ = [
     "HistoryResult",
     "IndexMemory",
     "Intent",
+    "KeyInfo",
     "Memory",
     "MemoryHit",
     "MemoryPage",

@@ -95,3 +95,19 @@ class AccessCheck:
 
     allowed: bool
     permissions: frozenset[Permission]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyInfo:
+    """An API key, without what makes it one. ``last_used_at`` may be a minute behind."""
+
+    key_id: str
+    tenant: str
+    name: str
+    principal: str
+    created_by: str
+    created_at: datetime
+    expires_at: datetime | None = None
+    last_used_at: datetime | None = None
+    revoked_by: str | None = None
+    revoked_at: datetime | None = None

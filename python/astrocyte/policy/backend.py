@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
 from typing import Protocol
 
 from astrocyte.errors import AstrocyteError
@@ -18,6 +19,7 @@ from astrocyte.model import (
     Grant,
     GrantPage,
     HistoryResult,
+    KeyInfo,
     Memory,
     MemoryPage,
     MemoryUpdate,
@@ -265,6 +267,35 @@ class Backend(Protocol):
 
         A name keeps the grants that mean it, by a pattern too; a pattern keeps those written alike. ``revoked`` shows
         those that no longer hold as well. Without ``bank_id`` the caller needs admin in all banks.
+        """
+
+    async def create_api_key(
+        self,
+        caller: Caller,
+        name: str,
+        principal: str,
+        *,
+        expires_at: datetime | None = None,
+        request_id: str | None = None,
+    ) -> tuple[KeyInfo, str]:
+        """Make an API key of the caller's tenant; returns it with the key itself, which is never shown again.
+
+        A name has at most two live keys: the one in use, and the one that takes its place. A repeated request answers
+        the key that it made, and no secret, for only its digest was kept.
+
+        Raises:
+            AccessDenied: The caller has no admin in all banks.
+            FailedPrecondition: There are two, or access control is off and the caller holds no data directory.
+        """
+
+    async def list_api_keys(self, caller: Caller) -> list[KeyInfo]:
+        """All API keys of the tenant that were ever made by call, by age."""
+
+    async def revoke_api_key(self, caller: Caller, key_id: str, *, request_id: str | None = None) -> KeyInfo:
+        """End an API key from the next call on; streams end before their next answer. Raises what making one does.
+
+        Raises:
+            NotFound: The tenant has no such key.
         """
 
     async def check_access(

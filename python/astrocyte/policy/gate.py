@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import ParamSpec, Protocol, TypeVar
 
 from astrocyte.config import Settings
@@ -30,6 +31,7 @@ from astrocyte.model import (
     Grant,
     GrantPage,
     HistoryResult,
+    KeyInfo,
     Memory,
     MemoryPage,
     MemoryUpdate,
@@ -48,6 +50,7 @@ from astrocyte.pipelines.update import UpdatePipeline
 from astrocyte.policy.access import Access
 from astrocyte.policy.banks import Banks
 from astrocyte.policy.granting import Granting
+from astrocyte.policy.keys import Keys
 from astrocyte.policy.limits import Demand, Operation
 from astrocyte.policy.paging import decode_token, encode_token
 from astrocyte.policy.permissions import FORGET_ALL
@@ -56,7 +59,7 @@ from astrocyte.policy.requests import key_of
 from astrocyte.policy.retaining import Retaining
 from astrocyte.policy.validation import LARGEST_POSITION, Validator
 from astrocyte.providers.protocols import Embedder
-from astrocyte.stores.access import AccessStore
+from astrocyte.stores.access import AccessStore, KeyStore
 from astrocyte.stores.protocols import MemoryStore
 
 P = ParamSpec("P")
@@ -91,6 +94,8 @@ class Gate:
         settings: Settings,
         store: MemoryStore,
         grants: AccessStore,
+        keys: KeyStore,
+        clock: Callable[[], int],
         registry: IndexRegistry,
         embedder: Embedder,
         pipelines: Pipelines,
@@ -116,6 +121,7 @@ class Gate:
         self._barriers = policies.barriers
         self._overrides = policies.overrides
         self._banks = Banks(store, registry, embedder, self._check, access, lifecycle.start_purging)
+        self.keys = Keys(keys, access, self._check, clock)
         self._granting = Granting(grants, access, self._check)
         self._retaining = Retaining(settings, store, self._banks, pipelines.retain, self._check, access, policies)
 
@@ -405,6 +411,26 @@ class Gate:
             page_size=page_size,
             page_token=page_token,
         )
+
+    async def create_api_key(
+        self,
+        caller: Caller,
+        name: str,
+        principal: str,
+        *,
+        expires_at: datetime | None = None,
+        request_id: str | None = None,
+    ) -> tuple[KeyInfo, str]:
+        """Make a key."""
+        return await self.keys.create(caller, name, principal, expires_at=expires_at, request_id=request_id)
+
+    async def list_api_keys(self, caller: Caller) -> list[KeyInfo]:
+        """All keys of the tenant."""
+        return self.keys.listed(caller)
+
+    async def revoke_api_key(self, caller: Caller, key_id: str, *, request_id: str | None = None) -> KeyInfo:
+        """End a key."""
+        return await self.keys.revoke(caller, key_id, request_id=request_id)
 
     async def check_access(
         self, caller: Caller, bank_id: str, *, principal: str | None = None, permission: str | None = None

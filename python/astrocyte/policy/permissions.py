@@ -38,6 +38,10 @@ REQUIRED: Mapping[str, frozenset[Permission]] = {
     "Revoke": _ADMIN,
     "ListGrants": _ADMIN,
     "CheckAccess": NO_PERMISSIONS,
+    # In every bank: a key can stand for anybody in the tenant.
+    "CreateApiKey": _ADMIN,
+    "ListApiKeys": _ADMIN,
+    "RevokeApiKey": _ADMIN,
 }
 # Parts of calls that need other permissions than the rest: forgetting a whole bank at once, and asking what somebody
 # else may do.

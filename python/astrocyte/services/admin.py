@@ -132,3 +132,29 @@ class AdminServicer:
             permission=convert.decode_permission(request.permission),
         )
         return convert.encode_access_check(check)
+
+    async def CreateApiKey(
+        self, request: admin_pb2.CreateApiKeyRequest, caller: Caller
+    ) -> admin_pb2.CreateApiKeyResponse:
+        """Make a key."""
+        made, secret = await self._gate.create_api_key(
+            caller,
+            request.name,
+            request.principal,
+            expires_at=convert.decode_create_api_key(request),
+            request_id=request.request_id or None,
+        )
+        return admin_pb2.CreateApiKeyResponse(api_key=convert.encode_api_key(made), secret=secret)
+
+    async def ListApiKeys(self, request: admin_pb2.ListApiKeysRequest, caller: Caller) -> admin_pb2.ListApiKeysResponse:
+        """List keys."""
+        del request
+        keys = await self._gate.list_api_keys(caller)
+        return admin_pb2.ListApiKeysResponse(api_keys=[convert.encode_api_key(key) for key in keys])
+
+    async def RevokeApiKey(
+        self, request: admin_pb2.RevokeApiKeyRequest, caller: Caller
+    ) -> admin_pb2.RevokeApiKeyResponse:
+        """End a key."""
+        ended = await self._gate.revoke_api_key(caller, request.key_id, request_id=request.request_id or None)
+        return admin_pb2.RevokeApiKeyResponse(api_key=convert.encode_api_key(ended))

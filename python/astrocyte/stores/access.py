@@ -1,12 +1,16 @@
-"""What the layers above may ask of a store of grants. The SQLite store implements it."""
+"""What the layers above may ask of a store of grants and keys. The SQLite store implements it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from astrocyte.model import Grant, Permission
+from astrocyte.model import Grant, KeyInfo, Permission
 from astrocyte.stores.protocols import RequestKey
+
+# Of one name: the one in use, and the one that takes its place.
+MOST_LIVE_KEYS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +41,51 @@ class AccessStore(Protocol):
         self, tenant: str, change: GrantChange, *, by: str, request: RequestKey | None = None
     ) -> frozenset[Permission]:
         """Take permissions; returns those that were there to take. An equal earlier request gets its answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """An API key to keep. ``digest`` is the SHA-256 of the whole key; ``expires_at`` None is never."""
+
+    key_id: str
+    tenant: str
+    name: str
+    principal: str
+    digest: bytes
+    expires_at: int | None
+
+
+class LiveKey(NamedTuple):
+    """What a key is checked against, and whom it stands for."""
+
+    digest: bytes
+    tenant: str
+    principal: str
+    expires_at: int | None
+
+
+class KeyStore(Protocol):
+    """API keys by tenant. Reads and writes are as those of `astrocyte.stores.protocols.MemoryStore`."""
+
+    def live(self, key_id: str) -> LiveKey | None:
+        """What a key is checked against, or None where it was revoked or never was; costs no query."""
+
+    def listed(self, tenant: str) -> list[KeyInfo]:
+        """All keys of a tenant, ended ones too, by age."""
+
+    async def create(self, new: NewKey, *, by: str, request: RequestKey | None = None) -> tuple[KeyInfo, bool]:
+        """Keep a key; returns it, and whether it is new: an equal earlier request gets its key.
+
+        Raises:
+            FailedPrecondition: There are `MOST_LIVE_KEYS` live ones of the name.
+        """
+
+    async def revoke(self, tenant: str, key_id: str, *, by: str, request: RequestKey | None = None) -> KeyInfo:
+        """End a key from the next call on; one that has ended stays as it is.
+
+        Raises:
+            NotFound: The tenant has no such key.
+        """
+
+    async def note_uses(self, uses: Mapping[str, int]) -> None:
+        """Keep when keys were used last."""

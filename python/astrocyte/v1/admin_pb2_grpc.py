@@ -90,6 +90,21 @@ class AdminServiceStub:
                 request_serializer=astrocyte_dot_v1_dot_admin__pb2.CheckAccessRequest.SerializeToString,
                 response_deserializer=astrocyte_dot_v1_dot_admin__pb2.CheckAccessResponse.FromString,
                 _registered_method=True)
+        self.CreateApiKey = channel.unary_unary(
+                '/astrocyte.v1.AdminService/CreateApiKey',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.CreateApiKeyRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.CreateApiKeyResponse.FromString,
+                _registered_method=True)
+        self.ListApiKeys = channel.unary_unary(
+                '/astrocyte.v1.AdminService/ListApiKeys',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.ListApiKeysRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListApiKeysResponse.FromString,
+                _registered_method=True)
+        self.RevokeApiKey = channel.unary_unary(
+                '/astrocyte.v1.AdminService/RevokeApiKey',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.RevokeApiKeyRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.RevokeApiKeyResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer:
@@ -173,6 +188,27 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateApiKey(self, request, context):
+        """CreateApiKey makes a key for a principal of the caller's tenant; the answer is the only place where it is shown.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListApiKeys(self, request, context):
+        """ListApiKeys lists the keys of the caller's tenant that were made by call, by age, ended ones too.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RevokeApiKey(self, request, context):
+        """RevokeApiKey ends a key from the next call on; streams end before their next answer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -230,6 +266,21 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.CheckAccess,
                     request_deserializer=astrocyte_dot_v1_dot_admin__pb2.CheckAccessRequest.FromString,
                     response_serializer=astrocyte_dot_v1_dot_admin__pb2.CheckAccessResponse.SerializeToString,
+            ),
+            'CreateApiKey': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateApiKey,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.CreateApiKeyRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.CreateApiKeyResponse.SerializeToString,
+            ),
+            'ListApiKeys': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListApiKeys,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListApiKeysRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.ListApiKeysResponse.SerializeToString,
+            ),
+            'RevokeApiKey': grpc.unary_unary_rpc_method_handler(
+                    servicer.RevokeApiKey,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.RevokeApiKeyRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.RevokeApiKeyResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -530,6 +581,87 @@ class AdminService:
             '/astrocyte.v1.AdminService/CheckAccess',
             astrocyte_dot_v1_dot_admin__pb2.CheckAccessRequest.SerializeToString,
             astrocyte_dot_v1_dot_admin__pb2.CheckAccessResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateApiKey(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AdminService/CreateApiKey',
+            astrocyte_dot_v1_dot_admin__pb2.CreateApiKeyRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.CreateApiKeyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListApiKeys(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AdminService/ListApiKeys',
+            astrocyte_dot_v1_dot_admin__pb2.ListApiKeysRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.ListApiKeysResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RevokeApiKey(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AdminService/RevokeApiKey',
+            astrocyte_dot_v1_dot_admin__pb2.RevokeApiKeyRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.RevokeApiKeyResponse.FromString,
             options,
             channel_credentials,
             insecure,

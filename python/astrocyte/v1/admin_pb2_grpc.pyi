@@ -55,6 +55,12 @@ class AdminServiceStub:
     """ListGrants pages through the grants of the caller's tenant: those of the configuration, then the others by age."""
     CheckAccess: _grpc.UnaryUnaryMultiCallable[_admin_pb2.CheckAccessRequest, _admin_pb2.CheckAccessResponse]
     """CheckAccess tells what a principal may do in a bank, whether the bank exists or not."""
+    CreateApiKey: _grpc.UnaryUnaryMultiCallable[_admin_pb2.CreateApiKeyRequest, _admin_pb2.CreateApiKeyResponse]
+    """CreateApiKey makes a key for a principal of the caller's tenant; the answer is the only place where it is shown."""
+    ListApiKeys: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListApiKeysRequest, _admin_pb2.ListApiKeysResponse]
+    """ListApiKeys lists the keys of the caller's tenant that were made by call, by age, ended ones too."""
+    RevokeApiKey: _grpc.UnaryUnaryMultiCallable[_admin_pb2.RevokeApiKeyRequest, _admin_pb2.RevokeApiKeyResponse]
+    """RevokeApiKey ends a key from the next call on; streams end before their next answer."""
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -83,6 +89,12 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """ListGrants pages through the grants of the caller's tenant: those of the configuration, then the others by age."""
     CheckAccess: _aio.UnaryUnaryMultiCallable[_admin_pb2.CheckAccessRequest, _admin_pb2.CheckAccessResponse]  # type: ignore[assignment]
     """CheckAccess tells what a principal may do in a bank, whether the bank exists or not."""
+    CreateApiKey: _aio.UnaryUnaryMultiCallable[_admin_pb2.CreateApiKeyRequest, _admin_pb2.CreateApiKeyResponse]  # type: ignore[assignment]
+    """CreateApiKey makes a key for a principal of the caller's tenant; the answer is the only place where it is shown."""
+    ListApiKeys: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListApiKeysRequest, _admin_pb2.ListApiKeysResponse]  # type: ignore[assignment]
+    """ListApiKeys lists the keys of the caller's tenant that were made by call, by age, ended ones too."""
+    RevokeApiKey: _aio.UnaryUnaryMultiCallable[_admin_pb2.RevokeApiKeyRequest, _admin_pb2.RevokeApiKeyResponse]  # type: ignore[assignment]
+    """RevokeApiKey ends a key from the next call on; streams end before their next answer."""
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """AdminService makes, changes and removes banks, and tells about the server."""
@@ -174,5 +186,29 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.CheckAccessResponse, _abc.Awaitable[_admin_pb2.CheckAccessResponse]]:
         """CheckAccess tells what a principal may do in a bank, whether the bank exists or not."""
+
+    @_abc_1.abstractmethod
+    def CreateApiKey(
+        self,
+        request: _admin_pb2.CreateApiKeyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.CreateApiKeyResponse, _abc.Awaitable[_admin_pb2.CreateApiKeyResponse]]:
+        """CreateApiKey makes a key for a principal of the caller's tenant; the answer is the only place where it is shown."""
+
+    @_abc_1.abstractmethod
+    def ListApiKeys(
+        self,
+        request: _admin_pb2.ListApiKeysRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListApiKeysResponse, _abc.Awaitable[_admin_pb2.ListApiKeysResponse]]:
+        """ListApiKeys lists the keys of the caller's tenant that were made by call, by age, ended ones too."""
+
+    @_abc_1.abstractmethod
+    def RevokeApiKey(
+        self,
+        request: _admin_pb2.RevokeApiKeyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.RevokeApiKeyResponse, _abc.Awaitable[_admin_pb2.RevokeApiKeyResponse]]:
+        """RevokeApiKey ends a key from the next call on; streams end before their next answer."""
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

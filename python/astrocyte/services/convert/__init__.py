@@ -8,10 +8,14 @@ made into bytes at once, because their hits may never have been a message.
 
 from astrocyte.services.convert.access import (
     decode_access_check,
+    decode_api_key,
+    decode_create_api_key,
     decode_grant,
     decode_permission,
     decode_permissions,
     encode_access_check,
+    encode_api_key,
+    encode_create_api_key,
     encode_grant,
     encode_permissions,
 )
@@ -58,9 +62,11 @@ from astrocyte.services.convert.values import Refused, refuse
 __all__ = [
     "Refused",
     "decode_access_check",
+    "decode_api_key",
     "decode_bank",
     "decode_bank_stats",
     "decode_change",
+    "decode_create_api_key",
     "decode_forget_result",
     "decode_grant",
     "decode_history_query",
@@ -76,9 +82,11 @@ __all__ = [
     "decode_server_info",
     "decode_update",
     "encode_access_check",
+    "encode_api_key",
     "encode_bank",
     "encode_bank_stats",
     "encode_change",
+    "encode_create_api_key",
     "encode_forget_request",
     "encode_forget_result",
     "encode_grant",

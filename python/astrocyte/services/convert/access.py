@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from astrocyte.errors import ValidationError
-from astrocyte.model import AccessCheck, Grant, Permission
-from astrocyte.services.convert.values import decode_instant, encode_instant
+from astrocyte.model import AccessCheck, Grant, KeyInfo, Permission
+from astrocyte.services.convert.values import Refused, decode_instant, encode_instant
 from astrocyte.v1 import admin_pb2
 
 _TO_WIRE = {
@@ -89,3 +90,60 @@ def _decode(value: int, path: str) -> Permission:
     if permission is None:
         raise ValidationError(f"expected a permission, got {value}", field=path)
     return permission
+
+
+def decode_api_key(message: admin_pb2.ApiKey) -> KeyInfo:
+    """An API key, without its secret."""
+    return KeyInfo(
+        key_id=message.key_id,
+        tenant=message.tenant,
+        name=message.name,
+        principal=message.principal,
+        created_by=message.created_by,
+        created_at=decode_instant(message.created_at),
+        expires_at=_instant(message, "expires_at"),
+        last_used_at=_instant(message, "last_used_at"),
+        revoked_by=message.revoked_by if message.HasField("revoked_at") else None,
+        revoked_at=_instant(message, "revoked_at"),
+    )
+
+
+def encode_api_key(key: KeyInfo) -> admin_pb2.ApiKey:
+    """An API key, without its secret."""
+    return admin_pb2.ApiKey(
+        key_id=key.key_id,
+        tenant=key.tenant,
+        name=key.name,
+        principal=key.principal,
+        created_by=key.created_by,
+        created_at=encode_instant(key.created_at),
+        expires_at=None if key.expires_at is None else encode_instant(key.expires_at),
+        last_used_at=None if key.last_used_at is None else encode_instant(key.last_used_at),
+        revoked_by=key.revoked_by or "",
+        revoked_at=None if key.revoked_at is None else encode_instant(key.revoked_at),
+    )
+
+
+def _instant(message: admin_pb2.ApiKey, name: str) -> datetime | None:
+    return decode_instant(getattr(message, name)) if message.HasField(name) else None  # type: ignore[arg-type] # a name
+
+
+def decode_create_api_key(request: admin_pb2.CreateApiKeyRequest) -> datetime | None:
+    """When the key to be made ends.
+
+    Raises:
+        ValidationError: The time is none.
+    """
+    try:
+        return decode_instant(request.expires_at) if request.HasField("expires_at") else None
+    except Refused as error:
+        raise ValidationError(error.description, field="expires_at") from None
+
+
+def encode_create_api_key(
+    name: str, principal: str, expires_at: datetime | None, request_id: str | None
+) -> admin_pb2.CreateApiKeyRequest:
+    """A key to be made."""
+    return admin_pb2.CreateApiKeyRequest(
+        name=name, principal=principal, expires_at=encode_instant(expires_at), request_id=request_id or ""
+    )

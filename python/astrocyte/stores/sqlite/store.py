@@ -28,6 +28,7 @@ from astrocyte.stores.sqlite.erasing import Eraser
 from astrocyte.stores.sqlite.files import BALLAST, DATABASE, Ballast, DirectoryLock, create_private, sync_directory
 from astrocyte.stores.sqlite.granting import SqliteAccess
 from astrocyte.stores.sqlite.hydration import Hydration
+from astrocyte.stores.sqlite.keys import SqliteKeys
 from astrocyte.stores.sqlite.migrations import load_migrations, migrate
 from astrocyte.stores.sqlite.reads import Reads
 from astrocyte.stores.sqlite.scrub import Scrubber
@@ -136,6 +137,7 @@ class SqliteStore:
         self._eraser = Eraser(self._writer, Cleaner(self._writer, self._scrubber, round(busy_seconds * 1_000)))
         self._reads = Reads(self._connections)
         self.access = SqliteAccess(self._writer, self._connections)
+        self.keys = SqliteKeys(self._writer, self._connections)
         # The hot one, without a frame of its own in between.
         self.hydrate: Callable[[Bank, Sequence[tuple[int, int]], Visibility], list[HydratedRow]] = Hydration(
             self._connections, guarded=_guarded

@@ -1,0 +1,83 @@
+"""Commands on API keys: mint, list, revoke."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import click
+
+from astrocyte.cli.connection import Session, operation
+from astrocyte.cli.output import ERR, OUT, grid, print_json, stamp
+
+
+@click.group()
+def keys() -> None:
+    """Mint, list and revoke API keys.
+
+    \b
+    astrocyte keys mint assistant agent:assistant --days 90
+    astrocyte keys list
+    astrocyte keys revoke 5f0c1d2e3a4b5c6d
+
+    On a data directory they work while no server has it; on a running one, with --server and a credential that has
+    admin in every bank.
+    """
+
+
+@keys.command("mint")
+@click.argument("name")
+@click.argument("principal")
+@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="How long it lives.  [default: for ever]")
+@operation
+async def mint(session: Session, /, name: str, principal: str, days: float | None) -> None:
+    """Make a key called NAME for PRINCIPAL and print it; it is never shown again.
+
+    \b
+    astrocyte keys mint assistant agent:assistant
+    KEY=$(astrocyte keys mint reporting service:reporting --days 30)
+
+    To rotate, mint a second one of the name, hand it out, and revoke the first.
+    """
+    until = None if days is None else datetime.now(UTC) + timedelta(days=days)
+    made, secret = await session.backend.create_api_key(session.caller, name, principal, expires_at=until)
+    if session.as_json:
+        print_json({"api_key": made, "secret": secret})
+        return
+    click.echo(secret)
+    ends = f", until {stamp(made.expires_at)}" if made.expires_at else ""
+    ERR.print(f"{made.key_id} stands for {made.principal} of tenant {made.tenant}{ends}", style="dim", soft_wrap=True)
+
+
+@keys.command("list")
+@operation
+async def list_keys(session: Session, /) -> None:
+    """List the keys that were minted, revoked ones too, by age.
+
+    \b
+    astrocyte keys list
+    """
+    found = await session.backend.list_api_keys(session.caller)
+    if session.as_json:
+        print_json(found)
+        return
+    table = grid(("key", "name", "principal", "created", "expires", "last used", "revoked"))
+    for key in found:
+        times = (key.created_at, key.expires_at, key.last_used_at, key.revoked_at)
+        table.add_row(key.key_id, key.name, key.principal, *map(stamp, times))
+    OUT.print(table if found else "There are no keys.")
+
+
+@keys.command("revoke")
+@click.argument("key")
+@operation
+async def revoke(session: Session, /, key: str) -> None:
+    """End the key of id KEY, which is the part after astro_, from the next call on.
+
+    \b
+    astrocyte keys revoke 5f0c1d2e3a4b5c6d
+    """
+    ended = await session.backend.revoke_api_key(session.caller, key)
+    if session.as_json:
+        print_json(ended)
+    else:
+        click.echo(f"Revoked {ended.key_id} ({ended.name}, {ended.principal}).")
