@@ -146,6 +146,31 @@ updates = st.builds(
     embedding=st.none() | embeddings,
     etag=optional_names,
 )
+arms = st.lists(st.builds(ArmScore, names, counts, numbers), max_size=3).map(tuple)
+
+
+hits = st.builds(
+    MemoryHit,
+    text=texts,
+    score=numbers,
+    memory_id=names,
+    bank_id=names,
+    metadata=metadata,
+    tags=tags,
+    occurred_at=optional_instants,
+    retained_at=instants,
+    source=optional_names,
+    memory_layer=names,
+    fact_type=names,
+    session_id=optional_names,
+    speaker=optional_names,
+    principal=optional_names,
+    chunk_index=st.integers(-1, 2**31 - 1),
+    chunk_count=st.integers(1, 2**31 - 1),
+    token_count=counts,
+    version=st.integers(1, 2**31 - 1),
+    arms=arms,
+)
 queries = st.builds(
     RecallQuery,
     query=texts,
@@ -173,31 +198,7 @@ queries = st.builds(
     detail_level=st.sampled_from(DetailLevel),
     embedding=st.none() | embeddings,
     min_position=positions,
-)
-arms = st.lists(st.builds(ArmScore, names, counts, numbers), max_size=3).map(tuple)
-
-
-hits = st.builds(
-    MemoryHit,
-    text=texts,
-    score=numbers,
-    memory_id=names,
-    bank_id=names,
-    metadata=metadata,
-    tags=tags,
-    occurred_at=optional_instants,
-    retained_at=instants,
-    source=optional_names,
-    memory_layer=names,
-    fact_type=names,
-    session_id=optional_names,
-    speaker=optional_names,
-    principal=optional_names,
-    chunk_index=st.integers(-1, 2**31 - 1),
-    chunk_count=st.integers(1, 2**31 - 1),
-    token_count=counts,
-    version=st.integers(1, 2**31 - 1),
-    arms=arms,
+    external_context=st.lists(hits, max_size=2).map(tuple),
 )
 numbers_by_name = st.dictionaries(names, numbers, max_size=3)
 counts_by_name = st.dictionaries(names, counts, max_size=3)

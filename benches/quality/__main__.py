@@ -17,6 +17,7 @@ import tempfile
 from importlib import metadata
 from pathlib import Path
 
+from benches.quality.ablation import ablate
 from benches.quality.data import QuestionSet, read_run, read_set, write_run
 from benches.quality.product import open_brain
 from benches.quality.report import evaluate, table, timing_line
@@ -35,7 +36,10 @@ def main(arguments: list[str] | None = None) -> int:
         f"{platform.machine()}, bootstrap seed {options.seed}"
     )
     for path, questions in sets:
-        _measure(path, questions, options)
+        if options.ablate:
+            print("", *asyncio.run(ablate(questions, seed=options.seed)), sep="\n")
+        else:
+            _measure(path, questions, options)
     return 0
 
 
@@ -78,6 +82,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", type=Path, action="append", required=True, help="a question set; may be repeated")
     parser.add_argument("--out", type=Path, help="folder that receives one .jsonl of ranked ids per set")
     parser.add_argument("--against", type=Path, help="folder of an earlier --out, to compare with")
+    parser.add_argument(
+        "--ablate", action="store_true", help="leave out one stage after the other, as a Markdown table"
+    )
     parser.add_argument("--seed", type=int, default=SEED, help="seed of the bootstrap")
     return parser
 

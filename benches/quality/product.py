@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from astrocyte import Astrocyte
-from benches.quality.runner import Brain
+from benches.quality.runner import MeasuredBrain
 
 
 @asynccontextmanager
-async def open_brain(folder: Path) -> AsyncIterator[Brain]:
-    """A new store in `folder`, closed at the end."""
-    brain = Astrocyte.from_config_dict({"data_dir": str(folder)})
+async def open_brain(folder: Path, settings: Mapping[str, Any] | None = None) -> AsyncIterator[MeasuredBrain]:
+    """The store in `folder`, made if it is not there, with settings beside the default ones; closed at the end."""
+    brain = Astrocyte.from_config_dict({**(settings or {}), "data_dir": str(folder)})
     try:
         yield brain
     finally:

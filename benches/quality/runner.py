@@ -28,6 +28,13 @@ class Brain(Protocol):
         """Rank memories; the answer has `hits` with `memory_id`."""
 
 
+class MeasuredBrain(Brain, Protocol):
+    """A brain that says what its indexes hold."""
+
+    async def bank_stats(self, bank_id: str) -> Any:  # noqa: ANN401
+        """Counts; the answer has `index_bytes`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Timings:
     """Seconds spent: in all retains, and in each recall."""
@@ -47,6 +54,38 @@ class Answers:
     kept: dict[tuple[str, str], str]
     refused: int
     timings: Timings
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A set in a store: by bank, the set's id of each of the product's ids; and which memories were taken as one."""
+
+    names: tuple[dict[str, str], ...]
+    kept: dict[tuple[str, str], str]
+
+    @staticmethod
+    def bank_id(number: int) -> str:
+        """The product's id of a bank; it may hold less than a set's name."""
+        return f"bank-{number}"
+
+
+async def store(brain: Brain, questions: QuestionSet) -> Stored:
+    """Retain every bank in order."""
+    names: list[dict[str, str]] = []
+    kept: dict[tuple[str, str], str] = {}
+    for number, bank in enumerate(questions.banks):
+        ids = await fill(brain, bank, Stored.bank_id(number))
+        kept.update({(bank.name, own): first for own, (_, first) in ids.items()})
+        names.append(dict(ids.values()))
+    return Stored(tuple(names), kept)
+
+
+async def ask(brain: Brain, text: str, number: int, stored: Stored) -> list[str]:
+    """The set's ids of what a recall ranks, best first."""
+    # Titles: the token budget must not cut the list that is measured.
+    result = await brain.recall(text, Stored.bank_id(number), max_results=DEPTH, detail_level="titles")
+    names = stored.names[number]
+    return [names[hit.memory_id] for hit in result.hits if hit.memory_id in names]
 
 
 async def answer(brain: Brain, questions: QuestionSet) -> Answers:

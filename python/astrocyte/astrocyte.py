@@ -261,7 +261,7 @@ class Astrocyte:
             max_tokens: Budget of all hits' texts together.
             tags: Only memories with at least one of these labels; see ``tag_match`` in the options.
             context: Who calls.
-            external_context: Not supported yet; refused.
+            external_context: Results of another system to blend in, under the same filter and budget; never stored.
             fact_types: Only these kinds of facts.
             time_range: Only memories that happened (or, where that is not known, were stored) in it; ends included.
             include_sources: Whether hits carry their source and the principal that stored them.
@@ -272,9 +272,9 @@ class Astrocyte:
 
         Raises:
             BankNotFound: There is no such bank.
-            CapabilityNotSupported: ``banks``, ``strategy`` or ``external_context`` was given.
+            CapabilityNotSupported: ``banks`` or ``strategy`` was given.
         """
-        _refuse(banks=banks, strategy=strategy, external_context=external_context)
+        _refuse(banks=banks, strategy=strategy)
         _known("recall", options, RecallOptions)
         if bank_id is None:
             raise ValidationError("is missing; say which bank to search", field="bank_id")
@@ -295,6 +295,7 @@ class Astrocyte:
             layer_weights=layer_weights or {},
             detail_level=_choice(DetailLevel, detail_level or DetailLevel.CHUNK, "detail_level"),
             as_of=as_of,
+            external_context=tuple(external_context or ()),
             **extra,
         )
         return _plain(await self._backend.recall(_caller(context), asked))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import astrocyte
-from astrocyte import ActorIdentity, Astrocyte, AstrocyteContext, HistoryResult, MemoryHit, RecallResult, RetainResult
+from astrocyte import ActorIdentity, Astrocyte, AstrocyteContext, HistoryResult, RecallResult, RetainResult
 from astrocyte.errors import CapabilityNotSupported, ValidationError
 
 
@@ -82,8 +82,6 @@ async def test_recall_many_banks_is_refused_until_it_is_there(ast: Astrocyte) ->
         await ast.recall("x", banks=["incidents", "runbooks", "team-notes"], strategy="parallel", max_results=20)
     with pytest.raises(CapabilityNotSupported, match="strategy"):
         await ast.recall("x", bank_id="a", strategy="cascade")
-    with pytest.raises(CapabilityNotSupported, match="external_context"):
-        await ast.recall("x", bank_id="a", external_context=[MemoryHit("t", 1.0)])
     with pytest.raises(ValidationError) as caught:
         await ast.recall("x")
     assert caught.value.field == "bank_id"

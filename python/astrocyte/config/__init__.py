@@ -125,6 +125,7 @@ class LimitSettings(Section):
     metadata_key_bytes: Count = Field(128, description="UTF-8 bytes of a metadata key.")
     metadata_value_bytes: Count = Field(1_024, description="UTF-8 bytes of a metadata value, written as text.")
     metadata_bytes: Count = Field(4_096, description="UTF-8 bytes of all keys and values together.")
+    external_bytes: Count = Field(16_384, description="UTF-8 bytes of one item of external_context.")
     query_bytes: Count = Field(8_192, description="UTF-8 bytes of a query.")
     max_results: Count = Field(200, description="Hits of one recall.")
     batch_items: Count = Field(256, description="Items of a BatchRetain, queries of a BatchRecall.")
@@ -174,6 +175,9 @@ class RecallSettings(Section):
         0.25, ge=0.0, le=1.0, description="Weight of words that the first three hits add to the query; 0 adds none."
     )
     context_windows: bool = Field(True, description="Score short turns together with their neighbours in the session.")
+    external_weight: Weight = Field(
+        1.0, description="1 lets the best item of external_context stand with the best memory; 0 leaves the list out."
+    )
     time_tail_days: float = Field(30.0, ge=0.0, le=36_500.0, description="How long after a date people still tell it.")
     dedup_threshold: Cosine | None = Field(None, description="Fold hits at least this alike (cosine); none by default.")
     inline_rows: int = Field(20_000, ge=0, description="Up to so many rows a recall runs on the loop, without a hop.")

@@ -66,7 +66,8 @@ class RecallQuery:
     """One recall. Fields are checked by the gate, not here; None takes the configured default.
 
     ``time_range`` holds on occurred_at, or retained_at where there is none. ``as_of`` is what the service knew then,
-    ``valid_at`` what was true then. ``weights`` is by arm (semantic, keyword, temporal).
+    ``valid_at`` what was true then. ``weights`` is by arm (semantic, keyword, temporal). ``external_context`` holds
+    results of another system, which are filtered and blended into the answer, and never stored.
     """
 
     query: str
@@ -94,6 +95,7 @@ class RecallQuery:
     detail_level: DetailLevel = DetailLevel.CHUNK
     embedding: Embedding | None = None
     min_position: int = 0
+    external_context: tuple[MemoryHit, ...] = ()
 
 
 class ArmScore(NamedTuple):

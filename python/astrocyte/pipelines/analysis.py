@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 
 from astrocyte.model import TimeRange
-from astrocyte.pipelines.date_rules import Calendar
+from astrocyte.pipelines.date_words import Calendar
 from astrocyte.pipelines.dates import HINT, find_windows
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -13,46 +13,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from astrocyte.pipelines.date_words import (
+    AHEAD,
+    DECADE_PARTS,
+    MONTHS,
+    MOST_MONTHS,
+    NUMBERS,
+    ORDINALS,
+    PARTS,
+    SEASONS,
+    UNIT_DAYS,
+    UNIT_SLACK,
+    WEEKDAYS,
+    YEAR_PARTS,
+    Calendar,
+)
+
 Window = tuple[int, int]
 
-# A bank that spans more years than this would turn "in May" into noise; the latest ones are asked about most.
-MOST_YEARS = 30
-# Years that leave room for arithmetic on both sides within what `datetime.date` can hold.
-EARLIEST, LATEST = date(1000, 1, 1), date(9000, 12, 31)
 # The longest word that tells a month from a verb, and what stands before and after it.
 CONTEXT_CHARS = 10
-_MONTH_NAMES = [name.lower() for name in calendar.month_name]
-MOST_MONTHS = 12
-MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES) if name}
-MONTHS |= {name[:3]: number for name, number in MONTHS.items()} | {"sept": 9}
-WEEKDAYS = [name.lower() for name in calendar.day_name]
-_NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve"
-NUMBERS = {name: number for number, name in enumerate(_NUMBER_WORDS.split())}
-NUMBERS |= {"a": 1, "an": 1, "couple of": 2, "a couple of": 2, "few": 3, "a few": 3, "several": 4}
-# Days of a unit, and how far around "N units ago" may have been meant.
-UNIT_DAYS = {"day": 1.0, "week": 7.0, "weekend": 7.0, "month": 30.44, "year": 365.25}
-UNIT_SLACK = {"day": 0, "week": 3, "weekend": 3, "month": 15, "year": 90}
-PARTS = {
-    "early": (1, 10),
-    "beginning of": (1, 10),
-    "start of": (1, 10),
-    "mid": (11, 20),
-    "middle of": (11, 20),
-    "late": (21, 31),
-    "end of": (21, 31),
-    "first half of": (1, 15),
-    "second half of": (16, 31),
-}
-# Months of a part of a year.
-YEAR_PARTS = {"early": (1, 4), "beginning of": (1, 3), "start of": (1, 3), "mid": (5, 8), "middle of": (5, 8)}
-YEAR_PARTS |= {"late": (9, 12), "end of": (10, 12), "first half of": (1, 6), "second half of": (7, 12)}
-# Years of a part of a decade.
-DECADE_PARTS = {"early": (0, 3), "mid": (3, 6), "late": (6, 9), None: (0, 9)}
-ORDINALS = {"first": 1, "1st": 1, "second": 2, "2nd": 2, "third": 3, "3rd": 3, "fourth": 4, "4th": 4, "last": 4}
-# Units from the reference's own; any other word is the one before.
-AHEAD = {"this": 0, "next": 1, "the coming": 1, "this coming": 1}
-SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-
 MONTH = (
     r"(?P<month>January|February|March|April|May|June|July|August|September|October|November|December"
     r"|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?)"
@@ -74,20 +54,6 @@ MONTH_CONTEXT = re.compile(
 SEASON_CONTEXT = re.compile(
     r"\b(?:the|in|during|of|by|since|over|before|after|until|early|late|mid)[ -]$", re.IGNORECASE
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Calendar:
-    """What the bank's own dates say: its years, and the day that "yesterday" counts from."""
-
-    years: Sequence[int]
-    reference: date
-
-    @classmethod
-    def of(cls, first: date, last: date, reference: date) -> Calendar:
-        """The calendar of a bank whose memories are dated from ``first`` to ``last``."""
-        first, last, reference = (min(max(day, EARLIEST), LATEST) for day in (first, last, reference))
-        return cls(range(first.year, last.year + 1)[-MOST_YEARS:] or [reference.year], reference)
 
 
 Resolver = Callable[[re.Match[str], Calendar], list[Window]]
@@ -308,8 +274,30 @@ def _whole_year(year: int) -> Window:
     return _day(year, 1, 1), _day(year, 12, 31)
 
 
-def _rule(pattern: str, resolve: Resolver, flags: re.RegexFlag = re.NOFLAG) -> tuple[re.Pattern[str], Resolver]:
-    return re.compile(pattern, flags), resolve
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A form of dates. Only a text with one of the cue words, in lower case, can have it; a digit counts as `DIGIT`."""
+
+    pattern: re.Pattern[str]
+    resolve: Resolver
+    cues: frozenset[str]
+
+
+def _rule(pattern: str, resolve: Resolver, cues: frozenset[str], flags: re.RegexFlag = re.NOFLAG) -> Rule:
+    return Rule(re.compile(pattern, flags), resolve, cues)
+
+
+def _cues(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+# Stands for any digit among a text's words.
+DIGIT = "0"
+_DIGIT = frozenset({DIGIT})
+_MONTHS = frozenset(MONTHS)
+_WEEKS = _cues("week weekend month")
+_AGO = _cues("ago earlier")
+_TODAY = _cues("today tonight morning yesterday night")
 
 
 _OTHER = MONTH.replace("<month>", "<other_month>") + " " + DAY.replace("<day>", "<other_day>")
@@ -318,67 +306,86 @@ _COMING = "(?:the|this) coming|next"
 # In order of precision: what one rule took, a later one leaves alone. Month names keep their capital letter, because
 # "may" and "march" are verbs.
 RULES = (
-    _rule(rf"(?<![\d-]){YEAR}[-/](?P<number>0?[1-9]|1[0-2])(?:[-/](?P<day>0?[1-9]|[12]\d|3[01]))?(?![\d-])", _iso),
-    _rule(rf"(?<![\d./-])(?P<number>\d\d?)(?P<between>[./])(?P<day>\d\d?)(?P=between){YEAR}(?!\d)", _numeric),
-    _rule(rf"\b{MONTH} (?:the )?{DAY}{TO}{LAST_DAY}\b(?!\d|[:%])(?:,? {YEAR})?", _days),
-    _rule(rf"(?<![\d.,])\b{DAY}{TO}{LAST_DAY}(?: of)? {MONTH}(?:,? {YEAR})?\b", _days),
+    _rule(
+        rf"(?<![\d-]){YEAR}[-/](?P<number>0?[1-9]|1[0-2])(?:[-/](?P<day>0?[1-9]|[12]\d|3[01]))?(?![\d-])", _iso, _DIGIT
+    ),
+    _rule(rf"(?<![\d./-])(?P<number>\d\d?)(?P<between>[./])(?P<day>\d\d?)(?P=between){YEAR}(?!\d)", _numeric, _DIGIT),
+    _rule(rf"\b{MONTH} (?:the )?{DAY}{TO}{LAST_DAY}\b(?!\d|[:%])(?:,? {YEAR})?", _days, _MONTHS),
+    _rule(rf"(?<![\d.,])\b{DAY}{TO}{LAST_DAY}(?: of)? {MONTH}(?:,? {YEAR})?\b", _days, _MONTHS),
     _rule(
         rf"\b(?P<which>first|second|third|fourth|last|1st|2nd|3rd|4th) week (?:of|in) {MONTH}(?:,? (?:of )?{YEAR})?\b",
         _week_of_month,
+        _WEEKS,
         _IGNORE,
     ),
     _rule(
         rf"\b(?P<unit>week|weekend) of (?:the )?(?:{DAY}(?: of)? {MONTH}|{_OTHER})(?:,? {YEAR})?\b",
         _week_around,
+        _WEEKS,
     ),
     _rule(
         rf"\b(?P<unit>week|weekend|month) (?P<side>before|after|following) (?:the )?"
         rf"(?:{DAY}(?: of)? {MONTH}|{_OTHER})(?:,? {YEAR})?\b",
         _beside,
+        _WEEKS,
     ),
-    _rule(rf"(?<![\d.,])\b{DAY}(?: of)? {MONTH}(?:,? {YEAR})?\b", _one_day),
-    _rule(rf"\b{MONTH} (?:the )?{DAY}\b(?!\d|[:%]| ?[ap]\.?m\b| o'clock)(?:,? {YEAR})?", _one_day),
-    _rule(rf"\b(?P<part>{'|'.join(PARTS)})(?: the)?[ -]{MONTH}(?:,? (?:of )?{YEAR})?\b", _part, _IGNORE),
-    _rule(rf"\b{MONTH},? (?:of )?{YEAR}\b", _dated_month),
-    _rule(rf"\b{MONTH}(?=\W|$)", _bare_month),
+    _rule(rf"(?<![\d.,])\b{DAY}(?: of)? {MONTH}(?:,? {YEAR})?\b", _one_day, _MONTHS),
+    _rule(rf"\b{MONTH} (?:the )?{DAY}\b(?!\d|[:%]| ?[ap]\.?m\b| o'clock)(?:,? {YEAR})?", _one_day, _MONTHS),
+    _rule(rf"\b(?P<part>{'|'.join(PARTS)})(?: the)?[ -]{MONTH}(?:,? (?:of )?{YEAR})?\b", _part, _MONTHS, _IGNORE),
+    _rule(rf"\b{MONTH},? (?:of )?{YEAR}\b", _dated_month, _MONTHS),
+    _rule(rf"\b{MONTH}(?=\W|$)", _bare_month, _MONTHS),
     _rule(
         rf"\b(?:Q(?P<digit>[1-4])|(?P<which>first|second|third|fourth|last) quarter)(?: of)?(?: {YEAR})?\b",
         _quarter,
+        _cues("q quarter"),
         _IGNORE,
     ),
     _rule(
         rf"\b(?P<relative>last |this |past )?(?P<season>spring|summer|autumn|fall|winter)(?: (?:of )?{YEAR})?\b"
         r"(?! (?:festival|break down|roll|cleaning|apart|asleep|in love|into|off|out|behind|short))",
         _season,
+        frozenset(SEASONS),
         _IGNORE,
     ),
     _rule(
         r"\b(?P<holiday>Christmas(?: Eve| Day)?|New Year(?:['\u2019]?s)?(?: Eve| Day)?|Valentine['\u2019]?s(?: Day)?"
         rf"|Halloween|Thanksgiving)(?:,? (?:of |in )?{YEAR})?\b",
         _holiday,
+        _cues("christmas new valentine valentines halloween thanksgiving"),
     ),
-    _rule(rf"\b{NUMBER} (?P<unit>day|weekend|week|month|year)s? (?:ago|earlier)\b", _ago, _IGNORE),
+    _rule(
+        rf"\b{NUMBER} (?P<unit>day|weekend|week|month|year)s? (?:ago|earlier)\b", _ago, _cues("ago earlier"), _IGNORE
+    ),
     _rule(
         rf"\b(?:in|over|during|within) the (?:last|past) (?:{NUMBER} )?(?P<unit>day|week|month|year)s?\b",
         _recent,
+        _cues("last past"),
         _IGNORE,
     ),
     _rule(
         rf"\b(?P<which>{_COMING}|last|this|past|previous) (?P<unit>weekend|week|month|year)\b(?![-'\u2019])",
         _relative,
+        _cues("last this past previous next coming"),
         _IGNORE,
     ),
     _rule(
         rf"\b(?P<which>{_COMING}|last|this past|this) (?P<weekday>{'|'.join(WEEKDAYS)})\b(?![-'\u2019])",
         _weekday,
+        frozenset(WEEKDAYS),
         _IGNORE,
     ),
-    _rule(r"\b(?P<words>today|tonight|this morning|yesterday|last night|the day before yesterday)\b", _today, _IGNORE),
-    _rule(r"\b(?:(?P<part>early|mid|late)[ -])?(?P<decade>(?:19|20)\d0)['\u2019]?s\b", _decade, _IGNORE),
-    _rule(rf"\b(?P<part>{'|'.join(YEAR_PARTS)})(?: the year)?[ -]{YEAR}\b", _part_of_year, _IGNORE),
+    _rule(
+        r"\b(?P<words>today|tonight|this morning|yesterday|last night|the day before yesterday)\b",
+        _today,
+        _cues("today tonight morning yesterday night"),
+        _IGNORE,
+    ),
+    _rule(r"\b(?:(?P<part>early|mid|late)[ -])?(?P<decade>(?:19|20)\d0)['\u2019]?s\b", _decade, _DIGIT, _IGNORE),
+    _rule(rf"\b(?P<part>{'|'.join(YEAR_PARTS)})(?: the year)?[ -]{YEAR}\b", _part_of_year, _DIGIT, _IGNORE),
     _rule(
         rf"(?<![\d$\u20ac\u00a3\u00a5#.,/-]){YEAR}(?![\d%]|[.,/-]\d)"
         r"(?! (?:people|words|dollars|yuan|steps|meters|metres|km|miles|units|points))",
         _bare_year,
+        _DIGIT,
     ),
 )

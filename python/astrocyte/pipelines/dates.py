@@ -10,7 +10,8 @@ import re
 from bisect import bisect_left
 from dataclasses import dataclass
 
-from astrocyte.pipelines.date_rules import RULES, Calendar, Resolver, Window
+from astrocyte.pipelines.date_rules import DIGIT, RULES, Resolver, Window
+from astrocyte.pipelines.date_words import Calendar
 
 # Each may stand for a window of every year of the bank. Questions have one or two; a pasted text has any number, and
 # many windows together tell no memory from another.
@@ -18,6 +19,8 @@ MOST_EXPRESSIONS = 16
 # Two ends of a range without years belong together when they are at most a year apart.
 LONGEST_RANGE_DAYS = 366
 
+WORD = re.compile(r"[a-z]+")
+HAS_DIGIT = re.compile(r"\d")
 # One of these must be there before any rule can match; most questions stop here.
 HINT = re.compile(
     r"\d|\bQ[1-4]\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|last|next|coming|this|past|previous|ago|week|today|tonight"
@@ -57,8 +60,14 @@ def find_windows(text: str, bank: Calendar) -> list[Window]:
 def _expressions(text: str, bank: Calendar) -> list[_Found]:
     """Date expressions in the order of the text; none overlaps another."""
     found: list[_Found] = []
-    for pattern, resolve in RULES:
-        for match in pattern.finditer(text):
+    words = set(WORD.findall(text.lower()))
+    if HAS_DIGIT.search(text):
+        words.add(DIGIT)
+    for rule in RULES:
+        if rule.cues.isdisjoint(words):
+            continue
+        resolve = rule.resolve
+        for match in rule.pattern.finditer(text):
             place = bisect_left(found, match.end(), key=_start)
             if place and found[place - 1].end > match.start():
                 continue

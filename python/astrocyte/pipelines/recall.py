@@ -5,7 +5,7 @@
 3. core: filter, arms, words that the first hits add, fusion, dedup and token budget, in one call;
 4. hydrate: read every hit back from the database, which decides whether it may be seen, and whether it meets the
    query's filter (`filtering`);
-5. shape: detail level, budget of the first hit, trace.
+5. shape: detail level, budget of the first hit, what the caller brings from elsewhere (`external`), trace.
 
 Steps 1 and 3 to 5 are one synchronous function. It runs on the event loop for small banks, where a change of thread
 would cost more than it frees, and in the executor for others.
@@ -34,6 +34,7 @@ from astrocyte.model import (
 )
 from astrocyte.model.building import open_twin
 from astrocyte.pipelines.analysis import DAY_MS, from_ms, time_windows
+from astrocyte.pipelines.external import ARM, blend, passing
 from astrocyte.pipelines.filtering import compile_filter
 from astrocyte.pipelines.indexing import id_to_bytes, metadata_pairs
 from astrocyte.pipelines.intent import NO_INTENT, classify
@@ -69,6 +70,8 @@ class _Plan:
     analysed: float = 0.0
     searched: float = 0.0
     hydrated: float = 0.0
+    external: Sequence[MemoryHit] = ()
+    blended: float = 0.0
 
 
 class RecallPipeline:
@@ -237,8 +240,14 @@ class RecallPipeline:
         if meets is not None:
             rows = [row for row in rows if meets(row)]
         hits, truncated = found(plan.query, response, rows, plan.budget)
+        if plan.query.external_context:
+            plan.external = passing(plan.query)
+            weight = self._settings.external_weight
+            hits, dropped = blend(plan.query, hits, plan.external, weight=weight, budget=plan.budget)
+            truncated = truncated or dropped
+            plan.blended = perf_counter()
         trace = self._trace(plan, response, hits) if plan.query.include_trace else None
-        return RecallResult(hits, response.candidates, truncated, trace)
+        return RecallResult(hits, response.candidates + len(plan.external), truncated, trace)
 
     def _request(self, plan: _Plan) -> RecallRequest:
         query, settings = plan.query, self._settings
@@ -307,6 +316,12 @@ class RecallPipeline:
             "feedback": feedback,
             "hydrate": (plan.hydrated - plan.searched) * 1e3,
         }
+        if plan.query.external_context:
+            count = len(plan.external)
+            made.strategies_used += (ARM,) * bool(count)
+            made.total_candidates += count
+            made.strategy_candidate_counts[ARM] = count
+            made.stage_timings_ms["external_context"] = (plan.blended - plan.hydrated) * 1e3
         made.plan = response.plan
         made.time_windows = tuple(TimeRange(from_ms(start), from_ms(end)) for start, end in plan.windows)
         made.position = response.position

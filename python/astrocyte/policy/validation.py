@@ -15,6 +15,7 @@ from astrocyte.model import (
     DetailLevel,
     ForgetSelector,
     FusionMethod,
+    MemoryHit,
     MemoryUpdate,
     RecallQuery,
     RetainItem,
@@ -31,6 +32,8 @@ PROFILES = ("builtin_conversation", "builtin_text")
 UPDATABLE = frozenset({"content", "tags", "metadata", "source", "occurred_at", "valid_from", "valid_until"})
 # Positions are 63-bit on the way into the index.
 LARGEST_POSITION = 2**63 - 1
+# Scores of other systems are cosines, BM25 or ranks; sums with larger ones would lose digits.
+LARGEST_SCORE = 1e9
 # Room for a UUID with a prefix of the client's own.
 REQUEST_ID_CHARS = 128
 # From here on a name is taken for a slip: two letters swapped in "conversation" are .92, "markdown" is near nothing.
@@ -115,6 +118,32 @@ class Validator:
         self._filters(query, at)
         self._times(query, at)
         self._ranking(query, at)
+        if query.external_context != ():
+            self._external(query.external_context, f"{at}external_context")
+
+    def _external(self, items: Sequence[MemoryHit], path: str) -> None:
+        """Results of another system: no more than hits may be, each as right as a memory would have to be."""
+        limits = self._limits
+        checks.count(items, path, limits.max_results)
+        for index, item in enumerate(items):
+            at = f"{path}[{index}]."
+            if not isinstance(item, MemoryHit):
+                raise ValidationError(f"expected a MemoryHit, got {type(item).__name__}", field=f"{path}[{index}]")
+            if not checks.text(item.text, f"{at}text", limits.external_bytes).strip():
+                raise ValidationError("is empty", field=f"{at}text")
+            checks.number(item.score, f"{at}score", -LARGEST_SCORE, LARGEST_SCORE)
+            if item.tags:
+                checks.labels(item.tags, f"{at}tags", limits.tags, limits.tag_chars)
+            if item.metadata:
+                checks.metadata(item.metadata, f"{at}metadata", limits, reserved=False)
+            for name in ("occurred_at", "retained_at"):
+                value = getattr(item, name)
+                if value is not None:
+                    checks.instant(value, f"{at}{name}")
+            for name in ("memory_id", "bank_id", "source", "memory_layer", "fact_type", "session_id", "speaker"):
+                value = getattr(item, name)
+                if value is not None:
+                    checks.label(value, f"{at}{name}", limits.name_chars)
 
     def query_count(self, queries: Sequence[RecallQuery]) -> None:
         """A batch: not empty, and within the limit."""

@@ -938,6 +938,7 @@ class RecallRequest(_message.Message):
     DETAIL_LEVEL_FIELD_NUMBER: _builtins.int
     EMBEDDING_FIELD_NUMBER: _builtins.int
     MIN_POSITION_FIELD_NUMBER: _builtins.int
+    EXTERNAL_CONTEXT_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank to search; it must exist."""
     query: _builtins.str
@@ -1018,6 +1019,13 @@ class RecallRequest(_message.Message):
     def embedding(self) -> _types_pb2.Embedding:
         """Vector of the query. Unset: the server computes it, if the bank uses the server's model."""
 
+    @_builtins.property
+    def external_context(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.MemoryHit]:
+        """Results of another system to blend into the answer, at most limits.max_results: text and score are required, the
+        other fields are what the filter looks at and the hit shows. Their scores are compared with each other only. They are
+        never stored. An item without memory_id gets one from its text.
+        """
+
     def __init__(
         self,
         *,
@@ -1046,10 +1054,11 @@ class RecallRequest(_message.Message):
         detail_level: Global___DetailLevel.ValueType = ...,
         embedding: _types_pb2.Embedding | None = ...,
         min_position: _builtins.int = ...,
+        external_context: _abc.Iterable[_types_pb2.MemoryHit] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "_include_trace", b"_include_trace", "_rank_constant", b"_rank_constant", "as_of", b"as_of", "dedup_threshold", b"dedup_threshold", "embedding", b"embedding", "include_trace", b"include_trace", "query_reference_date", b"query_reference_date", "rank_constant", b"rank_constant", "retained_range", b"retained_range", "time_range", b"time_range", "valid_at", b"valid_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "_include_trace", b"_include_trace", "_rank_constant", b"_rank_constant", "as_of", b"as_of", "bank_id", b"bank_id", "dedup_threshold", b"dedup_threshold", "detail_level", b"detail_level", "embedding", b"embedding", "fact_types", b"fact_types", "fusion_method", b"fusion_method", "include_sources", b"include_sources", "include_trace", b"include_trace", "layer_weights", b"layer_weights", "max_results", b"max_results", "max_tokens", b"max_tokens", "memory_ids", b"memory_ids", "metadata", b"metadata", "min_position", b"min_position", "query", b"query", "query_reference_date", b"query_reference_date", "rank_constant", b"rank_constant", "retained_range", b"retained_range", "session_id", b"session_id", "tag_match", b"tag_match", "tags", b"tags", "time_range", b"time_range", "valid_at", b"valid_at", "weights", b"weights"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "_include_trace", b"_include_trace", "_rank_constant", b"_rank_constant", "as_of", b"as_of", "bank_id", b"bank_id", "dedup_threshold", b"dedup_threshold", "detail_level", b"detail_level", "embedding", b"embedding", "external_context", b"external_context", "fact_types", b"fact_types", "fusion_method", b"fusion_method", "include_sources", b"include_sources", "include_trace", b"include_trace", "layer_weights", b"layer_weights", "max_results", b"max_results", "max_tokens", b"max_tokens", "memory_ids", b"memory_ids", "metadata", b"metadata", "min_position", b"min_position", "query", b"query", "query_reference_date", b"query_reference_date", "rank_constant", b"rank_constant", "retained_range", b"retained_range", "session_id", b"session_id", "tag_match", b"tag_match", "tags", b"tags", "time_range", b"time_range", "valid_at", b"valid_at", "weights", b"weights"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__dedup_threshold: _TypeAlias = _typing.Literal["dedup_threshold"]  # noqa: Y015
     _WhichOneofArgType__dedup_threshold: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold"]  # noqa: Y015

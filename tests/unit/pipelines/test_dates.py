@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from datetime import date
 from time import process_time
 
@@ -8,7 +9,8 @@ from hypothesis import settings as budget
 from hypothesis import strategies as st
 
 from astrocyte.pipelines import date_rules, dates
-from astrocyte.pipelines.date_rules import Calendar, Resolver, Window
+from astrocyte.pipelines.date_rules import Resolver, Window
+from astrocyte.pipelines.date_words import Calendar
 from astrocyte.pipelines.dates import MOST_EXPRESSIONS, find_windows
 
 # A Saturday.
@@ -137,7 +139,9 @@ def looks(text: str, monkeypatch: pytest.MonkeyPatch) -> int:
 
         return resolved
 
-    monkeypatch.setattr(dates, "RULES", tuple((pattern, counted(resolve)) for pattern, resolve in date_rules.RULES))
+    monkeypatch.setattr(
+        dates, "RULES", tuple(replace(rule, resolve=counted(rule.resolve)) for rule in date_rules.RULES)
+    )
     find_windows(text, BANK)
     monkeypatch.undo()
     return seen

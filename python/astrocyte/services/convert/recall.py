@@ -72,6 +72,7 @@ QUERY_READERS: dict[str, Reader] = {
     "detail_level": DETAIL_LEVELS.decode,
     "embedding": decode_embedding,
     "min_position": same,
+    "external_context": lambda items: tuple(_decode_hit(item) for item in items),
 }
 HISTORY_READERS: dict[str, Reader] = {
     name: QUERY_READERS[name] for name in ("bank_id", "query", "as_of", "max_results", "max_tokens", "tags")
@@ -110,7 +111,7 @@ def decode_query(message: memory_pb2.RecallRequest, path: str = "") -> RecallQue
 
 def encode_query(query: RecallQuery) -> memory_pb2.RecallRequest:
     """A question as a request."""
-    return memory_pb2.RecallRequest(
+    message = memory_pb2.RecallRequest(
         bank_id=query.bank_id,
         query=query.query,
         max_results=query.max_results,
@@ -137,6 +138,9 @@ def encode_query(query: RecallQuery) -> memory_pb2.RecallRequest:
         embedding=encode_embedding(query.embedding),
         min_position=query.min_position,
     )
+    for item in query.external_context:
+        _set_hit(message.external_context.add(), item)
+    return message
 
 
 def decode_history_query(message: memory_pb2.HistoryRequest) -> RecallQuery:
