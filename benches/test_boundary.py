@@ -22,6 +22,7 @@ from astrocyte.config import Settings
 from astrocyte.core import RecallRequest, bundled_embedder
 from astrocyte.model import Caller, RecallQuery, RetainItem
 from astrocyte.services import convert
+from astrocyte.services.authentication import authenticator
 from astrocyte.stores.protocols import Passage, Visibility
 from astrocyte.v1 import memory_pb2
 from benches.corpus import english_texts
@@ -133,3 +134,48 @@ def test_encode(product: Product, benchmark: BenchmarkFixture) -> None:
     result = drive(product.app.gate.recall(CALLER, RecallQuery(next(product.queries), BANK)))
     raw = benchmark.pedantic(lambda: convert.encode_recall_result(result), rounds=ROUNDS, iterations=1)
     assert len(memory_pb2.RecallResponse.FromString(raw).hits) == 10
+
+
+# Principals with a bank of their own; one agent may write in all of them.
+GRANTED = 1_000
+AGENT = Caller(principal="agent:bench")
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[App]:
+    """A bank under access control, with a thousand grants beside the one that matters."""
+    grants = [{"bank_id": f"user-{i}", "principal": f"user:{i}", "permissions": ["*"]} for i in range(GRANTED)]
+    grants.append({"bank_id": "*", "principal": "agent:*", "permissions": ["read", "write"]})
+    control = {"enabled": True, "default_policy": "deny"}
+    settings = {"vector_store": "in_memory", "access_control": control, "access_grants": grants}
+    with asyncio.Runner() as runner:
+        app = runner.run(_guarded(Settings.from_mapping(settings)))
+        yield app
+        runner.run(app.close())
+
+
+async def _guarded(settings: Settings) -> App:
+    app = App(settings)
+    await app.gate.retain(AGENT, BANK, RetainItem("one memory"))
+    return app
+
+
+def test_authenticate(guarded: App, benchmark: BenchmarkFixture) -> None:
+    with asyncio.Runner() as runner:
+        _, secret = runner.run(guarded.gate.create_api_key(Caller(operator=True), "bench", AGENT.principal))
+    metadata = (("authorization", f"Bearer {secret}"), ("user-agent", "grpc"), ("x-request-id", "1"))
+    # Uses are noted by the minute, on a loop; there is none here.
+    guarded.gate.keys._noted_at = 2**63
+    authenticate = authenticator(guarded.settings, guarded.gate.keys.caller)
+    context = cast("Any", None)
+    assert benchmark.pedantic(lambda: authenticate(metadata, context), rounds=ROUNDS, iterations=20) == AGENT
+
+
+def test_access(guarded: App, benchmark: BenchmarkFixture) -> None:
+    banks = guarded.gate._banks
+
+    def passed() -> str:
+        banks.require(AGENT, "Recall", BANK)
+        return banks.handle(AGENT, "Recall", BANK).bank_id
+
+    assert benchmark.pedantic(passed, rounds=ROUNDS, iterations=20) == BANK

@@ -292,3 +292,17 @@ def test_keys_are_minted_listed_and_revoked(local: Command) -> None:
     assert local("keys", "revoke", key).stdout == f"Revoked {key} (assistant, agent:a).\n"
     assert "agent:a" in local("keys", "list").stdout
     assert local("keys", "revoke", "nobody").exit_code == 3
+
+
+def test_a_tenant_has_its_own_banks_and_keys(local: Command) -> None:
+    assert local("--tenant", "acme", "retain", "notes", "hers alone").exit_code == 0
+    assert local("recall", "notes", "hers").exit_code == 3
+    assert "hers alone" in local("--tenant", "acme", "recall", "notes", "hers").stdout
+    assert "of tenant acme" in local("--tenant", "acme", "keys", "mint", "a", "agent:a").stderr
+    assert answer(local("--json", "keys", "list")) == []
+
+
+def test_a_server_knows_its_tenant_by_the_credential(address: str) -> None:
+    refused = CliRunner().invoke(cli, ["--server", address, "--tenant", "acme", "banks", "list"])
+    assert refused.exit_code == 4
+    assert "not what the credential says" in refused.stderr

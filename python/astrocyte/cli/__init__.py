@@ -63,6 +63,7 @@ Exit codes:
     envvar="ASTROCYTE_CONFIG",
     help="Settings in YAML, for work in this process and for serve.",
 )
+@click.option("--tenant", help="Work on the banks and keys of this tenant; a server knows yours by the credential.")
 @click.option("--json", "as_json", is_flag=True, help="Answer in JSON, for programs.")
 @click.option("--debug", is_flag=True, help="Show where a failure comes from.")
 @click.pass_context

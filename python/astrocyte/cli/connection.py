@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from astrocyte.cli.failures import exit_code, explain
 from astrocyte.config import Settings, load_settings
-from astrocyte.model import Caller
+from astrocyte.model import DEFAULT_TENANT, Caller
 from astrocyte.policy.backend import Backend
 
 P = ParamSpec("P")
@@ -39,7 +39,7 @@ def operation(body: Callable[Concatenate[Session, P], Coroutine[Any, Any, None]]
 
         async def run() -> None:
             # Whoever holds the data directory is asked for no grant; a server knows its caller by the credential.
-            caller = Caller(operator=not _is_remote(context))
+            caller = Caller(context.obj["tenant"] or DEFAULT_TENANT, operator=not _is_remote(context))
             async with _backend(context) as backend:
                 await body(Session(backend, caller, as_json=bool(context.obj["as_json"])), *args, **kwargs)
 

@@ -33,7 +33,8 @@ _NEEDED = {**REQUIRED, **PARTS}
 class Grants:
     """The grants of a tenant, made quick to ask, and the answers that were given."""
 
-    def __init__(self, grants: Iterable[Grant]) -> None:
+    def __init__(self, grants: Iterable[Grant], everybody: frozenset[Permission] = NO_PERMISSIONS) -> None:
+        self._everybody = everybody
         self._named: dict[str, list[Grant]] = {}
         self._patterns: list[Grant] = []
         for grant in grants:
@@ -41,18 +42,18 @@ class Grants:
                 self._patterns.append(grant)
             else:
                 self._named.setdefault(grant.principal, []).append(grant)
-        self._answers: dict[tuple[str, str], frozenset[Permission]] = {}
+        self.answers: dict[tuple[str, str], frozenset[Permission]] = {}
 
     def permissions(self, principal: str, bank_id: str) -> frozenset[Permission]:
-        """All permissions that any grant gives the principal on the bank."""
+        """All permissions that any grant gives the principal on the bank, and those that everybody has."""
         key = (principal, bank_id)
-        answer = self._answers.get(key)
+        answer = self.answers.get(key)
         if answer is None:
             held = (grant.permissions for grant in self.of(principal) if matches(grant.bank_id, bank_id))
-            answer = NO_PERMISSIONS.union(*held)
-            if len(self._answers) >= KEPT_DECISIONS:
-                self._answers.clear()
-            self._answers[key] = answer
+            answer = self._everybody.union(*held)
+            if len(self.answers) >= KEPT_DECISIONS:
+                self.answers.clear()
+            self.answers[key] = answer
         return answer
 
     def of(self, principal: str) -> list[Grant]:
@@ -99,7 +100,16 @@ class Access:
         if not self.enabled or caller.operator:
             return
         needed = _NEEDED[operation]
+        if caller.on_behalf_of is None and caller.principal != DEFAULT_PRINCIPAL:
+            # What was answered in this epoch, on the path of every call.
+            kept = self._tenants.get(caller.tenant)
+            if kept is not None and kept[0] == self._grants.epoch(caller.tenant):
+                answer = kept[1].answers.get((caller.principal, bank_id))
+                if answer is not None and needed <= answer:
+                    return
         principal = self._named(caller, bank_id, needed)
+        if caller.on_behalf_of == DEFAULT_PRINCIPAL:
+            raise AccessDenied(ANONYMOUS, bank_id, _words(needed or {Permission.READ}))
         self._require(caller.tenant, principal, operation, bank_id, known)
         if caller.on_behalf_of is not None:
             # Whom a call is made for makes nothing: it must have been granted what is done in its name.
@@ -119,7 +129,7 @@ class Access:
         if not self.enabled or caller.operator:
             return ALL_PERMISSIONS
         principal = self.name(caller)
-        if principal == DEFAULT_PRINCIPAL:
+        if DEFAULT_PRINCIPAL in {principal, caller.on_behalf_of}:
             return NO_PERMISSIONS
         held = self._held(caller.tenant, principal, bank_id, known)
         if caller.on_behalf_of is not None:
@@ -185,8 +195,7 @@ class Access:
         return self._granted(tenant, principal, bank_id)
 
     def _granted(self, tenant: str, principal: str, bank_id: str) -> frozenset[Permission]:
-        held = self._of(tenant).permissions(principal, bank_id)
-        return held | OPEN_PERMISSIONS if self._open else held
+        return self._of(tenant).permissions(principal, bank_id)
 
     def _of(self, tenant: str) -> Grants:
         """The tenant's grants as of now: those of the configuration, and those of this epoch."""
@@ -197,7 +206,8 @@ class Access:
             return kept[1]
         if len(self._tenants) >= KEPT_TENANTS:
             self._tenants.clear()
-        grants = Grants([*self.configured(tenant), *self._grants.holding(tenant)])
+        everybody = OPEN_PERMISSIONS if self._open else NO_PERMISSIONS
+        grants = Grants([*self.configured(tenant), *self._grants.holding(tenant)], everybody)
         self._tenants[tenant] = (epoch, grants)
         return grants
 

@@ -69,7 +69,7 @@ class Keys:
             self._noted_at = now
             self._noting = asyncio.get_running_loop().create_task(self.note(), name="astrocyte-key-uses")
             self._noting.add_done_callback(self._note_done)
-        return Caller(live.tenant, live.principal)
+        return live.caller
 
     async def note(self) -> None:
         """Write down when keys were used last."""

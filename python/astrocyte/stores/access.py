@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from astrocyte.model import Grant, KeyInfo, Permission
+from astrocyte.model import Caller, Grant, KeyInfo, Permission
 from astrocyte.stores.protocols import RequestKey
 
 # Of one name: the one in use, and the one that takes its place.
@@ -59,8 +59,7 @@ class LiveKey(NamedTuple):
     """What a key is checked against, and whom it stands for."""
 
     digest: bytes
-    tenant: str
-    principal: str
+    caller: Caller
     expires_at: int | None
 
 

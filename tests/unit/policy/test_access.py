@@ -151,6 +151,15 @@ async def test_on_behalf_of_another_only_what_both_may(opened: Open) -> None:
     assert [bank.bank_id for bank in (await gate.list_banks(for_bob)).banks] == ["bobs"]
 
 
+async def test_acting_for_nobody_is_refused_and_opens_no_door(opened: Open) -> None:
+    gate = opened(("*", "*", ["*"]))
+    await retain(gate, ALICE, "notes")
+    await denied(found(gate, Caller(principal="user:alice", on_behalf_of="local"), "notes"), "read")
+    await denied(found(gate, Caller(), "notes"), "read")
+    assert await found(gate, ALICE, "notes") == ["sesame"]
+    assert (await gate.check_access(Caller(principal="user:alice", on_behalf_of="local"), "notes")).permissions == set()
+
+
 async def test_nobody_comes_to_own_a_bank_by_acting_for_another(opened: Open) -> None:
     gate = opened(policy="owner_only")
     await denied(retain(gate, Caller(principal="agent:helper", on_behalf_of="user:alice"), "new"), "write")

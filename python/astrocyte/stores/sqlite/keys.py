@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from astrocyte.errors import FailedPrecondition, NotFound
-from astrocyte.model import KeyInfo
+from astrocyte.model import Caller, KeyInfo
 from astrocyte.stores.access import MOST_LIVE_KEYS, LiveKey, NewKey
 from astrocyte.stores.protocols import RequestKey
 from astrocyte.stores.sqlite import requests
@@ -26,7 +26,10 @@ class SqliteKeys:
         self._writer = writer
         self._connections = connections
         # The process owns the data directory; the writer's thread keeps this equal to the rows.
-        self._live: dict[str, LiveKey] = {key: LiveKey(*rest) for key, *rest in connections.query(_LIVE)}
+        self._live: dict[str, LiveKey] = {
+            key: LiveKey(digest, Caller(tenant, principal), expires_at)
+            for key, digest, tenant, principal, expires_at in connections.query(_LIVE)
+        }
 
     def live(self, key_id: str) -> LiveKey | None:
         """What a key is checked against."""
@@ -80,7 +83,7 @@ class SqliteKeys:
             (new.key_id, new.tenant, new.name, new.principal, new.digest, by, now, new.expires_at),
         )
         _keep(transaction, new.tenant, request, new.key_id)
-        live = LiveKey(new.digest, new.tenant, new.principal, new.expires_at)
+        live = LiveKey(new.digest, Caller(new.tenant, new.principal), new.expires_at)
         transaction.after_commit(lambda: self._live.__setitem__(new.key_id, live))
         return _decode(fetch(connection, _ONE, (new.key_id, new.tenant))[0]), True
 
