@@ -67,7 +67,7 @@ class App:
             breakers: list[Breaker] = []
             embedder = _embedder(settings, breakers)
             self.language_model = _language_model(settings, breakers)
-            barriers = Barriers(settings, embedder.model_id)
+            barriers = Barriers(settings, embedder.model_id, self.language_model)
             data_dir = settings.data_dir.expanduser() if settings.vector_store == "sqlite" else None
             store = open_store(data_dir, clock=clock, **settings.store.model_dump())
             undo.callback(store.close)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from astrocyte.config.section import Count, Section
+from astrocyte.config.section import Count, Seconds, Section
 
 PiiAction = Literal["redact", "reject", "warn"]
 # Built-in types, as the core names them.
@@ -45,6 +45,8 @@ PiiType = Literal[
     "date_of_birth",
     "phone",
 ]
+# Types that only a model tells.
+MODEL_TYPES = ("person", "address", "location", "organization", "health", "financial", "other_pii")
 # Packs of national types; all other types belong to no country.
 Country = Literal["US", "GB", "DE", "FR", "ES", "IT", "BR", "IN", "SG", "AU", "CA", "CN"]
 COUNTRIES: tuple[Country, ...] = ("US", "GB", "DE", "FR", "ES", "IT", "BR", "IN", "SG", "AU", "CA", "CN")
@@ -77,20 +79,24 @@ class PiiTypeSettings(Section):
 class PiiSettings(Section):
     """Personal data and secrets: found how, and then what."""
 
-    mode: Literal["regex", "disabled"] = Field(
-        "regex", description="regex looks for patterns, checks their digits and reads the words around them."
+    mode: Literal["regex", "ner", "llm", "rules_then_llm", "disabled"] = Field(
+        "regex",
+        description="regex looks for patterns, checks their digits and reads the words around them; ner adds people "
+        "and places by a local model; llm asks the language model alone; rules_then_llm asks it for what regex left.",
     )
     action: PiiAction = Field(
         "redact", description="redact puts a placeholder there, reject refuses the call, warn says so and goes on."
     )
     type_overrides: dict[PiiName, PiiTypeSettings] = Field(
-        default_factory=dict, description="Type, built in or your own, to its action and replacement."
+        default_factory=dict, description="Type, built in, a model's or your own, to its action and replacement."
     )
     countries: tuple[Country, ...] = Field(COUNTRIES, description="Whose national types are looked for.")
     patterns: tuple[PiiPattern, ...] = Field(
         (), description="Patterns of your own; looked for in every mode but disabled."
     )
     scan: tuple[PiiTarget, ...] = Field(TARGETS, description="What is looked at.")
+    ner_model: str = Field("en_core_web_sm", min_length=1, description="spaCy pipeline of ner: a name, or a folder.")
+    model_timeout_seconds: Seconds = Field(10.0, description="How long a language model may take; then nothing passes.")
     min_confidence: float = Field(
         0.5, ge=0.0, le=1.0, description="How sure a finding must be; checksums and words add."
     )
@@ -106,7 +112,7 @@ class PiiSettings(Section):
 
     @model_validator(mode="after")
     def _check_names(self) -> PiiSettings:
-        built_in = set(get_args(PiiType))
+        built_in = {*get_args(PiiType), *MODEL_TYPES}
         names = [pattern.name for pattern in self.patterns]
         taken = next((name for name in names if name in {*built_in, RESERVED} or names.count(name) > 1), None)
         if taken is not None:

@@ -22,10 +22,12 @@ from astrocyte.errors import ConfigError, PiiRejected, ValidationError
 from astrocyte.model import MemoryHit, MemoryUpdate, RecallQuery, RecallResult, RetainItem
 from astrocyte.pipelines.normalising import normalise
 from astrocyte.policy import shapes
+from astrocyte.policy.detectors import create_detector
 from astrocyte.policy.events import emit
 from astrocyte.policy.overrides import Overrides
 from astrocyte.policy.parts import Parts, hit_parts, item_parts, update_parts
 from astrocyte.policy.pii import Action, PiiPolicy, Verdict, listed
+from astrocyte.providers.protocols import LanguageModel
 
 T = TypeVar("T", RetainItem, MemoryUpdate)
 EVENTS: Mapping[Action, str] = {"redact": "pii_redacted", "reject": "pii_rejected", "warn": "pii_detected"}
@@ -46,18 +48,21 @@ class Barriers:
 
     Args:
         settings: The whole's, with those of its banks.
+        language_model: Whom the modes that need one ask.
         embedding_model: The server's own; a vector of its space can be made anew when a content was redacted.
 
     Raises:
         ConfigError: A pattern cannot be run in linear time; with its line.
     """
 
-    def __init__(self, settings: Settings, embedding_model: str) -> None:
+    def __init__(self, settings: Settings, embedding_model: str, language_model: LanguageModel | None = None) -> None:
         overrides = Overrides(settings)
         self._embedding_model = embedding_model
         # No bank has an empty id: that is all the others.
-        self._whole = _bank(settings, overrides.of(""), ())
-        self._banks = {name: _bank(settings, overrides.of(name), ("banks", name)) for name in settings.banks}
+        self._whole = _bank(settings, overrides.of(""), (), language_model)
+        self._banks = {
+            name: _bank(settings, overrides.of(name), ("banks", name), language_model) for name in settings.banks
+        }
 
     def skips(self, bank_id: str, item: RetainItem) -> bool:
         """Whether an item has nothing to store, and the bank's settings do not make that an error."""
@@ -77,6 +82,7 @@ class Barriers:
         Raises:
             ValidationError: A shape, or a key of metadata, is refused.
             PiiRejected: Something was found that is refused.
+            ProviderUnavailable: The model of the bank's mode could not look.
         """
         bank = self._of(bank_id)
         barriers = bank.settings.barriers
@@ -86,7 +92,7 @@ class Barriers:
         if bank.pii is not None:
             scan = bank.pii.settings.scan
             parts = item_parts(item, (*scan, "content") if item.pii_detected else scan)
-            verdict = _judge(bank.pii, parts)
+            verdict = await _examined(bank.pii, parts)
             if item.pii_detected:
                 verdict = _declared(bank.pii, parts, verdict)
             if not quiet:
@@ -122,7 +128,7 @@ class Barriers:
             shapes.check_content(update.content, barriers.validation, "content")
         if bank.pii is not None:
             parts = update_parts(update, bank.pii.settings.scan)
-            verdict = _judge(bank.pii, parts)
+            verdict = await _examined(bank.pii, parts)
             if not quiet:
                 _emit(bank_id, "UpdateMemory", verdict)
             _refuse(verdict, "update")
@@ -143,7 +149,7 @@ class Barriers:
         bank = self._of(query.bank_id)
         if bank.pii is None or "query" not in bank.pii.settings.scan:
             return query, ()
-        spans = bank.pii.find((query.query,))
+        spans = await bank.pii.examine((query.query,))
         if not spans:
             return query, ()
         verdict = bank.pii.judge((query.query,), spans)
@@ -188,13 +194,15 @@ class Barriers:
         return replace(whole, embedding=None)
 
 
-def _bank(settings: Settings, own: BankSettings, above: tuple[str, ...]) -> _Bank:
+def _bank(settings: Settings, own: BankSettings, above: tuple[str, ...], model: LanguageModel | None) -> _Bank:
     def refusal(path: tuple[str, ...], problem: str) -> ConfigError:
         return settings.refusal((*above, "barriers", "pii", *path), problem)
 
     pii = own.barriers.pii
     outgoing = {
         "action": own.dlp.output_pii_action,
+        # An answer waits for no model.
+        "mode": "regex",
         # How a type is replaced holds for answers too, and whether it matters at all.
         "type_overrides": {
             name: one if one.action == "ignore" else one.model_copy(update={"action": None})
@@ -203,13 +211,18 @@ def _bank(settings: Settings, own: BankSettings, above: tuple[str, ...]) -> _Ban
     }
     return _Bank(
         own,
-        None if pii.mode == "disabled" else PiiPolicy(pii, refusal),
+        None if pii.mode == "disabled" else PiiPolicy(pii, refusal, create_detector(pii, model, refusal)),
         PiiPolicy(pii.model_copy(update=outgoing), refusal) if own.dlp.scan_recall_output else None,
     )
 
 
 def _judge(policy: PiiPolicy, parts: Parts) -> Verdict:
     spans = policy.find(parts.texts)
+    return policy.judge(parts.texts, parts.own(spans)) if spans else Verdict(tuple(parts.texts))
+
+
+async def _examined(policy: PiiPolicy, parts: Parts) -> Verdict:
+    spans = await policy.examine(parts.texts)
     return policy.judge(parts.texts, parts.own(spans)) if spans else Verdict(tuple(parts.texts))
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar, cast
 
 from astrocyte.model import MemoryHit, MemoryUpdate, Metadata, RetainItem
-from astrocyte.policy.pii import Span, Verdict
+from astrocyte.policy.detectors import Span
+from astrocyte.policy.pii import Verdict
 
 # A shorter number is no card, account or phone.
 LEAST_NUMBER = 1_000_000

@@ -5,26 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from astrocyte.config.barriers import PiiSettings
 from astrocyte.core import PiiScanner, pii_kinds
 from astrocyte.errors import ConfigError, ValidationError
+from astrocyte.policy.detectors import Detector, Span
 
 Action = Literal["redact", "reject", "warn", "ignore"]
 # An error about a key below the block and a problem with it, with the line where it stands.
 Refusal = Callable[[tuple[str, ...], str], ConfigError]
 # What was done, in words for the caller.
 WORDS: Mapping[Action, str] = {"redact": "redacted", "reject": "refused", "warn": "found"}
-
-
-class Span(NamedTuple):
-    """A finding: which text, which characters of it, and the type."""
-
-    text: int
-    start: int
-    end: int
-    type: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +38,29 @@ class PiiPolicy:
     Args:
         settings: The block.
         refusal: Makes the error about a pattern.
+        detector: What finds more than patterns do, if anything.
 
     Raises:
         ConfigError: A pattern cannot be run in linear time.
     """
 
-    def __init__(self, settings: PiiSettings, refusal: Refusal) -> None:
+    def __init__(self, settings: PiiSettings, refusal: Refusal, detector: Detector | None = None) -> None:
         kinds = pii_kinds()
         own = settings.patterns
         self.settings = settings
+        self._detector = detector
         self._types = [name for name, _ in kinds] + [pattern.name for pattern in own]
         chosen = {name: one.action or settings.action for name, one in settings.type_overrides.items()}
-        self._actions: dict[str, Action] = {name: chosen.get(name, settings.action) for name in self._types}
+        self._actions: dict[str, Action] = {
+            **dict.fromkeys(self._types, settings.action),
+            **chosen,
+        }
         wanted = [
             name
             for name, country in kinds
             if (not country or country in settings.countries) and self._actions[name] != "ignore"
+            # The model reads texts as they are; own patterns still hold.
+            if settings.mode != "llm"
         ]
         _check_patterns(settings, refusal)
         self._scanner = PiiScanner(wanted, [pattern.pattern for pattern in own], min_confidence=settings.min_confidence)
@@ -73,6 +72,22 @@ class PiiPolicy:
         """Everything that the patterns find, in the order of the texts and of the places in them."""
         types = self._types
         return [Span(text, start, end, types[kind]) for text, kind, start, end, _ in self._scanner.find(texts)]
+
+    async def examine(self, texts: Sequence[str]) -> list[Span]:
+        """`find`, and then what the detector finds; what overlaps goes to the longer one.
+
+        Raises:
+            ProviderUnavailable: The detector could not look.
+        """
+        spans = self.find(texts)
+        if self._detector is None or not texts:
+            return spans
+        seen = list(texts)
+        if self.settings.mode == "rules_then_llm":
+            # What is known need not be told to a model.
+            for span in reversed(spans):
+                seen[span.text] = blanked(seen[span.text], span)
+        return distinct([*spans, *await self._detector.find(seen)])
 
     def judge(self, texts: Sequence[str], spans: Sequence[Span]) -> Verdict:
         """What is to be done about what was found: texts with placeholders, and the counts to tell or refuse with."""
@@ -94,6 +109,20 @@ class PiiPolicy:
     def placeholder(self, name: str) -> str:
         """What stands in the place of a finding of a type."""
         return self._replacements.get(name, f"[{name.upper()}_REDACTED]")
+
+
+def blanked(text: str, span: Span) -> str:
+    """The text with stars over a finding, so that places stay."""
+    return text[: span.start] + "*" * (span.end - span.start) + text[span.end :]
+
+
+def distinct(spans: Sequence[Span]) -> list[Span]:
+    """Spans in their order, of overlapping ones the longest, then the first."""
+    kept: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.start - span.end, span.start, span.type)):
+        if all(span.text != one.text or span.end <= one.start or span.start >= one.end for one in kept):
+            kept.append(span)
+    return sorted(kept)
 
 
 def listed(counts: Mapping[str, int]) -> str:

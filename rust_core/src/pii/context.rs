@@ -13,8 +13,10 @@ const AFTER: usize = 25;
 const AGAINST: usize = 25;
 /// What a word of its kind adds to the confidence in a candidate.
 const RAISE: f32 = 0.4;
-/// What a word of another kind takes from it.
+/// What a word of things takes from it.
 const LOWER: f32 = 0.35;
+/// What a word of another kind of identifier takes from it: enough to lose to that kind.
+const YIELD: f32 = 0.15;
 
 /// What words speak of, one bit each.
 pub(super) mod about {
@@ -41,6 +43,9 @@ pub(super) mod about {
     pub(crate) const THING: u32 = 1 << 19;
     /// Identity documents of several countries: "national id".
     pub(crate) const IDENTITY: u32 = 1 << 20;
+    /// All that name an identifier.
+    pub(crate) const IDENTIFIERS: u32 =
+        SSN | ROUTING | NINO | NHS | TAX_DE | CPF | AADHAAR | TFN | MEDICARE | SIN;
 }
 
 const WORDS: &[(u32, &[&str])] = &[
@@ -229,7 +234,8 @@ const WORDS: &[(u32, &[&str])] = &[
             "date of birth",
             "birth date",
             "birthdate",
-            "birthday",
+            "birthday:",
+            "birthday is",
             "geboren",
             "geburtsdatum",
             "né le",
@@ -542,7 +548,7 @@ impl<'a> Context<'a> {
     /// What the words near `start..end` add to the confidence that it is `wanted`, or take from it. The nearest word
     /// before speaks, wanted words from farther than others; without one, a wanted word right after does.
     pub(super) fn speaks(&self, start: usize, end: usize, wanted: u32) -> f32 {
-        if self.spoken() & (wanted | about::THING) == 0 {
+        if self.spoken() & (wanted | about::THING | about::IDENTIFIERS) == 0 {
             return 0.0;
         }
         let words = self.words();
@@ -555,11 +561,13 @@ impl<'a> Context<'a> {
             if word.about & wanted != 0 {
                 return RAISE;
             }
-            if word.about & about::THING != 0
-                && distance <= AGAINST
-                && !self.sentence_ends(word.end, start)
-            {
-                return -LOWER;
+            let against = match word.about {
+                about if about & about::THING != 0 => LOWER,
+                about if about & about::IDENTIFIERS != 0 => YIELD,
+                _ => continue,
+            };
+            if distance <= AGAINST && !self.sentence_ends(word.end, start) {
+                return -against;
             }
         }
         let after = words[next..].iter().find(|word| word.start >= end);

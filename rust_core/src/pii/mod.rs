@@ -148,6 +148,13 @@ impl Scanner {
 
 /// Of overlapping findings the longest, then the surest, then the first kind, then the first place.
 fn resolve(mut candidates: Vec<Finding>) -> Vec<Finding> {
+    candidates.sort_unstable_by_key(|one| one.start);
+    if candidates
+        .windows(2)
+        .all(|pair| pair[0].end <= pair[1].start)
+    {
+        return candidates;
+    }
     candidates.sort_unstable_by(|one, other| {
         (other.end - other.start)
             .cmp(&(one.end - one.start))

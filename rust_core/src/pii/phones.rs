@@ -195,8 +195,8 @@ fn bare(digits: &[u8]) -> f32 {
     let mobile = digits[0] == 0 && (digits.len() == 10 || digits.len() == 11);
     if mobile && digits[1] != 0 {
         0.4
-    } else if digits.len() >= 8
-        && digits.len() <= 12
+    } else if (8..=12).contains(&digits.len())
+        && !is_compact_date(digits)
         && digits.iter().any(|&digit| digit != digits[0])
     {
         0.15
@@ -211,12 +211,18 @@ fn grouped(view: &View<'_>, window: &Window, opened: bool) -> f32 {
         || window.between == between::SLASH
         || is_years(window)
         || window.between & between::DOT != 0 && window.between != between::DOT
+        || window.between & between::PARENTHESIS != 0 && !opened
     {
         return 0.0;
     }
     let row = window.between == between::SPACE && in_a_row(view, window);
     if opened {
-        return if digits.len() >= 8 { 0.85 } else { 0.3 };
+        let american = window.shape == 0x334 && !is_nanp(digits);
+        return if digits.len() >= 8 && !american {
+            0.85
+        } else {
+            0.3
+        };
     }
     let confidence: f32 = match window.shape {
         0x334 if is_nanp(digits) => {
@@ -229,7 +235,7 @@ fn grouped(view: &View<'_>, window: &Window, opened: bool) -> f32 {
         0x1334 if digits[0] == 1 && is_nanp(&digits[1..]) => 0.8,
         _ if trunk(window) => 0.65,
         // India, China, and Brazil's mobile numbers.
-        0x55 if digits[0] >= 6 => 0.6,
+        0x55 if digits[0] >= 6 && window.between == between::SPACE => 0.6,
         0x344 if digits[0] == 1 && digits[1] >= 3 => 0.6,
         0x254 if digits[2] == 9 => 0.6,
         _ if window.between == between::DOT => 0.0,
@@ -266,6 +272,14 @@ fn is_date(window: &Window) -> bool {
     matches!(
         window.shape,
         0x422 | 0x224 | 0x214 | 0x124 | 0x412 | 0x421 | 0x4222 | 0x4_2222 | 0x42_2222
+    )
+}
+
+/// Year, month and day without separators.
+fn is_compact_date(digits: &[u8]) -> bool {
+    matches!(
+        digits,
+        [1, 9, _, _, 0 | 1, _, 0..=3, _] | [2, 0, _, _, 0 | 1, _, 0..=3, _]
     )
 }
 

@@ -112,6 +112,12 @@ fn kinds_are_found_where_they_stand() {
             "date_of_birth",
             "12 March 1985",
         ),
+        ("birthday: 12/03/1985", "date_of_birth", "12/03/1985"),
+        (
+            "my NHS number is 379-588-6333",
+            "nhs_number",
+            "379-588-6333",
+        ),
         ("DOB: 1985-03-12", "date_of_birth", "1985-03-12"),
         (
             "BTC 1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa",
@@ -167,6 +173,10 @@ fn what_only_looks_alike_is_left_alone() {
         "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16",
         "ISBN 978-3-16-148410-0",
         "4111 1111 1111 1112",
+        "numbers were 61500–61580 (math. 3, 117-142, 218-234 (1945))",
+        "the appointment number is 20250330",
+        "her birthday party on March 15, 2024",
+        "password = db.Column(db.String(120), nullable=False)",
         "000-12-3456 and 666-12-3456 and 900-12-3456",
     ] {
         assert_eq!(found(text), [], "{text}");

@@ -1,0 +1,68 @@
+"""Measure how well personal data and secrets are found, by type.
+
+python -m benches.pii                    the scanner, on the held-out templates
+python -m benches.pii --split development --errors 40
+python -m benches.pii --presidio         and Presidio's pattern recognisers beside it (pip install presidio-analyzer)
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+
+from astrocyte.core import PiiScanner, pii_kinds
+from benches.pii.documents import Found, Scan, Score, measure, negatives
+from benches.pii.values import CHECKSUMMED, MAKERS
+
+
+def scanner() -> Scan:
+    """The product's scanner, all types."""
+    names = [name for name, _ in pii_kinds()]
+    find = PiiScanner(names)
+
+    def scan(text: str) -> Iterator[Found]:
+        return ((names[kind], start, end) for _, kind, start, end, _ in find.find((text,)))
+
+    return scan
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print a table for each scanner."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benches.pii", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--split", choices=("development", "held_out"), default="held_out", help="which templates")
+    parser.add_argument("--presidio", action="store_true", help="measure Presidio's pattern recognisers too")
+    parser.add_argument("--errors", type=int, default=0, help="so many documents that went wrong")
+    options = parser.parse_args(arguments)
+    scans = {"astrocyte": scanner()}
+    if options.presidio:
+        from benches.pii.presidio import recognisers  # noqa: PLC0415 - an extra
+
+        scans["presidio"] = recognisers()
+    for name, scan in scans.items():
+        score = measure(scan, options.split)
+        _print(name, score, scan)
+        for line in score.examples[: options.errors]:
+            print("  ", line)
+    return 0
+
+
+def _print(name: str, score: Score, scan: Scan) -> None:
+    texts = [document.text for document in negatives("held_out", 2_000)]
+    started = time.perf_counter()
+    for text in texts:
+        list(scan(text))
+    cost = (time.perf_counter() - started) / len(texts) * 1e6
+    print(f"\n{name}: {cost:.1f} us a document of {sum(map(len, texts)) / len(texts):.0f} characters")
+    print(f"{'type':<18}{'recall':>8}{'precision':>11}")
+    for kind in MAKERS:
+        print(f"{kind:<18}{score.recall((kind,)):>8.3f}{score.precision((kind,)):>11.3f}")
+    print(f"{'with checksum':<18}{score.recall(CHECKSUMMED):>8.3f}{score.precision(CHECKSUMMED):>11.3f}")
+    print(f"hard documents with a finding: {score.alarms} of {score.negatives} ({score.false_alarms:.2%})")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
