@@ -16,7 +16,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2
 
 from astrocyte import connect
-from astrocyte.errors import BankNotFound, CapabilityNotSupported, MemoryNotFound, ValidationError
+from astrocyte.errors import AuthorizationError, BankNotFound, CapabilityNotSupported, MemoryNotFound, ValidationError
 from astrocyte.model import Caller, MemoryUpdate, RecallQuery, RetainItem, RetainResult
 from astrocyte.v1 import admin_pb2, memory_pb2, types_pb2
 from serving import Served, reason, serving
@@ -418,7 +418,7 @@ async def test_the_client_raises_from_the_same_tree(served: Served) -> None:
     with pytest.raises(ValidationError) as naive:
         await backend.recall(caller, RecallQuery("q", "family", as_of=datetime(2024, 1, 1)))  # noqa: DTZ001
     assert naive.value.field == "as_of"
-    with pytest.raises(CapabilityNotSupported, match="come from the credential"):
+    with pytest.raises(AuthorizationError, match="not what the credential says"):
         await backend.recall(Caller("other", "ann"), RecallQuery("q", "family"))
     with pytest.raises(CapabilityNotSupported, match="use recall with as_of"):
         await backend.history(caller, RecallQuery("q", "family", as_of=datetime.now(UTC), include_sources=True))
