@@ -175,6 +175,9 @@ class RecallSettings(Section):
         0.25, ge=0.0, le=1.0, description="Weight of words that the first three hits add to the query; 0 adds none."
     )
     context_windows: bool = Field(True, description="Score short turns together with their neighbours in the session.")
+    cache_bytes: int = Field(
+        0, ge=0, description="Memory for answers to questions asked again while the bank stays as it is; 0 keeps none."
+    )
     external_weight: Weight = Field(
         1.0, description="1 lets the best item of external_context stand with the best memory; 0 leaves the list out."
     )

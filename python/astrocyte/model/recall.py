@@ -133,7 +133,7 @@ class MemoryHit:
 
 @dataclass(frozen=True, slots=True)
 class RecallTrace:
-    """How a recall went. Every field is filled; ``tier_used`` is 3 (full retrieval), the only tier there is yet.
+    """How a recall went. Every field is filled; ``tier_used`` is 1 (cache) or 3 (full retrieval).
 
     ``stage_timings_ms`` covers embed, analyse, core, feedback (words that the first hits add) and hydrate;
     ``strategy_timings_ms`` the arms inside core.

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from astrocyte.config import Settings
@@ -34,6 +34,7 @@ from astrocyte.model import (
 )
 from astrocyte.model.building import open_twin
 from astrocyte.pipelines.analysis import DAY_MS, from_ms, time_windows
+from astrocyte.pipelines.caching import RecallCache, name_of
 from astrocyte.pipelines.external import ARM, blend, passing
 from astrocyte.pipelines.filtering import compile_filter
 from astrocyte.pipelines.indexing import id_to_bytes, metadata_pairs
@@ -49,8 +50,8 @@ PART = 16
 NOW = Visibility()
 _OpenTrace = open_twin(RecallTrace)
 
-# Full retrieval: there is no cache and no fast path yet.
-FULL_RETRIEVAL = 3
+# Which tier answered.
+CACHE, FULL_RETRIEVAL = 1, 3
 
 
 @dataclass(slots=True)
@@ -92,6 +93,10 @@ class RecallPipeline:
         self._embedder = embedder
         self._settings = settings.recall
         self._executor = executor
+        self._cache = RecallCache(settings.recall.cache_bytes)
+        if self._cache.enabled:
+            # After the registry, which subscribed before: see `RecallCache.put`.
+            store.subscribe(self._cache.on_commit)
         self._time_tail_ms = round(settings.recall.time_tail_days * DAY_MS)
         self._factors = {
             Intent(name): (factor.semantic, factor.keyword, factor.temporal)
@@ -113,6 +118,19 @@ class RecallPipeline:
         """
         start = perf_counter()
         index = await self._index(bank, query)
+        if not self._cache.enabled:
+            return await self._searched(bank, query, index, most_tokens, start)
+        position, name = index.core.position, name_of(query, most_tokens)
+        kept = self._cache.get(bank.key, position, name)
+        if kept is not None:
+            return _again(kept, start)
+        answer = await self._searched(bank, query, index, most_tokens, start)
+        self._cache.put(bank.key, position, name, answer, lambda: index.core.position)
+        return answer
+
+    async def _searched(
+        self, bank: Bank, query: RecallQuery, index: BankIndex, most_tokens: int, start: float
+    ) -> RecallResult:
         vector = _given(bank, query, "")
         if vector is None and bank.embedding_model == self._embedder.model_id:
             vector = (await self._embed([query.query]))[0]
@@ -330,6 +348,18 @@ class RecallPipeline:
         made.__class__ = RecallTrace
         trace: RecallTrace = made
         return trace
+
+
+def _again(kept: RecallResult, start: float) -> RecallResult:
+    """A kept answer, told of as what it is."""
+    if kept.trace is None:
+        return kept
+    spent = (perf_counter() - start) * 1e3
+    stages = {"cache": spent}
+    trace = replace(
+        kept.trace, cache_hit=True, tier_used=CACHE, latency_ms=spent, strategy_timings_ms={}, stage_timings_ms=stages
+    )
+    return replace(kept, trace=trace)
 
 
 def _given(bank: Bank, query: RecallQuery, at: str) -> bytes | None:

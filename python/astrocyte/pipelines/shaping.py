@@ -42,6 +42,11 @@ class FoundHits(Sequence[MemoryHit]):
         return encode_hits(self._response, self._rows, self._query.bank_id, self._query.include_sources)
 
     @property
+    def rows(self) -> Sequence[HydratedRow]:
+        """What the database knows of the hits, in no order."""
+        return self._rows
+
+    @property
     def layers(self) -> list[str]:
         """The layer of each hit, in no order."""
         return [row.memory_layer for row in self._rows]
