@@ -199,7 +199,7 @@ fn bench_scan(criterion: &mut Criterion) {
     let mut random = Random(SEED);
     let query = QuantisedQuery::new(&random.vector(DIMENSIONS));
     for count in [1_000, 10_000, 50_000] {
-        let mut blocks = vec![Block([0; 64]); count * query.blocks.len()];
+        let mut blocks = vec![Block([0; 64]); count * query.blocks.len() / 2];
         blocks
             .iter_mut()
             .flat_map(|block| &mut block.0)

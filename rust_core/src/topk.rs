@@ -96,6 +96,18 @@ impl Selection {
     }
 }
 
+/// Fills `found` with all entries of `scores` that reach `threshold`, in the order of the array.
+pub(crate) fn above(scores: &[f32], threshold: f32, found: &mut Vec<Scored>) {
+    found.clear();
+    let kernel = Kernel::best();
+    let mut next = 0;
+    while next < scores.len() {
+        let (step, hits) = kernel.run(FirstAbove(scores, next, threshold));
+        found.extend(lanes_of(hits).map(|lane| (scores[step + lane], (step + lane) as u32)));
+        next = step + LANES;
+    }
+}
+
 /// Asks for [`first_above`].
 struct FirstAbove<'a>(&'a [f32], usize, f32);
 

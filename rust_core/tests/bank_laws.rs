@@ -413,3 +413,129 @@ fn removing_everything_leaves_nothing() {
             .all(Vec::is_empty)
     );
 }
+
+const WIDE: usize = 96;
+
+/// Rows in more than one step of every scan, around a few centres, so that a short list cuts through a crowd.
+fn many_rows(random: &mut Random, count: usize, sparse: bool) -> Vec<Row> {
+    let mut vectors = common::clustered(random, WIDE, count);
+    for vector in vectors.iter_mut().filter(|_| sparse) {
+        for x in vector.iter_mut().filter(|x| x.abs() < 2.5) {
+            *x = 0.0;
+        }
+        vector[random.below(WIDE as u64) as usize] += 1.0;
+    }
+    let rows = vectors.into_iter().enumerate().map(|(number, vector)| {
+        let mut row = common::row(number as u64 + 1, random.text(4));
+        row.vector = (number % 17 != 0).then_some(vector);
+        row.tokens = 20;
+        row.tags = some(random, &["red"]);
+        row.session = (number % 3 == 0).then(|| format!("s{}", number / 90));
+        row.chunks = (0..if number % 11 == 0 { 2 } else { 0 })
+            .map(|_| Chunk {
+                text: random.text(2),
+                vector: row.vector.is_some().then(|| random.vector(WIDE)),
+                tokens: 5,
+            })
+            .collect();
+        row
+    });
+    rows.collect()
+}
+
+/// A bank that got `rows` in an order of its own, in parts, with others that went again.
+fn with_a_history(random: &mut Random, rows: &[Row], position: u64) -> Bank {
+    let bank = wide_bank();
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    for last in (1..order.len()).rev() {
+        order.swap(last, random.below(last as u64 + 1) as usize);
+    }
+    let strangers = many_rows(random, 700, false).into_iter().map(|mut row| {
+        row.key += 100_000;
+        row.memory_id = id(row.key);
+        row
+    });
+    let strangers: Vec<_> = strangers.collect();
+    bank.apply(1, &strangers, &[], &[])
+        .expect("the rows are valid");
+    for (part, order) in order.chunks(300).enumerate() {
+        let part_rows: Vec<_> = order.iter().map(|&at| rows[at].clone()).collect();
+        let gone: Vec<_> = strangers
+            .iter()
+            .map(|row| row.key)
+            .skip(part * 100)
+            .take(100)
+            .collect();
+        bank.apply(part as u64 + 2, &part_rows, &[], &gone)
+            .expect("the rows are valid");
+    }
+    let left: Vec<_> = strangers.iter().map(|row| row.key).collect();
+    bank.apply(position, &[], &[], &left)
+        .expect("removal is always possible");
+    bank
+}
+
+fn wide_bank() -> Bank {
+    Core::new(None)
+        .and_then(|core| core.bank(WIDE))
+        .expect("a bank")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn a_short_list_from_many_rows_does_not_depend_on_their_history(seed in any::<u64>(), sparse in any::<bool>()) {
+        let mut random = Random(seed);
+        let rows = many_rows(&mut random, 1500, sparse);
+        let fresh = wide_bank();
+        fresh.apply(900, &rows, &[], &[]).expect("the rows are valid");
+        let bank = with_a_history(&mut random, &rows, 900);
+        for turn in 0..16 {
+            let near = &rows[random.below(1500) as usize].vector;
+            let request = RecallRequest {
+                text: (turn % 3 > 0).then(|| random.text(3)),
+                vector: Some(near.clone().unwrap_or_else(|| random.vector(WIDE))),
+                k: [1, 5, 20][turn % 3],
+                depth: [3, 30, 100][turn % 3],
+                tags: if turn % 4 == 3 { vec!["red".to_owned()] } else { Vec::new() },
+                context_windows: turn % 2 == 0,
+                ..RecallRequest::default()
+            };
+            prop_assert_eq!(settled(&bank, &request), settled(&fresh, &request), "{:?}", request);
+        }
+    }
+
+    #[test]
+    fn the_plan_changes_the_time_only(seed in any::<u64>(), sparse in any::<bool>()) {
+        // All rows wanted are allowed by a filter; with as many others beside them they are read one by one, without
+        // them in order.
+        let mut random = Random(seed);
+        let mut rows = many_rows(&mut random, 900, sparse);
+        for row in &mut rows {
+            row.tags = vec!["wanted".to_owned()];
+            row.session = None;
+        }
+        let others: Vec<_> = many_rows(&mut random, 900, sparse).into_iter().map(|mut row| {
+            row.key += 100_000;
+            (row.memory_id, row.session, row.tags) = (id(row.key), None, Vec::new());
+            row
+        }).collect();
+        let (alone, mixed) = (wide_bank(), wide_bank());
+        alone.apply(1, &rows, &[], &[]).expect("the rows are valid");
+        mixed.apply(1, &[rows.clone(), others].concat(), &[], &[]).expect("the rows are valid");
+        for turn in 0..8 {
+            let request = RecallRequest {
+                vector: Some(random.vector(WIDE)),
+                k: [1, 10][turn % 2],
+                depth: [3, 40][turn % 2],
+                tags: vec!["wanted".to_owned()],
+                ..RecallRequest::default()
+            };
+            let (mut scanned, mut gathered) = (settled(&alone, &request), settled(&mixed, &request));
+            prop_assert!(scanned.plan.starts_with("scan") && gathered.plan.starts_with("gather"));
+            (scanned.plan, gathered.plan) = (String::new(), String::new());
+            prop_assert_eq!(scanned, gathered, "{:?}", request);
+        }
+    }
+}

@@ -75,3 +75,39 @@ fn vectors_without_structure_and_a_long_list() {
     let vectors: Vec<_> = (0..3000).map(|_| random.vector(256)).collect();
     check(&vectors, true, 100, 6);
 }
+
+#[test]
+fn sparse_vectors_whose_low_nibbles_are_not_spread() {
+    let mut random = Random(7);
+    let vectors: Vec<_> = (0..3000)
+        .map(|_| {
+            let mut vector = vec![0.0; 384];
+            for _ in 0..8 {
+                vector[random.below(64) as usize] += 1.0 + random.unit();
+            }
+            vector
+        })
+        .collect();
+    check(&vectors, true, 10, 8);
+}
+
+#[test]
+fn a_row_of_large_steps_among_others() {
+    let mut random = Random(9);
+    let mut vectors = clustered(&mut random, 384, 3000);
+    // All in one component: its step is twenty times the others'.
+    vectors[1500] = vec![0.0; 384];
+    vectors[1500][7] = 1.0;
+    check(&vectors, true, 10, 10);
+}
+
+#[test]
+fn a_crowd_of_which_most_rows_are_looked_at_twice() {
+    let mut random = Random(11);
+    let centre = random.vector(384);
+    let near = |random: &mut Random| -> Vec<f32> {
+        centre.iter().map(|x| x + 0.05 * random.normal()).collect()
+    };
+    let vectors: Vec<_> = (0..400).map(|_| near(&mut random)).collect();
+    check(&vectors, true, 10, 12);
+}

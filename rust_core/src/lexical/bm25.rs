@@ -1,6 +1,6 @@
 //! The in-memory index: a hash dictionary, postings, and each row's terms so that removal is exact.
 
-use hashbrown::HashMap;
+use hashbrown::HashTable;
 
 use super::postings::{Overflow, Postings};
 use super::{LexicalIndex, MAX_ROWS};
@@ -27,7 +27,8 @@ const REMOVED: u64 = u64::MAX;
 /// BM25 with per-bank statistics over counted rows. Equal for equal sets of rows, whatever came and went before.
 #[derive(Debug, Clone, Default)]
 pub struct Bm25Index {
-    dictionary: HashMap<u64, u32, BuildFingerprintHasher>,
+    /// Numbers of terms by fingerprint, which is a hash already.
+    dictionary: HashTable<u32>,
     pub(super) terms: Vec<Postings>,
     pub(super) overflow: Overflow,
     /// Length in words per row, with the bit [`COUNTED`].
@@ -49,11 +50,21 @@ impl Bm25Index {
     }
 
     fn term_number(&mut self, fingerprint: u64) -> u32 {
-        *self.dictionary.entry(fingerprint).or_insert_with(|| {
+        self.find_term(fingerprint).unwrap_or_else(|| {
+            let number = self.terms.len() as u32;
             reserve_exactly(&mut self.terms, 1);
             self.terms.push(Postings::new(fingerprint));
-            (self.terms.len() - 1) as u32
+            let terms = &self.terms;
+            self.dictionary.insert_unique(fingerprint, number, |&term| {
+                terms[term as usize].fingerprint
+            });
+            number
         })
+    }
+
+    fn find_term(&self, fingerprint: u64) -> Option<u32> {
+        let is_it = |&term: &u32| self.terms[term as usize].fingerprint == fingerprint;
+        self.dictionary.find(fingerprint, is_it).copied()
     }
 
     pub(super) fn span(&self, row: u32) -> std::ops::Range<usize> {
@@ -79,7 +90,7 @@ impl Bm25Index {
             .terms
             .iter()
             .filter_map(|(fingerprint, weight)| {
-                let term = *self.dictionary.get(fingerprint)?;
+                let term = self.find_term(*fingerprint)?;
                 Some((term, weight * self.inverse_document_frequency(term)))
             })
             .collect();
@@ -103,14 +114,13 @@ impl Bm25Index {
         }
         kept.shrink_to_fit();
         self.terms = kept;
-        self.dictionary.clear();
-        self.dictionary.extend(
-            self.terms
-                .iter()
-                .zip(0..)
-                .map(|(postings, number)| (postings.fingerprint, number)),
-        );
-        self.dictionary.shrink_to_fit();
+        let terms = &self.terms;
+        let hash = |&term: &u32| terms[term as usize].fingerprint;
+        self.dictionary = HashTable::with_capacity(terms.len());
+        for (postings, number) in terms.iter().zip(0..) {
+            self.dictionary
+                .insert_unique(postings.fingerprint, number, hash);
+        }
         self.overflow = std::mem::take(&mut self.overflow)
             .into_iter()
             .filter(|&((_, row), _)| new_rows[row as usize] != u32::MAX)
@@ -253,8 +263,7 @@ impl LexicalIndex for Bm25Index {
     }
 
     fn bytes(&self) -> usize {
-        // A slot of the dictionary is the pair and one control byte.
-        self.dictionary.capacity() * 8 / 7 * (size_of::<(u64, u32)>() + 1)
+        self.dictionary.allocation_size()
             + self.terms.capacity() * size_of::<Postings>()
             + self.posting_bytes
             + self.overflow.capacity() * (size_of::<((u32, u32), u32)>() + 1)
@@ -268,27 +277,5 @@ impl LexicalIndex for Bm25Index {
 fn reserve_exactly<T>(values: &mut Vec<T>, more: usize) {
     if values.len() + more > values.capacity() {
         values.reserve_exact(more.max(values.len() / 8 + 16));
-    }
-}
-
-/// A fingerprint is a hash already.
-#[derive(Debug, Clone, Copy, Default)]
-struct FingerprintHasher(u64);
-
-type BuildFingerprintHasher = std::hash::BuildHasherDefault<FingerprintHasher>;
-
-impl std::hash::Hasher for FingerprintHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
-        }
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = value;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }

@@ -10,7 +10,7 @@ use crate::filter::Allowed;
 use crate::lexical::LexicalIndex;
 use crate::topk::{Scored, Selection, by_id};
 use crate::types::RecallRequest;
-use crate::vector::{NO_SCORE, Plan};
+use crate::vector::Plan;
 
 use super::buffers::ArmScores;
 use super::dense::best_rows;
@@ -82,34 +82,38 @@ impl Arm {
         }
     }
 
-    /// Takes the best `depth` memories and the spread of all.
+    /// Takes the spread of all memories, and the best `depth` of them.
     pub(super) fn rank(
         &mut self,
         state: &State,
         allowed: Allowed<'_>,
-        (depth, likely_floor): (usize, Option<f32>),
+        depth: usize,
         scores: Scores<'_>,
         selection: &mut Selection,
     ) {
         let start = Instant::now();
         let scores = scores.of(self);
         self.spread = Spread::new(scores, allowed);
+        // The semantic arm is ranked after all others, for what they propose.
         let floor = match &*self.name {
-            SEMANTIC => NO_SCORE,
-            KEYWORD => 0.0,
+            SEMANTIC => None,
+            KEYWORD => Some(0.0),
             // Most memories are outside a window: only those nearer to it than usual are proposed.
-            _ => self.spread.mean as f32,
+            _ => Some(self.spread.mean as f32),
         };
-        let ids = &state.columns.memory_id;
-        let ties = |a, b| by_id(a, b, ids);
-        if let Some(likely) = likely_floor {
-            selection.top(scores, likely, depth, ties, &mut self.ranked);
-        }
-        if likely_floor.is_none() || self.ranked.len() < depth {
+        if let Some(floor) = floor {
+            let ids = &state.columns.memory_id;
+            let ties = |a, b| by_id(a, b, ids);
             selection.top(scores, floor, depth, ties, &mut self.ranked);
         }
         self.micros += micros_since(start);
     }
+}
+
+/// Fills `versions` with what the arms rank.
+pub(super) fn proposed(arms: &[Arm], versions: &mut Vec<u32>) {
+    versions.clear();
+    versions.extend(arms.iter().flat_map(|arm| &arm.ranked).map(|hit| hit.1));
 }
 
 pub(super) fn micros_since(start: Instant) -> f64 {

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use crate::filter::FilterBuffers;
+use crate::rowset::RowSet;
 use crate::topk::{Scored, Selection};
 
 use super::layout::Layout;
@@ -10,11 +11,23 @@ use super::layout::Layout;
 /// An arm's scores by row and by version.
 #[derive(Debug, Default)]
 pub(crate) struct ArmScores {
-    /// By row; empty in a flat bank, where the versions' array is the rows'.
+    /// By row; empty where the versions' array is the rows'.
     pub(crate) rows: Vec<f32>,
+    /// By version; empty where the rows' array is the versions'.
     pub(crate) versions: Vec<f32>,
-    /// A score that probably as many versions reach as the request's depth; it only saves work.
-    pub(crate) likely_floor: Option<f32>,
+    /// Of cosines: whether they are of whole bytes, not coarse.
+    pub(crate) whole: bool,
+}
+
+impl ArmScores {
+    /// The scores by version.
+    pub(crate) fn by_version(&self) -> &[f32] {
+        if self.versions.is_empty() {
+            &self.rows
+        } else {
+            &self.versions
+        }
+    }
 }
 
 /// Room for reading originals and for lists of rows.
@@ -23,15 +36,28 @@ pub(crate) struct Work {
     pub(crate) bytes: Vec<u8>,
     pub(crate) original: Vec<f32>,
     pub(crate) best: Vec<Scored>,
-    pub(crate) cosines: Vec<f32>,
     pub(crate) sorted: Vec<f32>,
     pub(crate) selection: Selection,
+    /// Versions that other arms rank.
+    pub(crate) proposed: Vec<u32>,
+    /// Versions that may be among the best.
+    pub(crate) in_head: RowSet,
+    /// Rows whose scores have been refined.
+    pub(crate) refined: RowSet,
+    /// Rows that are refined next.
+    pub(crate) fresh: Vec<u32>,
 }
 
 /// Room for the context windows.
 #[derive(Debug, Default)]
 pub(crate) struct WindowBuffers {
     pub(crate) layout: Layout,
+    pub(crate) smoothing: Smoothing,
+}
+
+/// Arrays that run along the chains.
+#[derive(Debug, Default)]
+pub(crate) struct Smoothing {
     pub(crate) score: Vec<f32>,
     pub(crate) give: Vec<f32>,
     pub(crate) gives: Vec<f32>,

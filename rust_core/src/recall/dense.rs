@@ -1,52 +1,55 @@
-//! The semantic arm: int8 scan, exact rescoring of the head, memories scored by their best row.
+//! The semantic arm: a coarse look at all rows, a finer one at those that may matter, exact cosines of the head.
+//!
+//! Each step reads more bytes of fewer rows. Which rows follows from the scores of the step before, so an answer does
+//! not depend on where rows lie or on how they were read. Mean and deviation of the arm are those of the coarse look:
+//! the deviation is about half a percent larger than that of whole bytes. Every memory that an arm proposes has its
+//! finer score.
 
 use super::buffers::{ArmScores, Work};
+use super::layout::Layout;
+use super::windows;
 use crate::bank::State;
 use crate::error::Result;
 use crate::filter::Allowed;
 use crate::rowset::RowSet;
+use crate::topk::{Scored, above, better_first};
 use crate::vector::{DenseIndex, NO_SCORE, Plan, QuantisedQuery, dot, error_margin};
 
-/// Most rows that are rescored: a head with more rows within the quantisation error is a crowd of near copies, whose
-/// order does not matter.
+/// Most memories that are rescored: a head with more of them within the quantisation error is a crowd of near copies,
+/// whose order does not matter.
 const MAX_RESCORED: usize = 512;
 
-/// Rows beyond the `k` best that are looked at first.
+/// Up to this many rows whole bytes are read at once: they fit the second cache, and mean and deviation are then those
+/// of all bytes.
+const WHOLE_ROWS: u32 = 2048;
+
+/// Memories beyond the `k` best that are looked at first.
 const MARGIN_ROWS: usize = 54;
 
-/// Fills `scores` with cosines of the allowed rows, [`NO_SCORE`] elsewhere; the `k` best ones are exact.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the parts of one step of one pipeline"
-)]
-pub(super) fn score(
+/// Fills `scores` with coarse cosines of the allowed rows and versions, of whole bytes where there are few;
+/// [`NO_SCORE`] elsewhere.
+pub(super) fn look(
     state: &State,
     allowed: Allowed<'_>,
     plan: Plan,
-    unit: &[f32],
     query: &QuantisedQuery,
-    (k, depth): (usize, usize),
     scores: &mut ArmScores,
-    work: &mut Work,
-) -> Result<()> {
-    let flat = state.is_flat();
-    let rows = if flat {
-        &mut scores.versions
-    } else {
-        &mut scores.rows
-    };
-    state.vectors.score(query, allowed.rows, plan, rows);
-    scores.likely_floor = rescore(state, unit, query, (k, depth), rows, work)?;
-    if !flat {
-        best_rows(
-            state,
-            allowed.versions,
-            NO_SCORE,
-            &scores.rows,
-            &mut scores.versions,
-        );
+) {
+    let ArmScores {
+        rows,
+        versions,
+        whole,
+    } = scores;
+    state.vectors.look(query, allowed.rows, plan, rows);
+    *whole = allowed.rows.len() <= WHOLE_ROWS;
+    if *whole {
+        let all: Vec<u32> = allowed.rows.iter().collect();
+        state.vectors.refine(query, &all, rows);
     }
-    Ok(())
+    versions.clear();
+    if !state.is_flat() {
+        best_rows(state, allowed.versions, NO_SCORE, rows, versions);
+    }
 }
 
 /// Fills `versions` with the mean of the whole's score and the best chunk's for each allowed version, `absent` elsewhere.
@@ -63,84 +66,267 @@ pub(super) fn best_rows(
     versions.clear();
     versions.resize(state.columns.len() as usize, absent);
     for version in allowed.iter() {
-        let range = state.columns.rows_of(version, state.rows());
-        let own = &rows[range.start as usize..range.end as usize];
-        let chunk = own[1..].iter().fold(absent, |best, &score| best.max(score));
-        versions[version as usize] = match (own[0] == absent, chunk == absent) {
-            (_, true) => own[0],
-            (true, false) => chunk,
-            (false, false) => 0.5 * (own[0] + chunk),
-        };
+        versions[version as usize] = own_score(state, rows, version, absent);
     }
 }
 
-/// Replaces by exact cosines all scores that may be among the `k` best. Returns what the `depth`-th best reaches.
-fn rescore(
-    state: &State,
-    unit: &[f32],
-    query: &QuantisedQuery,
-    (k, depth): (usize, usize),
-    scores: &mut [f32],
-    work: &mut Work,
-) -> Result<Option<f32>> {
-    let Work {
-        bytes,
-        original,
-        best,
-        cosines,
-        sorted,
-        selection,
-    } = work;
-    // Usually all rows that matter are among the first few more than asked for, which saves a second pass.
-    let first_look = k.saturating_add(MARGIN_ROWS).max(depth);
-    selection.with_ties(scores, NO_SCORE, first_look, best);
-    if k == 0 || best.is_empty() {
-        return Ok(None);
+/// The mean of the scores of a version's whole and of its best chunk.
+fn own_score(state: &State, rows: &[f32], version: u32, absent: f32) -> f32 {
+    let range = state.columns.rows_of(version, state.rows());
+    let own = &rows[range.start as usize..range.end as usize];
+    let chunk = best(&own[1..], absent);
+    match (own[0] == absent, chunk == absent) {
+        (_, true) => own[0],
+        (true, false) => chunk,
+        (false, false) => 0.5 * (own[0] + chunk),
     }
-    let step = best
-        .iter()
-        .fold(0.0f32, |step, &(_, row)| step.max(state.vectors.step(row)));
-    let margin = error_margin(query.scale, step);
-    let likely_floor = depth
-        .checked_sub(1)
-        .and_then(|at| best.get(at))
-        .map(|&(score, _)| score - margin);
-    let mut exact = |row: u32| -> Result<f32> {
-        state
-            .originals
-            .read(state.slots[row as usize], bytes, original)?;
-        Ok(dot(unit, original))
-    };
-    // The exact cosines of what looks best tell how far down a better one may hide. Of rows with equal scores all or
-    // none are read, so that their places in memory do not matter.
-    let looked = best.len();
-    let last = best[k.min(looked) - 1].0;
-    let first = best.partition_point(|&(score, _)| score >= last);
-    if first > MAX_RESCORED.max(k) {
-        return Ok(likely_floor);
+}
+
+fn best(scores: &[f32], absent: f32) -> f32 {
+    scores.iter().fold(absent, |best, &score| best.max(score))
+}
+
+/// The second step, with what it works on.
+pub(super) struct Ranking<'a> {
+    pub(super) state: &'a State,
+    /// The query as a unit vector and in bytes.
+    pub(super) query: &'a (Vec<f32>, QuantisedQuery),
+    /// Where context windows were applied, the chains.
+    pub(super) layout: Option<&'a Layout>,
+    pub(super) scores: &'a mut ArmScores,
+    pub(super) work: &'a mut Work,
+}
+
+impl Ranking<'_> {
+    /// Fills `ranked` with the `depth` best versions; the `k` best have exact cosines, all others in it and `proposed`,
+    /// which other arms rank, those of whole bytes.
+    pub(super) fn rank(
+        &mut self,
+        (k, depth): (usize, usize),
+        proposed: &[u32],
+        ranked: &mut Vec<Scored>,
+    ) -> Result<()> {
+        self.work.refined.reset(self.state.rows());
+        self.refine(proposed);
+        let looked = k.saturating_add(MARGIN_ROWS).max(depth);
+        let mut head = self.first_look(looked);
+        // What the last of them has tells how far down a better one may hide.
+        if head.len() >= looked {
+            let floor = self.nth_best(&head, looked);
+            self.extend(&mut head, floor);
+        }
+        if k > 0 && !head.is_empty() {
+            self.rescore(&mut head, (k, looked))?;
+        }
+        ranked.clear();
+        ranked.extend(head.iter().map(|&version| (self.score(version), version)));
+        let ids = &self.state.columns.memory_id;
+        if ranked.len() > depth {
+            if depth > 0 {
+                ranked.select_nth_unstable_by(depth - 1, |&a, &b| better_first(a, b, ids));
+            }
+            ranked.truncate(depth);
+        }
+        ranked.sort_unstable_by(|&a, &b| better_first(a, b, ids));
+        Ok(())
     }
-    cosines.clear();
-    for &(_, row) in &best[..first] {
-        cosines.push(exact(row)?);
+
+    /// The best versions of the coarse look, `looked` or, with all that equal the last, more; they are refined.
+    fn first_look(&mut self, looked: usize) -> Vec<u32> {
+        let Work {
+            selection, best, ..
+        } = self.work;
+        selection.with_ties(self.scores.by_version(), NO_SCORE, looked, best);
+        let head: Vec<u32> = best.iter().map(|&(_, version)| version).collect();
+        self.refine(&head);
+        head
     }
-    sorted.clone_from(cosines);
-    sorted.sort_unstable_by(|a, b| b.total_cmp(a));
-    let floor = sorted[k.min(looked) - 1] - margin;
-    if looked >= first_look && best[looked - 1].0 > floor {
+
+    /// Adds to `head` the versions whose refined score may reach `floor`, and refines them.
+    fn extend(&mut self, head: &mut Vec<u32>, floor: f32) {
+        let widest = self.reach(self.state.vectors.largest_step());
+        let mut near = std::mem::take(&mut self.work.best);
+        above(self.scores.by_version(), floor - widest, &mut near);
+        self.work.in_head.reset(self.state.columns.len());
+        for &version in head.iter() {
+            self.work.in_head.insert(version);
+        }
+        let old = head.len();
+        for &(score, version) in &near {
+            let may_reach = score + self.reach(self.largest_step(version)) >= floor;
+            if may_reach && self.work.in_head.insert(version) {
+                head.push(version);
+            }
+        }
+        self.work.best = near;
+        self.refine(&head[old..]);
+    }
+
+    /// How far a version's coarse score may be from its refined one when its rows, and those of its neighbours, have
+    /// steps of at most this size.
+    fn reach(&self, step: f32) -> f32 {
+        if self.scores.whole {
+            return 0.0;
+        }
+        self.query.1.reach * step * self.factor()
+    }
+
+    /// How much larger the error of a score is than that of one row's cosine.
+    fn factor(&self) -> f32 {
+        if self.layout.is_some() {
+            windows::LARGEST_FACTOR
+        } else {
+            1.0
+        }
+    }
+
+    fn largest_step(&self, version: u32) -> f32 {
+        let mut largest = 0.0f32;
+        self.each_row(version, |row| {
+            largest = largest.max(self.state.vectors.step(row));
+        });
+        largest
+    }
+
+    /// Calls `row` with the rows that a version's score comes from: its own and those of its neighbours.
+    fn each_row(&self, version: u32, mut row: impl FnMut(u32)) {
+        let state = self.state;
+        let mut each = |version| {
+            state
+                .columns
+                .rows_of(version, state.rows())
+                .for_each(&mut row)
+        };
+        match self.layout {
+            None => each(version),
+            Some(layout) => layout.around(version).for_each(each),
+        }
+    }
+
+    /// Brings the scores of versions to whole bytes.
+    pub(super) fn refine(&mut self, versions: &[u32]) {
+        if self.scores.whole {
+            return;
+        }
+        let mut refined = std::mem::take(&mut self.work.refined);
+        let mut rows = std::mem::take(&mut self.work.fresh);
+        rows.clear();
+        for &version in versions {
+            self.each_row(version, |row| {
+                if refined.insert(row) {
+                    rows.push(row);
+                }
+            });
+        }
+        rows.sort_unstable();
+        let (_, query) = self.query;
+        self.state
+            .vectors
+            .refine(query, &rows, &mut self.scores.rows);
+        (self.work.refined, self.work.fresh) = (refined, rows);
+        self.fold(versions);
+    }
+
+    /// Makes the scores of versions anew from those of their rows.
+    fn fold(&mut self, versions: &[u32]) {
+        if self.scores.versions.is_empty() {
+            return;
+        }
+        for &version in versions {
+            let score = match self.layout {
+                None => self.own(version),
+                Some(layout) => windows::smoothed(layout, version, |version| self.own(version)),
+            };
+            self.scores.versions[version as usize] = score;
+        }
+    }
+
+    /// A version's score without its neighbours' shares.
+    fn own(&self, version: u32) -> f32 {
+        own_score(self.state, &self.scores.rows, version, NO_SCORE)
+    }
+
+    fn score(&self, version: u32) -> f32 {
+        self.scores.by_version()[version as usize]
+    }
+
+    /// The score of the `n`-th best of some versions, or of the last.
+    fn nth_best(&mut self, versions: &[u32], n: usize) -> f32 {
+        let mut sorted = std::mem::take(&mut self.work.sorted);
+        sorted.clear();
+        sorted.extend(versions.iter().map(|&version| self.score(version)));
+        let at = n.min(sorted.len()) - 1;
+        let (_, &mut score, _) = sorted.select_nth_unstable_by(at, |a, b| b.total_cmp(a));
+        self.work.sorted = sorted;
+        score
+    }
+
+    /// Replaces by exact cosines all own scores of versions that may be among the `k` best.
+    fn rescore(&mut self, head: &mut Vec<u32>, (k, looked): (usize, usize)) -> Result<()> {
         let most = MAX_RESCORED.max(k);
-        // The same ones come first again.
-        selection.with_ties(scores, floor.min(last.next_down()), most + 1, best);
-        if let Some(&(crowd, _)) = best.get(most) {
-            best.retain(|&(score, _)| score > crowd);
+        let last = self.nth_best(head, k);
+        // Of versions with equal scores all or none are read, so that their places in memory do not matter.
+        let first: Vec<u32> = self.those(head, |score| score >= last);
+        if first.len() > most {
+            return Ok(());
         }
-    }
-    for (&(_, row), &cosine) in best.iter().zip(&*cosines) {
-        scores[row as usize] = cosine;
-    }
-    for &(score, row) in &best[first..] {
-        if score > floor {
-            scores[row as usize] = exact(row)?;
+        let mut rest: Vec<u32> = self.those(head, |score| score < last);
+        let lowest = self.nth_best(head, looked);
+        let step = first.iter().fold(0.0f32, |step, &version| {
+            step.max(self.largest_step(version))
+        });
+        // Their exact cosines tell how far down a better one may hide.
+        self.exact(&first)?;
+        let margin = error_margin(self.query.1.scale, step) * self.factor();
+        let floor = self.nth_best(&first, k) - margin;
+        if head.len() >= looked && floor < lowest {
+            let old = head.len();
+            self.extend(head, floor);
+            rest.extend_from_slice(&head[old..]);
         }
+        rest = self.those(&rest, |score| score > floor);
+        if first.len() + rest.len() > most {
+            let crowd = self.nth_best(&rest, most - first.len() + 1);
+            rest = self.those(&rest, |score| score > crowd);
+        }
+        self.exact(&rest)?;
+        // A neighbour's share may have changed.
+        if self.layout.is_some() {
+            self.fold(head);
+        }
+        Ok(())
     }
-    Ok(likely_floor)
+
+    fn those(&self, versions: &[u32], wanted: impl Fn(f32) -> bool) -> Vec<u32> {
+        let wanted = |&version: &u32| wanted(self.score(version));
+        versions.iter().copied().filter(wanted).collect()
+    }
+
+    /// Replaces the scores of the versions' wholes and best chunks by exact cosines.
+    fn exact(&mut self, versions: &[u32]) -> Result<()> {
+        let (unit, query) = self.query;
+        let state = self.state;
+        for &version in versions {
+            let range = state.columns.rows_of(version, state.rows());
+            let chunks = range.start as usize + 1..range.end as usize;
+            let best = best(&self.scores.rows[chunks], NO_SCORE);
+            for row in range.clone() {
+                let score = &mut self.scores.rows[row as usize];
+                let margin = 2.0 * error_margin(query.scale, state.vectors.step(row));
+                let is_near = row == range.start || *score >= best - margin;
+                if *score == NO_SCORE || !is_near {
+                    continue;
+                }
+                let Work {
+                    bytes, original, ..
+                } = self.work;
+                state
+                    .originals
+                    .read(state.slots[row as usize], bytes, original)?;
+                *score = dot(unit, original);
+            }
+        }
+        self.fold(versions);
+        Ok(())
+    }
 }

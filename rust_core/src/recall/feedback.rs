@@ -16,8 +16,9 @@ use crate::topk::Selection;
 use crate::types::RecallRequest;
 
 use super::arms::{self, Arm, KEYWORD, Scores, micros_since};
-use super::buffers::{ArmScores, WindowBuffers};
+use super::buffers::{ArmScores, Smoothing};
 use super::hits::best_chunk;
+use super::layout::Layout;
 use super::windows;
 
 /// Hits that give words. With five instead of three, abstracts gain what conversations lose.
@@ -52,11 +53,13 @@ impl Feedback {
 
 /// The arms' scores, and room to work.
 pub(super) struct Room<'a> {
-    pub(super) dense: &'a mut ArmScores,
+    pub(super) dense: &'a ArmScores,
     pub(super) keyword: &'a mut ArmScores,
     pub(super) temporal: &'a [f32],
     pub(super) further: &'a mut ArmScores,
-    pub(super) windows: &'a mut WindowBuffers,
+    /// The chains, where context windows apply.
+    pub(super) layout: Option<&'a Layout>,
+    pub(super) smoothing: &'a mut Smoothing,
     pub(super) candidates: &'a mut Vec<u32>,
     pub(super) selection: &'a mut Selection,
 }
@@ -81,20 +84,18 @@ pub(super) fn search(
     let before = arm.micros;
     if !further.is_empty() {
         arms::keyword(state, allowed, &further, room.further);
-        if request.context_windows {
-            let arm = std::slice::from_mut(arm);
-            windows::smooth(state, allowed, arm, room.dense, room.further, room.windows);
+        if let Some(layout) = room.layout {
+            windows::smooth_arm(allowed, layout, room.further, room.smoothing);
         }
         for (score, more) in room.keyword.versions.iter_mut().zip(&room.further.versions) {
             *score += more;
         }
         let scores = Scores {
-            semantic: &room.dense.versions,
+            semantic: room.dense.by_version(),
             keyword: &room.keyword.versions,
             temporal: room.temporal,
         };
-        let depth = (request.depth, None);
-        arm.rank(state, allowed, depth, scores, room.selection);
+        arm.rank(state, allowed, request.depth, scores, room.selection);
     }
     let micros = micros_since(start);
     // The parts were counted in it one by one; the first fusion was not.
@@ -114,7 +115,7 @@ fn first_look(
     room: &mut Room<'_>,
 ) -> Vec<Fused> {
     let scores = Scores {
-        semantic: &room.dense.versions,
+        semantic: room.dense.by_version(),
         keyword: &room.keyword.versions,
         temporal: room.temporal,
     };

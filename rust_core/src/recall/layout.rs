@@ -23,6 +23,8 @@ pub(crate) struct Layout {
     pub(super) short: Vec<f32>,
     /// Versions that have a neighbour.
     pub(super) linked: RowSet,
+    /// Where a version that has a neighbour is.
+    places: Vec<u32>,
 }
 
 impl Layout {
@@ -32,6 +34,7 @@ impl Layout {
             versions,
             short,
             linked,
+            places,
         } = self;
         versions.clear();
         versions.extend([GAP; 2]);
@@ -45,6 +48,13 @@ impl Layout {
         lay_out_timeline(state, allowed, &mut segment);
         versions.extend([GAP; 2]);
         linked.reset(allowed.versions.bound());
+        places.clear();
+        places.resize(allowed.versions.bound() as usize, GAP);
+        for (at, &version) in versions.iter().enumerate() {
+            if version != GAP {
+                places[version as usize] = at as u32;
+            }
+        }
         short.clear();
         short.extend(versions.iter().map(|&version| {
             let is_short = version != GAP && {
@@ -55,9 +65,29 @@ impl Layout {
         }));
     }
 
+    /// Where the version is, if it has a neighbour. Two entries before and after it are there.
+    pub(super) fn place(&self, version: u32) -> Option<usize> {
+        let place = self.places[version as usize];
+        (place != GAP).then_some(place as usize)
+    }
+
+    /// The version and the neighbours whose scores it may receive.
+    pub(super) fn around(&self, version: u32) -> impl Iterator<Item = u32> + '_ {
+        let near = self
+            .place(version)
+            .map_or(&[][..], |at| &self.versions[at - 2..at + 3]);
+        let alone = near.is_empty().then_some(version);
+        near.iter()
+            .copied()
+            .filter(|&version| version != GAP)
+            .chain(alone)
+    }
+
     /// Resident bytes.
     pub(crate) fn bytes(&self) -> usize {
-        (self.versions.capacity() + self.short.capacity()) * size_of::<u32>() + self.linked.bytes()
+        (self.versions.capacity() + self.short.capacity() + self.places.capacity())
+            * size_of::<u32>()
+            + self.linked.bytes()
     }
 }
 

@@ -19,7 +19,7 @@ use crate::fusion;
 use crate::types::{RecallRequest, RecallResponse};
 use crate::vector::{QuantisedQuery, normalise};
 pub(crate) use arms::{Arm, KEYWORD, SEMANTIC, Scores, TEMPORAL};
-use buffers::{Buffers, with_buffers};
+use buffers::{Buffers, WindowBuffers, with_buffers};
 use feedback::Feedback;
 pub(crate) use layout::Layout;
 
@@ -142,18 +142,9 @@ fn answer(
     let allowed = filter::compile(state, request, filter);
     let (plan, described) = arms::plan(allowed, state);
     let mut arms = Vec::with_capacity(3 + request.external.len());
-    if let Some((unit, quantised)) = &query.vector {
+    if let Some((_, quantised)) = &query.vector {
         let start = Instant::now();
-        dense::score(
-            state,
-            allowed,
-            plan,
-            unit,
-            quantised,
-            (request.k, request.depth),
-            dense,
-            work,
-        )?;
+        dense::look(state, allowed, plan, quantised, dense);
         arms.push(Arm::new(arms::SEMANTIC, start));
     }
     if let Some(words) = &query.words {
@@ -161,8 +152,17 @@ fn answer(
         arms::keyword(state, allowed, words, keyword);
         arms.push(Arm::new(arms::KEYWORD, start));
     }
-    if request.context_windows {
-        windows::smooth(state, allowed, &mut arms, dense, keyword, windows);
+    let WindowBuffers {
+        layout: own,
+        smoothing,
+    } = windows;
+    let layout = if request.context_windows {
+        windows::lay_out(state, allowed, &mut arms, own)
+    } else {
+        None
+    };
+    if let Some(layout) = layout {
+        windows::smooth(allowed, layout, &mut arms, dense, keyword, smoothing);
     }
     if !request.time_windows.is_empty() && request.weights[2] > 0.0 {
         let start = Instant::now();
@@ -170,37 +170,59 @@ fn answer(
         arms.push(Arm::new(arms::TEMPORAL, start));
     }
     let scores = arms::Scores {
-        semantic: &dense.versions,
-        keyword: &keyword.versions,
+        semantic: dense.by_version(),
+        keyword: keyword.by_version(),
         temporal,
     };
     for arm in &mut arms {
-        let likely_floor = dense.likely_floor.filter(|_| arm.name == SEMANTIC);
-        arm.rank(
-            state,
-            allowed,
-            (request.depth, likely_floor),
-            scores,
-            &mut work.selection,
-        );
+        arm.rank(state, allowed, request.depth, scores, &mut work.selection);
     }
     let unknown_external = arms::external(state, allowed, request, &mut arms);
+    if let Some(query) = &query.vector {
+        let start = Instant::now();
+        let mut proposed = std::mem::take(&mut work.proposed);
+        arms::proposed(&arms, &mut proposed);
+        let mut ranking = dense::Ranking {
+            state,
+            query,
+            layout,
+            scores: &mut *dense,
+            work,
+        };
+        ranking.rank((request.k, request.depth), &proposed, &mut arms[0].ranked)?;
+        work.proposed = proposed;
+        arms[0].micros += arms::micros_since(start);
+    }
     let mut looked = Feedback::default();
     if let Some(words) = query.words.as_ref().filter(|_| request.feedback > 0.0) {
         let room = feedback::Room {
-            dense: &mut *dense,
+            dense: &*dense,
             keyword: &mut *keyword,
             temporal,
             further,
-            windows,
+            layout,
+            smoothing,
             candidates: &mut *candidates,
             selection: &mut work.selection,
         };
         looked = feedback::search(state, allowed, request, words, &mut arms, room);
+        if let Some(query) = &query.vector {
+            let mut proposed = std::mem::take(&mut work.proposed);
+            arms::proposed(&arms, &mut proposed);
+            let mut ranking = dense::Ranking {
+                state,
+                query,
+                layout,
+                scores: &mut *dense,
+                work,
+            };
+            ranking.refine(&proposed);
+            work.proposed = proposed;
+        }
     }
     let scores = arms::Scores {
-        semantic: &dense.versions,
-        keyword: &keyword.versions,
+        semantic: dense.by_version(),
+        keyword: keyword.by_version(),
         temporal,
     };
     let mut fused = fusion::fuse(state, request, &arms, scores, candidates);

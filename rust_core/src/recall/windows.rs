@@ -11,7 +11,7 @@ use crate::filter::Allowed;
 use crate::vector::{Kernel, NO_SCORE, Work};
 
 use super::arms::{Arm, KEYWORD, SEMANTIC, micros_since};
-use super::buffers::{ArmScores, WindowBuffers};
+use super::buffers::{ArmScores, Smoothing};
 use super::layout::Layout;
 
 /// Share of a neighbour's score at one step and at two steps. Measured on three sets of conversations: +.03 to +.09
@@ -20,24 +20,24 @@ const SHARES: [f32; 2] = [0.4, 0.2];
 /// What a memory without neighbours gains instead, as a share of its own score: half of what two full neighbours of
 /// the same score would give, so that documents do not lose to conversations in a mixed bank.
 const LONE_FACTOR: f32 = 1.0 + 0.5 * 2.0 * (SHARES[0] + SHARES[1]);
-/// Smooths the scores of the semantic and keyword arms along the chains.
-pub(super) fn smooth(
-    state: &State,
+/// How much larger the error of a smoothed score may be than that of its parts, which err apart from each other: a
+/// neighbour on one side only counts 2 x .4, so that the root of the squares is less than the lone factor.
+pub(super) const LARGEST_FACTOR: f32 = LONE_FACTOR;
+
+/// The chains of what passes, if any memory has a neighbour.
+pub(super) fn lay_out<'a>(
+    state: &'a State,
     allowed: Allowed<'_>,
     arms: &mut [Arm],
-    dense: &mut ArmScores,
-    keyword: &mut ArmScores,
-    buffers: &mut WindowBuffers,
-) {
+    own: &'a mut Layout,
+) -> Option<&'a Layout> {
     if arms.is_empty() || (state.chains.timeline().is_empty() && state.chains.session_count() == 0)
     {
-        return;
+        return None;
     }
     let start = Instant::now();
-    let WindowBuffers { layout, .. } = buffers;
-    let mut own = std::mem::take(layout);
     // Without a filter the layout is the same until the next commit.
-    let layout = if std::ptr::eq(allowed.versions, &raw const state.columns.current) {
+    let layout: &Layout = if std::ptr::eq(allowed.versions, &raw const state.columns.current) {
         state.layout.get_or_init(|| {
             let mut layout = Layout::default();
             layout.fill(state, allowed);
@@ -45,39 +45,78 @@ pub(super) fn smooth(
         })
     } else {
         own.fill(state, allowed);
-        &own
+        own
     };
+    let micros = micros_since(start);
+    arms.iter_mut().for_each(|arm| arm.micros += micros);
     // Where nothing has a neighbour nothing is smoothed. What is held decides, not what is still known of the forgotten.
-    if layout.linked.is_empty() {
-        buffers.layout = own;
-        return;
-    }
-    let laid_out = micros_since(start);
+    (!layout.linked.is_empty()).then_some(layout)
+}
+
+/// Smooths the scores of the semantic and keyword arms along the chains.
+pub(super) fn smooth(
+    allowed: Allowed<'_>,
+    layout: &Layout,
+    arms: &mut [Arm],
+    dense: &mut ArmScores,
+    keyword: &mut ArmScores,
+    smoothing: &mut Smoothing,
+) {
     for arm in arms {
         let start = Instant::now();
-        match &*arm.name {
-            SEMANTIC => smooth_scores(allowed, layout, &mut dense.versions, buffers),
-            KEYWORD => smooth_scores(allowed, layout, &mut keyword.versions, buffers),
+        let scores = match &*arm.name {
+            SEMANTIC => &mut *dense,
+            KEYWORD => &mut *keyword,
             _ => continue,
-        }
-        arm.micros += micros_since(start) + laid_out;
+        };
+        smooth_arm(allowed, layout, scores, smoothing);
+        arm.micros += micros_since(start);
     }
-    buffers.layout = own;
+}
+
+/// Smooths one arm's scores by version.
+pub(super) fn smooth_arm(
+    allowed: Allowed<'_>,
+    layout: &Layout,
+    scores: &mut ArmScores,
+    smoothing: &mut Smoothing,
+) {
+    if scores.versions.is_empty() {
+        scores.versions.clone_from(&scores.rows);
+    }
+    smooth_scores(allowed, layout, &mut scores.versions, smoothing);
+}
+
+/// What smoothing makes of one version's score, from the `raw` scores of versions.
+pub(super) fn smoothed(layout: &Layout, version: u32, raw: impl Fn(u32) -> f32) -> f32 {
+    let own = raw(version);
+    let Some(at) = layout.place(version) else {
+        return own * LONE_FACTOR;
+    };
+    let give = |at: usize| {
+        let score = (layout.short[at] > 0.0).then(|| raw(layout.versions[at]));
+        score.filter(|&score| score != NO_SCORE)
+    };
+    let step = |step: usize| match (give(at - step), give(at + step)) {
+        (Some(before), Some(after)) => before + after,
+        (Some(only), None) | (None, Some(only)) => only * 2.0,
+        (None, None) => 0.0,
+    };
+    own + layout.short[at] * (SHARES[0] * step(1) + SHARES[1] * step(2))
 }
 
 fn smooth_scores(
     allowed: Allowed<'_>,
     layout: &Layout,
     scores: &mut [f32],
-    buffers: &mut WindowBuffers,
+    smoothing: &mut Smoothing,
 ) {
-    let WindowBuffers {
+    let Smoothing {
         score,
         give,
         gives,
         smoothed,
-        ..
-    } = buffers;
+    } = smoothing;
     score.clear();
     // A gap is no version's number, so it has no score.
     score.extend(

@@ -27,8 +27,12 @@ pub(crate) trait DenseIndex {
     fn erase(&mut self, row: u32);
     /// Renumbers rows after removed ones were dropped: `new_rows[old]` is the new number, or `u32::MAX`. Order holds.
     fn compact(&mut self, new_rows: &[u32]);
-    /// Fills `scores` with the approximate cosines of the allowed rows, [`NO_SCORE`] elsewhere.
-    fn score(&self, query: &QuantisedQuery, allowed: &RowSet, plan: Plan, scores: &mut Vec<f32>);
+    /// Fills `scores` with the coarse cosines of the allowed rows, [`NO_SCORE`] elsewhere. They are at most the query's
+    /// reach times the row's step from what [`refine`](Self::refine) makes of them.
+    fn look(&self, query: &QuantisedQuery, allowed: &RowSet, plan: Plan, scores: &mut Vec<f32>);
+    /// Adds to the coarse cosines of `rows`, which are ascending and each there once, what they leave out. To be called
+    /// once for a row.
+    fn refine(&self, query: &QuantisedQuery, rows: &[u32], scores: &mut [f32]);
     /// Calls `found` with query, row and approximate cosine of whatever reaches the query's floor; rows in ascending
     /// order.
     fn near(
@@ -39,6 +43,8 @@ pub(crate) trait DenseIndex {
     );
     /// Size of one step of the row's quantisation, from which the error follows; 0 for a row without a vector.
     fn step(&self, row: u32) -> f32;
+    /// The largest step of all rows.
+    fn largest_step(&self) -> f32;
     /// Resident bytes.
     fn bytes(&self) -> usize;
 }

@@ -1,37 +1,88 @@
-//! The resident int8 rows of a bank, and the scans over them.
+//! The resident rows of a bank, a byte a component in two planes of nibbles, and the scans over them.
+
+use std::ops::Range;
 
 use super::dense::{DenseIndex, NO_SCORE, Plan};
 use super::kernels::{Kernel, Work};
-use super::quantise::{BLOCK, Block, QuantisedQuery, quantise_row};
+use super::quantise::{Block, COARSE, QuantisedQuery, quantise_row, width};
 use super::reserve_tight;
 use crate::rowset::RowSet;
 
+/// Rows in a part, a multiple of the steps: of 384 dimensions 192 KB in each plane.
+const PART: usize = 1024;
 /// Rows per step: their integer products stay on the stack and in the first cache.
 const STEP: usize = 256;
-/// Rows per step when many queries are compared with them: 96 KB of 384 dimensions, which stay in the second cache.
+/// Rows per step when many queries are compared with them: 48 KB of 384 dimensions, which stay in the cache.
 const NEAR_STEP: usize = 256;
 /// Queries that one pass over the rows serves: sixteen sums fit the registers.
 const TOGETHER: usize = 4;
+/// Reading rows one by one costs about half as much again as reading all in order: above this share of them (in percent)
+/// the low plane is read in order too.
+const CROWD_PERCENT: usize = 60;
+/// Steps that are compared at a time.
+const LANES: usize = 16;
 
-/// One quantised row per row number. A row without a vector has the scale 0.
+/// One quantised row per row number, in two planes. A row without a vector has the scale 0.
 #[derive(Debug, Default)]
 pub(crate) struct FlatIndex {
     width: usize,
-    blocks: Vec<Block>,
+    /// All but the last hold [`PART`] rows.
+    parts: Vec<Planes>,
     scales: Vec<f32>,
+}
+
+/// Some rows' blocks. Planes of all rows would be copied as they grow, and leave holes in memory.
+#[derive(Debug, Default)]
+struct Planes {
+    /// What every search reads.
+    high: Vec<Block>,
+    /// What is read of rows that may be among the best.
+    low: Vec<Block>,
 }
 
 impl FlatIndex {
     pub(crate) fn new(dimensions: usize) -> Self {
         Self {
-            width: dimensions.div_ceil(BLOCK),
-            blocks: Vec::new(),
+            width: width(dimensions),
+            parts: Vec::new(),
             scales: Vec::new(),
         }
     }
 
-    fn rows(&self, rows: std::ops::Range<usize>) -> &[Block] {
-        &self.blocks[rows.start * self.width..rows.end * self.width]
+    /// The high plane's blocks of rows of one part.
+    fn high(&self, rows: Range<usize>) -> &[Block] {
+        let part = rows.start / PART;
+        &self.parts[part].high[self.blocks(part, rows)]
+    }
+
+    /// The low plane's.
+    fn low(&self, rows: Range<usize>) -> &[Block] {
+        let part = rows.start / PART;
+        &self.parts[part].low[self.blocks(part, rows)]
+    }
+
+    /// Where the blocks of rows lie in the planes of their part.
+    fn blocks(&self, part: usize, rows: Range<usize>) -> Range<usize> {
+        let first = part * PART;
+        (rows.start - first) * self.width..(rows.end - first) * self.width
+    }
+
+    /// Room of zeros for the row of this number, the next one.
+    fn append(&mut self, row: usize) -> (&mut [Block], &mut [Block]) {
+        if row.is_multiple_of(PART) {
+            self.parts.push(Planes::default());
+        }
+        let blocks = self.blocks(row / PART, row..row + 1);
+        let Planes { high, low } = &mut self.parts[row / PART];
+        for plane in [&mut *high, &mut *low] {
+            if row < PART {
+                reserve_tight(plane, self.width);
+            } else if plane.is_empty() {
+                plane.reserve_exact(PART * self.width);
+            }
+            plane.resize(blocks.end, Block::ZERO_ROW);
+        }
+        (&mut high[blocks.clone()], &mut low[blocks])
     }
 
     fn scan(&self, query: &QuantisedQuery, out: &mut [f32]) {
@@ -39,10 +90,10 @@ impl FlatIndex {
         let mut products = [0; STEP];
         for (step, scores) in out.chunks_mut(STEP).enumerate() {
             let start = step * STEP;
-            let end = start + scores.len();
+            let rows = start..start + scores.len();
             let products = &mut products[..scores.len()];
-            kernel.scan(&query.blocks, self.rows(start..end), products);
-            let scales = &self.scales[start..end];
+            kernel.scan(&query.blocks, self.high(rows.clone()), products);
+            let scales = &self.scales[rows];
             kernel.run(Cosines {
                 query,
                 products,
@@ -66,9 +117,29 @@ impl FlatIndex {
                 return;
             }
             let (which, products) = (&which[..count], &mut products[..count]);
-            kernel.gather(&query.blocks, &self.blocks, which, products);
+            kernel.gather(&query.blocks, |at| self.high(one(which[at])), products);
             for (&row, &product) in which.iter().zip(&*products) {
-                scores[row as usize] = cosine(query, product, self.scales[row as usize]);
+                scores[row as usize] = coarse(query, product, self.scales[row as usize]);
+            }
+        }
+    }
+
+    /// Adds the low plane's part of some rows' cosines by reading all rows in order.
+    fn refine_in_order(&self, query: &QuantisedQuery, mut rows: &[u32], scores: &mut [f32]) {
+        let kernel = Kernel::best();
+        let mut products = [0; STEP];
+        for start in (0..self.len()).step_by(STEP) {
+            let end = self.len().min(start + STEP);
+            let here;
+            (here, rows) = rows.split_at(rows.partition_point(|&row| (row as usize) < end));
+            if here.is_empty() {
+                continue;
+            }
+            let products = &mut products[..end - start];
+            kernel.scan(&query.blocks, self.low(start..end), products);
+            for &row in here {
+                let row = row as usize;
+                scores[row] += fine(query, products[row - start], self.scales[row]);
             }
         }
     }
@@ -80,40 +151,36 @@ impl DenseIndex for FlatIndex {
     }
 
     fn push(&mut self, vector: Option<&[f32]>) {
-        reserve_tight(&mut self.blocks, self.width);
+        let (high, low) = self.append(self.len());
+        let scale = vector.map_or(0.0, |vector| quantise_row(vector, high, low));
         reserve_tight(&mut self.scales, 1);
-        let start = self.blocks.len();
-        self.blocks.resize(start + self.width, Block::ZERO_ROW);
-        self.scales.push(vector.map_or(0.0, |vector| {
-            quantise_row(vector, &mut self.blocks[start..])
-        }));
+        self.scales.push(scale);
     }
 
     fn erase(&mut self, row: u32) {
         let row = row as usize;
         self.scales[row] = 0.0;
-        self.blocks[row * self.width..(row + 1) * self.width].fill(Block::ZERO_ROW);
+        let part = row / PART;
+        let blocks = self.blocks(part, row..row + 1);
+        self.parts[part].high[blocks.clone()].fill(Block::ZERO_ROW);
+        self.parts[part].low[blocks].fill(Block::ZERO_ROW);
     }
 
     fn compact(&mut self, new_rows: &[u32]) {
-        for (old, &new) in new_rows
-            .iter()
-            .enumerate()
-            .filter(|&(_, &new)| new != u32::MAX)
-        {
-            let source = old * self.width;
-            self.blocks
-                .copy_within(source..source + self.width, new as usize * self.width);
-            self.scales[new as usize] = self.scales[old];
+        let old = Self {
+            width: self.width,
+            parts: std::mem::take(&mut self.parts),
+            scales: Vec::new(),
+        };
+        for (row, &new) in (0..).zip(new_rows).filter(|&(_, &new)| new != u32::MAX) {
+            let (high, low) = self.append(new as usize);
+            high.copy_from_slice(old.high(one(row)));
+            low.copy_from_slice(old.low(one(row)));
         }
-        let kept = new_rows.iter().filter(|&&new| new != u32::MAX).count();
-        self.blocks.truncate(kept * self.width);
-        self.scales.truncate(kept);
-        self.blocks.shrink_to_fit();
-        self.scales.shrink_to_fit();
+        crate::columns::keep(&mut self.scales, new_rows);
     }
 
-    fn score(&self, query: &QuantisedQuery, allowed: &RowSet, plan: Plan, scores: &mut Vec<f32>) {
+    fn look(&self, query: &QuantisedQuery, allowed: &RowSet, plan: Plan, scores: &mut Vec<f32>) {
         match plan {
             Plan::Scan => {
                 // Every score is written, so that what was there before need not be wiped.
@@ -129,6 +196,22 @@ impl DenseIndex for FlatIndex {
         }
     }
 
+    fn refine(&self, query: &QuantisedQuery, rows: &[u32], scores: &mut [f32]) {
+        if rows.len() * 100 > self.len() * CROWD_PERCENT {
+            self.refine_in_order(query, rows, scores);
+            return;
+        }
+        let kernel = Kernel::best();
+        let mut products = [0; STEP];
+        for rows in rows.chunks(STEP) {
+            let products = &mut products[..rows.len()];
+            kernel.gather(&query.blocks, |at| self.low(one(rows[at])), products);
+            for (&row, &product) in rows.iter().zip(&*products) {
+                scores[row as usize] += fine(query, product, self.scales[row as usize]);
+            }
+        }
+    }
+
     fn near(
         &self,
         queries: &[QuantisedQuery],
@@ -139,7 +222,8 @@ impl DenseIndex for FlatIndex {
         let mut products = [[0; TOGETHER]; NEAR_STEP];
         for start in (0..self.len()).step_by(NEAR_STEP) {
             let end = self.len().min(start + NEAR_STEP);
-            let (products, rows) = (&mut products[..end - start], self.rows(start..end));
+            let products = &mut products[..end - start];
+            let rows = self.high(start..end);
             for (group, queries) in queries.chunks(TOGETHER).enumerate() {
                 // A group that is not full repeats its last query, whose results are passed over.
                 let blocks = |index: usize| queries[index.min(queries.len() - 1)].blocks.as_slice();
@@ -155,7 +239,15 @@ impl DenseIndex for FlatIndex {
                     };
                     // Most steps have nothing near: one comparison a row settles them.
                     if kernel.run(&near) {
-                        near.all(|row, score| found(number, start as u32 + row, score));
+                        near.all(|row, score| {
+                            let row = start as u32 + row;
+                            let mut product = [0];
+                            kernel.gather(&query.blocks, |_| self.low(one(row)), &mut product);
+                            let score = score + fine(query, product[0], self.step(row));
+                            if score >= floors[number] {
+                                found(number, row, score);
+                            }
+                        });
                     }
                 }
             }
@@ -166,15 +258,55 @@ impl DenseIndex for FlatIndex {
         self.scales[row as usize]
     }
 
+    fn largest_step(&self) -> f32 {
+        Kernel::best().run(Largest(&self.scales))
+    }
+
     fn bytes(&self) -> usize {
-        self.blocks.capacity() * size_of::<Block>() + self.scales.capacity() * size_of::<f32>()
+        let blocks = |part: &Planes| part.high.capacity() + part.low.capacity();
+        self.parts.iter().map(blocks).sum::<usize>() * size_of::<Block>()
+            + self.parts.capacity() * size_of::<Planes>()
+            + self.scales.capacity() * size_of::<f32>()
     }
 }
 
+/// A row by itself.
 #[inline]
-fn cosine(query: &QuantisedQuery, product: i32, scale: f32) -> f32 {
-    let exact = (product - query.correction) as f32 * (query.scale * scale);
-    if scale == 0.0 { NO_SCORE } else { exact }
+fn one(row: u32) -> Range<usize> {
+    row as usize..row as usize + 1
+}
+
+/// A row's coarse cosine, from its product with the high plane.
+#[inline]
+fn coarse(query: &QuantisedQuery, product: i32, scale: f32) -> f32 {
+    let cosine = ((product - query.correction) * COARSE) as f32 * (query.scale * scale);
+    if scale == 0.0 { NO_SCORE } else { cosine }
+}
+
+/// What the product with the low plane adds to a coarse cosine.
+#[inline]
+fn fine(query: &QuantisedQuery, product: i32, scale: f32) -> f32 {
+    (product - query.correction) as f32 * (query.scale * scale)
+}
+
+/// The largest of some steps.
+struct Largest<'a>(&'a [f32]);
+
+impl Work for Largest<'_> {
+    type Output = f32;
+
+    #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
+    #[inline(always)]
+    fn run(self) -> f32 {
+        let mut most = [0.0f32; LANES];
+        let (blocks, rest) = self.0.as_chunks::<LANES>();
+        for block in blocks {
+            for (most, &step) in most.iter_mut().zip(block) {
+                *most = if step > *most { step } else { *most };
+            }
+        }
+        most.iter().chain(rest).fold(0.0, |a, &b| a.max(b))
+    }
 }
 
 /// Fills `scores` from one query's products with some rows.
@@ -193,7 +325,7 @@ impl Work for Cosines<'_> {
     fn run(self) {
         let rows = self.products.iter().zip(self.scales);
         for (score, (&product, &scale)) in self.scores.iter_mut().zip(rows) {
-            *score = cosine(self.query, product, scale);
+            *score = coarse(self.query, product, scale);
         }
     }
 }
@@ -208,7 +340,7 @@ struct Near<'a> {
     floor: f32,
 }
 
-/// Whether a row reaches the floor.
+/// Whether a row may reach the floor.
 impl Work for &Near<'_> {
     type Output = bool;
 
@@ -217,18 +349,24 @@ impl Work for &Near<'_> {
     fn run(self) -> bool {
         let rows = self.products.iter().zip(self.scales);
         rows.fold(false, |near, (products, &scale)| {
-            near | (cosine(self.query, products[self.index], scale) >= self.floor)
+            near | (self.highest(products, scale) >= self.floor)
         })
     }
 }
 
 impl Near<'_> {
-    /// Calls `found` with the rows that reach the floor.
+    /// What a row's cosine is at most.
+    #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
+    #[inline(always)]
+    fn highest(&self, products: &[i32; TOGETHER], scale: f32) -> f32 {
+        coarse(self.query, products[self.index], scale) + self.query.reach * scale
+    }
+
+    /// Calls `found` with the rows that may reach the floor, and their coarse cosines.
     fn all(&self, mut found: impl FnMut(u32, f32)) {
         for (row, (products, &scale)) in self.products.iter().zip(self.scales).enumerate() {
-            let score = cosine(self.query, products[self.index], scale);
-            if score >= self.floor {
-                found(row as u32, score);
+            if self.highest(products, scale) >= self.floor {
+                found(row as u32, coarse(self.query, products[self.index], scale));
             }
         }
     }

@@ -14,7 +14,7 @@ pub use quantise::{Block, QuantisedQuery};
 use crate::error::{CoreError, Result};
 
 /// Most dimensions: far above any model, and low enough that a dot product of bytes cannot leave 32 bits
-/// (32,768 x 255 x 127 is about 1.06e9).
+/// (32,768 x 8 x 127, sixteen times over, is about 5.3e8).
 pub const MAX_DIMENSIONS: usize = 32_768;
 
 /// Name of the kernel chosen at run time: "avx512-vnni", "avx2", "neon" or "scalar".
@@ -89,7 +89,7 @@ pub fn dot(left: &[f32], right: &[f32]) -> f32 {
     lanes.iter().sum::<f32>() + rest
 }
 
-/// How far an int8 cosine may be from the exact one, from the steps of the query and of the row.
+/// How far a cosine of whole bytes may be from the exact one, from the steps of the query and of the row.
 ///
 /// Rounding errors are uniform within a step, so a product of unit vectors has the variance (q^2 + r^2) / 12, and six
 /// standard deviations leave out one row in a billion. A bound that no vector can pass (by Cauchy and Schwarz) is five

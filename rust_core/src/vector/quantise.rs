@@ -1,77 +1,111 @@
-//! Bytes for floats: each vector scaled by its own largest component.
+//! Nibbles for floats: each vector scaled by its own largest component, one byte a component, in two planes.
+//!
+//! The high nibble of a byte alone gives a coarse component, in steps of sixteen; the low nibble says the rest. They
+//! lie in planes of their own, so that a search reads half of the bytes of most rows.
 
-/// Components in a block: one AVX-512 register, one cache line.
+/// Components in a block of a query: one AVX-512 register of bytes, one cache line.
 pub(super) const BLOCK: usize = 64;
-/// Rows are stored as unsigned bytes around this offset, which is what the VNNI instruction wants (unsigned x signed);
-/// the sum of the query's bytes takes the offset out again.
-pub(super) const OFFSET: i32 = 128;
-/// The largest magnitude of a quantised component; -128 is not used, so that signed products stay within 16 bits.
-const LEVELS: f32 = 127.0;
+/// Components in a block of a plane: two to a byte.
+pub(super) const PACKED: usize = 2 * BLOCK;
+/// What a component of 0 is in either plane: eight, so that a nibble less eight is rounded both ways alike.
+pub(super) const MIDDLE: i32 = 8;
+/// How much more a high nibble counts than a low one.
+pub(super) const COARSE: i32 = 16;
+/// A component is stored as an unsigned byte around this offset: [`MIDDLE`] in both nibbles.
+const OFFSET: i32 = MIDDLE * COARSE + MIDDLE;
+/// The largest magnitude of a row's component: with the offset it fills a byte.
+const ROW_LEVELS: f32 = 119.0;
+/// The largest magnitude of a query's component; -128 is not used.
+const QUERY_LEVELS: f32 = 127.0;
+/// Standard deviation of what a low nibble says, all sixteen being alike likely: the root of (16 x 16 - 1) / 12.
+const NIBBLE_DEVIATION: f32 = 4.61;
 
-/// 64 components on one cache line.
+/// One cache line: 64 components of a query, or 128 of a row's plane. A plane's byte holds in its low nibble the
+/// component of the byte's number, in its high one the component 64 later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct Block(pub [u8; BLOCK]);
 
 impl Block {
-    /// A row's block of zeros.
-    pub const ZERO_ROW: Self = Self([OFFSET as u8; BLOCK]);
+    /// A plane's block of a row of zeros.
+    pub const ZERO_ROW: Self = Self([(MIDDLE * 16 + MIDDLE) as u8; BLOCK]);
 }
 
 /// A query in signed bytes, with what turns integer products into cosines.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QuantisedQuery {
-    /// Signed bytes, padded with zeros to whole blocks.
+    /// Signed bytes, padded with zeros to two blocks for each block of a plane.
     pub blocks: Vec<Block>,
     /// Size of one step.
     pub scale: f32,
-    /// `OFFSET` times the sum of the bytes: what the offset of the rows adds to each product.
+    /// What the rows' [`MIDDLE`] adds to each product with a plane.
     pub correction: i32,
+    /// How far a coarse cosine may be from the one of both planes, in steps of the row.
+    ///
+    /// Low nibbles are all alike likely, so six standard deviations, and what their mean of a half below the middle
+    /// makes, leave out one row in a billion; a vector of few components has the lower bound that none can pass.
+    pub reach: f32,
 }
 
-/// The offset byte nearest to a number of steps.
-fn level_of(steps: f32) -> u8 {
-    // Adding 128.5 and truncating rounds to nearest without a call: the sum is never negative.
-    (steps + (OFFSET as f32 + 0.5)) as u8
-}
-
-fn step(vector: &[f32]) -> f32 {
+fn step(vector: &[f32], levels: f32) -> f32 {
     vector
         .iter()
         .fold(0.0f32, |largest, x| largest.max(x.abs()))
-        / LEVELS
+        / levels
+}
+
+/// Blocks of a plane that a row takes.
+pub(super) fn width(dimensions: usize) -> usize {
+    dimensions.div_ceil(PACKED)
 }
 
 impl QuantisedQuery {
     /// Quantises a finite vector that is not zero.
     pub fn new(vector: &[f32]) -> Self {
-        let scale = step(vector);
-        let mut blocks = vec![Block([0; BLOCK]); vector.len().div_ceil(BLOCK)];
-        let mut sum = 0;
+        let scale = step(vector, QUERY_LEVELS);
+        let mut blocks = vec![Block([0; BLOCK]); 2 * width(vector.len())];
+        let (mut sum, mut sizes, mut squares) = (0, 0, 0i64);
         let inverse = 1.0 / scale;
         for (block, part) in blocks.iter_mut().zip(vector.chunks(BLOCK)) {
             for (byte, x) in block.0.iter_mut().zip(part) {
-                let level = (i32::from(level_of(x * inverse)) - OFFSET) as i8;
-                sum += i32::from(level);
-                *byte = level.cast_unsigned();
+                // Adding 128.5 and truncating rounds to nearest without a call: the sum is never negative.
+                let level = i32::from((x * inverse + 128.5) as u8) - 128;
+                sum += level;
+                sizes += level.abs();
+                squares += i64::from(level * level);
+                *byte = (level as i8).cast_unsigned();
             }
         }
+        let likely = 6.0 * NIBBLE_DEVIATION * (squares as f32).sqrt() + 0.5 * sum.abs() as f32;
+        let bound = (MIDDLE * sizes) as f32;
         Self {
             blocks,
             scale,
-            correction: OFFSET * sum,
+            correction: MIDDLE * sum,
+            reach: scale * likely.min(bound),
         }
     }
 }
 
-/// Writes `vector` as offset bytes into `row`, whose padding is left at zero, and returns the size of one step.
-pub(super) fn quantise_row(vector: &[f32], row: &mut [Block]) -> f32 {
-    let scale = step(vector);
+/// Writes `vector` into a row's blocks of both planes, whose padding is left at zero, and returns the size of one step.
+pub(super) fn quantise_row(vector: &[f32], high: &mut [Block], low: &mut [Block]) -> f32 {
+    let scale = step(vector, ROW_LEVELS);
     let inverse = 1.0 / scale;
-    for (block, part) in row.iter_mut().zip(vector.chunks(BLOCK)) {
-        for (byte, x) in block.0.iter_mut().zip(part) {
-            *byte = level_of(x * inverse);
+    for ((high, low), part) in high.iter_mut().zip(low).zip(vector.chunks(PACKED)) {
+        for (at, x) in part.iter().enumerate() {
+            let level = (x * inverse + (OFFSET as f32 + 0.5)) as u8;
+            put(high, at, level >> 4);
+            put(low, at, level & 15);
         }
     }
     scale
+}
+
+fn put(block: &mut Block, at: usize, nibble: u8) {
+    let byte = &mut block.0[at % BLOCK];
+    *byte = if at < BLOCK {
+        *byte & 0xf0 | nibble
+    } else {
+        *byte & 0x0f | nibble << 4
+    };
 }

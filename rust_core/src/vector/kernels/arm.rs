@@ -1,9 +1,9 @@
 //! NEON.
 
 use std::arch::aarch64::{
-    int16x8_t, int32x4_t, uint8x16_t, vaddvq_s32, vdupq_n_s32, vget_low_s8, vget_low_s16,
-    vget_low_u8, vld1q_u8, vmlal_high_s16, vmlal_s16, vmovl_high_s8, vmovl_high_u8, vmovl_s8,
-    vmovl_u8, vreinterpretq_s8_u8, vreinterpretq_s16_u16,
+    int8x16_t, int32x4_t, uint8x16_t, vaddvq_s32, vandq_u8, vdupq_n_s32, vdupq_n_u8, vget_low_s8,
+    vld1q_u8, vmlal_high_s8, vmlal_s8, vmull_high_s8, vmull_s8, vpadalq_s16, vreinterpretq_s8_u8,
+    vshrq_n_u8,
 };
 
 use super::{AHEAD, Block};
@@ -13,13 +13,12 @@ use super::{AHEAD, Block};
 fn prefetch(_row: &[Block]) {}
 
 #[target_feature(enable = "neon")]
-pub(super) fn products_neon(
-    query: &[Block],
-    rows: &[Block],
+pub(super) fn products_neon<'a>(
+    query: &[[Block; 2]],
+    row_of: impl Fn(usize) -> &'a [Block],
     out: &mut [i32],
-    row_of: impl Fn(usize) -> usize,
 ) {
-    in_groups_of_four!(query, rows, out, row_of, four_neon, one_neon);
+    in_groups_of_four!(query, row_of, out, four_neon, one_neon);
 }
 
 #[inline]
@@ -29,32 +28,33 @@ fn load16(block: &Block, at: usize) -> uint8x16_t {
     unsafe { vld1q_u8(block.0.as_ptr().add(at)) }
 }
 
+/// Adds the products of 32 of a row's nibbles. Two products of 15 and 128 stay within 16 bits.
 #[inline]
 #[target_feature(enable = "neon")]
-fn add_products(sum: int32x4_t, row: uint8x16_t, low: int16x8_t, high: int16x8_t) -> int32x4_t {
-    let row_low = vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(row)));
-    let row_high = vreinterpretq_s16_u16(vmovl_high_u8(row));
-    let sum = vmlal_s16(sum, vget_low_s16(row_low), vget_low_s16(low));
-    let sum = vmlal_high_s16(sum, row_low, low);
-    let sum = vmlal_s16(sum, vget_low_s16(row_high), vget_low_s16(high));
-    vmlal_high_s16(sum, row_high, high)
+fn add_products(sum: int32x4_t, row: uint8x16_t, low: int8x16_t, high: int8x16_t) -> int32x4_t {
+    let lower = vreinterpretq_s8_u8(vandq_u8(row, vdupq_n_u8(15)));
+    let upper = vreinterpretq_s8_u8(vshrq_n_u8::<4>(row));
+    let first = vmull_s8(vget_low_s8(lower), vget_low_s8(low));
+    let first = vmlal_s8(first, vget_low_s8(upper), vget_low_s8(high));
+    let second = vmlal_high_s8(vmull_high_s8(lower, low), upper, high);
+    vpadalq_s16(vpadalq_s16(sum, first), second)
 }
 
 #[inline]
 #[target_feature(enable = "neon")]
-fn one_neon(query: &[Block], row: &[Block]) -> i32 {
+fn one_neon(query: &[[Block; 2]], row: &[Block]) -> i32 {
     four_neon(query, [row; 4])[0]
 }
 
 #[inline]
 #[target_feature(enable = "neon")]
-fn four_neon(query: &[Block], rows: [&[Block]; 4]) -> [i32; 4] {
+fn four_neon(query: &[[Block; 2]], rows: [&[Block]; 4]) -> [i32; 4] {
     let [a, b, c, d] = rows;
     let mut sums = [vdupq_n_s32(0); 4];
-    for ((((part, a), b), c), d) in query.iter().zip(a).zip(b).zip(c).zip(d) {
+    for (((([low, high], a), b), c), d) in query.iter().zip(a).zip(b).zip(c).zip(d) {
         for at in [0, 16, 32, 48] {
-            let q = vreinterpretq_s8_u8(load16(part, at));
-            let (low, high) = (vmovl_s8(vget_low_s8(q)), vmovl_high_s8(q));
+            let low = vreinterpretq_s8_u8(load16(low, at));
+            let high = vreinterpretq_s8_u8(load16(high, at));
             sums[0] = add_products(sums[0], load16(a, at), low, high);
             sums[1] = add_products(sums[1], load16(b, at), low, high);
             sums[2] = add_products(sums[2], load16(c, at), low, high);

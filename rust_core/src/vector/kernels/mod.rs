@@ -1,4 +1,4 @@
-//! Dot products of signed query bytes with offset row bytes: one meaning, four instruction sets.
+//! Dot products of signed query bytes with the nibbles of a row's plane: one meaning, four instruction sets.
 //!
 //! Every path gives the same integers, so which machine answers never changes which candidates are found. This folder
 //! is the one place of the crate with `unsafe`: intrinsics that read through pointers, and the calls into functions that
@@ -26,7 +26,7 @@ pub enum Kernel {
     /// AVX-512 with byte products (VNNI): 64 components an instruction.
     #[cfg(target_arch = "x86_64")]
     Avx512Vnni,
-    /// AVX2: bytes widened to 16 bits, so that no sum saturates.
+    /// AVX2: sums of four products in 16 bits, which nibbles cannot fill.
     #[cfg(target_arch = "x86_64")]
     Avx2,
     /// NEON, on every 64-bit ARM.
@@ -77,26 +77,49 @@ impl Kernel {
         }
     }
 
-    /// `out[i]` = product of `query` with row `i` of `rows`, offset included.
+    /// `out[i]` = product of `query` with the nibbles of row `i` of `rows`, offset included. A row has one block for two
+    /// of the query's.
     ///
     /// # Panics
-    /// When `rows` does not hold `out.len()` rows of the query's length, or the kernel is not of this machine.
+    /// When `rows` does not hold `out.len()` rows of half the query's length, or the kernel is not of this machine.
     pub fn scan(self, query: &[Block], rows: &[Block], out: &mut [i32]) {
+        let width = query.len() / 2;
         assert_eq!(
             rows.len(),
-            query.len() * out.len(),
+            width * out.len(),
             "rows and results differ in number"
         );
-        self.products(query, rows, out, |index| index);
+        self.gather(
+            query,
+            |index| &rows[index * width..(index + 1) * width],
+            out,
+        );
     }
 
-    /// `out[i]` = product of `query` with row `which[i]` of `rows`, offset included.
+    /// `out[i]` = product of `query` with the nibbles of the row that `row_of` gives for `i`, offset included.
     ///
     /// # Panics
-    /// When the lengths differ or a row is out of range, or the kernel is not of this machine.
-    pub fn gather(self, query: &[Block], rows: &[Block], which: &[u32], out: &mut [i32]) {
-        assert_eq!(which.len(), out.len(), "rows and results differ in number");
-        self.products(query, rows, out, |index| which[index] as usize);
+    /// When the kernel is not of this machine.
+    pub fn gather<'a>(
+        self,
+        query: &[Block],
+        row_of: impl Fn(usize) -> &'a [Block],
+        out: &mut [i32],
+    ) {
+        self.check();
+        let (query, _) = query.as_chunks::<2>();
+        match self {
+            // SAFETY: the instruction set was detected on this machine by the check above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni => unsafe { x86::products_avx512(query, row_of, out) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => unsafe { x86::products_avx2(query, row_of, out) },
+            // SAFETY: NEON is part of the base instruction set of aarch64.
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => unsafe { arm::products_neon(query, row_of, out) },
+            Self::Scalar => products_scalar(query, row_of, out),
+        }
     }
 
     /// `out[i][j]` = product of query `j` with row `i` of `rows`, offset included: each row is read once for four.
@@ -104,9 +127,10 @@ impl Kernel {
     /// # Panics
     /// When the lengths do not fit each other, or the kernel is not of this machine.
     pub fn scan_four(self, queries: [&[Block]; 4], rows: &[Block], out: &mut [[i32; 4]]) {
-        let width = queries[0].len();
+        let length = queries[0].len();
         assert!(
-            queries.iter().all(|query| query.len() == width) && rows.len() == width * out.len(),
+            queries.iter().all(|query| query.len() == length)
+                && rows.len() == length / 2 * out.len(),
             "rows and results differ in number, or queries in length"
         );
         self.check();
@@ -120,7 +144,7 @@ impl Kernel {
 
     /// For kernels without enough registers: few rows at a time, which stay in the first cache for the next query.
     fn four_in_turn(self, queries: [&[Block]; 4], rows: &[Block], out: &mut [[i32; 4]]) {
-        let width = queries[0].len();
+        let width = queries[0].len() / 2;
         let mut products = [0; ROWS_IN_TURN];
         for (out, rows) in out
             .chunks_mut(ROWS_IN_TURN)
@@ -154,28 +178,6 @@ impl Kernel {
         }
     }
 
-    fn products(
-        self,
-        query: &[Block],
-        rows: &[Block],
-        out: &mut [i32],
-        row_of: impl Fn(usize) -> usize,
-    ) {
-        self.check();
-        match self {
-            // SAFETY: the instruction set was detected on this machine by the check above.
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vnni => unsafe { x86::products_avx512(query, rows, out, row_of) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => unsafe { x86::products_avx2(query, rows, out, row_of) },
-            // SAFETY: NEON is part of the base instruction set of aarch64.
-            #[cfg(target_arch = "aarch64")]
-            Self::Neon => unsafe { arm::products_neon(query, rows, out, row_of) },
-            Self::Scalar => products_scalar(query, rows, out, row_of),
-        }
-    }
-
     fn check(self) {
         assert!(
             self.available_now(),
@@ -202,45 +204,39 @@ impl Kernel {
     }
 }
 
-fn products_scalar(
-    query: &[Block],
-    rows: &[Block],
+fn products_scalar<'a>(
+    query: &[[Block; 2]],
+    row_of: impl Fn(usize) -> &'a [Block],
     out: &mut [i32],
-    row_of: impl Fn(usize) -> usize,
 ) {
-    let width = query.len();
     for (index, product) in out.iter_mut().enumerate() {
-        let start = row_of(index) * width;
         *product = query
             .iter()
-            .zip(&rows[start..start + width])
+            .zip(row_of(index))
             .map(|(q, r)| block_product(q, r))
             .sum();
     }
 }
 
-fn block_product(query: &Block, row: &Block) -> i32 {
-    query
-        .0
-        .iter()
-        .zip(&row.0)
-        .map(|(q, r)| i32::from(q.cast_signed()) * i32::from(*r))
+fn block_product([low, high]: &[Block; 2], row: &Block) -> i32 {
+    let products = low.0.iter().zip(&high.0).zip(&row.0);
+    products
+        .map(|((low, high), r)| {
+            i32::from(low.cast_signed()) * i32::from(r & 15)
+                + i32::from(high.cast_signed()) * i32::from(r >> 4)
+        })
         .sum()
 }
 
 /// Rows that are asked for ahead of their use: about as many as arrive while one cache miss is served.
 const AHEAD: usize = 8;
-/// Rows of 384 dimensions that take half of a first cache of 48 KB.
+/// Rows of 384 dimensions that take a quarter of a first cache of 48 KB.
 const ROWS_IN_TURN: usize = 64;
 
 /// Splits `out` into groups of four rows, whose loads and sums overlap, and single rows at the end.
 macro_rules! in_groups_of_four {
-    ($query:expr, $rows:expr, $out:expr, $row_of:expr, $four:ident, $one:ident) => {{
-        let width = $query.len();
-        let row = |index: usize| {
-            let start = $row_of(index) * width;
-            &$rows[start..start + width]
-        };
+    ($query:expr, $row_of:expr, $out:expr, $four:ident, $one:ident) => {{
+        let row = $row_of;
         let (groups, rest) = $out.as_chunks_mut::<4>();
         let grouped = groups.len() * 4;
         for (group, products) in groups.iter_mut().enumerate() {

@@ -1,12 +1,14 @@
 //! AVX-512 with byte products, and AVX2.
 
 use std::arch::x86_64::{
-    __m128i, __m256i, __m512i, _MM_HINT_T0, _mm_add_epi32, _mm_load_si128, _mm_prefetch,
-    _mm_storeu_si128, _mm256_add_epi32, _mm256_castsi256_si128, _mm256_cvtepi8_epi16,
-    _mm256_cvtepu8_epi16, _mm256_extracti128_si256, _mm256_hadd_epi32, _mm256_madd_epi16,
-    _mm256_setzero_si256, _mm512_add_epi32, _mm512_castsi512_si256, _mm512_dpbusd_epi32,
-    _mm512_extracti64x4_epi64, _mm512_load_si512, _mm512_reduce_add_epi32, _mm512_setzero_si512,
-    _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
+    __m128i, __m256i, __m512i, _MM_HINT_T0, _mm_add_epi32, _mm_prefetch, _mm_storeu_si128,
+    _mm256_add_epi16, _mm256_add_epi32, _mm256_and_si256, _mm256_castsi256_si128,
+    _mm256_extracti128_si256, _mm256_hadd_epi32, _mm256_load_si256, _mm256_madd_epi16,
+    _mm256_maddubs_epi16, _mm256_set1_epi8, _mm256_set1_epi16, _mm256_setzero_si256,
+    _mm256_srli_epi16, _mm512_add_epi32, _mm512_and_si512, _mm512_castsi512_si256,
+    _mm512_dpbusd_epi32, _mm512_extracti64x4_epi64, _mm512_load_si512, _mm512_reduce_add_epi32,
+    _mm512_set1_epi8, _mm512_setzero_si512, _mm512_srli_epi16, _mm512_unpackhi_epi32,
+    _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
 };
 
 use super::{AHEAD, Block, Work};
@@ -21,13 +23,12 @@ fn prefetch(row: &[Block]) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-pub(super) fn products_avx512(
-    query: &[Block],
-    rows: &[Block],
+pub(super) fn products_avx512<'a>(
+    query: &[[Block; 2]],
+    row_of: impl Fn(usize) -> &'a [Block],
     out: &mut [i32],
-    row_of: impl Fn(usize) -> usize,
 ) {
-    in_groups_of_four!(query, rows, out, row_of, four_avx512, one_avx512);
+    in_groups_of_four!(query, row_of, out, four_avx512, one_avx512);
 }
 
 #[inline]
@@ -37,27 +38,37 @@ fn load512(block: &Block) -> __m512i {
     unsafe { _mm512_load_si512(block.0.as_ptr().cast()) }
 }
 
+/// Adds the products of a row's 128 nibbles.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn one_avx512(query: &[Block], row: &[Block]) -> i32 {
+fn add512(sum: __m512i, row: __m512i, low: __m512i, high: __m512i) -> __m512i {
+    let mask = _mm512_set1_epi8(15);
+    let sum = _mm512_dpbusd_epi32(sum, _mm512_and_si512(row, mask), low);
+    let upper = _mm512_and_si512(_mm512_srli_epi16::<4>(row), mask);
+    _mm512_dpbusd_epi32(sum, upper, high)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn one_avx512(query: &[[Block; 2]], row: &[Block]) -> i32 {
     let mut sum = _mm512_setzero_si512();
-    for (q, r) in query.iter().zip(row) {
-        sum = _mm512_dpbusd_epi32(sum, load512(r), load512(q));
+    for ([low, high], row) in query.iter().zip(row) {
+        sum = add512(sum, load512(row), load512(low), load512(high));
     }
     _mm512_reduce_add_epi32(sum)
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn four_avx512(query: &[Block], rows: [&[Block]; 4]) -> [i32; 4] {
+fn four_avx512(query: &[[Block; 2]], rows: [&[Block]; 4]) -> [i32; 4] {
     let [a, b, c, d] = rows;
     let mut sums = [_mm512_setzero_si512(); 4];
-    for ((((part, a), b), c), d) in query.iter().zip(a).zip(b).zip(c).zip(d) {
-        let part = load512(part);
-        sums[0] = _mm512_dpbusd_epi32(sums[0], load512(a), part);
-        sums[1] = _mm512_dpbusd_epi32(sums[1], load512(b), part);
-        sums[2] = _mm512_dpbusd_epi32(sums[2], load512(c), part);
-        sums[3] = _mm512_dpbusd_epi32(sums[3], load512(d), part);
+    for (((([low, high], a), b), c), d) in query.iter().zip(a).zip(b).zip(c).zip(d) {
+        let (low, high) = (load512(low), load512(high));
+        sums[0] = add512(sums[0], load512(a), low, high);
+        sums[1] = add512(sums[1], load512(b), low, high);
+        sums[2] = add512(sums[2], load512(c), low, high);
+        sums[3] = add512(sums[3], load512(d), low, high);
     }
     add_up(sums)
 }
@@ -86,20 +97,20 @@ fn add_up(sums: [__m512i; 4]) -> [i32; 4] {
     ))
 }
 
-/// Four rows with four queries: sixteen sums for eight loads.
+/// Four rows with four queries: sixteen sums for twelve loads.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn tile_avx512(queries: [&[Block]; 4], rows: [&[Block]; 4]) -> [[i32; 4]; 4] {
+fn tile_avx512(queries: [&[[Block; 2]]; 4], rows: [&[Block]; 4]) -> [[i32; 4]; 4] {
     let [a, b, c, d] = queries;
     let mut sums = [[_mm512_setzero_si512(); 4]; 4];
     for (block, (((a, b), c), d)) in a.iter().zip(b).zip(c).zip(d).enumerate() {
-        let (a, b, c, d) = (load512(a), load512(b), load512(c), load512(d));
+        let low = [&a[0], &b[0], &c[0], &d[0]].map(|block| load512(block));
+        let high = [&a[1], &b[1], &c[1], &d[1]].map(|block| load512(block));
         for row in 0..4 {
             let part = load512(&rows[row][block]);
-            sums[row][0] = _mm512_dpbusd_epi32(sums[row][0], part, a);
-            sums[row][1] = _mm512_dpbusd_epi32(sums[row][1], part, b);
-            sums[row][2] = _mm512_dpbusd_epi32(sums[row][2], part, c);
-            sums[row][3] = _mm512_dpbusd_epi32(sums[row][3], part, d);
+            for query in 0..4 {
+                sums[row][query] = add512(sums[row][query], part, low[query], high[query]);
+            }
         }
     }
     [
@@ -112,6 +123,7 @@ fn tile_avx512(queries: [&[Block]; 4], rows: [&[Block]; 4]) -> [[i32; 4]; 4] {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 pub(super) fn four_queries_avx512(queries: [&[Block]; 4], rows: &[Block], out: &mut [[i32; 4]]) {
+    let queries = queries.map(|query| query.as_chunks::<2>().0);
     let width = queries[0].len();
     let row = |index: usize| &rows[index * width..(index + 1) * width];
     let (groups, rest) = out.as_chunks_mut::<4>();
@@ -150,49 +162,53 @@ fn store128(sums: __m128i) -> [i32; 4] {
 }
 
 #[target_feature(enable = "avx2")]
-pub(super) fn products_avx2(
-    query: &[Block],
-    rows: &[Block],
+pub(super) fn products_avx2<'a>(
+    query: &[[Block; 2]],
+    row_of: impl Fn(usize) -> &'a [Block],
     out: &mut [i32],
-    row_of: impl Fn(usize) -> usize,
 ) {
-    in_groups_of_four!(query, rows, out, row_of, four_avx2, one_avx2);
+    in_groups_of_four!(query, row_of, out, four_avx2, one_avx2);
 }
 
-/// The sixteen bytes from `at` on, sign-extended for the query.
+/// The 32 bytes from `at` on.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn query16(block: &Block, at: usize) -> __m256i {
-    // SAFETY: `at` is 0, 16, 32 or 48, so sixteen bytes follow it within the 64-byte aligned block.
-    unsafe { _mm256_cvtepi8_epi16(_mm_load_si128(block.0.as_ptr().add(at).cast())) }
+fn load256(block: &Block, at: usize) -> __m256i {
+    // SAFETY: `at` is 0 or 32, so 32 bytes follow it within the 64-byte aligned block.
+    unsafe { _mm256_load_si256(block.0.as_ptr().add(at).cast()) }
 }
 
-/// The sixteen bytes from `at` on, zero-extended for a row.
+/// Adds the products of 64 of a row's nibbles. Two pairs of products of 15 and 128 stay within 16 bits.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn row16(block: &Block, at: usize) -> __m256i {
-    // SAFETY: as in `query16`.
-    unsafe { _mm256_cvtepu8_epi16(_mm_load_si128(block.0.as_ptr().add(at).cast())) }
+fn add256(sum: __m256i, row: __m256i, low: __m256i, high: __m256i) -> __m256i {
+    let mask = _mm256_set1_epi8(15);
+    let upper = _mm256_and_si256(_mm256_srli_epi16::<4>(row), mask);
+    let pairs = _mm256_add_epi16(
+        _mm256_maddubs_epi16(_mm256_and_si256(row, mask), low),
+        _mm256_maddubs_epi16(upper, high),
+    );
+    _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn one_avx2(query: &[Block], row: &[Block]) -> i32 {
+fn one_avx2(query: &[[Block; 2]], row: &[Block]) -> i32 {
     four_avx2(query, [row; 4])[0]
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn four_avx2(query: &[Block], rows: [&[Block]; 4]) -> [i32; 4] {
+fn four_avx2(query: &[[Block; 2]], rows: [&[Block]; 4]) -> [i32; 4] {
     let [a, b, c, d] = rows;
     let mut sums = [_mm256_setzero_si256(); 4];
-    for ((((part, a), b), c), d) in query.iter().zip(a).zip(b).zip(c).zip(d) {
-        for at in [0, 16, 32, 48] {
-            let part = query16(part, at);
-            sums[0] = _mm256_add_epi32(sums[0], _mm256_madd_epi16(row16(a, at), part));
-            sums[1] = _mm256_add_epi32(sums[1], _mm256_madd_epi16(row16(b, at), part));
-            sums[2] = _mm256_add_epi32(sums[2], _mm256_madd_epi16(row16(c, at), part));
-            sums[3] = _mm256_add_epi32(sums[3], _mm256_madd_epi16(row16(d, at), part));
+    for (((([low, high], a), b), c), d) in query.iter().zip(a).zip(b).zip(c).zip(d) {
+        for at in [0, 32] {
+            let (low, high) = (load256(low, at), load256(high, at));
+            sums[0] = add256(sums[0], load256(a, at), low, high);
+            sums[1] = add256(sums[1], load256(b, at), low, high);
+            sums[2] = add256(sums[2], load256(c, at), low, high);
+            sums[3] = add256(sums[3], load256(d, at), low, high);
         }
     }
     let lanes = _mm256_hadd_epi32(
