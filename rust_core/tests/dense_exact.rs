@@ -106,8 +106,8 @@ fn a_crowd_of_which_most_rows_are_looked_at_twice() {
     let mut random = Random(11);
     let centre = random.vector(384);
     let near = |random: &mut Random| -> Vec<f32> {
-        centre.iter().map(|x| x + 0.05 * random.normal()).collect()
+        centre.iter().map(|x| x + 0.3 * random.normal()).collect()
     };
-    let vectors: Vec<_> = (0..400).map(|_| near(&mut random)).collect();
+    let vectors: Vec<_> = (0..3000).map(|_| near(&mut random)).collect();
     check(&vectors, true, 10, 12);
 }
