@@ -324,7 +324,7 @@ proptest! {
         let mut random = Random(seed ^ 4);
         let keys: Vec<u64> = oracle.versions.keys().copied().filter(|_| random.below(4) == 0).collect();
         let gone: Vec<Row> = keys.iter().filter_map(|key| oracle.versions.get(key).cloned()).collect();
-        bank.apply(50, &[], &[], &keys).expect("removal is always possible");
+        bank.apply::<Row>(50, &[], &[], &keys).expect("removal is always possible");
         let back: Vec<Row> = gone.into_iter().filter(|_| random.below(2) == 0).collect();
         bank.apply(51, &back, &[], &[]).expect("the rows are valid");
         oracle.versions.retain(|key, _| !keys.contains(key));
@@ -333,7 +333,7 @@ proptest! {
         for (number, row) in oracle.versions.values().enumerate() {
             fresh.apply(37 + number as u64, std::slice::from_ref(row), &[], &[]).expect("the row is valid");
         }
-        fresh.apply(51, &[], &[], &[]).expect("a position");
+        fresh.apply::<Row>(51, &[], &[], &[]).expect("a position");
         for _ in 0..12 {
             let request = random_request(&mut random);
             let (mut held, mut new) = (settled(&bank, &request), settled(&fresh, &request));
@@ -366,7 +366,7 @@ fn a_forgotten_conversation_leaves_no_trace_in_the_scores() {
     turn.session = Some("s".to_owned());
     bank.apply(1, &[turn, note.clone()], &[], &[])
         .expect("the rows are valid");
-    bank.apply(2, &[], &[], &[1])
+    bank.apply::<Row>(2, &[], &[], &[1])
         .expect("removal is always possible");
     fresh.apply(2, &[note], &[], &[]).expect("the row is valid");
     let request = RecallRequest {
@@ -380,7 +380,7 @@ fn a_forgotten_conversation_leaves_no_trace_in_the_scores() {
 fn removing_everything_leaves_nothing() {
     let (bank, oracle) = filled(&commits(11, 20, 20));
     let keys: Vec<_> = oracle.versions.keys().copied().collect();
-    bank.apply(99, &[], &[], &keys)
+    bank.apply::<Row>(99, &[], &[], &keys)
         .expect("removal is always possible");
     let stats = bank.stats();
     assert_eq!(
@@ -470,7 +470,7 @@ fn with_a_history(random: &mut Random, rows: &[Row], position: u64) -> Bank {
             .expect("the rows are valid");
     }
     let left: Vec<_> = strangers.iter().map(|row| row.key).collect();
-    bank.apply(position, &[], &[], &left)
+    bank.apply::<Row>(position, &[], &[], &left)
         .expect("removal is always possible");
     bank
 }
