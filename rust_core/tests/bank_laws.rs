@@ -539,3 +539,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_empty_bank_has_nothing_of_the_bank_that_was_asked_before() {
+    let core = Core::new(None).expect("no file is needed");
+    let new_bank = || core.bank(DIMENSIONS).expect("the dimensions are in range");
+    let (full, empty) = (new_bank(), new_bank());
+    let mut row = common::row(1, "green tea".to_owned());
+    row.chunks = vec![Chunk {
+        text: "tea".to_owned(),
+        vector: None,
+        tokens: 1,
+    }];
+    full.apply(1, &[row], &[], &[]).expect("the row is right");
+    let request = RecallRequest {
+        text: Some("tea".to_owned()),
+        feedback: 0.5,
+        ..RecallRequest::default()
+    };
+    let answer = |bank: &Bank| {
+        bank.recall(&request)
+            .expect("the request is right")
+            .hits
+            .len()
+    };
+    assert_eq!((answer(&full), answer(&empty)), (1, 0));
+}

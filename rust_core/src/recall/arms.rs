@@ -127,12 +127,14 @@ pub(super) fn keyword(
     words: &AnalyzedQuery,
     scores: &mut ArmScores,
 ) {
+    // What the thread's last bank left is wiped in either array: the one that is empty stands for the other.
+    scores.rows.clear();
+    scores.versions.clear();
     let rows = if state.is_flat() {
         &mut scores.versions
     } else {
         &mut scores.rows
     };
-    rows.clear();
     rows.resize(state.rows() as usize, 0.0);
     state.lexical.score(words, allowed.rows, rows);
     if !state.is_flat() {
