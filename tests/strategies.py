@@ -324,6 +324,12 @@ bank_index_stats = st.builds(
     keyword_bytes=positions,
     column_bytes=positions,
     scratch_bytes=positions,
+    segments=positions,
+    graph_rows=positions,
+    graph_bytes=positions,
+    sampled_walks=positions,
+    sampled_recall=st.none() | st.floats(0, 1),
+    widened=positions,
 )
 index_memories = st.builds(
     IndexMemory, loaded_banks=positions, bytes=positions, budget_bytes=positions, loads=positions, evictions=positions

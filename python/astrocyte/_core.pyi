@@ -228,9 +228,24 @@ def encode_hits(
 
 @final
 class Core:
-    """The owner of scratch space. ``scratch_dir`` None keeps original vectors in memory."""
+    """The owner of scratch space and of the thread that builds graphs. ``scratch_dir`` None keeps vectors in memory.
 
-    def __new__(cls, scratch_dir: str | None = None) -> Core: ...
+    Rows beyond ``graph_rows`` become a graph (0: never), built with ``build_share`` of one processor core. A walk keeps
+    ``graph_candidates``; up to ``scan_rows`` passing rows all are read (0: where that costs less). The share
+    ``sampling`` of walks is compared with a scan; below ``recall_floor`` walks are widened, then given up.
+    """
+
+    def __new__(
+        cls,
+        scratch_dir: str | None = None,
+        *,
+        graph_rows: int = 50_000,
+        build_share: float = 0.5,
+        graph_candidates: int = 128,
+        scan_rows: int = 0,
+        sampling: float = 0.01,
+        recall_floor: float = 0.98,
+    ) -> Core: ...
     def bank(self, dimensions: int) -> Bank: ...
     def release_memory(self) -> None:
         """Give freed memory back to the system, as far as the allocator can."""
@@ -239,7 +254,7 @@ class Core:
 
 @final
 class Bank:
-    """The index of one bank: flat int8 scan with f32 rescoring, BM25, columns and bitmaps."""
+    """The index of one bank: int8 scan or graphs with f32 rescoring, BM25, columns and bitmaps."""
 
     def apply(
         self,
@@ -254,6 +269,8 @@ class Bank:
         """Per vector up to four current memories (key, memory id, cosine) at or above the threshold, nearest first."""
     def contains_hashes(self, hashes: Sequence[bytes]) -> list[bytes | None]:
         """Per content hash the memory id of the current memory that has it, or None."""
+    def fold(self) -> None:
+        """Build now, on this thread, all graphs that the background would build in time."""
     @property
     def position(self) -> int: ...
     @property

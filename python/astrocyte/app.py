@@ -74,7 +74,7 @@ class App:
             threads = settings.index.threads or os.cpu_count() or 1
             executor = ThreadPoolExecutor(threads, thread_name_prefix="astrocyte-core")
             undo.callback(executor.shutdown)
-            core = Core(str(data_dir) if data_dir is not None and settings.index.scratch else None)
+            core = _core(settings, data_dir)
             registry = IndexRegistry(
                 store, core, executor, memory_bytes=settings.index.memory_bytes or memory_limit() // 2
             )
@@ -190,6 +190,19 @@ def _quotas(settings: Settings, data_dir: Path | None, clock: Callable[[], int],
         return None
     path = settings.homeostasis.quotas.database or (None if data_dir is None else data_dir / QUOTAS)
     return Quotas(SqliteQuotaBook(path), clock, executor)
+
+
+def _core(settings: Settings, data_dir: Path | None) -> Core:
+    index = settings.index
+    return Core(
+        str(data_dir) if data_dir is not None and index.scratch else None,
+        graph_rows=index.graph_rows,
+        build_share=index.build_share,
+        graph_candidates=index.graph_candidates,
+        scan_rows=index.scan_rows,
+        sampling=index.sampling,
+        recall_floor=index.recall_floor,
+    )
 
 
 def _describe(settings: Settings, store: MemoryStore, embedder: Embedder, memory: IndexMemory) -> ServerInfo:

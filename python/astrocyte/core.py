@@ -151,6 +151,17 @@ class Bank:
         except _CORE_ERRORS as error:
             raise _translation(error) from error
 
+    def fold(self) -> None:
+        """Build now, on this thread, all graphs that the background would build in time.
+
+        Raises:
+            StoreError: There is no memory for a graph.
+        """
+        try:
+            self._bank.fold()
+        except _CORE_ERRORS as error:
+            raise _translation(error) from error
+
     def contains_hashes(self, hashes: Sequence[bytes]) -> list[bytes | None]:
         """Per content hash the id of the current memory that has it, or None.
 
@@ -179,21 +190,46 @@ class Bank:
 
 
 class Core:
-    """The owner of scratch space, from which banks come.
+    """The owner of scratch space and of the thread that builds graphs, from which banks come.
 
     Args:
         scratch_dir: Where large banks keep their original vectors, in a file that has no name and goes with the
             process. None keeps them in memory.
+        graph_rows: Rows outside all graphs from which on one is built of them; 0 never builds.
+        build_share: Share of one processor core that a build may take, above 0 and at most 1.
+        graph_candidates: Candidates that a walk of a graph keeps, at least.
+        scan_rows: Rows that pass a filter up to which all are read; 0 lets measured costs decide.
+        sampling: Share of walks that are compared with a scan of all rows, in the background.
+        recall_floor: Share of the ten nearest rows that walks must find, or they are widened and in the end given up.
 
     Raises:
         StoreError: The scratch file cannot be made.
+        ValidationError: A number is out of its range.
     """
 
     __slots__ = ("_core",)
 
-    def __init__(self, scratch_dir: str | None = None) -> None:
+    def __init__(  # noqa: PLR0913 - one parameter per option
+        self,
+        scratch_dir: str | None = None,
+        *,
+        graph_rows: int = 50_000,
+        build_share: float = 0.5,
+        graph_candidates: int = 128,
+        scan_rows: int = 0,
+        sampling: float = 0.01,
+        recall_floor: float = 0.98,
+    ) -> None:
         with translated_errors():
-            self._core = _core.Core(scratch_dir)
+            self._core = _core.Core(
+                scratch_dir,
+                graph_rows=graph_rows,
+                build_share=build_share,
+                graph_candidates=graph_candidates,
+                scan_rows=scan_rows,
+                sampling=sampling,
+                recall_floor=recall_floor,
+            )
 
     def bank(self, dimensions: int) -> Bank:
         """A new and empty bank for vectors of ``dimensions`` values.

@@ -139,6 +139,33 @@ impl Chains {
         self.all.iter().skip(1).map(|chain| chain.places.as_slice())
     }
 
+    /// The chain that a version is in, its place there, and whether the chain is that of no conversation.
+    pub(crate) fn around(
+        &self,
+        version: u32,
+        columns: &Columns,
+    ) -> Option<(&[Place], usize, bool)> {
+        let number = self.chain_of[version as usize];
+        let chain = self.all.get(number as usize)?;
+        let places = chain.places.as_slice();
+        let expected = Place {
+            time: columns.occurred_at[version as usize],
+            arrival: columns.key[version as usize],
+            version,
+        };
+        let at = places.binary_search(&expected).ok().or_else(|| {
+            // A later version has its predecessor's arrival; one without a time, that of its neighbours.
+            let from = places.partition_point(|place| place.time < expected.time);
+            let near = places[from..]
+                .iter()
+                .take_while(|place| place.time == expected.time)
+                .position(|place| place.version == version);
+            near.map(|offset| from + offset)
+                .or_else(|| places.iter().position(|place| place.version == version))
+        })?;
+        Some((places, at, number == TIMELINE))
+    }
+
     /// Number of conversations.
     pub(crate) fn session_count(&self) -> usize {
         self.names.len()

@@ -40,6 +40,9 @@ pub enum CoreError {
     /// A bundled table that is not what it says.
     #[error("model table: {0}")]
     Model(String),
+    /// A graph could not be made.
+    #[error("graph: {0}")]
+    Graph(String),
     /// The scratch file of original vectors could not be read or written.
     #[error("scratch file: {0}")]
     Io(#[from] std::io::Error),

@@ -21,6 +21,7 @@ mod python;
 mod recall;
 pub mod registry;
 pub mod rowset;
+mod segment;
 pub mod tokens;
 mod topk;
 pub mod types;
@@ -29,7 +30,8 @@ pub mod wire;
 
 pub use bank::Bank;
 pub use error::{CoreError, Result};
-pub use registry::Core;
+pub use recall::PlannerOptions;
+pub use registry::{Core, CoreOptions};
 pub use types::{
     ArmScore, BankStats, Chunk, ContentHash, Duplicate, ExternalList, FusionMethod, Hit, MemoryId,
     RecallRequest, RecallResponse, Row, TagMatch,

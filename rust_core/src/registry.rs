@@ -5,16 +5,40 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::bank::Bank;
+use crate::bank::{Bank, Shared};
 use crate::error::Result;
 use crate::memory;
 use crate::originals::Scratch;
+use crate::recall::{Planner, PlannerOptions};
+use crate::segment::{Folder, Pace};
 use crate::types::{RecallRequest, RecallResponse};
 
 /// Makes banks and answers batches of recalls.
 #[derive(Debug, Clone)]
 pub struct Core {
     scratch: Option<Arc<Scratch>>,
+    shared: Arc<Shared>,
+}
+
+/// How a core builds and uses graphs. `Default` gives the documented defaults.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CoreOptions {
+    /// Rows outside all segments from which on the background makes a segment of them; 0 makes none.
+    pub fold_rows: u32,
+    /// Share of one processor core that a build may take, above 0 and at most 1.
+    pub build_share: f64,
+    /// When graphs are walked, and how far.
+    pub planner: PlannerOptions,
+}
+
+impl Default for CoreOptions {
+    fn default() -> Self {
+        Self {
+            fold_rows: 50_000,
+            build_share: 0.5,
+            planner: PlannerOptions::default(),
+        }
+    }
 }
 
 impl Core {
@@ -24,8 +48,41 @@ impl Core {
     /// # Errors
     /// [`CoreError::Io`](crate::CoreError::Io) when the file cannot be made.
     pub fn new(scratch_dir: Option<&Path>) -> Result<Self> {
+        Self::with_options(scratch_dir, CoreOptions::default())
+    }
+
+    /// As [`new`](Self::new), with options.
+    ///
+    /// # Errors
+    /// [`CoreError::Invalid`](crate::CoreError::Invalid) for an option out of its range.
+    pub fn with_options(scratch_dir: Option<&Path>, options: CoreOptions) -> Result<Self> {
+        let share = options.build_share;
+        let planner = options.planner;
+        for (field, value) in [
+            ("build_share", share),
+            ("sampling", planner.sampling),
+            ("recall_floor", planner.recall_floor),
+        ] {
+            if !(0.0..=1.0).contains(&value) || (field == "build_share" && value == 0.0) {
+                return Err(crate::CoreError::Invalid {
+                    field,
+                    expected: "a share, from 0 to 1".to_owned(),
+                    got: value.to_string(),
+                });
+            }
+        }
+        let pace = Pace {
+            fold_rows: options.fold_rows,
+            share,
+        };
         let scratch = scratch_dir.map(Scratch::create).transpose()?.map(Arc::new);
-        Ok(Self { scratch })
+        Ok(Self {
+            scratch,
+            shared: Arc::new(Shared {
+                folder: Folder::new(pace),
+                planner: Arc::new(Planner::new(planner)),
+            }),
+        })
     }
 
     /// A new and empty bank for vectors of `dimensions`.
@@ -33,7 +90,7 @@ impl Core {
     /// # Errors
     /// [`CoreError::Invalid`](crate::CoreError::Invalid) outside 1 to [`MAX_DIMENSIONS`](crate::vector::MAX_DIMENSIONS).
     pub fn bank(&self, dimensions: usize) -> Result<Bank> {
-        Bank::new(dimensions, self.scratch.clone())
+        Bank::new(dimensions, self.scratch.clone(), Arc::clone(&self.shared))
     }
 
     /// Gives freed memory back to the system, as far as the allocator can: after evictions, not after each drop.

@@ -128,6 +128,26 @@ impl RowSet {
         })
     }
 
+    /// The first row, and from there every `step`-th that is in the set; what lies between is only counted.
+    pub fn every(&self, step: u32) -> Vec<u32> {
+        let step = step.max(1);
+        let mut rows = Vec::with_capacity((self.count / step) as usize + 1);
+        let mut skip = 0;
+        for (index, &word) in self.words.iter().enumerate() {
+            let mut left = word;
+            while skip < left.count_ones() {
+                for _ in 0..skip {
+                    left &= left - 1;
+                }
+                rows.push(((index as u32) << 6) | left.trailing_zeros());
+                left &= left - 1;
+                skip = step - 1;
+            }
+            skip -= left.count_ones();
+        }
+        rows
+    }
+
     /// The bits, row 0 in the lowest bit of the first word.
     pub fn words(&self) -> &[u64] {
         &self.words

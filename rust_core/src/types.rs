@@ -307,6 +307,20 @@ pub struct BankStats {
     pub bytes_columns: u64,
     /// Bytes of original vectors: on disk, or in memory without a scratch file.
     pub bytes_scratch: u64,
-    /// All resident bytes.
+    /// Sealed segments.
+    pub segments: u64,
+    /// Vectors in the segments' graphs, dead ones included.
+    pub graph_rows: u64,
+    /// Resident bytes of the graphs.
+    pub bytes_graphs: u64,
+    /// Walks of the graphs that were compared with a scan, of late.
+    pub sampled: u64,
+    /// Of the ten nearest rows in each of these, how many there were.
+    pub sampled_wanted: u64,
+    /// And how many of them the walk had found.
+    pub sampled_found: u64,
+    /// How often the walks were widened because too few were found; beyond three the scan has taken over.
+    pub widened: u64,
+    /// All resident bytes, with what the builds that are due will add.
     pub bytes: u64,
 }

@@ -22,6 +22,7 @@ from astrocyte.config.banks import BankDefaultSettings, BankSettings, check_shar
 from astrocyte.config.barriers import BarrierSettings, DlpSettings, PiiSettings
 from astrocyte.config.escalation import CircuitBreakerSettings, EscalationSettings
 from astrocyte.config.homeostasis import HomeostasisSettings
+from astrocyte.config.index import IndexSettings
 from astrocyte.config.intent import IntentSettings
 from astrocyte.config.section import Cosine, Count, Seconds, Section, Weight
 from astrocyte.config.signal_quality import DedupSettings, NoisyBankSettings, ScoringSettings, SignalQualitySettings
@@ -226,19 +227,6 @@ class StoreSettings(Section):
     request_keep_hours: float = Field(
         24.0, gt=0.0, le=876_000.0, description="How long the answer to a request id is kept for its retries."
     )
-
-
-class IndexSettings(Section):
-    """The derived index."""
-
-    threads: int = Field(0, ge=0, le=256, description="Threads for index work; 0 takes one per processor.")
-    memory_bytes: int = Field(
-        0,
-        ge=0,
-        description="Bytes that the indexes of all banks may hold in memory together; beyond it the least recently "
-        "used go, and come back at their next use. 0 takes half of what the machine, or its control group, has.",
-    )
-    scratch: bool = Field(True, description="Keep original vectors of large banks in an unlinked file, not in memory.")
 
 
 class Settings(BaseSettings):

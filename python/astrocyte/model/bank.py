@@ -33,7 +33,11 @@ class Bank:
 
 @dataclass(frozen=True, slots=True)
 class BankIndexStats:
-    """What the index of one bank holds: rows (wholes and chunks), terms, conversations, and bytes by kind."""
+    """What the index of one bank holds: rows (wholes and chunks), terms, conversations, graphs, and bytes by kind.
+
+    ``sampled_recall`` is the share of the ten nearest rows that ``sampled_walks`` of the graphs found, None before any
+    was compared with a scan; ``widened`` says how often they were widened for it (beyond 3: the rows are scanned).
+    """
 
     rows: int
     dead_rows: int
@@ -43,6 +47,12 @@ class BankIndexStats:
     keyword_bytes: int
     column_bytes: int
     scratch_bytes: int
+    segments: int = 0
+    graph_rows: int = 0
+    graph_bytes: int = 0
+    sampled_walks: int = 0
+    sampled_recall: float | None = None
+    widened: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,12 @@ class BankIndex:
             keyword_bytes=stats["bytes_lexical"],
             column_bytes=stats["bytes_columns"],
             scratch_bytes=stats["bytes_scratch"],
+            segments=stats["segments"],
+            graph_rows=stats["graph_rows"],
+            graph_bytes=stats["bytes_graphs"],
+            sampled_walks=stats["sampled"],
+            sampled_recall=stats["sampled_found"] / stats["sampled_wanted"] if stats["sampled_wanted"] else None,
+            widened=stats["widened"],
         )
 
     @property

@@ -1095,6 +1095,12 @@ class BankIndexStats(_message.Message):
     KEYWORD_BYTES_FIELD_NUMBER: _builtins.int
     COLUMN_BYTES_FIELD_NUMBER: _builtins.int
     SCRATCH_BYTES_FIELD_NUMBER: _builtins.int
+    SEGMENTS_FIELD_NUMBER: _builtins.int
+    GRAPH_ROWS_FIELD_NUMBER: _builtins.int
+    GRAPH_BYTES_FIELD_NUMBER: _builtins.int
+    SAMPLED_WALKS_FIELD_NUMBER: _builtins.int
+    SAMPLED_RECALL_FIELD_NUMBER: _builtins.int
+    WIDENED_FIELD_NUMBER: _builtins.int
     rows: _builtins.int
     """Rows: a memory's whole and each of its chunks, of every version."""
     dead_rows: _builtins.int
@@ -1111,6 +1117,18 @@ class BankIndexStats(_message.Message):
     """Bytes in memory of columns, maps and filters."""
     scratch_bytes: _builtins.int
     """Bytes of original vectors: on disk, or in memory where the bank is small or has no scratch file."""
+    segments: _builtins.int
+    """Graphs over the vectors of most rows; 0 in a bank that is scanned."""
+    graph_rows: _builtins.int
+    """Vectors in these graphs, forgotten ones included."""
+    graph_bytes: _builtins.int
+    """Bytes in memory of the graphs."""
+    sampled_walks: _builtins.int
+    """Walks of the graphs that were compared with a scan of all rows, of late."""
+    sampled_recall: _builtins.float
+    """Share of the ten nearest rows that these walks found. Not there: none was compared."""
+    widened: _builtins.int
+    """How often the walks were widened because they found too few; beyond 3 the rows are scanned."""
     def __init__(
         self,
         *,
@@ -1122,12 +1140,20 @@ class BankIndexStats(_message.Message):
         keyword_bytes: _builtins.int = ...,
         column_bytes: _builtins.int = ...,
         scratch_bytes: _builtins.int = ...,
+        segments: _builtins.int = ...,
+        graph_rows: _builtins.int = ...,
+        graph_bytes: _builtins.int = ...,
+        sampled_walks: _builtins.int = ...,
+        sampled_recall: _builtins.float | None = ...,
+        widened: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_sampled_recall", b"_sampled_recall", "sampled_recall", b"sampled_recall"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["column_bytes", b"column_bytes", "dead_rows", b"dead_rows", "keyword_bytes", b"keyword_bytes", "rows", b"rows", "scratch_bytes", b"scratch_bytes", "sessions", b"sessions", "terms", b"terms", "vector_bytes", b"vector_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_sampled_recall", b"_sampled_recall", "column_bytes", b"column_bytes", "dead_rows", b"dead_rows", "graph_bytes", b"graph_bytes", "graph_rows", b"graph_rows", "keyword_bytes", b"keyword_bytes", "rows", b"rows", "sampled_recall", b"sampled_recall", "sampled_walks", b"sampled_walks", "scratch_bytes", b"scratch_bytes", "segments", b"segments", "sessions", b"sessions", "terms", b"terms", "vector_bytes", b"vector_bytes", "widened", b"widened"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__sampled_recall: _TypeAlias = _typing.Literal["sampled_recall"]  # noqa: Y015
+    _WhichOneofArgType__sampled_recall: _TypeAlias = _typing.Literal["_sampled_recall", b"_sampled_recall"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__sampled_recall) -> _WhichOneofReturnType__sampled_recall | None: ...
 
 Global___BankIndexStats: _TypeAlias = BankIndexStats  # noqa: Y015
 

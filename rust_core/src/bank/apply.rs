@@ -125,12 +125,18 @@ impl State {
         self.chains.push(row, version, &self.columns);
         for (part, (vector, text, tokens)) in prepared.parts.into_iter().enumerate() {
             let number = first + part as u32;
+            let has_vector = vector.is_some();
             self.vectors.push(vector.as_deref());
             reserve_tight(&mut self.slots, 1);
             reserve_tight(&mut self.tokens, 1);
             self.slots
                 .push(vector.map_or(NO_SLOT, |vector| self.originals.store(&vector)));
             self.tokens.push(tokens);
+            self.segments.covered.grow(number + 1);
+            if !has_vector {
+                // Nothing to find it by.
+                self.segments.covered.insert(number);
+            }
             self.lexical.add(number, &text, current && part == 0);
             self.current_rows.grow(number + 1);
             if current {
@@ -159,6 +165,7 @@ impl State {
             self.tokens[row as usize] = 0;
             self.current_rows.remove(row);
             self.dead_rows += 1;
+            self.segments.removed += u32::from(self.segments.covered.contains(row));
         }
         self.catalog.remove(version);
         self.chains.remove(version, &self.columns);
@@ -199,6 +206,7 @@ impl State {
                 self.current_rows.insert(row);
             }
         }
+        self.segments.renumber(&new_rows, next_row);
         self.dead_rows = 0;
     }
 }

@@ -11,7 +11,8 @@ use parking_lot::RwLock;
 
 use crate::error::{CoreError, Result};
 use crate::originals::Scratch;
-use crate::recall;
+use crate::recall::{self, Comparison, Planner};
+use crate::segment::{Folder, Graph};
 use crate::types::{
     BankStats, ContentHash, Duplicate, MemoryId, RecallRequest, RecallResponse, Row,
 };
@@ -23,10 +24,22 @@ pub(crate) use state::State;
 pub struct Bank {
     dimensions: usize,
     state: Arc<RwLock<State>>,
+    shared: Arc<Shared>,
+}
+
+/// What all banks of a core have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) folder: Folder,
+    pub(crate) planner: Arc<Planner>,
 }
 
 impl Bank {
-    pub(crate) fn new(dimensions: usize, scratch: Option<Arc<Scratch>>) -> Result<Self> {
+    pub(crate) fn new(
+        dimensions: usize,
+        scratch: Option<Arc<Scratch>>,
+        shared: Arc<Shared>,
+    ) -> Result<Self> {
         if !(1..=MAX_DIMENSIONS).contains(&dimensions) {
             return Err(CoreError::Invalid {
                 field: "dimensions",
@@ -37,6 +50,7 @@ impl Bank {
         Ok(Self {
             dimensions,
             state: Arc::new(RwLock::new(State::new(dimensions, scratch))),
+            shared,
         })
     }
 
@@ -65,6 +79,12 @@ impl Bank {
             state.commit(upserts, prepared, ended, removed);
             state.position = position;
         }
+        let rows = state.rows();
+        let due = state.segments.due(rows, self.shared.folder.fold_rows());
+        drop(state);
+        if due {
+            self.shared.folder.queue(Arc::downgrade(&self.state));
+        }
         Ok(())
     }
 
@@ -75,7 +95,20 @@ impl Bank {
     /// query's vector, [`CoreError::Io`] when the scratch file cannot be read.
     pub fn recall(&self, request: &RecallRequest) -> Result<RecallResponse> {
         let query = recall::Query::new(request, self.dimensions)?;
-        recall::run(&self.state.read(), request, &query)
+        let planner = &self.shared.planner;
+        let (response, walked) = recall::run(&self.state.read(), request, &query, planner)?;
+        if let (Some(walked), Some((unit, query))) = (walked, query.vector()) {
+            let comparison = Comparison {
+                bank: Arc::downgrade(&self.state),
+                planner: Arc::clone(planner),
+                unit,
+                query,
+                walked,
+            };
+            // A failure tells nothing of the graph; the next comparison will.
+            rayon::spawn(move || drop(comparison.run()));
+        }
+        Ok(response)
     }
 
     /// Per vector the current memories at or above `threshold`, at most four, the most similar first. Wholes are
@@ -126,8 +159,22 @@ impl Bank {
         self.dimensions
     }
 
+    /// Builds now, on this thread, all segments that the background would build in time.
+    ///
+    /// # Errors
+    /// [`CoreError::Graph`] when there is no memory for a graph, [`CoreError::Io`] when the scratch file cannot be read.
+    pub fn fold(&self) -> Result<()> {
+        self.shared.folder.fold_now(&self.state)
+    }
+
     /// Counts and bytes.
     pub fn stats(&self) -> BankStats {
-        self.state.read().stats()
+        let mut stats = self.state.read().stats();
+        let fold_rows = self.shared.folder.fold_rows();
+        if fold_rows > 0 && stats.rows >= u64::from(fold_rows) {
+            let due = stats.rows.saturating_sub(stats.graph_rows);
+            stats.bytes += due * Graph::row_bytes(self.dimensions) as u64;
+        }
+        stats
     }
 }

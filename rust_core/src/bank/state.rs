@@ -1,5 +1,6 @@
 //! Everything that a bank holds, behind its one lock.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
 use crate::catalog::Catalog;
@@ -9,6 +10,7 @@ use crate::lexical::{Bm25Index, LexicalIndex};
 use crate::originals::{Originals, Scratch};
 use crate::recall::Layout;
 use crate::rowset::RowSet;
+use crate::segment::Segments;
 use crate::types::BankStats;
 use crate::vector::{DenseIndex, FlatIndex};
 
@@ -33,6 +35,8 @@ pub(crate) struct State {
     pub(crate) current_rows: RowSet,
     /// Rows of removed versions.
     pub(crate) dead_rows: u32,
+    /// Graphs over the vectors of most rows of a large bank.
+    pub(crate) segments: Segments,
     /// Layout of the context windows over all current versions, made by the first recall after a commit.
     pub(crate) layout: OnceLock<Layout>,
 }
@@ -52,8 +56,20 @@ impl State {
             lexical: Bm25Index::default(),
             current_rows: RowSet::default(),
             dead_rows: 0,
+            segments: Segments::default(),
             layout: OnceLock::new(),
         }
+    }
+
+    /// Rows of versions that are not removed.
+    pub(crate) fn live_rows(&self) -> RowSet {
+        let mut rows = RowSet::empty(self.rows());
+        for version in self.columns.live.iter() {
+            for row in self.columns.rows_of(version, self.rows()) {
+                rows.insert(row);
+            }
+        }
+        rows
     }
 
     /// Number of rows, dead ones included.
@@ -76,6 +92,13 @@ impl State {
             + self.current_rows.bytes()
             + self.layout.get().map_or(0, Layout::bytes);
         let (originals, scratch) = self.originals.bytes();
+        let graphs = self.segments.bytes();
+        let quality = &self.segments.quality;
+        let graph_rows = self
+            .segments
+            .all
+            .iter()
+            .map(|segment| u64::from(segment.len()));
         BankStats {
             memories: u64::from(self.columns.current.len()),
             versions: u64::from(self.columns.live.len()),
@@ -87,7 +110,14 @@ impl State {
             bytes_lexical: lexical as u64,
             bytes_columns: columns as u64,
             bytes_scratch: scratch as u64,
-            bytes: (vectors + lexical + columns + originals) as u64,
+            segments: self.segments.all.len() as u64,
+            graph_rows: graph_rows.sum(),
+            bytes_graphs: graphs as u64,
+            sampled: quality.samples.load(Relaxed),
+            sampled_wanted: quality.wanted.load(Relaxed),
+            sampled_found: quality.found.load(Relaxed),
+            widened: u64::from(quality.widened.load(Relaxed)),
+            bytes: (vectors + lexical + columns + originals + graphs) as u64,
         }
     }
 }

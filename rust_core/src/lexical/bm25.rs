@@ -2,8 +2,8 @@
 
 use hashbrown::HashTable;
 
-use super::postings::{Overflow, Postings};
-use super::{LexicalIndex, MAX_ROWS};
+use super::postings::{FREQUENCY_BITS, FREQUENCY_MASK, Overflow, Postings};
+use super::{LexicalIndex, MAX_ROWS, QueryTerm, TermFilter};
 use crate::analysis::{AnalyzedQuery, AnalyzedText};
 use crate::rowset::RowSet;
 
@@ -35,7 +35,7 @@ pub struct Bm25Index {
     pub(super) lengths: Vec<u32>,
     /// Offset and count in `forward` per row.
     spans: Vec<u64>,
-    /// Numbers of the terms of each row.
+    /// Terms of each row: the number, and the frequency in the low bits as in a posting.
     pub(super) forward: Vec<u32>,
     pub(super) counted_rows: u64,
     counted_length: u64,
@@ -76,6 +76,21 @@ impl Bm25Index {
             .unwrap_or(0);
         let start = (span >> COUNT_BITS) as usize;
         start..start + (span & ((1 << COUNT_BITS) - 1)) as usize
+    }
+
+    /// How often the term of an entry of the forward list stands in its row.
+    pub(super) fn frequency_of(&self, entry: u32, row: u32) -> f32 {
+        let low = entry & FREQUENCY_MASK;
+        let exact = (low == FREQUENCY_MASK)
+            .then(|| self.overflow.get(&(entry >> FREQUENCY_BITS, row)))
+            .flatten();
+        exact.copied().unwrap_or(low) as f32
+    }
+
+    /// What a row's length adds to the saturation: a constant, and a part for each word.
+    fn length_share(&self) -> (f32, f32) {
+        let average = (self.counted_length as f32 / self.counted_rows.max(1) as f32).max(1.0);
+        (K1 * (1.0 - B), K1 * B / average)
     }
 
     /// Inverse document frequency, above 0 for every term: ln(1 + (N - n + 0.5) / (n + 0.5)).
@@ -148,11 +163,10 @@ impl Bm25Index {
         for (row, (&length, &new_row)) in self.lengths.iter().zip(new_rows).enumerate() {
             if new_row != u32::MAX {
                 let start = forward.len();
-                forward.extend(
-                    self.forward[self.span(row as u32)]
-                        .iter()
-                        .map(|&term| new_terms[term as usize]),
-                );
+                forward.extend(self.forward[self.span(row as u32)].iter().map(|&entry| {
+                    let term = new_terms[(entry >> FREQUENCY_BITS) as usize];
+                    term << FREQUENCY_BITS | entry & FREQUENCY_MASK
+                }));
                 spans[new_row as usize] = (start << COUNT_BITS | (forward.len() - start)) as u64;
                 lengths[new_row as usize] = length;
             }
@@ -182,7 +196,8 @@ impl LexicalIndex for Bm25Index {
             }
             postings.document_frequency += u32::from(counted);
             self.posting_bytes += postings.heap_bytes() - before;
-            self.forward.push(term);
+            self.forward
+                .push(term << FREQUENCY_BITS | frequency.min(FREQUENCY_MASK));
         }
         self.lengths.resize(row as usize, 0);
         self.lengths
@@ -204,8 +219,8 @@ impl LexicalIndex for Bm25Index {
         *length &= !COUNTED;
         self.counted_rows -= 1;
         self.counted_length -= u64::from(*length);
-        for term in &self.forward[self.span(row)] {
-            self.terms[*term as usize].document_frequency -= 1;
+        for entry in &self.forward[self.span(row)] {
+            self.terms[(entry >> FREQUENCY_BITS) as usize].document_frequency -= 1;
         }
     }
 
@@ -240,8 +255,7 @@ impl LexicalIndex for Bm25Index {
     fn score(&self, query: &AnalyzedQuery, allowed: &RowSet, scores: &mut [f32]) {
         // Without a filter and without removed rows every posting counts, and its row need not be looked up.
         let all = allowed.len() as usize == self.spans.len();
-        let average = (self.counted_length as f32 / self.counted_rows.max(1) as f32).max(1.0);
-        let (base, slope) = (K1 * (1.0 - B), K1 * B / average);
+        let (base, slope) = self.length_share();
         for (term, weight) in self.weighted_terms(query) {
             let factor = weight * (K1 + 1.0);
             self.terms[term as usize].for_each(term, &self.overflow, |row, frequency| {
@@ -256,6 +270,56 @@ impl LexicalIndex for Bm25Index {
 
     fn feedback(&self, query: &AnalyzedQuery, rows: &[u32], weight: f32) -> AnalyzedQuery {
         self.related(query, rows, weight)
+    }
+
+    fn query_terms(&self, query: &AnalyzedQuery) -> Vec<QueryTerm> {
+        let weighted = self.weighted_terms(query).into_iter();
+        let term = |(number, weight): (u32, f32)| QueryTerm {
+            number,
+            factor: weight * (K1 + 1.0),
+            rows: self.terms[number as usize].len() as u32,
+        };
+        weighted.map(term).collect()
+    }
+
+    fn add_term(
+        &self,
+        term: QueryTerm,
+        allowed: &RowSet,
+        sums: &mut [f32],
+        touched: &mut Vec<u32>,
+    ) {
+        let (base, slope) = self.length_share();
+        let postings = &self.terms[term.number as usize];
+        postings.for_each(term.number, &self.overflow, |row, frequency| {
+            if allowed.contains(row) {
+                let length = (self.lengths[row as usize] & !COUNTED) as f32;
+                let sum = &mut sums[row as usize];
+                if *sum == 0.0 {
+                    touched.push(row);
+                }
+                *sum += term.factor * frequency / (frequency + base + slope * length);
+            }
+        });
+    }
+
+    fn score_row(&self, terms: &[QueryTerm], filter: TermFilter, row: u32, parts: &mut [f32]) {
+        parts.fill(0.0);
+        let (base, slope) = self.length_share();
+        let length = self
+            .lengths
+            .get(row as usize)
+            .map_or(0.0, |length| (length & !COUNTED) as f32);
+        for &entry in &self.forward[self.span(row)] {
+            let number = entry >> FREQUENCY_BITS;
+            if !filter.may_hold(number) {
+                continue;
+            }
+            if let Some(at) = terms.iter().position(|term| term.number == number) {
+                let frequency = self.frequency_of(entry, row);
+                parts[at] = terms[at].factor * frequency / (frequency + base + slope * length);
+            }
+        }
     }
 
     fn terms(&self) -> usize {

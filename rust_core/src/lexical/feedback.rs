@@ -9,6 +9,7 @@
 use hashbrown::HashMap;
 
 use super::bm25::{Bm25Index, COUNTED};
+use super::postings::FREQUENCY_BITS;
 use crate::analysis::{AnalyzedQuery, is_stem};
 
 /// Stems that join a query. With ten instead recall on the development sets stays within .002.
@@ -30,7 +31,8 @@ impl Bm25Index {
         let mut sums: HashMap<u32, f32> = HashMap::new();
         for &row in rows {
             let length = (self.lengths[row as usize] & !COUNTED).max(1) as f32;
-            for &term in &self.forward[self.span(row)] {
+            for &entry in &self.forward[self.span(row)] {
+                let term = entry >> FREQUENCY_BITS;
                 let postings = &self.terms[term as usize];
                 let asked = query
                     .terms
@@ -40,7 +42,7 @@ impl Bm25Index {
                     && postings.document_frequency >= FEWEST_HOLDERS
                     && u64::from(postings.document_frequency) * COMMON_SHARE <= self.counted_rows
                 {
-                    let frequency = postings.frequency(term, row, &self.overflow) as f32;
+                    let frequency = self.frequency_of(entry, row);
                     *sums.entry(term).or_default() += frequency / length;
                 }
             }

@@ -14,6 +14,38 @@ use crate::rowset::RowSet;
 /// Rows that an index can number: a posting is 32 bits, of which four hold the frequency.
 pub const MAX_ROWS: u32 = 1 << 28;
 
+/// A term of a query, as an index holds it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QueryTerm {
+    /// Its number in the index.
+    pub number: u32,
+    /// What it adds to a score at most.
+    pub factor: f32,
+    /// Rows that hold it, some of which may be removed.
+    pub rows: u32,
+}
+
+/// Tells most numbers of other terms from those of a query, by one bit.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TermFilter([u64; 4]);
+
+impl TermFilter {
+    /// Of the numbers of `terms`.
+    pub fn new(terms: &[QueryTerm]) -> Self {
+        let mut bits = [0; 4];
+        for term in terms {
+            bits[(term.number >> 6 & 3) as usize] |= 1 << (term.number & 63);
+        }
+        Self(bits)
+    }
+
+    /// Whether a term of this number may be one of them.
+    #[inline]
+    pub fn may_hold(self, number: u32) -> bool {
+        self.0[(number >> 6 & 3) as usize] >> (number & 63) & 1 == 1
+    }
+}
+
 /// An index over the words of rows. New rows always have a larger number than any row before.
 ///
 /// A seam: the bank knows this trait only, so that an index on disk can take the place of [`Bm25Index`].
@@ -36,6 +68,13 @@ pub trait LexicalIndex {
     /// The stems that say most about `rows`, those of `query` left out, weighted up to `weight`; see
     /// [`feedback`](self::feedback).
     fn feedback(&self, query: &AnalyzedQuery, rows: &[u32], weight: f32) -> AnalyzedQuery;
+    /// The terms of the query that the index holds, in the order in which [`score`](Self::score) adds them.
+    fn query_terms(&self, query: &AnalyzedQuery) -> Vec<QueryTerm>;
+    /// Adds the term's part to the sums of the allowed rows that hold it, and appends those whose sum was 0 to
+    /// `touched`.
+    fn add_term(&self, term: QueryTerm, allowed: &RowSet, sums: &mut [f32], touched: &mut Vec<u32>);
+    /// Sets `parts` to what each of `terms` adds to one row's score; added in their order they are the score, to the bit.
+    fn score_row(&self, terms: &[QueryTerm], filter: TermFilter, row: u32, parts: &mut [f32]);
     /// Distinct terms.
     fn terms(&self) -> usize;
     /// Resident bytes.

@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 
 // Low bits of a posting that hold the frequency; a frequency that fills them is in the side table. Fifteen is rare: it
 // takes a long text that repeats one word.
-const FREQUENCY_BITS: u32 = 4;
-const FREQUENCY_MASK: u32 = (1 << FREQUENCY_BITS) - 1;
+pub(super) const FREQUENCY_BITS: u32 = 4;
+pub(super) const FREQUENCY_MASK: u32 = (1 << FREQUENCY_BITS) - 1;
 
 // Most terms of a bank are in few rows; four fit without an allocation, in the space that a vector's header takes.
 const INLINE: usize = 4;
@@ -58,20 +58,6 @@ impl Postings {
                 low
             };
             found(row, frequency as f32);
-        }
-    }
-
-    /// How often the term stands in `row`; 0 where it does not.
-    pub(super) fn frequency(&self, term: u32, row: u32, overflow: &Overflow) -> u32 {
-        let of = |posting: &u32| posting >> FREQUENCY_BITS;
-        let Ok(at) = self.rows.binary_search_by_key(&row, of) else {
-            return 0;
-        };
-        let low = self.rows[at] & FREQUENCY_MASK;
-        if low == FREQUENCY_MASK {
-            overflow.get(&(term, row)).copied().unwrap_or(low)
-        } else {
-            low
         }
     }
 

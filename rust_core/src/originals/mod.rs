@@ -48,6 +48,11 @@ impl Originals {
         }
     }
 
+    /// Length of the vectors.
+    pub(crate) fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
     /// Keeps `vector`; returns its slot. [`flush`](Self::flush) must follow before it is read.
     pub(crate) fn store(&mut self, vector: &[f32]) -> u32 {
         let slot = self.free.pop().unwrap_or(self.end);

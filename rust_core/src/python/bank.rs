@@ -10,7 +10,7 @@ use super::errors::detached;
 use super::request::RecallRequest;
 use super::response::RecallResponse;
 use super::row::Row;
-use crate::{bank, registry, types};
+use crate::{PlannerOptions, bank, registry, types};
 
 #[pyclass(frozen, module = "astrocyte._core")]
 pub(super) struct Core {
@@ -20,10 +20,39 @@ pub(super) struct Core {
 #[pymethods]
 impl Core {
     #[new]
-    #[pyo3(signature = (scratch_dir=None))]
-    fn new(py: Python<'_>, scratch_dir: Option<Text>) -> PyResult<Self> {
+    #[pyo3(signature = (
+        scratch_dir=None, *, graph_rows=50_000, build_share=0.5, graph_candidates=128, scan_rows=0, sampling=0.01,
+        recall_floor=0.98
+    ))]
+    #[pyo3(
+        text_signature = "(scratch_dir=None, *, graph_rows=50000, build_share=0.5, graph_candidates=128, scan_rows=0, \
+        sampling=0.01, recall_floor=0.98)"
+    )]
+    #[expect(clippy::too_many_arguments, reason = "one keyword argument per option")]
+    fn new(
+        py: Python<'_>,
+        scratch_dir: Option<Text>,
+        graph_rows: u32,
+        build_share: f64,
+        graph_candidates: usize,
+        scan_rows: u32,
+        sampling: f64,
+        recall_floor: f64,
+    ) -> PyResult<Self> {
         let directory = scratch_dir.map(|directory| PathBuf::from(directory.into_string()));
-        let core = detached(py, || registry::Core::new(directory.as_deref()))?;
+        let options = registry::CoreOptions {
+            fold_rows: graph_rows,
+            build_share,
+            planner: PlannerOptions {
+                candidates: graph_candidates,
+                scan_rows,
+                sampling,
+                recall_floor,
+            },
+        };
+        let core = detached(py, || {
+            registry::Core::with_options(directory.as_deref(), options)
+        })?;
         Ok(Self { core })
     }
 
@@ -118,6 +147,10 @@ impl Bank {
             .collect())
     }
 
+    fn fold(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || self.bank.fold())
+    }
+
     #[getter]
     fn position(&self, py: Python<'_>) -> PyResult<u64> {
         detached(py, || Ok(self.bank.position()))
@@ -142,6 +175,13 @@ impl Bank {
             ("bytes_lexical", stats.bytes_lexical),
             ("bytes_columns", stats.bytes_columns),
             ("bytes_scratch", stats.bytes_scratch),
+            ("segments", stats.segments),
+            ("graph_rows", stats.graph_rows),
+            ("bytes_graphs", stats.bytes_graphs),
+            ("sampled", stats.sampled),
+            ("sampled_wanted", stats.sampled_wanted),
+            ("sampled_found", stats.sampled_found),
+            ("widened", stats.widened),
             ("bytes", stats.bytes),
         ] {
             dict.set_item(name, value)?;

@@ -6,6 +6,7 @@ use crate::filter::FilterBuffers;
 use crate::rowset::RowSet;
 use crate::topk::{Scored, Selection};
 
+use super::large::LargeBuffers;
 use super::layout::Layout;
 
 /// An arm's scores by row and by version.
@@ -74,6 +75,7 @@ pub(crate) struct Buffers {
     /// What further words score; see `feedback`.
     pub(crate) further: ArmScores,
     pub(crate) windows: WindowBuffers,
+    pub(crate) large: LargeBuffers,
     pub(crate) candidates: Vec<u32>,
     pub(crate) work: Work,
 }

@@ -70,10 +70,14 @@ pub(super) fn best_rows(
     }
 }
 
-/// The mean of the scores of a version's whole and of its best chunk.
+/// The score of a version, out of those of all rows.
 fn own_score(state: &State, rows: &[f32], version: u32, absent: f32) -> f32 {
     let range = state.columns.rows_of(version, state.rows());
-    let own = &rows[range.start as usize..range.end as usize];
+    of_rows(&rows[range.start as usize..range.end as usize], absent)
+}
+
+/// The mean of the scores of a version's whole and of its best chunk.
+pub(super) fn of_rows(own: &[f32], absent: f32) -> f32 {
     let chunk = best(&own[1..], absent);
     match (own[0] == absent, chunk == absent) {
         (_, true) => own[0],

@@ -22,7 +22,7 @@ use super::layout::Layout;
 use super::windows;
 
 /// Hits that give words. With five instead of three, abstracts gain what conversations lose.
-const FIRST_HITS: usize = 3;
+pub(super) const FIRST_HITS: usize = 3;
 
 /// What the second look did.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +34,16 @@ pub(super) struct Feedback {
 }
 
 impl Feedback {
+    /// Of a look that took so long and found so many words, after `first`.
+    pub(super) fn new(micros: f64, terms: u32, first: &[Fused]) -> Self {
+        let kept = if terms == 0 { &[] } else { first };
+        Self {
+            micros,
+            terms,
+            first: kept.iter().map(|hit| hit.version).collect(),
+        }
+    }
+
     /// Puts the first hits back to the head, in their order. Their scores rise where they must to stay the best.
     pub(super) fn keep_first(&self, fused: &mut [Fused]) {
         for (place, &version) in self.first.iter().enumerate() {
@@ -76,7 +86,8 @@ pub(super) fn search(
     let start = Instant::now();
     let fused = first_look(state, request, arms, &mut room);
     let first = &fused[..fused.len().min(FIRST_HITS)];
-    let rows = best_rows(state, request, arms, &room, first);
+    let scores = (&*room.dense, &*room.keyword);
+    let rows = best_rows(state, request, arms, scores, first);
     let further = state.lexical.feedback(words, &rows, request.feedback);
     let Some(arm) = arms.iter_mut().find(|arm| arm.name == KEYWORD) else {
         return Feedback::default();
@@ -100,12 +111,7 @@ pub(super) fn search(
     let micros = micros_since(start);
     // The parts were counted in it one by one; the first fusion was not.
     arm.micros = before + micros;
-    let kept = if further.is_empty() { &[] } else { first };
-    Feedback {
-        micros,
-        terms: further.terms.len() as u32,
-        first: kept.iter().map(|hit| hit.version).collect(),
-    }
+    Feedback::new(micros, further.terms.len() as u32, first)
 }
 
 fn first_look(
@@ -124,17 +130,17 @@ fn first_look(
 
 /// The best rows of the hits that the keyword arm knows: a hit without any of the query's words, or near ones, says
 /// nothing of what the query is about.
-fn best_rows(
+pub(super) fn best_rows(
     state: &State,
     request: &RecallRequest,
     arms: &[Arm],
-    room: &Room<'_>,
+    (dense, keyword): (&ArmScores, &ArmScores),
     hits: &[Fused],
 ) -> Vec<u32> {
     hits.iter()
-        .filter(|hit| room.keyword.versions[hit.version as usize] > 0.0)
+        .filter(|hit| keyword.versions[hit.version as usize] > 0.0)
         .map(|hit| {
-            let chunk = best_chunk(state, request, arms, hit.version, room.dense, room.keyword);
+            let chunk = best_chunk(state, request, arms, hit.version, dense, keyword);
             state.columns.first_row[hit.version as usize].wrapping_add_signed(chunk + 1)
         })
         .collect()

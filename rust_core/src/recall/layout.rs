@@ -6,11 +6,11 @@ use crate::filter::Allowed;
 use crate::rowset::RowSet;
 
 /// Most tokens of a short turn: about 120 words of English. At 60 words recall falls by .03 to .07, at 200 it stays.
-const SHORT_TOKENS: u32 = 160;
+pub(super) const SHORT_TOKENS: u32 = 160;
 /// Notes outside conversations belong together when they are at most a day apart.
-const LINK_MS: i64 = 24 * 60 * 60 * 1000;
+pub(super) const LINK_MS: i64 = 24 * 60 * 60 * 1000;
 /// More notes than this at one instant are an import, not a train of thought.
-const CROWD: usize = 4;
+pub(super) const CROWD: usize = 4;
 /// Marks the room between chains in the layout.
 const GAP: u32 = u32::MAX;
 
@@ -115,7 +115,7 @@ fn lay_out_timeline(state: &State, allowed: Allowed<'_>, segment: &mut Segment<'
 }
 
 /// Whether a version of the memory is left.
-fn is_held(state: &State, memory: &[Place]) -> bool {
+pub(super) fn is_held(state: &State, memory: &[Place]) -> bool {
     memory
         .iter()
         .any(|place| state.columns.live.contains(place.version))

@@ -5,6 +5,7 @@ mod buffers;
 mod dense;
 mod feedback;
 mod hits;
+mod large;
 mod layout;
 mod spread;
 mod windows;
@@ -21,6 +22,8 @@ use crate::vector::{QuantisedQuery, normalise};
 pub(crate) use arms::{Arm, KEYWORD, SEMANTIC, Scores, TEMPORAL};
 use buffers::{Buffers, WindowBuffers, with_buffers};
 use feedback::Feedback;
+pub use large::PlannerOptions;
+pub(crate) use large::{Comparison, Planner, Quality, Walked, Way};
 pub(crate) use layout::Layout;
 
 /// A request's text and vector, checked and ready to search with.
@@ -30,6 +33,11 @@ pub(crate) struct Query {
 }
 
 impl Query {
+    /// The unit vector and its bytes.
+    pub(crate) fn vector(self) -> Option<(Vec<f32>, QuantisedQuery)> {
+        self.vector
+    }
+
     /// Checks the request and prepares its text and vector. An arm of weight 0 is left out.
     pub(crate) fn new(request: &RecallRequest, dimensions: usize) -> Result<Self> {
         check(request)?;
@@ -118,9 +126,37 @@ fn require(holds: bool, field: &'static str, expected: &str, got: impl ToString)
     })
 }
 
-/// Answers `request` on `state`.
-pub(crate) fn run(state: &State, request: &RecallRequest, query: &Query) -> Result<RecallResponse> {
-    with_buffers(|buffers| answer(state, request, query, buffers))
+/// Answers `request` on `state`; with what the walk of its graphs found, where that is to be compared with a scan.
+pub(crate) fn run(
+    state: &State,
+    request: &RecallRequest,
+    query: &Query,
+    planner: &Planner,
+) -> Result<(RecallResponse, Option<Walked>)> {
+    with_buffers(|buffers| {
+        let Buffers {
+            filter,
+            large,
+            candidates,
+            temporal,
+            work,
+            ..
+        } = buffers;
+        if !state.segments.all.is_empty() {
+            let allowed = filter::compile(state, request, filter);
+            let plan = planner.plan(state, allowed, request.depth);
+            if plan.way != Way::Scan {
+                let walks = matches!(plan.way, Way::Graph { .. }) && query.vector.is_some();
+                let compare = walks && planner.samples();
+                let rest = (temporal, &mut work.selection);
+                let plan = (&plan, compare);
+                return large::answer(
+                    state, request, query, allowed, plan, large, rest, candidates,
+                );
+            }
+        }
+        answer(state, request, query, buffers).map(|response| (response, None))
+    })
 }
 
 fn answer(
@@ -131,6 +167,7 @@ fn answer(
 ) -> Result<RecallResponse> {
     let Buffers {
         filter,
+        large: _,
         dense,
         keyword,
         temporal,

@@ -16,10 +16,10 @@ use super::layout::Layout;
 
 /// Share of a neighbour's score at one step and at two steps. Measured on three sets of conversations: +.03 to +.09
 /// recall at 10 over no windows; shares from .3 / .15 to .5 / .25 differ by less than the noise.
-const SHARES: [f32; 2] = [0.4, 0.2];
+pub(super) const SHARES: [f32; 2] = [0.4, 0.2];
 /// What a memory without neighbours gains instead, as a share of its own score: half of what two full neighbours of
 /// the same score would give, so that documents do not lose to conversations in a mixed bank.
-const LONE_FACTOR: f32 = 1.0 + 0.5 * 2.0 * (SHARES[0] + SHARES[1]);
+pub(super) const LONE_FACTOR: f32 = 1.0 + 0.5 * 2.0 * (SHARES[0] + SHARES[1]);
 /// How much larger the error of a smoothed score may be than that of its parts, which err apart from each other: a
 /// neighbour on one side only counts 2 x .4, so that the root of the squares is less than the lone factor.
 pub(super) const LARGEST_FACTOR: f32 = LONE_FACTOR;

@@ -33,6 +33,8 @@ pub(crate) trait DenseIndex {
     /// Adds to the coarse cosines of `rows`, which are ascending and each there once, what they leave out. To be called
     /// once for a row.
     fn refine(&self, query: &QuantisedQuery, rows: &[u32], scores: &mut [f32]);
+    /// Sets `cosines` to the approximate cosines of `rows`, in their order, [`NO_SCORE`] for a row without a vector.
+    fn cosines(&self, query: &QuantisedQuery, rows: &[u32], cosines: &mut Vec<f32>);
     /// Calls `found` with query, row and approximate cosine of whatever reaches the query's floor; rows in ascending
     /// order.
     fn near(

@@ -212,6 +212,22 @@ impl DenseIndex for FlatIndex {
         }
     }
 
+    fn cosines(&self, query: &QuantisedQuery, rows: &[u32], cosines: &mut Vec<f32>) {
+        let kernel = Kernel::best();
+        let (mut high, mut low) = ([0; STEP], [0; STEP]);
+        cosines.clear();
+        for rows in rows.chunks(STEP) {
+            let (high, low) = (&mut high[..rows.len()], &mut low[..rows.len()]);
+            kernel.gather(&query.blocks, |at| self.high(one(rows[at])), high);
+            kernel.gather(&query.blocks, |at| self.low(one(rows[at])), low);
+            let products = high.iter().zip(&*low);
+            cosines.extend(rows.iter().zip(products).map(|(&row, (&high, &low))| {
+                let scale = self.scales[row as usize];
+                coarse(query, high, scale) + fine(query, low, scale)
+            }));
+        }
+    }
+
     fn near(
         &self,
         queries: &[QuantisedQuery],

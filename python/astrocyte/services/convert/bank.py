@@ -83,6 +83,12 @@ def _decode_index(message: admin_pb2.BankIndexStats) -> BankIndexStats:
         keyword_bytes=message.keyword_bytes,
         column_bytes=message.column_bytes,
         scratch_bytes=message.scratch_bytes,
+        segments=message.segments,
+        graph_rows=message.graph_rows,
+        graph_bytes=message.graph_bytes,
+        sampled_walks=message.sampled_walks,
+        sampled_recall=message.sampled_recall if message.HasField("sampled_recall") else None,
+        widened=message.widened,
     )
 
 
@@ -96,6 +102,12 @@ def _encode_index(stats: BankIndexStats) -> admin_pb2.BankIndexStats:
         keyword_bytes=stats.keyword_bytes,
         column_bytes=stats.column_bytes,
         scratch_bytes=stats.scratch_bytes,
+        segments=stats.segments,
+        graph_rows=stats.graph_rows,
+        graph_bytes=stats.graph_bytes,
+        sampled_walks=stats.sampled_walks,
+        sampled_recall=stats.sampled_recall,
+        widened=stats.widened,
     )
 
 

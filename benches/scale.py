@@ -1,0 +1,155 @@
+"""One large bank in the core: scan beside graph, with and without a filter, at several sizes.
+
+    python -m benches.scale --rows 100000 1000000
+
+Rows are synthetic (benches/corpus.py): clustered vectors and words by Zipf's law; say so where the figures go. Each
+size fills one bank that only scans and one that folds, from the same rows; both answer the same questions in turn. With
+--memory-only the originals stay in memory, as without a scratch file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from astrocyte.core import Bank, Core, RecallRequest, Row, content_hash
+from benches.corpus import Corpus, make_corpus, make_queries
+from benches.machine import describe, resident_bytes
+
+SEED = 20_250_112
+DIMENSIONS = 384
+WORDS = 16
+QUERY_WORDS = 6
+QUERIES = 200
+BLOCK = 20
+# Rows per commit.
+BATCH = 10_000
+# One row in so many bears the tag of the filter.
+TAGGED = 100
+MIB = 1 << 20
+
+
+def _rows(corpus: Corpus, first: int, last: int) -> list[Row]:
+    return [
+        Row(
+            number + 1,
+            number.to_bytes(16, "big"),
+            content_hash(f"{number} {corpus.texts[number]}"),
+            corpus.texts[number],
+            corpus.vectors[number].tobytes(),
+            tokens=WORDS,
+            known_from=number,
+            tags=("one",) if number % TAGGED == 0 else (),
+        )
+        for number in range(first, last)
+    ]
+
+
+def _fill(bank: Bank, corpus: Corpus) -> float:
+    """Apply all rows; returns the seconds that the core took."""
+    seconds = 0.0
+    count = len(corpus.texts)
+    for position, first in enumerate(range(0, count, BATCH), start=1):
+        rows = _rows(corpus, first, min(count, first + BATCH))
+        start = time.perf_counter()
+        bank.apply(position, rows)
+        seconds += time.perf_counter() - start
+    return seconds
+
+
+def _ask(bank: Bank, requests: Sequence[RecallRequest]) -> tuple[list[float], list[list[int]], str]:
+    """Milliseconds, keys of the hits, and the plan of the last answer."""
+    times, keys, plan = [], [], ""
+    for request in requests:
+        start = time.perf_counter()
+        response = bank.recall(request)
+        times.append((time.perf_counter() - start) * 1e3)
+        keys.append([hit.key for hit in response.hits])
+        plan = response.plan
+    return times, keys, plan
+
+
+def _recall(found: list[list[int]], wanted: list[list[int]]) -> float:
+    met = sum(len(set(one) & set(other)) for one, other in zip(found, wanted, strict=True))
+    return met / sum(len(one) for one in wanted)
+
+
+def _measure(console: Console, rows: int, scratch: str | None, scan_rows: int) -> None:
+    corpus = make_corpus(rows, dimensions=DIMENSIONS, words=WORDS, seed=SEED)
+    queries = make_queries(corpus, QUERIES, words=QUERY_WORDS)
+    before = resident_bytes()
+    large = Core(scratch, build_share=1.0, sampling=0.0, scan_rows=scan_rows).bank(DIMENSIONS)
+    seconds = _fill(large, corpus)
+    start = time.perf_counter()
+    large.fold()
+    built = time.perf_counter() - start
+    resident = resident_bytes() - before
+    stats = large.stats()
+    console.print(
+        f"{rows:,} rows: applied in {seconds:.1f} s ({rows / seconds:,.0f} rows/s), all in graphs {built:.1f} s later: "
+        f"{stats['segments']} segments of {stats['graph_rows']:,} rows; {stats['bytes'] / rows:.0f} bytes a row by our "
+        f"count, {resident / rows:.0f} resident"
+    )
+    flat = Core(scratch, graph_rows=0).bank(DIMENSIONS)
+    _fill(flat, corpus)
+    table = Table(box=None, pad_edge=False)
+    for name in ("question", "scan p50 ms", "large p50 ms", "large p95 ms", "x", "hits of the scan's", "plan"):
+        table.add_column(name, justify="left" if name in {"question", "plan"} else "right")
+    for name, with_text, with_vector, tags in (
+        ("hybrid", True, True, ()),
+        ("hybrid, 1 % filter", True, True, ("one",)),
+        ("dense", False, True, ()),
+        ("keyword", True, False, ()),
+    ):
+        requests = [
+            RecallRequest(text=text if with_text else None, vector=vector.tobytes() if with_vector else None, tags=tags)
+            for text, vector in zip(queries.texts, queries.vectors, strict=True)
+        ]
+        _ask(large, requests[:20])
+        _ask(flat, requests[:5])
+        scan, wanted, walk, found, plan = [], [], [], [], ""
+        # In turn, so that what else the machine does meets both.
+        for first in range(0, QUERIES, BLOCK):
+            part = requests[first : first + BLOCK]
+            times, keys, _ = _ask(flat, part)
+            scan += times
+            wanted += keys
+            times, keys, plan = _ask(large, part)
+            walk += times
+            found += keys
+        slow, fast = statistics.median(scan), statistics.median(walk)
+        p95 = statistics.quantiles(walk, n=20)[18]
+        table.add_row(
+            name,
+            f"{slow:.2f}",
+            f"{fast:.2f}",
+            f"{p95:.2f}",
+            f"{slow / fast:.1f}",
+            f"{_recall(found, wanted):.4f}",
+            plan,
+        )
+    console.print(table)
+
+
+def main() -> None:
+    """Measure each size."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, nargs="+", default=[100_000])
+    parser.add_argument("--memory-only", action="store_true", help="keep the original vectors in memory")
+    parser.add_argument("--scan-rows", type=int, default=0, help="index.scan_rows; 0 leaves the plan to the costs")
+    options = parser.parse_args()
+    console = Console(highlight=False, width=200)
+    console.print(describe("numpy", rows=options.rows, dimensions=DIMENSIONS, words=WORDS, queries=QUERIES, seed=SEED))
+    with tempfile.TemporaryDirectory() as folder:
+        for rows in options.rows:
+            _measure(console, rows, None if options.memory_only else folder, options.scan_rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Settings of the derived index."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from astrocyte.config.section import Section
+
+
+class IndexSettings(Section):
+    """The derived index."""
+
+    threads: int = Field(0, ge=0, le=256, description="Threads for index work; 0 takes one per processor.")
+    memory_bytes: int = Field(
+        0,
+        ge=0,
+        description="Bytes that the indexes of all banks may hold in memory together; beyond it the least recently "
+        "used go, and come back at their next use. 0 takes half of what the machine, or its control group, has.",
+    )
+    scratch: bool = Field(True, description="Keep original vectors of large banks in an unlinked file, not in memory.")
+    graph_rows: int = Field(
+        50_000,
+        ge=0,
+        le=1 << 28,
+        description="Rows of a bank outside all graphs from which on a graph is built of them, in the background; "
+        "fewer are scanned. 0 never builds one.",
+    )
+    graph_candidates: int = Field(
+        128, ge=10, le=4_096, description="Candidates that a walk of a graph keeps: more finds more and takes longer."
+    )
+    build_share: float = Field(
+        0.5, gt=0, le=1, description="Share of one processor core that the one build at a time may take."
+    )
+    scan_rows: int = Field(
+        0,
+        ge=0,
+        le=1 << 28,
+        description="Rows that pass a filter up to which all of them are read, and beyond which graphs are walked; 0 "
+        "lets costs decide that are measured at the start.",
+    )
+    sampling: float = Field(
+        0.01,
+        ge=0,
+        le=1,
+        description="Share of walks that are compared with a scan of all rows, after the answer, in the background.",
+    )
+    recall_floor: float = Field(
+        0.98,
+        ge=0,
+        le=1,
+        description="Share of the ten nearest rows that walks must find, by these comparisons: below it a bank's walks "
+        "keep twice the candidates, three times at most, then its rows are scanned until its graphs change.",
+    )

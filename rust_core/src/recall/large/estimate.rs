@@ -1,0 +1,165 @@
+//! Mean and deviation of an arm over all memories that pass, from a fixed sample of them.
+//!
+//! The sample is every n-th version that passes, so the same state gives the same answer. The semantic arm has a score
+//! for each memory, and the sample alone tells. The keyword arm is mostly zeros with a few high scores, which a sample
+//! would miss: what the rare words add is summed over all rows that hold one, and only what windows and common words
+//! make of it comes from a sample of those.
+
+use super::look::Look;
+use super::neighbours::Neighbours;
+use super::scores::Sparse;
+use crate::recall::spread::Spread;
+use crate::vector::NO_SCORE;
+
+/// Versions of the sample: the deviation of as many is within 3 % (one standard error) of that of all.
+const SAMPLE: u32 = 512;
+/// Up to this many versions that pass, all are looked at, and mean and deviation are exact.
+const WHOLE: u32 = 1 << 14;
+/// Versions with a rare word that are looked at closely.
+const CLOSELY: usize = 192;
+/// As in the exact spread: variance, as a share of the squared mean, below which scores count as equal.
+const EQUAL: f64 = 1e-5;
+
+/// Every how many versions one is in the sample.
+pub(super) fn step(passing: u32) -> u32 {
+    if passing <= WHOLE {
+        1
+    } else {
+        passing.div_ceil(SAMPLE)
+    }
+}
+
+/// Sums of scores and of their squares.
+#[derive(Debug, Clone, Copy, Default)]
+struct Moments {
+    sum: f64,
+    squares: f64,
+    count: f64,
+}
+
+impl Moments {
+    fn add(&mut self, score: f32) {
+        let score = f64::from(score);
+        self.sum += score;
+        self.squares += score * score;
+        self.count += 1.0;
+    }
+
+    fn spread(self) -> Spread {
+        if self.count == 0.0 {
+            return Spread::default();
+        }
+        let mean = self.sum / self.count;
+        let variance = self.squares / self.count - mean * mean;
+        Spread {
+            mean,
+            deviation: if variance <= EQUAL * mean * mean {
+                0.0
+            } else {
+                variance.sqrt()
+            },
+        }
+    }
+}
+
+/// Of the semantic arm.
+pub(super) fn semantic(look: &Look<'_>, sample: &[(u32, Neighbours)]) -> Spread {
+    let mut moments = Moments::default();
+    for &(version, neighbours) in sample {
+        let score = look.smoothed(&look.scores.semantic, version, neighbours);
+        if score != NO_SCORE {
+            moments.add(score);
+        }
+    }
+    moments.spread()
+}
+
+/// Of the keyword arm. `holders` are versions that hold a rare word with the sum of these words.
+pub(super) fn keyword(
+    look: &Look<'_>,
+    sample: &[(u32, Neighbours)],
+    holders: &[(u32, f32)],
+    closely: &[Close],
+) -> Spread {
+    let passing = look.allowed.versions.len();
+    let whole = sample.len() == passing as usize;
+    let scores = if whole {
+        &look.scores.keyword
+    } else {
+        &look.scores.common
+    };
+    let mut moments = Moments::default();
+    for &(version, neighbours) in sample {
+        moments.add(look.smoothed(scores, version, neighbours));
+    }
+    if whole {
+        return moments.spread();
+    }
+    let scale = f64::from(passing) / moments.count.max(1.0);
+    let (mut sum, mut squares) = (moments.sum * scale, moments.squares * scale);
+    // What the rare words add, windows and all, as a multiple of what they are alone.
+    let (mut alone, mut added) = (Moments::default(), (0.0, 0.0));
+    for close in closely {
+        alone.add(close.rare);
+        for &(version, neighbours, share) in &close.window {
+            let with = f64::from(look.smoothed(&look.scores.keyword, version, neighbours));
+            let without = f64::from(look.smoothed(&look.scores.common, version, neighbours));
+            added.0 += share * (with - without);
+            added.1 += share * (with * with - without * without);
+        }
+    }
+    let mut all = Moments::default();
+    for &(_, rare) in holders {
+        all.add(rare);
+    }
+    if alone.sum > 0.0 {
+        sum += added.0 * all.sum / alone.sum;
+        squares += added.1 * all.squares / alone.squares;
+    }
+    Moments {
+        sum,
+        squares,
+        count: f64::from(passing),
+    }
+    .spread()
+}
+
+/// A version with a rare word, and those whose scores it has a part in: each with its neighbours, and the share of it
+/// that falls to this version.
+#[derive(Debug)]
+pub(super) struct Close {
+    pub(super) rare: f32,
+    pub(super) window: Vec<(u32, Neighbours, f64)>,
+}
+
+/// A fixed sample of `holders`, looked at closely. `rare` has the sums of the rare words by version.
+pub(super) fn look_closely(
+    look: &mut Look<'_>,
+    holders: &[(u32, f32)],
+    rare: &Sparse,
+) -> Vec<Close> {
+    let step = holders.len().div_ceil(CLOSELY).max(1);
+    let sampled = holders.iter().step_by(step);
+    sampled
+        .map(|&(version, sum)| {
+            let own = look.neighbours(version);
+            let window = std::iter::once(version)
+                .chain(own.iter())
+                .map(|member| {
+                    let around = if member == version {
+                        own
+                    } else {
+                        look.neighbours(member)
+                    };
+                    look.ask(member, around);
+                    let parts = std::iter::once(member)
+                        .chain(around.iter())
+                        .filter(|&part| rare.values[part as usize] > 0.0)
+                        .count();
+                    (member, around, 1.0 / parts.max(1) as f64)
+                })
+                .collect();
+            Close { rare: sum, window }
+        })
+        .collect()
+}

@@ -1,0 +1,151 @@
+//! The versions that a recall of a large bank looks at, each with its neighbours and their scores.
+
+use super::near::MARGIN_ROWS;
+use super::neighbours::{NOBODY, Neighbours, is_short};
+use super::scores::{Scores, Sparse};
+use crate::bank::State;
+use crate::error::Result;
+use crate::filter::Allowed;
+use crate::originals::NO_SLOT;
+use crate::recall::windows::{LONE_FACTOR, SHARES};
+use crate::topk::Scored;
+use crate::vector::{NO_SCORE, dot};
+
+/// The state and the scores of those versions that are looked at.
+pub(super) struct Look<'a> {
+    pub(super) state: &'a State,
+    pub(super) allowed: Allowed<'a>,
+    pub(super) scores: &'a mut Scores,
+    /// Whether a version is scored with its neighbours.
+    pub(super) windows: bool,
+    /// Whether any version that was looked at has a neighbour: without, nothing is smoothed.
+    pub(super) linked: bool,
+}
+
+impl Look<'_> {
+    pub(super) fn neighbours(&mut self, version: u32) -> Neighbours {
+        if !self.windows {
+            return Neighbours {
+                before: [NOBODY; 2],
+                after: [NOBODY; 2],
+            };
+        }
+        let found = Neighbours::of(self.state, self.allowed, version);
+        self.linked |= found.linked();
+        found
+    }
+
+    /// Asks for the scores of a version and its neighbours.
+    pub(super) fn ask(&mut self, version: u32, neighbours: Neighbours) {
+        self.scores.ask(version);
+        neighbours
+            .iter()
+            .for_each(|neighbour| self.scores.ask(neighbour));
+    }
+
+    /// Finds the neighbours of all versions, and asks for the scores of all.
+    pub(super) fn place(&mut self, versions: impl Iterator<Item = u32>) -> Placed {
+        let mut placed = Vec::new();
+        for version in versions {
+            let neighbours = self.neighbours(version);
+            self.ask(version, neighbours);
+            placed.push((version, neighbours));
+        }
+        placed
+    }
+
+    /// Gives all candidates their neighbours' shares, and returns the semantic and the keyword score of each.
+    pub(super) fn smooth(&mut self, chosen: &Placed) -> Vec<[f32; 2]> {
+        let smoothed: Vec<[f32; 2]> = chosen
+            .iter()
+            .map(|&(version, neighbours)| {
+                [
+                    self.smoothed(&self.scores.semantic, version, neighbours),
+                    self.smoothed(&self.scores.keyword, version, neighbours),
+                ]
+            })
+            .collect();
+        for (&(version, _), &[semantic, keyword]) in chosen.iter().zip(&smoothed) {
+            self.scores.smoothed_semantic.values[version as usize] = semantic;
+            self.scores.smoothed_keyword.values[version as usize] = keyword;
+        }
+        smoothed
+    }
+
+    /// The version's score with its neighbours' shares.
+    pub(super) fn smoothed(&self, scores: &Sparse, version: u32, neighbours: Neighbours) -> f32 {
+        let own = scores.values[version as usize];
+        if !self.linked {
+            return own;
+        }
+        if !neighbours.linked() {
+            return own * LONE_FACTOR;
+        }
+        let short = f32::from(u8::from(is_short(self.state, version)));
+        // What a neighbour gives, and whether it gives at all.
+        let give = |neighbour: u32| {
+            if neighbour == NOBODY || !is_short(self.state, neighbour) {
+                return (0.0, 0.0);
+            }
+            match scores.values[neighbour as usize] {
+                NO_SCORE => (0.0, 0.0),
+                score => (score, 1.0),
+            }
+        };
+        let pair = |step: usize| {
+            let (before, is_before) = give(neighbours.before[step]);
+            let (after, is_after) = give(neighbours.after[step]);
+            (before + after) * (2.0 - is_before * is_after)
+        };
+        own + short * (SHARES[0] * pair(0) + SHARES[1] * pair(1))
+    }
+}
+
+/// Candidates, each with its neighbours.
+pub(super) type Placed = Vec<(u32, Neighbours)>;
+
+/// The version that a row belongs to.
+pub(super) fn version_of(state: &State, row: u32) -> u32 {
+    if state.is_flat() {
+        return row;
+    }
+    state
+        .columns
+        .first_row
+        .partition_point(|&first| first <= row) as u32
+        - 1
+}
+
+/// Replaces the cosines of the candidates' best rows by exact ones.
+pub(super) fn make_exact(
+    look: &mut Look<'_>,
+    unit: &[f32],
+    k: usize,
+    candidates: &[u32],
+) -> Result<()> {
+    let state = look.state;
+    let rows = |version: u32| state.columns.rows_of(version, state.rows());
+    let cosines = &mut look.scores.semantic_rows.values;
+    let mut best: Vec<Scored> = candidates
+        .iter()
+        .flat_map(|&version| rows(version))
+        .map(|row| (cosines[row as usize], row))
+        .filter(|&(score, _)| score != NO_SCORE)
+        .collect();
+    let count = k.saturating_add(MARGIN_ROWS).min(best.len());
+    if count < best.len() {
+        best.select_nth_unstable_by(count, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    }
+    let (mut bytes, mut original) = (Vec::new(), Vec::new());
+    for &(_, row) in &best[..count] {
+        let slot = state.slots[row as usize];
+        if slot != NO_SLOT {
+            state.originals.read(slot, &mut bytes, &mut original)?;
+            cosines[row as usize] = dot(unit, &original);
+        }
+    }
+    for &version in candidates {
+        look.scores.combine_cosines(state, version);
+    }
+    Ok(())
+}

@@ -1,0 +1,289 @@
+//! A recall in a bank with segments: candidates from graphs and rare words, everything else only for these.
+//!
+//! The steps are those of the scan. Each arm proposes rows; their versions and their neighbours in conversations are
+//! scored as the scan would score them; mean and deviation of all come from a sample ([`estimate`]). Of a candidate, the
+//! keyword score is the scan's to the bit, and so is its cosine where it may be among the best.
+
+mod estimate;
+mod look;
+mod near;
+mod neighbours;
+mod plan;
+mod scores;
+mod words;
+
+use std::time::Instant;
+
+use crate::analysis::AnalyzedQuery;
+use crate::bank::State;
+use crate::error::Result;
+use crate::filter::Allowed;
+use crate::fusion::{self, Fused};
+use crate::lexical::LexicalIndex;
+use crate::topk::{Selection, better_first};
+use crate::types::{RecallRequest, RecallResponse};
+use crate::vector::NO_SCORE;
+use look::{Look, make_exact, version_of};
+use near::NearBuffers;
+pub(crate) use near::{Comparison, Walked};
+pub use plan::PlannerOptions;
+pub(crate) use plan::{Plan, Planner, Quality, Way};
+use scores::{Scores, Words};
+
+use super::arms::{self, Arm, KEYWORD, SEMANTIC};
+use super::feedback::{FIRST_HITS, Feedback, best_rows};
+use super::{Query, hits};
+
+/// What a recall of a large bank works with, kept from one to the next.
+#[derive(Debug, Default)]
+pub(super) struct LargeBuffers {
+    scores: Scores,
+    found: words::Found,
+    near: NearBuffers,
+    by_version: words::ByVersion,
+}
+
+/// Answers `request` by way of its candidates; with what a walk found, where it is to be compared with a scan.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the parts of one step of one pipeline"
+)]
+pub(super) fn answer(
+    state: &State,
+    request: &RecallRequest,
+    query: &Query,
+    allowed: Allowed<'_>,
+    (plan, compare): (&Plan, bool),
+    buffers: &mut LargeBuffers,
+    (temporal, selection): (&mut Vec<f32>, &mut Selection),
+    candidates: &mut Vec<u32>,
+) -> Result<(RecallResponse, Option<Walked>)> {
+    let LargeBuffers {
+        scores,
+        found,
+        near,
+        by_version,
+    } = buffers;
+    scores.grow(state);
+    let look = Look {
+        state,
+        allowed,
+        scores,
+        windows: request.context_windows
+            && !(state.chains.timeline().is_empty() && state.chains.session_count() == 0),
+        linked: false,
+    };
+    let mut arms = Vec::with_capacity(3 + request.external.len());
+    let mut proposed = Vec::new();
+    let start = Instant::now();
+    if let Some((unit, quantised)) = &query.vector {
+        let query = (unit.as_slice(), quantised);
+        near::propose(
+            state,
+            allowed,
+            plan,
+            query,
+            request.depth,
+            near,
+            &mut proposed,
+        );
+        arms.push(Arm::new(SEMANTIC, start));
+    }
+    let walked = compare.then(|| Walked::new(state, allowed, &proposed));
+    let start = Instant::now();
+    let mut words = Vec::new();
+    if let Some(query) = &query.words {
+        words.push(words::find(
+            state,
+            allowed,
+            query,
+            request.depth,
+            found,
+            &mut proposed,
+        ));
+        arms.push(Arm::new(KEYWORD, start));
+    }
+    let unknown_external = arms::external(state, allowed, request, &mut arms);
+    if !request.time_windows.is_empty() && request.weights[2] > 0.0 {
+        let arm = temporal_arm(state, allowed, request, temporal, selection);
+        // The scan has its arms in this order: those from outside are the last.
+        let place = arms.iter().take_while(|arm: &&Arm| arm.external.is_none());
+        arms.insert(place.count(), arm);
+    }
+    let mut room = Room {
+        look,
+        request,
+        query,
+        found,
+        by_version,
+        temporal,
+        candidates,
+    };
+    let ranked = rank_twice(&mut room, &mut arms, &mut proposed, &mut words);
+    let built = ranked.and_then(|(fused, looked)| {
+        let (semantic, keyword) = (room.look.scores.semantic(), room.look.scores.keyword());
+        let built = hits::build(state, request, &fused, &arms, (&semantic, &keyword));
+        room.look.scores.put_back(semantic, keyword);
+        Ok((built?, fused.len(), looked))
+    });
+    // Whatever went wrong, the next recall finds the arrays clean.
+    room.look.scores.wipe(state);
+    room.found.wipe();
+    let ((hits, truncated), fused, looked) = built?;
+    let response = RecallResponse {
+        hits,
+        arm_names: arms.iter().map(|arm| arm.name.to_string()).collect(),
+        arm_micros: arms.iter().map(|arm| arm.micros).collect(),
+        arm_candidates: arms.iter().map(|arm| arm.ranked.len() as u32).collect(),
+        feedback_micros: looked.micros,
+        feedback_terms: looked.terms,
+        candidates: fused as u32,
+        allowed: allowed.versions.len(),
+        plan: plan.to_string(),
+        truncated,
+        unknown_external,
+        position: state.position,
+    };
+    Ok((response, walked))
+}
+
+/// Ranks and fuses, and does so once more with what the first hits add to the query.
+fn rank_twice(
+    room: &mut Room<'_, '_>,
+    arms: &mut [Arm],
+    proposed: &mut Vec<u32>,
+    words: &mut Vec<Words>,
+) -> Result<(Vec<Fused>, Feedback)> {
+    let mut fused = room.rank(arms, proposed, words)?;
+    let request = room.request;
+    let Some(asked) = room.query.words.as_ref().filter(|_| request.feedback > 0.0) else {
+        return Ok((fused, Feedback::default()));
+    };
+    let start = Instant::now();
+    let first = fused[..fused.len().min(FIRST_HITS)].to_vec();
+    let further = room.further(arms, asked, &first);
+    if !further.is_empty() {
+        let (state, allowed) = (room.look.state, room.look.allowed);
+        let found = words::find(
+            state,
+            allowed,
+            &further,
+            request.depth,
+            room.found,
+            proposed,
+        );
+        words.push(found);
+        fused = room.rank(arms, proposed, words)?;
+    }
+    let micros = arms::micros_since(start);
+    if let Some(arm) = arms.iter_mut().find(|arm| arm.name == KEYWORD) {
+        arm.micros += micros;
+    }
+    let looked = Feedback::new(micros, further.terms.len() as u32, &first);
+    looked.keep_first(&mut fused);
+    Ok((fused, looked))
+}
+
+/// What the ranking of proposals works with.
+struct Room<'a, 'b> {
+    look: Look<'a>,
+    request: &'a RecallRequest,
+    query: &'a Query,
+    found: &'b mut words::Found,
+    by_version: &'b mut words::ByVersion,
+    temporal: &'b [f32],
+    candidates: &'b mut Vec<u32>,
+}
+
+impl Room<'_, '_> {
+    /// Ranks the arms over what they propose, and fuses them.
+    fn rank(&mut self, arms: &mut [Arm], proposed: &[u32], words: &[Words]) -> Result<Vec<Fused>> {
+        let start = Instant::now();
+        let Self { look, request, .. } = self;
+        let (state, allowed) = (look.state, look.allowed);
+        let outside = arms
+            .iter()
+            .filter(|arm| arm.external.is_some() || arm.name == arms::TEMPORAL);
+        self.candidates.clear();
+        let ranked = outside.flat_map(|arm| &arm.ranked).map(|hit| hit.1);
+        self.candidates.extend(ranked);
+        for &row in proposed {
+            let version = version_of(state, row);
+            self.candidates.push(version);
+            // They have a share of its score.
+            self.candidates.extend(look.neighbours(version).iter());
+        }
+        self.candidates.sort_unstable();
+        self.candidates.dedup();
+        let chosen = look.place(self.candidates.iter().copied());
+        let step = estimate::step(allowed.versions.len());
+        let sample = look.place(allowed.versions.every(step).into_iter());
+        let holders = self.found.holders(state, self.by_version);
+        let rare = self.found.by_version(state, self.by_version);
+        let closely = estimate::look_closely(look, &holders, rare);
+        self.by_version.wipe(&holders);
+        let quantised = self.query.vector.as_ref().map(|(_, quantised)| quantised);
+        look.scores.evaluate(state, quantised, words);
+        if let Some((unit, _)) = &self.query.vector {
+            make_exact(look, unit, request.k, self.candidates)?;
+        }
+        let spreads = [
+            estimate::semantic(look, &sample),
+            estimate::keyword(look, &sample, &holders, &closely),
+        ];
+        let smoothed = look.smooth(&chosen);
+        for arm in &mut *arms {
+            let (which, floor) = match (&*arm.name, arm.external) {
+                (SEMANTIC, None) => (0, NO_SCORE),
+                (KEYWORD, None) => (1, 0.0),
+                _ => continue,
+            };
+            let scored = chosen.iter().zip(&smoothed);
+            arm.ranked = scored
+                .map(|(&(version, _), scores)| (scores[which], version))
+                .filter(|&(score, _)| score > floor)
+                .collect();
+            arm.ranked
+                .sort_unstable_by(|&a, &b| better_first(a, b, &state.columns.memory_id));
+            arm.ranked.truncate(request.depth);
+            arm.spread = spreads[which];
+        }
+        if let Some(arm) = arms.first_mut() {
+            arm.micros += arms::micros_since(start);
+        }
+        let scores = arms::Scores {
+            semantic: &look.scores.smoothed_semantic.values,
+            keyword: &look.scores.smoothed_keyword.values,
+            temporal: self.temporal,
+        };
+        Ok(fusion::fuse(state, request, arms, scores, self.candidates))
+    }
+
+    /// The words that the first hits add to the query.
+    fn further(&mut self, arms: &[Arm], asked: &AnalyzedQuery, first: &[Fused]) -> AnalyzedQuery {
+        let state = self.look.state;
+        let (semantic, keyword) = (self.look.scores.semantic(), self.look.scores.keyword());
+        let rows = best_rows(state, self.request, arms, (&semantic, &keyword), first);
+        self.look.scores.put_back(semantic, keyword);
+        state.lexical.feedback(asked, &rows, self.request.feedback)
+    }
+}
+
+fn temporal_arm(
+    state: &State,
+    allowed: Allowed<'_>,
+    request: &RecallRequest,
+    temporal: &mut Vec<f32>,
+    selection: &mut Selection,
+) -> Arm {
+    let start = Instant::now();
+    arms::temporal(state, allowed, request, temporal);
+    let mut arm = Arm::new(arms::TEMPORAL, start);
+    let scores = arms::Scores {
+        semantic: &[],
+        keyword: &[],
+        temporal,
+    };
+    arm.rank(state, allowed, request.depth, scores, selection);
+    arm
+}

@@ -1,0 +1,241 @@
+//! How the nearest rows are found: read all that pass, or walk the graphs. Decided by cost, from the exact number of rows
+//! that pass.
+
+use std::fmt;
+use std::hint::black_box;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::bank::State;
+use crate::filter::Allowed;
+use crate::segment::product_of;
+
+/// Rows that pass, as a share of all, from which on the scan in order is faster than reading them one by one.
+const IN_ORDER: f64 = 0.6;
+/// Distances that a walk computes for each candidate that it keeps, measured on clustered vectors of 384 dimensions.
+const HOPS: f64 = 15.0;
+/// A filter lengthens the walk by the share that passes to this power.
+const FILTER_EXPONENT: f64 = -0.8;
+/// A hop costs this many random reads of a row: the list of neighbours, the set of visited ones, the heaps.
+const READS_PER_HOP: f64 = 2.5;
+/// Share of a segment's rows that pass from which on those that do not are dropped from the answer, not on the way.
+const MOST: f64 = 0.9;
+/// Samples of the production's recall before anything is concluded from them.
+const SAMPLES: u64 = 16;
+/// Samples after which old ones count half.
+const MEMORY: u64 = 256;
+/// How often the walk is widened, each time to twice as many candidates, before the scan takes over.
+const WIDENINGS: u32 = 3;
+/// Neighbours of a sample that are looked for.
+pub(super) const SAMPLED_NEIGHBOURS: usize = 10;
+
+/// What the planner may do. `Default` gives the documented defaults.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PlannerOptions {
+    /// Candidates that a walk keeps, at least.
+    pub candidates: usize,
+    /// Rows that pass up to which all are read; 0 leaves it to the costs that were measured at start.
+    pub scan_rows: u32,
+    /// Share of walks that are compared with a full scan, in the background; 0 compares none.
+    pub sampling: f64,
+    /// Recall at 10 below which a bank's walks are widened, and in the end given up for the scan.
+    pub recall_floor: f64,
+}
+
+impl Default for PlannerOptions {
+    fn default() -> Self {
+        Self {
+            candidates: 128,
+            scan_rows: 0,
+            sampling: 0.01,
+            recall_floor: 0.98,
+        }
+    }
+}
+
+/// Chooses plans for all banks of a core.
+#[derive(Debug)]
+pub(crate) struct Planner {
+    options: PlannerOptions,
+    walks: AtomicU64,
+}
+
+/// How the nearest rows are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// All rows in order, and those that do not pass are masked.
+    Scan,
+    /// The rows that pass, one by one.
+    Gather,
+    /// The graphs, and the rows that none covers.
+    Graph {
+        /// Candidates to keep.
+        candidates: usize,
+        /// Whether nearly all rows pass.
+        most_pass: bool,
+    },
+}
+
+/// A way, and what it was chosen from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) way: Way,
+    passing: u32,
+    rows: u32,
+    segments: usize,
+    tail: u32,
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { passing, rows, .. } = self;
+        match self.way {
+            Way::Scan => write!(out, "scan: {passing} of {rows} rows"),
+            Way::Gather => write!(out, "gather: {passing} of {rows} rows"),
+            Way::Graph { candidates, .. } => write!(
+                out,
+                "graph: {passing} of {rows} rows, {candidates} candidates from each of {} segments, {} rows scanned",
+                self.segments, self.tail
+            ),
+        }
+    }
+}
+
+impl Planner {
+    pub(crate) fn new(options: PlannerOptions) -> Self {
+        Self {
+            options,
+            walks: AtomicU64::new(0),
+        }
+    }
+
+    /// The cheapest way to the rows of `allowed`, for at least `depth` candidates.
+    pub(crate) fn plan(&self, state: &State, allowed: Allowed<'_>, depth: usize) -> Plan {
+        let (passing, rows) = (allowed.rows.len(), state.rows() - state.dead_rows);
+        let covered = state.segments.covered.len().min(passing);
+        let mut plan = Plan {
+            way: Way::Gather,
+            passing,
+            rows,
+            segments: state.segments.all.len(),
+            tail: passing - covered,
+        };
+        let share = f64::from(passing) / f64::from(rows.max(1));
+        if share >= IN_ORDER {
+            plan.way = Way::Scan;
+        }
+        let widened = state.segments.quality.widened.load(Ordering::Relaxed);
+        if state.segments.all.is_empty() || passing <= self.options.scan_rows || widened > WIDENINGS
+        {
+            return plan;
+        }
+        let candidates = self.options.candidates.max(depth) << widened;
+        let costs = Costs::measured();
+        let scan = f64::from(passing)
+            * if plan.way == Way::Scan {
+                costs.in_order
+            } else {
+                costs.random
+            };
+        let walk = HOPS * candidates as f64 * share.max(1e-9).powf(FILTER_EXPONENT);
+        let walks = plan.segments as f64 * walk * READS_PER_HOP * costs.random
+            + f64::from(plan.tail) * costs.random;
+        if self.options.scan_rows > 0 || walks < scan {
+            plan.way = Way::Graph {
+                candidates,
+                most_pass: share >= MOST,
+            };
+        }
+        plan
+    }
+
+    /// Whether this walk is one of those that are compared with a scan.
+    pub(crate) fn samples(&self) -> bool {
+        if self.options.sampling <= 0.0 {
+            return false;
+        }
+        let every = (1.0 / self.options.sampling).max(1.0) as u64;
+        self.walks
+            .fetch_add(1, Ordering::Relaxed)
+            .is_multiple_of(every)
+    }
+
+    /// Counts a comparison: of the nearest [`SAMPLED_NEIGHBOURS`] rows, `found` were found.
+    pub(crate) fn learn(&self, quality: &Quality, found: u64, wanted: u64) {
+        let samples = quality.samples.fetch_add(1, Ordering::Relaxed) + 1;
+        let found = quality.found.fetch_add(found, Ordering::Relaxed) + found;
+        let wanted = quality.wanted.fetch_add(wanted, Ordering::Relaxed) + wanted;
+        if samples >= SAMPLES && (found as f64) < self.options.recall_floor * wanted as f64 {
+            quality.widened.fetch_add(1, Ordering::Relaxed);
+            quality.forget(1);
+        } else if samples >= MEMORY {
+            quality.forget(2);
+        }
+    }
+}
+
+/// How well the walks of a bank's graphs do, by comparison with scans.
+#[derive(Debug, Default)]
+pub(crate) struct Quality {
+    pub(crate) samples: AtomicU64,
+    pub(crate) found: AtomicU64,
+    pub(crate) wanted: AtomicU64,
+    /// How often the walk was widened.
+    pub(crate) widened: AtomicU32,
+}
+
+impl Quality {
+    /// Keeps 1 part in `parts` of what is known, or nothing of it where `parts` is 1.
+    fn forget(&self, parts: u64) {
+        for count in [&self.samples, &self.found, &self.wanted] {
+            let kept = if parts == 1 {
+                0
+            } else {
+                count.load(Ordering::Relaxed) / parts
+            };
+            count.store(kept, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Nanoseconds to read and score one row.
+#[derive(Debug, Clone, Copy)]
+struct Costs {
+    in_order: f64,
+    random: f64,
+}
+
+/// Rows of the measurement: 12 MB, more than the second-level cache holds.
+const MEASURED_ROWS: usize = 1 << 15;
+const MEASURED_BYTES: usize = 384;
+/// Odd, so that all rows are met once in an order that nothing foresees.
+const STRIDE: usize = 20_011;
+
+impl Costs {
+    /// The costs of this machine, measured once, in about 5 ms.
+    fn measured() -> Self {
+        static COSTS: OnceLock<Costs> = OnceLock::new();
+        *COSTS.get_or_init(|| {
+            let rows: Vec<i8> = (0..MEASURED_ROWS * MEASURED_BYTES)
+                .map(|n| n as i8)
+                .collect();
+            let query = vec![1; MEASURED_BYTES];
+            let time = |stride: usize| {
+                let start = Instant::now();
+                let mut at = 0;
+                for _ in 0..MEASURED_ROWS {
+                    let row = &rows[at * MEASURED_BYTES..][..MEASURED_BYTES];
+                    black_box(product_of(&query, row));
+                    at = (at + stride) % MEASURED_ROWS;
+                }
+                start.elapsed().as_nanos() as f64 / MEASURED_ROWS as f64
+            };
+            let in_order = time(1).min(time(1));
+            Self {
+                in_order,
+                random: time(STRIDE).min(time(STRIDE)).max(in_order),
+            }
+        })
+    }
+}

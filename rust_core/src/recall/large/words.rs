@@ -1,0 +1,169 @@
+//! The keyword arm of a large bank: postings of the rare words, and a bound for what the common ones can add.
+//!
+//! A word that most memories hold adds little to a score and has long postings. Rows are found by the rarest words; once
+//! the best of them are better than the common words alone can make any row, no other row is among the best.
+
+use super::scores::{Sparse, Words};
+use crate::analysis::AnalyzedQuery;
+use crate::bank::State;
+use crate::filter::Allowed;
+use crate::lexical::{LexicalIndex, TermFilter};
+
+/// Postings that are read in any case: below it, reading all costs less than bounding some.
+const READ_POSTINGS: u64 = 1 << 14;
+
+/// What the rare words say.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// Sums of the rare words by row, clean between recalls.
+    pub(super) sums: Sparse,
+    /// Rows that hold a rare word and pass.
+    pub(super) rows: Vec<u32>,
+    order: Vec<f32>,
+}
+
+impl Default for Found {
+    fn default() -> Self {
+        Self {
+            sums: Sparse::new(0.0),
+            rows: Vec::new(),
+            order: Vec::new(),
+        }
+    }
+}
+
+/// Appends to `proposed` all rows that may be among the `depth` best; tells which words were looked up for that.
+pub(super) fn find(
+    state: &State,
+    allowed: Allowed<'_>,
+    query: &AnalyzedQuery,
+    depth: usize,
+    found: &mut Found,
+    proposed: &mut Vec<u32>,
+) -> Words {
+    let terms = state.lexical.query_terms(query);
+    let mut by_rarity: Vec<usize> = (0..terms.len()).collect();
+    by_rarity.sort_by_key(|&at| terms[at].rows);
+    let mut words = Words {
+        rare: vec![false; terms.len()],
+        terms,
+    };
+    found.sums.grow(state.rows() as usize);
+    let mut read = 0;
+    // A memory in chunks takes as many places as it has rows.
+    let places = if state.is_flat() { depth } else { depth * 4 };
+    for &at in &by_rarity {
+        let term = words.terms[at];
+        let common = words.common();
+        let cheap = read + u64::from(term.rows) <= READ_POSTINGS;
+        if !cheap && kth_best(found, places).is_some_and(|least| least > common) {
+            break;
+        }
+        read += u64::from(term.rows);
+        words.rare[at] = true;
+        state
+            .lexical
+            .add_term(term, allowed.rows, &mut found.sums.values, &mut found.rows);
+    }
+    let floor = kth_best(found, places).map_or(0.0, |least| least - words.common());
+    let Found { sums, rows, order } = found;
+    let sums = &sums.values;
+    let mut best: Vec<u32> = rows
+        .iter()
+        .copied()
+        .filter(|&row| sums[row as usize] >= floor)
+        .collect();
+    if places > 0 && best.len() > places && words.common() > 0.0 {
+        // The bound lets many through where the rare words are in rows of about one length.
+        let filter = TermFilter::new(&words.terms);
+        let mut parts = vec![0.0; words.terms.len()];
+        let mut whole = |row: u32| -> f32 {
+            let lexical = &state.lexical;
+            lexical.score_row(&words.terms, filter, row, &mut parts);
+            parts.iter().sum()
+        };
+        order.clear();
+        order.extend(best.iter().map(|&row| whole(row)));
+        let mut sorted = order.clone();
+        let (_, least, _) = sorted.select_nth_unstable_by(places - 1, |a, b| b.total_cmp(a));
+        let mut scores = order.iter();
+        best.retain(|_| scores.next().is_some_and(|score| *score >= *least));
+    }
+    proposed.extend(best);
+    words
+}
+
+/// The `k`-th best sum, if there are as many.
+fn kth_best(found: &mut Found, k: usize) -> Option<f32> {
+    let Found { sums, rows, order } = found;
+    if k == 0 || rows.len() < k {
+        return None;
+    }
+    order.clear();
+    order.extend(rows.iter().map(|&row| sums.values[row as usize]));
+    let (_, least, _) = order.select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a));
+    Some(*least)
+}
+
+/// Sums of the rare words by version, where versions have several rows; clean between recalls.
+#[derive(Debug)]
+pub(super) struct ByVersion(Sparse);
+
+impl Default for ByVersion {
+    fn default() -> Self {
+        Self(Sparse::new(0.0))
+    }
+}
+
+impl ByVersion {
+    /// Makes the array clean again.
+    pub(super) fn wipe(&mut self, holders: &[(u32, f32)]) {
+        if !self.0.values.is_empty() {
+            let bound = self.0.values.len() as u32;
+            let versions = holders.iter().map(|&(version, _)| version);
+            self.0.wipe(versions.filter(|&version| version < bound));
+        }
+    }
+}
+
+impl Found {
+    /// The versions that hold a rare word, each with the sum of its best row.
+    pub(super) fn holders(&self, state: &State, by_version: &mut ByVersion) -> Vec<(u32, f32)> {
+        let sums = &self.sums.values;
+        if state.is_flat() {
+            return self
+                .rows
+                .iter()
+                .map(|&row| (row, sums[row as usize]))
+                .collect();
+        }
+        let ByVersion(best) = by_version;
+        best.grow(state.columns.len() as usize);
+        let mut versions = Vec::new();
+        for &row in &self.rows {
+            let version = super::look::version_of(state, row);
+            let own = &mut best.values[version as usize];
+            if *own == 0.0 {
+                versions.push(version);
+            }
+            *own = own.max(sums[row as usize]);
+        }
+        let with_sum = |version: u32| (version, best.values[version as usize]);
+        versions.into_iter().map(with_sum).collect()
+    }
+
+    /// The sums by version.
+    pub(super) fn by_version<'a>(&'a self, state: &State, by_version: &'a ByVersion) -> &'a Sparse {
+        if state.is_flat() {
+            &self.sums
+        } else {
+            &by_version.0
+        }
+    }
+
+    /// Makes the array clean again.
+    pub(super) fn wipe(&mut self) {
+        self.sums.wipe(self.rows.iter().copied());
+        self.rows.clear();
+    }
+}

@@ -1,0 +1,211 @@
+//! One build: rows chosen, their vectors read in small batches, a graph made aside, then shown by one assignment.
+//!
+//! The bank is locked for reading only, for a batch at a time, and for writing only to show what is done. Rows are named
+//! by version key and part meanwhile, since their numbers change when dead rows are dropped.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use parking_lot::RwLock;
+
+use super::codes::Code;
+use super::{GONE, Graph, Segment, policy};
+use crate::bank::State;
+use crate::error::Result;
+use crate::originals::NO_SLOT;
+use crate::recall::Quality;
+use crate::rowset::RowSet;
+
+/// Versions or rows that are looked up under one lock: about a millisecond.
+const LOOKED_UP: u32 = 4096;
+/// Vectors read under one lock and added before the next rest.
+const BATCH: usize = 64;
+
+/// A bank that may be gone by the next batch.
+pub(super) type Bank = Weak<RwLock<State>>;
+
+/// How builds share the processor with recalls.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    /// Rows outside all segments from which on they are folded into one.
+    pub(crate) fold_rows: u32,
+    /// Share of one core that a build may take, above 0 and at most 1.
+    pub(crate) share: f64,
+}
+
+impl Pace {
+    /// Sleeps for as long as the share asks after `worked`.
+    fn rest(self, worked: Duration) {
+        if self.share < 1.0 {
+            std::thread::sleep(worked.mul_f64((1.0 - self.share) / self.share));
+        }
+    }
+}
+
+/// A row's name: the key of its version, and its place among the version's rows.
+type Name = (u64, u32);
+
+struct Plan {
+    dimensions: usize,
+    names: Vec<Name>,
+    replaced: Vec<Arc<Graph>>,
+}
+
+/// Does the most useful build of the bank; returns whether there was one.
+///
+/// # Errors
+/// When there is no memory for a graph, or the scratch file cannot be read.
+pub(super) fn step(bank: &Bank, pace: Pace) -> Result<bool> {
+    let Some(plan) = begin(bank, pace) else {
+        return Ok(false);
+    };
+    let graph = Graph::new(plan.dimensions, plan.names.len())?;
+    let mut names = Vec::with_capacity(plan.names.len());
+    for batch in plan.names.chunks(BATCH) {
+        let Some(state) = bank.upgrade() else {
+            return Ok(false);
+        };
+        let start = Instant::now();
+        let read = read_codes(&state.read(), batch)?;
+        drop(state);
+        for (name, code) in read {
+            graph.add(names.len() as u32, &code)?;
+            names.push(name);
+        }
+        pace.rest(start.elapsed());
+    }
+    publish(bank, graph, &names, &plan.replaced);
+    Ok(true)
+}
+
+/// Chooses what to build. A bank whose rows get new numbers meanwhile is looked through again.
+fn begin(bank: &Bank, pace: Pace) -> Option<Plan> {
+    loop {
+        let (job, renumberings, mut plan, wanted) = {
+            let state = bank.upgrade()?;
+            let mut state = state.write();
+            state.segments.queued = false;
+            state.segments.removed = 0;
+            let state = parking_lot::RwLockWriteGuard::downgrade(state);
+            let tail = tail_rows(&state);
+            let live = &state.live_rows();
+            let Some(job) = policy::next(&state.segments, live, tail, pace.fold_rows) else {
+                return None;
+            };
+            let mut wanted = RowSet::empty(state.rows());
+            let replaced = job.replaced.iter().map(|&number| {
+                let segment = &state.segments.all[number];
+                segment.live_rows().for_each(|row| _ = wanted.insert(row));
+                Arc::clone(&segment.graph)
+            });
+            let plan = Plan {
+                dimensions: state.originals.dimensions(),
+                replaced: replaced.collect(),
+                names: Vec::new(),
+            };
+            (job, state.segments.renumberings, plan, wanted)
+        };
+        if collect(bank, job.tail, renumberings, &wanted, &mut plan.names)? {
+            return Some(plan);
+        }
+    }
+}
+
+/// Live rows with a vector that no segment stands for.
+fn tail_rows(state: &State) -> u32 {
+    let covered = &state.segments.covered;
+    (0..state.rows())
+        .filter(|&row| state.slots[row as usize] != NO_SLOT && !covered.contains(row))
+        .count() as u32
+}
+
+/// Gathers the names of the wanted rows; false when rows got new numbers, None when the bank is gone.
+fn collect(
+    bank: &Bank,
+    tail: bool,
+    renumberings: u64,
+    wanted: &RowSet,
+    names: &mut Vec<Name>,
+) -> Option<bool> {
+    let mut first = 0;
+    loop {
+        let state = bank.upgrade()?;
+        let state = state.read();
+        if state.segments.renumberings != renumberings {
+            return Some(false);
+        }
+        let end = state.columns.len().min(first + LOOKED_UP);
+        for version in first..end {
+            if !state.columns.live.contains(version) {
+                continue;
+            }
+            let rows = state.columns.rows_of(version, state.rows());
+            for row in rows.clone() {
+                let in_tail = tail && !state.segments.covered.contains(row);
+                let is_wanted = in_tail || (row < wanted.bound() && wanted.contains(row));
+                if is_wanted && state.slots[row as usize] != NO_SLOT {
+                    names.push((state.columns.key[version as usize], row - rows.start));
+                }
+            }
+        }
+        if end == state.columns.len() {
+            return Some(true);
+        }
+        first = end;
+    }
+}
+
+fn read_codes(state: &State, names: &[Name]) -> Result<Vec<(Name, Code)>> {
+    let (mut bytes, mut vector) = (Vec::new(), Vec::new());
+    let mut codes = Vec::with_capacity(names.len());
+    for &name in names {
+        // What was removed meanwhile is left out.
+        if let Some(row) = find(state, name) {
+            let slot = state.slots[row as usize];
+            state.originals.read(slot, &mut bytes, &mut vector)?;
+            codes.push((name, Code::new(&vector)));
+        }
+    }
+    Ok(codes)
+}
+
+/// The row of this name, if it is there with a vector.
+fn find(state: &State, (key, part): Name) -> Option<u32> {
+    let version = state.columns.find_key(key)?;
+    let rows = state.columns.rows_of(version, state.rows());
+    let row = rows.start + part;
+    (row < rows.end && state.slots[row as usize] != NO_SLOT).then_some(row)
+}
+
+/// Shows the graph in the place of what it replaces.
+fn publish(bank: &Bank, graph: Graph, names: &[Name], replaced: &[Arc<Graph>]) {
+    let Some(state) = bank.upgrade() else {
+        return;
+    };
+    let mut graph = Some(graph);
+    while let Some(made) = graph.take() {
+        let renumberings = state.read().segments.renumberings;
+        let mut rows = Vec::with_capacity(names.len());
+        for batch in names.chunks(LOOKED_UP as usize) {
+            let state = state.read();
+            rows.extend(batch.iter().map(|&name| find(&state, name).unwrap_or(GONE)));
+        }
+        let mut state = state.write();
+        if state.segments.renumberings != renumberings {
+            graph = Some(made);
+            continue;
+        }
+        let total = state.rows();
+        let segments = &mut state.segments;
+        segments
+            .all
+            .retain(|segment| !replaced.iter().any(|old| Arc::ptr_eq(old, &segment.graph)));
+        segments.covered.grow(total);
+        for &row in rows.iter().filter(|&&row| row != GONE) {
+            segments.covered.insert(row);
+        }
+        segments.all.push(Segment::new(made, rows));
+        // Other graphs, other quality.
+        segments.quality = Quality::default();
+    }
+}

@@ -1,0 +1,97 @@
+//! The one background thread that builds segments, one at a time, for all banks.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+
+use parking_lot::{Mutex, RwLock};
+
+use super::build::{self, Bank, Pace};
+use crate::bank::State;
+use crate::error::Result;
+
+/// The thread, started by the first bank that is due.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    pace: Pace,
+    worker: Mutex<Option<(Sender<Bank>, JoinHandle<()>)>>,
+    stopped: Arc<AtomicBool>,
+    /// Held by whoever builds.
+    building: Arc<Mutex<()>>,
+}
+
+impl Folder {
+    pub(crate) fn new(pace: Pace) -> Self {
+        Self {
+            pace,
+            worker: Mutex::default(),
+            stopped: Arc::default(),
+            building: Arc::default(),
+        }
+    }
+
+    /// Rows outside all segments from which on they are folded into one; 0 never folds.
+    pub(crate) fn fold_rows(&self) -> u32 {
+        self.pace.fold_rows
+    }
+
+    /// Builds what the bank needs, in the background.
+    pub(crate) fn queue(&self, bank: Weak<RwLock<State>>) {
+        let mut worker = self.worker.lock();
+        let (sender, _) = worker.get_or_insert_with(|| self.start());
+        // The receiver lives as long as the thread, which lives as long as the sender.
+        let _ = sender.send(bank);
+    }
+
+    /// Builds what the bank needs, now, on the caller's thread and without rests.
+    ///
+    /// # Errors
+    /// When there is no memory for a graph, or the scratch file cannot be read.
+    pub(crate) fn fold_now(&self, bank: &Arc<RwLock<State>>) -> Result<()> {
+        if self.pace.fold_rows == 0 {
+            return Ok(());
+        }
+        let pace = Pace {
+            share: 1.0,
+            ..self.pace
+        };
+        let bank = Arc::downgrade(bank);
+        loop {
+            let _building = self.building.lock();
+            if !build::step(&bank, pace)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn start(&self) -> (Sender<Bank>, JoinHandle<()>) {
+        let (sender, receiver) = channel::<Bank>();
+        let (pace, stopped) = (self.pace, Arc::clone(&self.stopped));
+        let building = Arc::clone(&self.building);
+        let run = move || {
+            for bank in receiver {
+                // After a failure the scan goes on answering, and the next commits ask again.
+                let step = || {
+                    let _building = building.lock();
+                    build::step(&bank, pace).unwrap_or(false)
+                };
+                while !stopped.load(Ordering::Relaxed) && step() {}
+            }
+        };
+        let thread = std::thread::Builder::new().name("astrocyte-fold".to_owned());
+        let handle = thread.spawn(run).expect("a thread can be started");
+        (sender, handle)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        // Its banks are dropped with it, so a build under way ends with its batch.
+        if let Some((sender, handle)) = self.worker.lock().take() {
+            drop(sender);
+            let _ = handle.join();
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Sealed segments: graphs over the vectors of many rows, built aside and never changed while a reader can see them.
+//!
+//! A segment proposes rows; what they are worth is computed from the bank's own rows. Removed and ended rows stay in the
+//! graph and are passed over by bitmap, until a fifth of it is dead and it is built anew. Rows that no segment covers
+//! are scanned.
+
+mod build;
+mod codes;
+mod folder;
+mod graph;
+mod policy;
+
+use std::sync::Arc;
+
+pub(crate) use build::Pace;
+pub(crate) use codes::{Code, product_of};
+pub(crate) use folder::Folder;
+pub(crate) use graph::Graph;
+
+use crate::recall::Quality;
+use crate::rowset::RowSet;
+
+/// The builder looks again when this share of what would make it act is new.
+const DUE_SHARE: u32 = 8;
+/// A row that a segment's vector no longer stands for.
+const GONE: u32 = u32::MAX;
+
+/// A graph, and which rows its vectors are now.
+#[derive(Debug, Clone)]
+pub(crate) struct Segment {
+    pub(crate) graph: Arc<Graph>,
+    /// Row by number in the graph, or [`GONE`].
+    rows: Arc<Vec<u32>>,
+}
+
+impl Segment {
+    pub(crate) fn new(graph: Graph, rows: Vec<u32>) -> Self {
+        Self {
+            graph: Arc::new(graph),
+            rows: Arc::new(rows),
+        }
+    }
+
+    /// Vectors in the graph, dead ones included.
+    pub(crate) fn len(&self) -> u32 {
+        self.rows.len() as u32
+    }
+
+    /// The rows that the segment stands for.
+    pub(crate) fn live_rows(&self) -> impl Iterator<Item = u32> + '_ {
+        self.rows.iter().copied().filter(|&row| row != GONE)
+    }
+
+    /// Appends up to `count` rows of `allowed` that are near to the query.
+    ///
+    /// `most_pass` says that nearly all rows of the segment are allowed: then those that are not are dropped from the
+    /// answer, which is faster than asking at each step of the way.
+    pub(crate) fn search(
+        &self,
+        query: &Code,
+        count: usize,
+        allowed: &RowSet,
+        most_pass: bool,
+        found: &mut Vec<u32>,
+    ) -> bool {
+        let row_of = |number: u64| self.rows.get(number as usize).copied().unwrap_or(GONE);
+        let passes = |number: u64| {
+            let row = row_of(number);
+            row < allowed.bound() && allowed.contains(row)
+        };
+        let Some(numbers) = (if most_pass {
+            self.graph.search(query, count)
+        } else {
+            self.graph.search_among(query, count, passes)
+        }) else {
+            return false;
+        };
+        found.extend(
+            numbers
+                .into_iter()
+                .filter(|&number| passes(number))
+                .map(row_of),
+        );
+        true
+    }
+
+    /// The segment after rows got new numbers.
+    pub(crate) fn renumbered(&self, new_rows: &[u32]) -> Self {
+        let rows = self.rows.iter().map(|&row| {
+            if row == GONE {
+                GONE
+            } else {
+                new_rows[row as usize]
+            }
+        });
+        Self {
+            graph: Arc::clone(&self.graph),
+            rows: Arc::new(rows.collect()),
+        }
+    }
+
+    /// Resident bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.graph.bytes() + self.rows.capacity() * size_of::<u32>()
+    }
+}
+
+/// The segments of a bank.
+#[derive(Debug, Default)]
+pub(crate) struct Segments {
+    pub(crate) all: Vec<Segment>,
+    /// Rows that a segment stands for, or that have no vector to be found by.
+    pub(crate) covered: RowSet,
+    /// How often rows got new numbers: a build that began before must look them up again.
+    pub(crate) renumberings: u64,
+    /// How well recalls by the graphs do.
+    pub(crate) quality: Quality,
+    /// Whether the bank waits for the builder.
+    pub(crate) queued: bool,
+    /// Covered rows that were removed since the builder looked last.
+    pub(crate) removed: u32,
+    /// Rows of the bank below which a build would find no more to do than the last one.
+    looked_at: u32,
+}
+
+impl Segments {
+    /// Whether the builder should look at a bank of so many rows; says so once.
+    pub(crate) fn due(&mut self, rows: u32, fold_rows: u32) -> bool {
+        if self.queued || fold_rows == 0 {
+            return false;
+        }
+        let tail = rows - self.covered.len() >= fold_rows && rows >= self.looked_at;
+        let dead = self.removed > self.covered.len() / DUE_SHARE && !self.all.is_empty();
+        self.queued = tail || dead;
+        if self.queued {
+            // Dead rows may be most of the tail: then there is nothing to do until more have come.
+            self.looked_at = rows + fold_rows / DUE_SHARE;
+        }
+        self.queued
+    }
+
+    /// Gives rows the numbers of `new_rows`.
+    pub(crate) fn renumber(&mut self, new_rows: &[u32], rows: u32) {
+        self.renumberings += 1;
+        self.looked_at = 0;
+        let covered = std::mem::take(&mut self.covered);
+        self.covered = RowSet::empty(rows);
+        for row in covered.iter() {
+            let new = new_rows[row as usize];
+            if new != u32::MAX {
+                self.covered.insert(new);
+            }
+        }
+        for segment in &mut self.all {
+            *segment = segment.renumbered(new_rows);
+        }
+    }
+
+    /// Resident bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.covered.bytes() + self.all.iter().map(Segment::bytes).sum::<usize>()
+    }
+}

@@ -1,0 +1,134 @@
+"""The large tier through the border: options reach the core, graphs are built and used, and the settings set them."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from astrocyte.app import App
+from astrocyte.config import Settings
+from astrocyte.core import Bank, Core, RecallRequest, Row, content_hash, vector_bytes
+from astrocyte.errors import ValidationError
+from astrocyte.model import Caller, Embedding, RecallQuery, RetainItem
+
+DIMENSIONS = 16
+ROWS = 400
+MODEL = "given"
+
+
+def vector(number: int) -> bytes:
+    chance = random.Random(number)
+    return vector_bytes([chance.gauss(0, 1) for _ in range(DIMENSIONS)])
+
+
+def fill(core: Core) -> Bank:
+    bank = core.bank(DIMENSIONS)
+    rows = [
+        Row(
+            number,
+            number.to_bytes(16, "big"),
+            content_hash(f"word{number}"),
+            f"word{number}",
+            vector(number),
+            tokens=1,
+            known_from=0,
+            tags=("rare",) if number % 100 == 0 else (),
+        )
+        for number in range(1, ROWS + 1)
+    ]
+    bank.apply(1, rows)
+    bank.fold()
+    return bank
+
+
+def plan(bank: Bank, *tags: str) -> str:
+    response = bank.recall(RecallRequest(vector=vector(7), k=3, tags=tags))
+    assert tags or response.hits[0].key == 7
+    return response.plan
+
+
+def test_beyond_graph_rows_a_graph_answers() -> None:
+    bank = fill(Core(graph_rows=100, scan_rows=1))
+    stats = bank.stats()
+    assert (stats["segments"], stats["graph_rows"]) == (1, ROWS)
+    assert stats["bytes_graphs"] > ROWS * DIMENSIONS
+    assert plan(bank) == (f"graph: {ROWS} of {ROWS} rows, 128 candidates from each of 1 segments, 0 rows scanned")
+
+
+def test_below_it_and_without_graphs_the_rows_are_scanned() -> None:
+    for core in (Core(graph_rows=ROWS + 1), Core(graph_rows=0)):
+        bank = fill(core)
+        assert bank.stats()["segments"] == 0
+        assert plan(bank) == f"scan: {ROWS} of {ROWS} rows"
+
+
+def test_scan_rows_decide_where_they_are_set() -> None:
+    bank = fill(Core(graph_rows=100, scan_rows=10))
+    assert plan(bank).startswith("graph")
+    assert plan(bank, "rare") == f"gather: 4 of {ROWS} rows"
+
+
+def test_candidates_are_those_that_are_set() -> None:
+    assert "300 candidates" in plan(fill(Core(graph_rows=100, scan_rows=1, graph_candidates=300)))
+
+
+def test_walks_are_compared_with_scans() -> None:
+    bank = fill(Core(graph_rows=100, scan_rows=1, sampling=1.0, recall_floor=0.0))
+    stats = bank.stats()
+    for _ in range(2_000):
+        if stats["sampled"]:
+            break
+        bank.recall(RecallRequest(vector=vector(3)))
+        stats = bank.stats()
+    assert stats["sampled"]
+    assert stats["sampled_wanted"] == 10 * stats["sampled"]
+    assert stats["sampled_found"] <= stats["sampled_wanted"]
+    unsampled = fill(Core(graph_rows=100, scan_rows=1, sampling=0.0))
+    unsampled.recall(RecallRequest(vector=vector(3)))
+    assert unsampled.stats()["sampled"] == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("build_share", 0.0), ("build_share", 1.1), ("sampling", -0.1), ("recall_floor", 2.0)]
+)
+def test_an_option_out_of_its_range_is_refused(option: str, value: float) -> None:
+    shares: dict[str, Any] = {option: value}
+    with pytest.raises(ValidationError) as caught:
+        Core(**shares)
+    assert caught.value.field == option
+
+
+async def test_the_settings_reach_the_core(tmp_path: Path) -> None:
+    index = {"graph_rows": 50, "scan_rows": 1, "graph_candidates": 77, "sampling": 1.0, "recall_floor": 0.0}
+    settings = Settings.from_mapping({"data_dir": str(tmp_path), "index": {**index, "build_share": 1.0}})
+    app = App(settings)
+    caller = Caller()
+    try:
+        await app.gate.create_bank(caller, "b", embedding_model=MODEL, dimensions=DIMENSIONS)
+        for number in range(60):
+            embedding = Embedding(MODEL, DIMENSIONS, vector(number))
+            await app.gate.retain(caller, "b", RetainItem(f"word{number}", embedding=embedding))
+        query = RecallQuery(
+            query="word7", bank_id="b", include_trace=True, embedding=Embedding(MODEL, DIMENSIONS, vector(7))
+        )
+        held = None
+        for _ in range(3_000):
+            await app.gate.recall(caller, query)
+            held = (await app.gate.bank_stats(caller, "b")).index
+            if held is not None and held.sampled_walks:
+                break
+        assert held is not None
+        assert held.segments == 1
+        assert held.sampled_recall is not None
+        assert 0.9 <= held.sampled_recall <= 1.0
+        result = await app.gate.recall(caller, query)
+        assert result.trace is not None
+        assert result.trace.plan is not None
+        assert result.trace.plan.startswith("graph")
+        assert "100 candidates" in result.trace.plan
+        assert result.hits[0].text == "word7"
+    finally:
+        await app.gate.close()
