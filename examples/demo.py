@@ -145,6 +145,18 @@ def ask(memories: MemoryServiceStub) -> None:
         expect(bool(found), f"“{question.answer}” is among the first {TOP}")
 
 
+def reflect(memories: MemoryServiceStub) -> None:
+    """Put one question for an answer, and one that the bank has no answer to."""
+    for query, answer in (("What is Ines's pottery workshop called?", "Barro Lento"), ("Who won in Reykjavik?", "")):
+        response = memories.Reflect(pb.ReflectRequest(bank_id=BANK, query=query))
+        OUT.print()
+        OUT.print(Text.assemble(("? ", "bold cyan"), (query, "bold")))
+        OUT.print(Text(f"  {response.answer}"))
+        OUT.print(Text(f"  confidence {response.confidence:.2f}, {len(response.citations)} citations", style="dim"))
+        expect(response.abstained == (not answer), "it answers" if answer else "it says that memory does not hold this")
+        expect(answer in response.answer, f"the answer holds “{answer}”, cited" if answer else "and cites nothing")
+
+
 def show(question: Question, response: pb.RecallResponse, found: list[int], elapsed: float) -> None:
     """A table of the hits with the arms' ranks, and where the time went."""
     trace = response.trace
@@ -255,6 +267,8 @@ def main() -> None:
             fill(address)
             say("Asking ten questions")
             ask(memories)
+            say("Two questions for an answer, without a language model")
+            reflect(memories)
             say("Looking back")
             look_back(memories)
             say("Erasing the door code, as asked in August")

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from astrocyte.model import Caller, ForgetSelector, MemoryUpdate, RecallQuery, RetainItem
+from astrocyte.model import Caller, ForgetSelector, MemoryUpdate, RecallQuery, ReflectQuery, RetainItem
 from astrocyte.policy.backend import Backend
 
 Call = Callable[[Backend, Caller, str], Awaitable[Any]]
@@ -19,6 +19,10 @@ async def _watch(backend: Backend, caller: Caller, bank: str) -> object:
     async for change in backend.watch(caller, bank, after=0):
         return change
     return None
+
+
+async def _reflect(backend: Backend, caller: Caller, bank: str) -> object:
+    return [piece async for piece in backend.reflect_stream(caller, ReflectQuery("canary", bank))][-1]
 
 
 async def _each(backend: Backend, caller: Caller, bank: str) -> object:
@@ -42,6 +46,8 @@ def calls(memory: str = NO_MEMORY) -> dict[str, Call]:
         "Recall": lambda backend, caller, bank: backend.recall(caller, RecallQuery("canary", bank)),
         "BatchRecall": lambda backend, caller, bank: backend.recall_batch(caller, [RecallQuery("canary", bank)]),
         "History": lambda backend, caller, bank: backend.history(caller, RecallQuery("canary", bank, as_of=NOW)),
+        "Reflect": lambda backend, caller, bank: backend.reflect(caller, ReflectQuery("canary", bank)),
+        "StreamReflect": _reflect,
         "Forget": lambda backend, caller, bank: backend.forget(caller, bank, ForgetSelector(memory_ids=(memory,))),
         "UndeleteMemory": lambda backend, caller, bank: backend.undelete(caller, bank, memory),
         "Watch": _watch,

@@ -34,6 +34,7 @@ class Question:
     text: str
     category: str
     evidence: tuple[str, ...]
+    answer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def read_set(path: Path) -> QuestionSet:
     """Read a set from JSON, gzipped if the name ends in `.gz`.
 
     Layout: `{"dataset", "banks": [{"bank", "memories": [{"id", "text", "speaker"?, "time"?, "session"?}],
-    "queries": [{"id", "text", "category", "evidence": [memory ids]}]}]}`. Times without an offset are UTC.
+    "queries": [{"id", "text", "category", "evidence": [memory ids], "answer"?}]}]}`. Times without an offset are UTC.
     Evidence that is not among the bank's memories, and questions that have no other, are left out.
     """
     data = path.read_bytes()
@@ -99,4 +100,5 @@ def _turn(raw: Mapping[str, Any]) -> Turn:
 
 def _question(raw: Mapping[str, Any], known: Iterable[str]) -> Question:
     evidence = tuple(str(identifier) for identifier in raw["evidence"] if str(identifier) in known)
-    return Question(str(raw["id"]), raw["text"], raw["category"], evidence)
+    answer = raw.get("answer")
+    return Question(str(raw["id"]), raw["text"], raw["category"], evidence, None if answer is None else str(answer))

@@ -1,4 +1,4 @@
-"""Agent memory: retain, recall, history and forgetting, in process or over gRPC.
+"""Agent memory: retain, recall, reflect, history and forgetting, in process or over gRPC.
 
 from astrocyte import Astrocyte, connect
 
@@ -48,9 +48,11 @@ from astrocyte.model import (
     BankStats,
     Change,
     ChangeKind,
+    Citation,
     ContentType,
     DedupAction,
     DetailLevel,
+    Dispositions,
     Embedding,
     ErasureReceipt,
     ForgetResult,
@@ -68,6 +70,9 @@ from astrocyte.model import (
     RecallQuery,
     RecallResult,
     RecallTrace,
+    ReflectMode,
+    ReflectQuery,
+    ReflectResult,
     RetainItem,
     RetainResult,
     RetentionAction,
@@ -97,6 +102,7 @@ __all__ = [
     "CapabilityNotSupported",
     "Change",
     "ChangeKind",
+    "Citation",
     "ConfigError",
     "Conflict",
     "ContentType",
@@ -105,6 +111,7 @@ __all__ = [
     "DetailLevel",
     "DimensionMismatch",
     "DiskFull",
+    "Dispositions",
     "Embedding",
     "ErasureReceipt",
     "FailedPrecondition",
@@ -129,6 +136,9 @@ __all__ = [
     "RecallQuery",
     "RecallResult",
     "RecallTrace",
+    "ReflectMode",
+    "ReflectQuery",
+    "ReflectResult",
     "RequestIdReused",
     "RetainItem",
     "RetainResult",

@@ -22,6 +22,7 @@ from astrocyte.model import IndexMemory, ServerInfo
 from astrocyte.pipelines.forget import ForgetPipeline
 from astrocyte.pipelines.preparing import Preparer
 from astrocyte.pipelines.recall import RecallPipeline
+from astrocyte.pipelines.reflect import ReflectPipeline, check_models
 from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.pipelines.retain import RetainPipeline
 from astrocyte.pipelines.update import UpdatePipeline
@@ -56,7 +57,8 @@ class App:
         clock: Milliseconds since the epoch; tests bring their own.
 
     Raises:
-        ConfigError: The embedder or the language model cannot be made, or a pattern of the barriers cannot be used.
+        ConfigError: The embedder or the language model cannot be made, a setting needs one that is not there, or a
+            pattern of the barriers cannot be used.
         StoreError: The store cannot be opened; `StoreLocked` when another process has it.
     """
 
@@ -68,6 +70,7 @@ class App:
             embedder = _embedder(settings, breakers)
             self.language_model = _language_model(settings, breakers)
             barriers = Barriers(settings, embedder.model_id, self.language_model)
+            check_models(settings, self.language_model)
             data_dir = settings.data_dir.expanduser() if settings.vector_store == "sqlite" else None
             store = open_store(data_dir, clock=clock, **settings.store.model_dump())
             undo.callback(store.close)
@@ -91,6 +94,7 @@ class App:
         quality = SignalQuality(overrides, Noise())
         escalation = Escalation(settings, overrides, store, self._retries, breakers)
         escalation.at_recovery(quality.recovered)
+        recall = RecallPipeline(store, core, registry, embedder, settings, executor)
         self.gate = Gate(
             settings,
             store,
@@ -101,7 +105,8 @@ class App:
             embedder,
             Pipelines(
                 retain=retain,
-                recall=RecallPipeline(store, core, registry, embedder, settings, executor),
+                recall=recall,
+                reflect=ReflectPipeline(recall, self.language_model, settings),
                 update=UpdatePipeline(store, preparer),
                 forget=ForgetPipeline(store, settings.forget, clock),
             ),
@@ -186,7 +191,7 @@ def _language_model(settings: Settings, breakers: list[Breaker]) -> LanguageMode
 def _quotas(settings: Settings, data_dir: Path | None, clock: Callable[[], int], executor: Executor) -> Quotas | None:
     """The daily quotas, where any bank has one."""
     blocks = [settings.homeostasis, *(bank.homeostasis for bank in settings.banks.values())]
-    if all(block.quotas.retain_per_day is None for block in blocks):
+    if all(block.quotas.retain_per_day is None and block.quotas.reflect_per_day is None for block in blocks):
         return None
     path = settings.homeostasis.quotas.database or (None if data_dir is None else data_dir / QUOTAS)
     return Quotas(SqliteQuotaBook(path), clock, executor)

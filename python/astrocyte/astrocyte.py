@@ -8,6 +8,7 @@ async with Astrocyte.from_config("astrocyte.yaml") as brain:
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import fields, replace
 from datetime import datetime
 from difflib import get_close_matches
@@ -32,6 +33,7 @@ from astrocyte.model import (
     Change,
     DedupAction,
     DetailLevel,
+    Dispositions,
     Embedding,
     ForgetResult,
     ForgetSelector,
@@ -48,6 +50,9 @@ from astrocyte.model import (
     Permission,
     RecallQuery,
     RecallResult,
+    ReflectMode,
+    ReflectQuery,
+    ReflectResult,
     RetainItem,
     RetainResult,
     RetentionAction,
@@ -98,6 +103,21 @@ class RecallOptions(TypedDict, total=False):
     fusion_method: FusionMethod | str | None
     rank_constant: float | None
     dedup_threshold: float | None
+    embedding: Embedding | None
+    min_position: int
+
+
+class ReflectOptions(TypedDict, total=False):
+    """What reflect takes beyond the specification's parameters."""
+
+    mode: ReflectMode | str | None
+    tag_match: TagMatch | str
+    fact_types: Texts | None
+    session_id: str | None
+    time_range: tuple[datetime | None, datetime | None] | None
+    as_of: datetime | None
+    valid_at: datetime | None
+    query_reference_date: datetime | None
     embedding: Embedding | None
     min_position: int
 
@@ -327,6 +347,60 @@ class Astrocyte:
             tags=_texts(tags, "tags"),
         )
         return _plain(await self._backend.history(_caller(context), asked))
+
+    async def reflect(  # noqa: PLR0913 - the parameters of the specification
+        self,
+        query: str,
+        bank_id: str | None = None,
+        *,
+        banks: Texts | None = None,
+        strategy: Literal["cascade", "parallel", "first_match"] | None = None,
+        max_tokens: int | None = None,
+        tags: Texts | None = None,
+        context: AstrocyteContext | None = None,
+        include_sources: bool = True,
+        dispositions: Dispositions | Mapping[str, int] | None = None,
+        **options: Unpack[ReflectOptions],
+    ) -> ReflectResult:
+        """Answer a question from memory; the answer says what it rests on, and when memory does not hold one.
+
+        Args:
+            query: A question in natural language.
+            bank_id: Where to look.
+            banks: Not supported yet; refused.
+            strategy: Not supported yet; refused.
+            max_tokens: Budget of the answer.
+            tags: Only from memories with at least one of these labels; see ``tag_match`` in the options.
+            context: Who calls.
+            include_sources: Whether the result carries the memories that the answer rests on.
+            dispositions: How the answer leans: `Dispositions`, or a mapping with its names.
+            **options: See `ReflectOptions`; ``mode`` is extractive, llm or agentic.
+
+        Raises:
+            BankNotFound: There is no such bank.
+            CapabilityNotSupported: ``banks`` or ``strategy`` was given, or the mode needs a language model.
+            ProviderUnavailable: The language model failed, and the settings name nothing to fall back on.
+        """
+        _refuse(banks=banks, strategy=strategy)
+        asked = _question(query, bank_id, max_tokens, tags, dispositions, options)
+        return await self._backend.reflect(_caller(context), replace(asked, include_sources=include_sources))
+
+    async def reflect_stream(
+        self,
+        query: str,
+        bank_id: str,
+        *,
+        max_tokens: int | None = None,
+        tags: Texts | None = None,
+        context: AstrocyteContext | None = None,
+        dispositions: Dispositions | Mapping[str, int] | None = None,
+        **options: Unpack[ReflectOptions],
+    ) -> AsyncIterator[str | ReflectResult]:
+        """As `reflect`: the pieces of the answer as they come, and last of all the whole result."""
+        asked = _question(query, bank_id, max_tokens, tags, dispositions, options)
+        async with aclosing(self._backend.reflect_stream(_caller(context), asked)) as pieces:  # type: ignore[type-var]
+            async for piece in pieces:
+                yield piece
 
     async def forget(  # noqa: PLR0913 - the parameters of the specification
         self,
@@ -597,6 +671,43 @@ def make_embedding(model: str, values: Sequence[float]) -> Embedding:
         ValidationError: A value is no number, or too large for 32 bits.
     """
     return Embedding(model, len(values), vector_bytes(values))
+
+
+def _question(
+    query: str,
+    bank_id: str | None,
+    max_tokens: int | None,
+    tags: Texts | None,
+    dispositions: Dispositions | Mapping[str, int] | None,
+    options: Mapping[str, Any],
+) -> ReflectQuery:
+    """A reflect from its keywords."""
+    _known("reflect", options, ReflectOptions)
+    if bank_id is None:
+        raise ValidationError("is missing; say which bank to answer from", field="bank_id")
+    extra: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    _convert(extra, "mode", lambda value: _choice(ReflectMode, value, "mode"))
+    _convert(extra, "tag_match", lambda value: _choice(TagMatch, value, "tag_match"))
+    _convert(extra, "time_range", lambda value: _range(value, "time_range"))
+    _convert(extra, "fact_types", lambda value: _texts(value, "fact_types"))
+    return ReflectQuery(
+        query=query,
+        bank_id=bank_id,
+        max_tokens=max_tokens,
+        tags=_texts(tags, "tags"),
+        dispositions=_dispositions(dispositions),
+        **extra,
+    )
+
+
+def _dispositions(value: Dispositions | Mapping[str, int] | None) -> Dispositions | None:
+    if value is None or isinstance(value, Dispositions):
+        return value
+    names = [field.name for field in fields(Dispositions)]
+    try:
+        return Dispositions(**value)
+    except TypeError:
+        raise ValidationError(f"expected a mapping with any of {', '.join(names)}", field="dispositions") from None
 
 
 def _open(settings: Settings) -> Backend:

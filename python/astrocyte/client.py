@@ -38,6 +38,8 @@ from astrocyte.model import (
     Permission,
     RecallQuery,
     RecallResult,
+    ReflectQuery,
+    ReflectResult,
     RetainItem,
     RetainResult,
     ServerInfo,
@@ -205,6 +207,29 @@ class RemoteBackend:
         with _encoding({"": query}):
             request = convert.encode_history_request(query)
         return convert.decode_history_result(await self._call(caller, self._memory.History, request))
+
+    async def reflect(self, caller: Caller, query: ReflectQuery) -> ReflectResult:
+        """Answer a question from the bank's memories."""
+        with _encoding({"": query}):
+            request = convert.encode_reflect_query(query)
+        response = await self._call(caller, self._memory.Reflect, request)
+        return convert.decode_reflect_result(response, include_sources=query.include_sources)
+
+    async def reflect_stream(self, caller: Caller, query: ReflectQuery) -> AsyncIterator[str | ReflectResult]:
+        """As `reflect`: the pieces of the answer, and last of all the whole result."""
+        with _encoding({"": query}):
+            request = memory_pb2.StreamReflectRequest(reflect=convert.encode_reflect_query(query))
+        call = self._memory.StreamReflect(request, metadata=(*self._metadata, *_claims(caller)))
+        try:
+            async for response in call:
+                if response.HasField("result"):
+                    yield convert.decode_reflect_result(response.result, include_sources=query.include_sources)
+                else:
+                    yield response.text
+        except grpc.aio.AioRpcError as error:
+            raise translate(error) from None
+        finally:
+            call.cancel()
 
     async def forget(  # noqa: PLR0913 - the signature of Backend
         self,

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 import struct
+import sys
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -386,4 +387,7 @@ def vector_values(vector: bytes) -> array[float]:
         raise ValidationError(
             f"expected little-endian f32 values, {VALUE_BYTES} bytes each, got {len(vector)} bytes", field="embedding"
         )
-    return array("f", struct.unpack(f"<{len(vector) // VALUE_BYTES}f", vector))
+    values = array("f", vector)
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values

@@ -51,6 +51,8 @@ METHOD_KINDS: Mapping[str, str] = {
     "Recall": "read",
     "BatchRecall": "read",
     "History": "read",
+    "Reflect": "reflect",
+    "StreamReflect": "reflect",
     "Forget": "write",
     "UndeleteMemory": "write",
     "Watch": "stream",
@@ -244,6 +246,8 @@ def _rules(settings: ServerSettings) -> dict[str, Rules]:
     return {
         "read": Rules(Admission("read", settings.read_concurrency), settings.read_deadline_seconds),
         "write": Rules(Admission("write", settings.write_concurrency), settings.write_deadline_seconds),
+        # Apart from reads: a language model that hangs must not keep recalls waiting.
+        "reflect": Rules(Admission("reflect", settings.reflect_concurrency), settings.reflect_deadline_seconds),
         "admin": Rules(Admission("admin", settings.admin_concurrency), settings.read_deadline_seconds),
         "stream": Rules(Admission("stream", settings.stream_concurrency)),
     }

@@ -23,6 +23,8 @@ from astrocyte.model import (
     MemoryUpdate,
     RecallQuery,
     RecallResult,
+    ReflectQuery,
+    ReflectResult,
     RetainItem,
     RetainResult,
     ServerInfo,
@@ -156,3 +158,15 @@ def test_access_check(check: AccessCheck) -> None:
 @given(strategies.key_infos)
 def test_api_key(key: KeyInfo) -> None:
     assert convert.decode_api_key(sent(convert.encode_api_key(key))) == key
+
+
+@given(strategies.reflect_queries)
+def test_reflect_query(query: ReflectQuery) -> None:
+    assert convert.decode_reflect_query(sent(convert.encode_reflect_query(query))) == query
+
+
+@given(strategies.reflect_results)
+def test_reflect_result(result: ReflectResult) -> None:
+    message = sent(convert.encode_reflect_result(result))
+    assert convert.decode_reflect_result(message, include_sources=True) == result
+    assert convert.decode_reflect_result(message, include_sources=False).sources is None

@@ -13,6 +13,7 @@ import pytest
 
 from benches.quality.data import QuestionSet, read_run, read_set, write_run
 from benches.quality.metrics import METRICS, mean, paired_interval, score
+from benches.quality.reflecting import Answered, area, risks, share_of_words
 from benches.quality.report import OVERALL, evaluate, table, timing_line
 from benches.quality.runner import answer
 
@@ -177,3 +178,22 @@ async def test_a_bank_without_any_memory_stops_the_run(tiny: QuestionSet) -> Non
 
     with pytest.raises(RuntimeError, match="expected 3 memories"):
         await answer(Full(), tiny)
+
+
+def answered(category: str, confidence: float, words: float = 1.0) -> Answered:
+    return Answered(category, words, False, confidence, 10, 0.001, 0.002)
+
+
+def test_share_of_words_goes_by_stems_of_words_with_content() -> None:
+    assert share_of_words("the black cats", "A black cat sat.") == 1.0
+    assert share_of_words("black dogs", "a black cat") == 0.5
+    assert share_of_words("it is", "anything") is None
+
+
+def test_risk_is_what_is_wrong_among_the_most_confident() -> None:
+    right, trap = [answered("single-hop", 0.9)] * 5, [answered("adversarial", 0.1)] * 5
+    assert risks(right + trap)[:5] == [0.0] * 5
+    assert risks(right + trap)[-1] == 0.5
+    assert area(right + trap) == 1.0
+    assert area([answered("single-hop", 0.5), answered("adversarial", 0.5)]) == 0.5
+    assert risks([answered("single-hop", 0.9, 0.5)]) == [1.0] * 10

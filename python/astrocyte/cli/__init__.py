@@ -15,6 +15,7 @@ from astrocyte.cli.importing import import_file
 from astrocyte.cli.keys import keys
 from astrocyte.cli.logs import to_standard_error
 from astrocyte.cli.memories import forget, history, recall, retain, undelete
+from astrocyte.cli.reflecting import reflect
 from astrocyte.cli.server import info, serve
 
 __all__ = ["cli", "main"]
@@ -73,7 +74,7 @@ def cli(context: click.Context, /, **options: object) -> None:
     to_standard_error()
 
 
-for command in (serve, retain, recall, history, forget, undelete, import_file, banks, access, keys, info):
+for command in (serve, retain, recall, reflect, history, forget, undelete, import_file, banks, access, keys, info):
     cli.add_command(command)
 
 

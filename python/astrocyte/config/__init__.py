@@ -24,6 +24,8 @@ from astrocyte.config.escalation import CircuitBreakerSettings, EscalationSettin
 from astrocyte.config.homeostasis import HomeostasisSettings
 from astrocyte.config.index import IndexSettings
 from astrocyte.config.intent import IntentSettings
+from astrocyte.config.pipeline import PipelineSettings
+from astrocyte.config.reflect import AdversarialDefenseSettings, AgenticReflectSettings, ReflectSettings
 from astrocyte.config.section import Cosine, Count, Seconds, Section, Weight
 from astrocyte.config.signal_quality import DedupSettings, NoisyBankSettings, ScoringSettings, SignalQualitySettings
 from astrocyte.config.source import (
@@ -41,6 +43,8 @@ from astrocyte.errors import ConfigError
 __all__ = [
     "AccessControlSettings",
     "AccessGrant",
+    "AdversarialDefenseSettings",
+    "AgenticReflectSettings",
     "ApiKey",
     "AuthSettings",
     "BankDefaultSettings",
@@ -61,8 +65,10 @@ __all__ = [
     "LimitSettings",
     "NoisyBankSettings",
     "PiiSettings",
+    "PipelineSettings",
     "RecallSettings",
     "RecallWeights",
+    "ReflectSettings",
     "RetainSettings",
     "ScoringSettings",
     "ServerSettings",
@@ -101,10 +107,12 @@ class ServerSettings(Section):
     drain_seconds: Seconds = Field(10.0, description="How long calls may still run after SIGTERM.")
     read_concurrency: Count = Field(256, description="Reads in progress; as many may wait, more are told to retry.")
     write_concurrency: Count = Field(256, description="Writes in progress; as many may wait, more are told to retry.")
+    reflect_concurrency: Count = Field(64, description="Reflects in progress; as many may wait, more are refused.")
     admin_concurrency: Count = Field(32, description="Admin calls in progress; as many may wait, more are refused.")
     stream_concurrency: Count = Field(256, description="Open streams; more are refused with a time to retry after.")
     read_deadline_seconds: Seconds = Field(5.0, description="Imposed on reads and admin calls without a deadline.")
     write_deadline_seconds: Seconds = Field(10.0, description="Imposed on writes without a deadline.")
+    reflect_deadline_seconds: Seconds = Field(60.0, description="Imposed on reflects without a deadline.")
     max_connection_age_seconds: Seconds = Field(3_600.0, description="Then clients reconnect, and spread over servers.")
     max_message_bytes: int = Field(1_048_576, ge=1024, description="Largest request; more is MESSAGE_TOO_LARGE.")
 
@@ -265,6 +273,14 @@ class Settings(BaseSettings):
     )
     embedding: EmbeddingSettings = EmbeddingSettings()
     recall: RecallSettings = RecallSettings()
+    pipeline: PipelineSettings = PipelineSettings()
+    fallback_strategy: Literal["error", "local_llm", "extractive", "degrade"] = Field(
+        "error",
+        description="When who should answer a reflect cannot: fail, one call of the language model, sentences of the "
+        "memories, or the memories as they are.",
+    )
+    agentic_reflect: AgenticReflectSettings = AgenticReflectSettings()
+    adversarial_defense: AdversarialDefenseSettings = AdversarialDefenseSettings()
     retain: RetainSettings = RetainSettings()
     forget: ForgetSettings = ForgetSettings()
     store: StoreSettings = StoreSettings()

@@ -40,7 +40,8 @@ class BankSettings(Section):
 
 # Inside of a bank these may stand one level higher than in the whole.
 SHORT_FORMS = tuple(
-    (("homeostasis", name), ("homeostasis", "rate_limits", name)) for name in ("retain_per_minute", "recall_per_minute")
+    (("homeostasis", name), ("homeostasis", "rate_limits", name))
+    for name in ("retain_per_minute", "recall_per_minute", "reflect_per_minute")
 )
 # What there is once for the whole server, though its block may differ from bank to bank.
 SHARED = (

@@ -160,6 +160,9 @@ class DlpSettings(Section):
     """What may leave it: memories may be older than the barriers, or came while they were off."""
 
     scan_recall_output: bool = Field(False, description="Look at the texts, metadata and sources of hits.")
+    scan_reflect_output: bool = Field(
+        False, description="Look at the memories that an answer is made of, before it is; a model sees them so too."
+    )
     output_pii_action: PiiAction = Field(
         "warn", description="redact puts placeholders there, reject leaves the hit out, warn says so."
     )

@@ -18,6 +18,9 @@ class RateLimitSettings(Section):
     recall_per_minute: Count | None = Field(
         None, description="Recalls and histories, in each bank; every query of a batch is one."
     )
+    reflect_per_minute: Count | None = Field(
+        None, description="Reflects, in each bank; the recalls behind them are not counted."
+    )
     global_per_minute: Count | None = Field(
         None, description="All of these together, over all tenants and banks of the server."
     )
@@ -29,6 +32,7 @@ class QuotaSettings(Section):
     retain_per_day: Count | None = Field(
         None, description="Memories that are sent or updated, in each bank; every item of a batch is one."
     )
+    reflect_per_day: Count | None = Field(None, description="Reflects, in each bank.")
     storage_bytes_per_bank: Count | None = Field(
         None, description="UTF-8 bytes of the contents of a bank's memories, as they are now."
     )
@@ -43,6 +47,7 @@ class HomeostasisSettings(Section):
     recall_max_tokens: Count = Field(
         32_768, description="Ceiling of a recall's token budget; a larger wish is cut to it, no wish takes it."
     )
+    reflect_max_tokens: Count = Field(8_192, description="Ceiling of an answer's tokens; a larger wish is cut to it.")
     retain_max_content_bytes: Count = Field(102_400, description="UTF-8 bytes of one memory.")
     rate_limits: RateLimitSettings = RateLimitSettings()
     quotas: QuotaSettings = QuotaSettings()

@@ -49,6 +49,7 @@ from astrocyte.model.recall import (
     TagMatch,
     TimeRange,
 )
+from astrocyte.model.reflect import Citation, Dispositions, ReflectMode, ReflectQuery, ReflectResult
 
 __all__ = [
     "ACTOR_TYPES",
@@ -67,9 +68,11 @@ __all__ = [
     "Caller",
     "Change",
     "ChangeKind",
+    "Citation",
     "ContentType",
     "DedupAction",
     "DetailLevel",
+    "Dispositions",
     "Embedding",
     "ErasureReceipt",
     "ForgetResult",
@@ -93,6 +96,9 @@ __all__ = [
     "RecallQuery",
     "RecallResult",
     "RecallTrace",
+    "ReflectMode",
+    "ReflectQuery",
+    "ReflectResult",
     "RetainItem",
     "RetainResult",
     "RetentionAction",

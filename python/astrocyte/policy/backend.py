@@ -26,6 +26,8 @@ from astrocyte.model import (
     Permission,
     RecallQuery,
     RecallResult,
+    ReflectQuery,
+    ReflectResult,
     RetainItem,
     RetainResult,
     ServerInfo,
@@ -100,6 +102,18 @@ class Backend(Protocol):
 
     async def history(self, caller: Caller, query: RecallQuery) -> HistoryResult:
         """Recall on the bank as it was known at ``query.as_of``, which is required."""
+
+    async def reflect(self, caller: Caller, query: ReflectQuery) -> ReflectResult:
+        """Answer a question from the bank's memories.
+
+        Raises:
+            CapabilityNotSupported: The mode needs a language model, and there is none.
+            ProviderUnavailable: The language model failed, and the settings name nothing to fall back on.
+            DeadlineExceeded: It did not answer in time, and the settings name nothing to fall back on.
+        """
+
+    def reflect_stream(self, caller: Caller, query: ReflectQuery) -> AsyncIterator[str | ReflectResult]:
+        """As `reflect`: the pieces of the answer as they come, and last of all the whole result."""
 
     async def forget(  # noqa: PLR0913 - each is a part of the request that no other call has
         self,

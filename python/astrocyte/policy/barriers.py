@@ -19,7 +19,7 @@ from astrocyte.config import Settings
 from astrocyte.config.banks import BankSettings
 from astrocyte.config.barriers import RESERVED
 from astrocyte.errors import ConfigError, PiiRejected, ValidationError
-from astrocyte.model import MemoryHit, MemoryUpdate, RecallQuery, RecallResult, RetainItem
+from astrocyte.model import MemoryHit, MemoryUpdate, RecallQuery, RecallResult, ReflectQuery, RetainItem
 from astrocyte.pipelines.normalising import normalise
 from astrocyte.policy import shapes
 from astrocyte.policy.detectors import create_detector
@@ -30,6 +30,7 @@ from astrocyte.policy.pii import Action, PiiPolicy, Verdict, listed
 from astrocyte.providers.protocols import LanguageModel
 
 T = TypeVar("T", RetainItem, MemoryUpdate)
+Q = TypeVar("Q", RecallQuery, ReflectQuery)
 EVENTS: Mapping[Action, str] = {"redact": "pii_redacted", "reject": "pii_rejected", "warn": "pii_detected"}
 
 
@@ -39,8 +40,9 @@ class _Bank:
 
     settings: BankSettings
     pii: PiiPolicy | None
-    # For answers; None where they are not looked at.
+    # For hits, and for what answers are made of; None where they are not looked at.
     outgoing: PiiPolicy | None
+    evidence: PiiPolicy | None
 
 
 class Barriers:
@@ -140,7 +142,7 @@ class Barriers:
             raise ValidationError(f"the key {blocked[0]!a} is not taken here; leave it out", field="metadata")
         return update
 
-    async def query(self, operation: str, query: RecallQuery, at: str = "") -> tuple[RecallQuery, tuple[str, ...]]:
+    async def query(self, operation: str, query: Q, at: str = "") -> tuple[Q, tuple[str, ...]]:
         """A query as it may be searched for, and what its caller is to be told.
 
         Raises:
@@ -163,14 +165,21 @@ class Barriers:
         """An answer as it may leave, with ``warnings``: hits with personal data are redacted, left out or told of."""
         if warnings:
             result = replace(result, warnings=warnings)
-        bank = self._of(bank_id)
-        if bank.outgoing is None or not result.hits:
+        return self._screened(self._of(bank_id).outgoing, bank_id, operation, result)
+
+    def evidence(self, bank_id: str, operation: str, result: RecallResult) -> RecallResult:
+        """What an answer may be made of: as `output`, where the bank looks at that."""
+        return self._screened(self._of(bank_id).evidence, bank_id, operation, result)
+
+    @staticmethod
+    def _screened(policy: PiiPolicy | None, bank_id: str, operation: str, result: RecallResult) -> RecallResult:
+        if policy is None or not result.hits:
             return result
         hits: list[MemoryHit] = []
         total: dict[Action, Counter[str]] = {}
         for hit in result.hits:
             parts = hit_parts(hit)
-            verdict = _judge(bank.outgoing, parts)
+            verdict = _judge(policy, parts)
             for action, counts in verdict.counts.items():
                 total.setdefault(action, Counter()).update(counts)
             if not verdict.counts.get("reject"):
@@ -209,10 +218,13 @@ def _bank(settings: Settings, own: BankSettings, above: tuple[str, ...], model: 
             for name, one in pii.type_overrides.items()
         },
     }
+    leaving = own.dlp.scan_recall_output or own.dlp.scan_reflect_output
+    policy = PiiPolicy(pii.model_copy(update=outgoing), refusal) if leaving else None
     return _Bank(
         own,
         None if pii.mode == "disabled" else PiiPolicy(pii, refusal, create_detector(pii, model, refusal)),
-        PiiPolicy(pii.model_copy(update=outgoing), refusal) if own.dlp.scan_recall_output else None,
+        policy if own.dlp.scan_recall_output else None,
+        policy if own.dlp.scan_reflect_output else None,
     )
 
 

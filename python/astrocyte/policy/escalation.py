@@ -1,8 +1,9 @@
 """What calls get while a provider that they need is left alone, and what happens when it is back.
 
-`empty_recall` answers a recall with nothing, and says so in its trace, and puts retains into the retry queue; `cache`
-answers with what the same recall was answered before, without what was forgotten since, and refuses retains; `error`
-refuses both. What needs no provider, such as a recall with a vector of the caller's, goes on as ever.
+`empty_recall` answers a recall with nothing, and says so in its trace, tells who asks a reflect that memory is
+unavailable, and puts retains into the retry queue; `cache` answers with what the same recall was answered before,
+without what was forgotten since, and refuses the others; `error` refuses all. What needs no provider, such as a recall
+with a vector of the caller's, goes on as ever.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import replace
 
 from astrocyte.config import Settings
 from astrocyte.errors import CircuitOpen
-from astrocyte.model import Bank, RecallQuery, RecallResult, RecallTrace
+from astrocyte.model import Bank, RecallQuery, RecallResult, RecallTrace, ReflectResult
 from astrocyte.policy.events import emit
 from astrocyte.policy.overrides import Overrides
 from astrocyte.policy.requests import plain
@@ -24,6 +25,8 @@ from astrocyte.providers.breaker import Breaker, State
 from astrocyte.stores.protocols import MemoryStore
 
 EVENTS = {State.CLOSED: "circuit_closed", State.OPEN: "circuit_opened", State.HALF_OPEN: "circuit_half_open"}
+# What a reflect says that cannot be made.
+UNAVAILABLE = "Memory is unavailable at the moment."
 # No tier was tried.
 NO_TIER = 0
 # Enough that no two of the answers kept meet by chance.
@@ -97,6 +100,20 @@ class Escalation:
         )
         trace = replace(earlier.trace or _trace(RecallTrace(), mode), degraded=mode, cache_hit=True)
         return replace(earlier, hits=visible, trace=trace)
+
+    def reflect(self, bank: Bank, failure: CircuitOpen) -> ReflectResult:
+        """What is said in place of an answer that needs the provider.
+
+        Raises:
+            CircuitOpen: Nothing is said.
+        """
+        mode = self._overrides.of(bank.bank_id).escalation.degraded_mode
+        if mode != "empty_recall":
+            emit("provider_unavailable", operation="reflect", bank_id=bank.bank_id, provider=failure.provider)
+            raise failure
+        emit("degraded", operation="reflect", bank_id=bank.bank_id, provider=failure.provider, mode=mode)
+        again = f"Try again in {failure.retry_after:.0f} seconds."
+        return ReflectResult(UNAVAILABLE, 0.0, (), (again,), abstained=True, fallback_used=True)
 
     def _changed(self, breaker: Breaker) -> None:
         emit(EVENTS[breaker.state], provider=breaker.provider, wait_seconds=round(breaker.wait_seconds(), 3))

@@ -38,12 +38,15 @@ from astrocyte.model import (
     Permission,
     RecallQuery,
     RecallResult,
+    ReflectQuery,
+    ReflectResult,
     RetainItem,
     RetainResult,
     ServerInfo,
 )
 from astrocyte.pipelines.forget import ForgetPipeline
 from astrocyte.pipelines.recall import RecallPipeline
+from astrocyte.pipelines.reflect import ReflectPipeline
 from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.pipelines.retain import RetainPipeline
 from astrocyte.pipelines.update import UpdatePipeline
@@ -55,6 +58,7 @@ from astrocyte.policy.limits import Demand, Operation
 from astrocyte.policy.paging import decode_token, encode_token
 from astrocyte.policy.permissions import FORGET_ALL
 from astrocyte.policy.policies import Policies
+from astrocyte.policy.reflecting import Reflecting
 from astrocyte.policy.requests import key_of
 from astrocyte.policy.retaining import Retaining
 from astrocyte.policy.validation import LARGEST_POSITION, Validator
@@ -72,6 +76,7 @@ class Pipelines:
 
     retain: RetainPipeline
     recall: RecallPipeline
+    reflect: ReflectPipeline
     update: UpdatePipeline
     forget: ForgetPipeline
 
@@ -124,6 +129,7 @@ class Gate:
         self.keys = Keys(keys, access, self._check, clock)
         self._granting = Granting(grants, access, self._check)
         self._retaining = Retaining(settings, store, self._banks, pipelines.retain, self._check, access, policies)
+        self._reflecting = Reflecting(policies, self._banks, pipelines.reflect, self._check)
 
     async def retain(
         self,
@@ -196,6 +202,14 @@ class Gate:
             result.trace,
             result.warnings,
         )
+
+    async def reflect(self, caller: Caller, query: ReflectQuery) -> ReflectResult:
+        """Answer a question from memory."""
+        return await self._reflecting.one(caller, query)
+
+    def reflect_stream(self, caller: Caller, query: ReflectQuery) -> AsyncIterator[str | ReflectResult]:
+        """Answer a question from memory, in pieces."""
+        return self._reflecting.stream(caller, query)
 
     async def forget(  # noqa: PLR0913 - each is a part of the request that no other call has
         self,

@@ -29,6 +29,7 @@ class Operation(StrEnum):
 
     RETAIN = "retain"
     RECALL = "recall"
+    REFLECT = "reflect"
 
 
 class Demand(NamedTuple):
@@ -108,11 +109,24 @@ class Limits:
 
 def _rate(settings: BankSettings, operation: Operation) -> int | None:
     limits = settings.homeostasis.rate_limits
-    return limits.retain_per_minute if operation is Operation.RETAIN else limits.recall_per_minute
+    match operation:
+        case Operation.RETAIN:
+            return limits.retain_per_minute
+        case Operation.RECALL:
+            return limits.recall_per_minute
+        case Operation.REFLECT:
+            return limits.reflect_per_minute
 
 
 def _quota(settings: BankSettings, operation: Operation) -> int | None:
-    return settings.homeostasis.quotas.retain_per_day if operation is Operation.RETAIN else None
+    quotas = settings.homeostasis.quotas
+    match operation:
+        case Operation.RETAIN:
+            return quotas.retain_per_day
+        case Operation.REFLECT:
+            return quotas.reflect_per_day
+        case Operation.RECALL:
+            return None
 
 
 def _check(refused: tuple[Draw, int] | None) -> None:

@@ -24,6 +24,8 @@ REQUIRED: Mapping[str, frozenset[Permission]] = {
     "Recall": _READ,
     "BatchRecall": _READ,
     "History": _READ,
+    "Reflect": _READ,
+    "StreamReflect": _READ,
     "Forget": _FORGET,
     "UndeleteMemory": _READ | _ADMIN,
     "Watch": _READ,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC
 from difflib import get_close_matches
 
@@ -13,11 +13,14 @@ from astrocyte.model import (
     ContentType,
     DedupAction,
     DetailLevel,
+    Dispositions,
     ForgetSelector,
     FusionMethod,
     MemoryHit,
     MemoryUpdate,
     RecallQuery,
+    ReflectMode,
+    ReflectQuery,
     RetainItem,
     TagMatch,
 )
@@ -30,6 +33,10 @@ ARMS = ("semantic", "keyword", "temporal")
 PROFILES = ("builtin_conversation", "builtin_text")
 # Fields that an update may name.
 UPDATABLE = frozenset({"content", "tags", "metadata", "source", "occurred_at", "valid_from", "valid_until"})
+# Fields that a reflect hands on to its recall.
+SHARED_FIELDS = tuple(field for field in fields(RecallQuery) if field.name in {it.name for it in fields(ReflectQuery)})
+# A disposition goes from 1 to this.
+MOST_LEANING = 5
 # Positions are 63-bit on the way into the index.
 LARGEST_POSITION = 2**63 - 1
 # Scores of other systems are cosines, BM25 or ranks; sums with larger ones would lose digits.
@@ -144,6 +151,16 @@ class Validator:
                 value = getattr(item, name)
                 if value is not None:
                     checks.label(value, f"{at}{name}", limits.name_chars)
+
+    def reflect(self, query: ReflectQuery) -> None:
+        """One reflect: what it shares with a recall is held to the same."""
+        shared = {field.name: getattr(query, field.name) for field in SHARED_FIELDS}
+        self.query(RecallQuery(**shared))
+        if query.mode is not None:
+            checks.choice(query.mode, "mode", ReflectMode)
+        if query.dispositions is not None:
+            for field in fields(Dispositions):
+                checks.integer(getattr(query.dispositions, field.name), f"dispositions.{field.name}", 1, MOST_LEANING)
 
     def query_count(self, queries: Sequence[RecallQuery]) -> None:
         """A batch: not empty, and within the limit."""

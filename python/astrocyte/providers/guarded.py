@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 
 from astrocyte.errors import ProviderUnavailable
 from astrocyte.providers.breaker import Breaker
@@ -85,8 +86,9 @@ class GuardedModel:
     async def stream(self, prompt: Prompt, *, deadline: float | None = None) -> AsyncIterator[str | Completion]:
         """Pieces of the text, and last of all the whole answer."""
         with self._breaker.call():
-            async for piece in self._model.stream(prompt, deadline=deadline):
-                yield piece
+            async with aclosing(self._model.stream(prompt, deadline=deadline)) as pieces:  # type: ignore[type-var]
+                async for piece in pieces:
+                    yield piece
 
     async def close(self) -> None:
         """Release the model's connections."""

@@ -15,7 +15,7 @@ import types
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import grpc
 import structlog
@@ -48,6 +48,7 @@ OUR_FAULTS = frozenset({grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN, grpc.
 
 Context = ServicerContext[Any, Any]
 Parse = Callable[[bytes], Message]
+T = TypeVar("T")
 # Bytes are a message that was serialised already.
 UnaryBehaviour = Callable[[Any, Caller], Awaitable[Message | bytes]]
 StreamBehaviour = Callable[[Any, Caller], AsyncIterator[Message]]
@@ -150,7 +151,7 @@ class Calls:
         self, method: MethodDescriptor, parse: Parse, behaviour: StreamBehaviour, rules: Rules
     ) -> Callable[..., Any]:
         decode = _decoder(parse, streaming=method.client_streaming)
-        admission = rules.admission
+        admission, deadline = rules.admission, rules.deadline_seconds
 
         async def run(raw: Any, caller: Caller, context: Context) -> None:  # noqa: ANN401 - bytes, or an iterator of them
             await admission.enter()
@@ -174,6 +175,12 @@ class Calls:
                 if method.client_streaming:
                     # It ends when its caller's requests do: the servicer stops reading when the server drains.
                     await run(raw, caller, context)
+                elif deadline is not None:
+                    # It has an end of its own, so that draining waits for it as for other calls.
+                    if context.time_remaining() is None:
+                        await _within(deadline, run(raw, caller, context))
+                    else:
+                        await run(raw, caller, context)
                 else:
                     with self._draining.interrupting():
                         await run(raw, caller, context)
@@ -245,7 +252,7 @@ def _decoder(parse: Parse, *, streaming: bool) -> Callable[[Any], Any]:
     return decode
 
 
-async def _within(seconds: float, work: Coroutine[Any, Any, bytes]) -> bytes:
+async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
     """The result of ``work``, if it comes in time. Work that never waits is not timed: a timer costs too much.
 
     Raises:
@@ -254,7 +261,7 @@ async def _within(seconds: float, work: Coroutine[Any, Any, bytes]) -> bytes:
     try:
         waits = work.send(None)
     except StopIteration as done:
-        payload: bytes = done.value
+        payload: T = done.value
         return payload
     timer = asyncio.timeout(seconds)
     try:
@@ -270,7 +277,7 @@ async def _within(seconds: float, work: Coroutine[Any, Any, bytes]) -> bytes:
 
 
 @types.coroutine
-def _continued(work: Coroutine[Any, Any, bytes], waits: object) -> Generator[object, Any, bytes]:
+def _continued(work: Coroutine[Any, Any, T], waits: object) -> Generator[object, Any, T]:
     """Await the rest of ``work``, which was begun by hand and waits for ``waits``."""
     try:
         while True:
@@ -284,7 +291,7 @@ def _continued(work: Coroutine[Any, Any, bytes], waits: object) -> Generator[obj
             else:
                 waits = work.send(given)
     except StopIteration as done:
-        payload: bytes = done.value
+        payload: T = done.value
         return payload
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
 from astrocyte.model import Caller
 from astrocyte.policy.backend import Backend
@@ -102,6 +103,22 @@ class MemoryServicer:
     async def History(self, request: memory_pb2.HistoryRequest, caller: Caller) -> bytes:
         """Answer a question about the past with a HistoryResponse."""
         return convert.encode_history_result(await self._gate.history(caller, convert.decode_history_query(request)))
+
+    async def Reflect(self, request: memory_pb2.ReflectRequest, caller: Caller) -> memory_pb2.ReflectResponse:
+        """Answer a question from memory."""
+        return convert.encode_reflect_result(await self._gate.reflect(caller, convert.decode_reflect_query(request)))
+
+    async def StreamReflect(
+        self, request: memory_pb2.StreamReflectRequest, caller: Caller
+    ) -> AsyncIterator[memory_pb2.StreamReflectResponse]:
+        """Answer a question from memory, in pieces."""
+        query = convert.decode_reflect_query(request.reflect)
+        async with aclosing(self._gate.reflect_stream(caller, query)) as pieces:  # type: ignore[type-var]  # a generator
+            async for piece in pieces:
+                if isinstance(piece, str):
+                    yield memory_pb2.StreamReflectResponse(text=piece)
+                else:
+                    yield memory_pb2.StreamReflectResponse(result=convert.encode_reflect_result(piece))
 
     async def Forget(self, request: memory_pb2.ForgetRequest, caller: Caller) -> memory_pb2.ForgetResponse:
         """Forget what a selector meets."""

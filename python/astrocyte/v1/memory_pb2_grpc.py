@@ -31,7 +31,7 @@ class MemoryServiceStub:
     A write is acknowledged after it is durable, and the next recall finds it. Every call may carry the metadata
     `authorization: Bearer <api key>` and `x-request-id` (up to 128 printable characters), which comes back in the trailers;
     a failure always names one, the server's own where yours is missing. A call without a deadline gets the server's: 5 s for
-    reads, 10 s for writes.
+    reads, 10 s for writes, 60 s for Reflect.
     """
 
     def __init__(self, channel):
@@ -85,6 +85,16 @@ class MemoryServiceStub:
                 request_serializer=astrocyte_dot_v1_dot_memory__pb2.HistoryRequest.SerializeToString,
                 response_deserializer=astrocyte_dot_v1_dot_memory__pb2.HistoryResponse.FromString,
                 _registered_method=True)
+        self.Reflect = channel.unary_unary(
+                '/astrocyte.v1.MemoryService/Reflect',
+                request_serializer=astrocyte_dot_v1_dot_memory__pb2.ReflectRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_memory__pb2.ReflectResponse.FromString,
+                _registered_method=True)
+        self.StreamReflect = channel.unary_stream(
+                '/astrocyte.v1.MemoryService/StreamReflect',
+                request_serializer=astrocyte_dot_v1_dot_memory__pb2.StreamReflectRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_memory__pb2.StreamReflectResponse.FromString,
+                _registered_method=True)
         self.Forget = channel.unary_unary(
                 '/astrocyte.v1.MemoryService/Forget',
                 request_serializer=astrocyte_dot_v1_dot_memory__pb2.ForgetRequest.SerializeToString,
@@ -108,7 +118,7 @@ class MemoryServiceServicer:
     A write is acknowledged after it is durable, and the next recall finds it. Every call may carry the metadata
     `authorization: Bearer <api key>` and `x-request-id` (up to 128 printable characters), which comes back in the trailers;
     a failure always names one, the server's own where yours is missing. A call without a deadline gets the server's: 5 s for
-    reads, 10 s for writes.
+    reads, 10 s for writes, 60 s for Reflect.
     """
 
     def Retain(self, request, context):
@@ -172,6 +182,21 @@ class MemoryServiceServicer:
 
     def History(self, request, context):
         """History is a recall on the bank as the service knew it at an instant. Forgotten memories are absent at every instant.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Reflect(self, request, context):
+        """Reflect answers a question from a bank's memories: by sentences chosen from them, or by a language model where the
+        server has one. It says what each part of the answer rests on, and when memory does not hold the answer.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def StreamReflect(self, request, context):
+        """StreamReflect is a Reflect whose answer comes in pieces, as the language model writes it, and then as a whole.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -247,6 +272,16 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     request_deserializer=astrocyte_dot_v1_dot_memory__pb2.HistoryRequest.FromString,
                     response_serializer=astrocyte_dot_v1_dot_memory__pb2.HistoryResponse.SerializeToString,
             ),
+            'Reflect': grpc.unary_unary_rpc_method_handler(
+                    servicer.Reflect,
+                    request_deserializer=astrocyte_dot_v1_dot_memory__pb2.ReflectRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_memory__pb2.ReflectResponse.SerializeToString,
+            ),
+            'StreamReflect': grpc.unary_stream_rpc_method_handler(
+                    servicer.StreamReflect,
+                    request_deserializer=astrocyte_dot_v1_dot_memory__pb2.StreamReflectRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_memory__pb2.StreamReflectResponse.SerializeToString,
+            ),
             'Forget': grpc.unary_unary_rpc_method_handler(
                     servicer.Forget,
                     request_deserializer=astrocyte_dot_v1_dot_memory__pb2.ForgetRequest.FromString,
@@ -276,7 +311,7 @@ class MemoryService:
     A write is acknowledged after it is durable, and the next recall finds it. Every call may carry the metadata
     `authorization: Bearer <api key>` and `x-request-id` (up to 128 printable characters), which comes back in the trailers;
     a failure always names one, the server's own where yours is missing. A call without a deadline gets the server's: 5 s for
-    reads, 10 s for writes.
+    reads, 10 s for writes, 60 s for Reflect.
     """
 
     @staticmethod
@@ -512,6 +547,60 @@ class MemoryService:
             '/astrocyte.v1.MemoryService/History',
             astrocyte_dot_v1_dot_memory__pb2.HistoryRequest.SerializeToString,
             astrocyte_dot_v1_dot_memory__pb2.HistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Reflect(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.MemoryService/Reflect',
+            astrocyte_dot_v1_dot_memory__pb2.ReflectRequest.SerializeToString,
+            astrocyte_dot_v1_dot_memory__pb2.ReflectResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StreamReflect(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/astrocyte.v1.MemoryService/StreamReflect',
+            astrocyte_dot_v1_dot_memory__pb2.StreamReflectRequest.SerializeToString,
+            astrocyte_dot_v1_dot_memory__pb2.StreamReflectResponse.FromString,
             options,
             channel_credentials,
             insecure,

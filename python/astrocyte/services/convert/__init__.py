@@ -57,6 +57,12 @@ from astrocyte.services.convert.recall import (
     encode_recall_result,
     encode_recall_results,
 )
+from astrocyte.services.convert.reflect import (
+    decode_reflect_query,
+    decode_reflect_result,
+    encode_reflect_query,
+    encode_reflect_result,
+)
 from astrocyte.services.convert.values import Refused, refuse
 
 __all__ = [
@@ -77,6 +83,8 @@ __all__ = [
     "decode_permissions",
     "decode_query",
     "decode_recall_result",
+    "decode_reflect_query",
+    "decode_reflect_result",
     "decode_retain_result",
     "decode_selector",
     "decode_server_info",
@@ -98,6 +106,8 @@ __all__ = [
     "encode_query",
     "encode_recall_result",
     "encode_recall_results",
+    "encode_reflect_query",
+    "encode_reflect_result",
     "encode_retain_request",
     "encode_retain_result",
     "encode_server_info",

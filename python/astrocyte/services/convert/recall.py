@@ -72,7 +72,7 @@ QUERY_READERS: dict[str, Reader] = {
     "detail_level": DETAIL_LEVELS.decode,
     "embedding": decode_embedding,
     "min_position": same,
-    "external_context": lambda items: tuple(_decode_hit(item) for item in items),
+    "external_context": lambda items: tuple(decode_hit(item) for item in items),
 }
 HISTORY_READERS: dict[str, Reader] = {
     name: QUERY_READERS[name] for name in ("bank_id", "query", "as_of", "max_results", "max_tokens", "tags")
@@ -139,7 +139,7 @@ def encode_query(query: RecallQuery) -> memory_pb2.RecallRequest:
         min_position=query.min_position,
     )
     for item in query.external_context:
-        _set_hit(message.external_context.add(), item)
+        set_hit(message.external_context.add(), item)
     return message
 
 
@@ -177,11 +177,12 @@ HIT_NAMES = (
 EMPTY_HIT: dict[str, Any] = {"text": "", "score": 0.0, "tags": (), "metadata": {}}
 
 
-def _decode_hit(message: types_pb2.MemoryHit) -> MemoryHit:
+def decode_hit(message: types_pb2.MemoryHit) -> MemoryHit:
+    """A hit."""
     return MemoryHit(**{**EMPTY_HIT, **read(message, HIT_READERS, "")})
 
 
-def _set_hit(message: types_pb2.MemoryHit, hit: MemoryHit) -> None:
+def set_hit(message: types_pb2.MemoryHit, hit: MemoryHit) -> None:
     """Fill a hit of an answer.
 
     Every recall does this for each of its hits. Assigning what is set takes two thirds of the time of a dictionary that
@@ -215,7 +216,8 @@ def _set_hit(message: types_pb2.MemoryHit, hit: MemoryHit) -> None:
         added.score = score
 
 
-def _decode_trace(message: types_pb2.RecallTrace) -> RecallTrace:
+def decode_trace(message: types_pb2.RecallTrace) -> RecallTrace:
+    """A trace."""
     return RecallTrace(
         strategies_used=tuple(message.strategies_used),
         total_candidates=message.total_candidates,
@@ -246,18 +248,18 @@ def _serialise(
     if result.warnings:
         response.warnings.extend(result.warnings)
     if result.trace is not None:
-        _set_trace(response.trace, result.trace)
+        set_trace(response.trace, result.trace)
     if isinstance(result.hits, FoundHits):
         # Fields may follow each other in any order; these have the smallest number anyway.
         return result.hits.encoded() + response.SerializeToString()
     add = response.hits.add
     for hit in result.hits:
-        _set_hit(add(), hit)
+        set_hit(add(), hit)
     return response.SerializeToString()
 
 
-def _set_trace(message: types_pb2.RecallTrace, trace: RecallTrace) -> None:
-    """Fill the trace of an answer, as `_set_hit` does a hit."""
+def set_trace(message: types_pb2.RecallTrace, trace: RecallTrace) -> None:
+    """Fill the trace of an answer, as `set_hit` does a hit."""
     # An empty trace is still a trace.
     message.SetInParent()
     message.strategies_used.extend(trace.strategies_used or ())
@@ -290,10 +292,10 @@ def _set_map(message: MutableMapping[str, V], values: Mapping[str, V] | None) ->
 def decode_recall_result(message: memory_pb2.RecallResponse) -> RecallResult:
     """An answer."""
     return RecallResult(
-        hits=tuple(_decode_hit(hit) for hit in message.hits),
+        hits=tuple(decode_hit(hit) for hit in message.hits),
         total_available=message.total_available,
         truncated=message.truncated,
-        trace=_decode_trace(message.trace) if message.HasField("trace") else None,
+        trace=decode_trace(message.trace) if message.HasField("trace") else None,
         authority_context=message.authority_context or None,
         warnings=tuple(message.warnings),
     )
@@ -326,12 +328,12 @@ def _as_result(raw: bytes) -> bytes:
 def decode_history_result(message: memory_pb2.HistoryResponse) -> HistoryResult:
     """An answer about the past."""
     return HistoryResult(
-        hits=tuple(_decode_hit(hit) for hit in message.hits),
+        hits=tuple(decode_hit(hit) for hit in message.hits),
         total_available=message.total_available,
         truncated=message.truncated,
         as_of=decode_instant(message.as_of),
         bank_id=message.bank_id,
-        trace=_decode_trace(message.trace) if message.HasField("trace") else None,
+        trace=decode_trace(message.trace) if message.HasField("trace") else None,
         warnings=tuple(message.warnings),
     )
 

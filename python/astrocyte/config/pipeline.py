@@ -1,0 +1,12 @@
+"""The steps of the pipelines, each with a block of its own."""
+
+from __future__ import annotations
+
+from astrocyte.config.reflect import ReflectSettings
+from astrocyte.config.section import Section
+
+
+class PipelineSettings(Section):
+    """The steps of the pipelines."""
+
+    reflect: ReflectSettings = ReflectSettings()

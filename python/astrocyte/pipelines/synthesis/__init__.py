@@ -1,0 +1,1 @@
+"""From recalled memories to an answer: by choosing sentences, or by a language model."""

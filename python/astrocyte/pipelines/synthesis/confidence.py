@@ -1,0 +1,27 @@
+"""How likely memory holds what was asked: a logistic function of what the evidence looks like."""
+
+from __future__ import annotations
+
+import math
+
+from astrocyte.pipelines.synthesis.evidence import Evidence
+
+# Fitted, and rounded, on questions that have an answer, on questions of other banks, with their names and with this
+# bank's, and on questions about the wrong one of two speakers; see docs/quality.md for how well it does.
+BASE = -3.4
+SUPPORT, NAMED, COVERED, MEANING, UNKNOWN = 1.6, -0.8, 2.0, 3.5, -0.7
+
+
+def confidence(evidence: Evidence) -> float:
+    """From 0 to 1; 0 where there is nothing at all."""
+    if not evidence.sentences:
+        return 0.0
+    logit = (
+        BASE
+        + SUPPORT * evidence.support
+        + NAMED * (evidence.speaker is not None)
+        + COVERED * evidence.covered
+        + MEANING * evidence.meaning
+        + UNKNOWN * bool(evidence.unknown)
+    )
+    return 1 / (1 + math.exp(-logit))
