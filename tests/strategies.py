@@ -318,6 +318,8 @@ banks = st.builds(
     position=positions,
     etag=names,
     created_by=names,
+    template=names,
+    profile=names,
 )
 permission_sets = st.frozensets(st.sampled_from(Permission))
 grants = st.builds(

@@ -82,7 +82,7 @@ class App:
                 store, core, executor, memory_bytes=settings.index.memory_bytes or memory_limit() // 2
             )
             overrides = Overrides(settings)
-            self._limits = Limits(settings, overrides, _quotas(settings, data_dir, clock, executor))
+            self._limits = Limits(settings, overrides, _quotas(settings, overrides, data_dir, clock, executor))
             undo.pop_all()
         self._embedder = embedder
         self._store = store
@@ -188,9 +188,12 @@ def _language_model(settings: Settings, breakers: list[Breaker]) -> LanguageMode
     return GuardedModel(model, breaker)
 
 
-def _quotas(settings: Settings, data_dir: Path | None, clock: Callable[[], int], executor: Executor) -> Quotas | None:
+def _quotas(
+    settings: Settings, overrides: Overrides, data_dir: Path | None, clock: Callable[[], int], executor: Executor
+) -> Quotas | None:
     """The daily quotas, where any bank has one."""
-    blocks = [settings.homeostasis, *(bank.homeostasis for bank in settings.banks.values())]
+    own = [*settings.banks.values(), *overrides.templates.values()]
+    blocks = [settings.homeostasis, *(bank.homeostasis for bank in own)]
     if all(block.quotas.retain_per_day is None and block.quotas.reflect_per_day is None for block in blocks):
         return None
     path = settings.homeostasis.quotas.database or (None if data_dir is None else data_dir / QUOTAS)

@@ -38,6 +38,7 @@ from astrocyte.config.source import (
     refuse,
     unknown_variables,
 )
+from astrocyte.config.templates import BankTemplateSettings, TemplateGrant, TemplateName
 from astrocyte.errors import ConfigError
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "BankDefaultSettings",
     "BankGrant",
     "BankSettings",
+    "BankTemplateSettings",
     "BarrierSettings",
     "CertificateSettings",
     "CircuitBreakerSettings",
@@ -75,6 +77,7 @@ __all__ = [
     "Settings",
     "SignalQualitySettings",
     "StoreSettings",
+    "TemplateGrant",
     "load_settings",
 ]
 
@@ -270,6 +273,10 @@ class Settings(BaseSettings):
         description="Bank id to what differs there: any of the blocks "
         + ", ".join(BankSettings.model_fields)
         + ", key by key.",
+    )
+    bank_templates: dict[TemplateName, BankTemplateSettings] = Field(
+        default_factory=dict,
+        description="Template name to what holds for all banks of a form: name_pattern, profile, auto_create, access.",
     )
     embedding: EmbeddingSettings = EmbeddingSettings()
     recall: RecallSettings = RecallSettings()

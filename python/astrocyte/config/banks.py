@@ -11,9 +11,11 @@ from astrocyte.config.access import BankGrant
 from astrocyte.config.barriers import BarrierSettings, DlpSettings
 from astrocyte.config.escalation import EscalationSettings
 from astrocyte.config.homeostasis import HomeostasisSettings
+from astrocyte.config.profiles import ProfileName, profile_values
 from astrocyte.config.section import Section
 from astrocyte.config.signal_quality import SignalQualitySettings
 from astrocyte.config.source import KeyPath, SourceLines, merge
+from astrocyte.config.templates import BankTemplateSettings, closest, readable
 from astrocyte.errors import ConfigError
 
 
@@ -24,12 +26,15 @@ class BankDefaultSettings(Section):
 
 
 class BankSettings(Section):
-    """The settings of one bank. What a bank does not say itself, it takes from the block of the same name at the top.
+    """The settings of one bank. What a bank does not say itself, its profile says; what that does not, the whole.
 
     A block is added by one field here, of the type and name that it has in `Settings`; what `Settings` has not, such as
     ``access``, is the bank's alone.
     """
 
+    profile: ProfileName | None = Field(
+        None, description="Settings known by a word; the bank's own blocks go over them."
+    )
     homeostasis: HomeostasisSettings = HomeostasisSettings()
     barriers: BarrierSettings = BarrierSettings()
     dlp: DlpSettings = DlpSettings()
@@ -101,17 +106,32 @@ def check_shared(whole: BaseModel, banks: Mapping[str, BaseModel], source: Sourc
 
 
 def complete(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of `Settings` in which each bank says everything: its own values laid over those of the whole."""
+    """Values of `Settings` in which each bank says everything: its own values, over its profile, over the whole."""
     banks = values.get("banks")
     if not isinstance(banks, Mapping):
         return dict(values)
     whole = {name: plain(values[name]) for name in BankSettings.model_fields if name in values}
-    return {
-        **values,
-        "banks": {
-            bank: merge(whole, plain(own)) if isinstance(plain(own), Mapping) else own for bank, own in banks.items()
-        },
-    }
+    templates = readable(values.get("bank_templates"))
+    spoken: dict[str, Any] = {}
+    for bank, own in banks.items():
+        said = plain(own)
+        if isinstance(said, Mapping):
+            profile = said.get("profile") or _template_profile(templates, str(bank))
+            spoken[bank] = {**merge(merge(whole, profile_values(profile)), said), "profile": profile}
+        else:
+            spoken[bank] = own
+    return {**values, "banks": spoken}
+
+
+def over_profile(whole: BankSettings, profile: ProfileName | None) -> BankSettings:
+    """The settings of a bank that has a profile and says nothing itself."""
+    return BankSettings.model_validate({**merge(whole.model_dump(), profile_values(profile)), "profile": profile})
+
+
+def _template_profile(templates: Mapping[str, BankTemplateSettings], bank_id: str) -> ProfileName | None:
+    """The profile of a bank that names none."""
+    match = closest({name: template.name_pattern for name, template in templates.items()}, bank_id)
+    return None if match is None else templates[match[0]].profile
 
 
 def at(values: object, path: KeyPath) -> object:

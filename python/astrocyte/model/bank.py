@@ -14,7 +14,8 @@ class Bank:
 
     ``key`` is the store's own number of this incarnation of the bank: deleted and made again, a bank has another.
     ``position`` counts the changes committed so far. ``embedding_model`` names the space that every vector of the bank
-    lives in. ``created_by`` is the principal that made it.
+    lives in. ``created_by`` is the principal that made it. ``template`` and ``profile`` are what the configuration
+    gives a bank of this name; the store does not know them.
     """
 
     key: int
@@ -29,6 +30,8 @@ class Bank:
     position: int
     etag: str
     created_by: str = DEFAULT_PRINCIPAL
+    template: str = ""
+    profile: str = ""
 
 
 @dataclass(frozen=True, slots=True)

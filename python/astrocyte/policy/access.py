@@ -12,7 +12,8 @@ from astrocyte.config import BankGrant, Settings
 from astrocyte.errors import AccessDenied, ConfigError
 from astrocyte.model import ALL_PERMISSIONS, DEFAULT_PRINCIPAL, NO_PERMISSIONS, Bank, Caller, Grant, Permission
 from astrocyte.policy.patterns import covers, is_pattern, matches
-from astrocyte.policy.permissions import MAKING, PARTS, REQUIRED
+from astrocyte.policy.permissions import MAKING, MAKING_BY_TEMPLATE, PARTS, REQUIRED, parse_permissions
+from astrocyte.policy.templates import Templates
 from astrocyte.stores.access import AccessStore
 from astrocyte.stores.protocols import MemoryStore
 
@@ -33,8 +34,14 @@ _NEEDED = {**REQUIRED, **PARTS}
 class Grants:
     """The grants of a tenant, made quick to ask, and the answers that were given."""
 
-    def __init__(self, grants: Iterable[Grant], everybody: frozenset[Permission] = NO_PERMISSIONS) -> None:
+    def __init__(
+        self,
+        grants: Iterable[Grant],
+        everybody: frozenset[Permission] = NO_PERMISSIONS,
+        templates: Templates | None = None,
+    ) -> None:
         self._everybody = everybody
+        self._templates = templates
         self._named: dict[str, list[Grant]] = {}
         self._patterns: list[Grant] = []
         for grant in grants:
@@ -45,12 +52,15 @@ class Grants:
         self.answers: dict[tuple[str, str], frozenset[Permission]] = {}
 
     def permissions(self, principal: str, bank_id: str) -> frozenset[Permission]:
-        """All permissions that any grant gives the principal on the bank, and those that everybody has."""
+        """All permissions that any grant, or the bank's template, gives the principal, and those that everybody has."""
         key = (principal, bank_id)
         answer = self.answers.get(key)
         if answer is None:
             held = (grant.permissions for grant in self.of(principal) if matches(grant.bank_id, bank_id))
             answer = self._everybody.union(*held)
+            template = self._templates.of(bank_id) if self._templates is not None else None
+            if template is not None:
+                answer |= template.permissions(principal)
             if len(self.answers) >= KEPT_DECISIONS:
                 self.answers.clear()
             self.answers[key] = answer
@@ -80,6 +90,7 @@ class Access:
         self._owning = settings.access_control.default_policy == "owner_only"
         self._unnamed = settings.identity.principal or DEFAULT_PRINCIPAL
         self._making = MAKING if settings.bank_defaults.auto_create else frozenset({"CreateBank"})
+        self._templates = Templates(settings)
         self._store = store
         self._grants = grants
         self._configured = configured_grants(settings)
@@ -157,6 +168,21 @@ class Access:
             if not any(needed <= grant.permissions for grant in held):
                 raise AccessDenied(principal, pattern, _words(needed))
 
+    def makes(self, caller: Caller, operation: str, bank_id: str) -> bool:
+        """Whether a call that was let pass makes the bank that it names, where there is none.
+
+        Where a template says who may do what, it must give the caller, and whom it acts for, what the call needs: that
+        another grant or the policy lets them pass is not enough to make one.
+        """
+        if not self._is_making(operation, bank_id):
+            return False
+        template = self._templates.of(bank_id)
+        if template is None or not template.grants or not self.enabled or caller.operator:
+            return True
+        needed = _NEEDED[operation]
+        principals = filter(None, (self.name(caller), caller.on_behalf_of))
+        return all(needed <= template.permissions(principal) for principal in principals)
+
     def configured(self, tenant: str) -> Sequence[Grant]:
         """The grants of a tenant that stand in the configuration."""
         return self._configured.get(tenant, ())
@@ -178,17 +204,17 @@ class Access:
         held = self._granted(tenant, principal, bank_id)
         if needed <= held:
             return
-        if self._owning:
+        if self._may_own(bank_id):
             if known is not None and known.created_by == principal:
                 return
             bank = self._store.get_bank(tenant, bank_id)
-            free = bank is None and making and operation in self._making
+            free = bank is None and making and self._is_making(operation, bank_id)
             if free or (bank is not None and bank.created_by == principal):
                 return
         raise AccessDenied(principal, bank_id, _words(needed - held))
 
     def _held(self, tenant: str, principal: str, bank_id: str, known: Bank | None) -> frozenset[Permission]:
-        if self._owning:
+        if self._may_own(bank_id):
             bank = known or self._store.get_bank(tenant, bank_id)
             if bank is not None and bank.created_by == principal:
                 return ALL_PERMISSIONS
@@ -196,6 +222,18 @@ class Access:
 
     def _granted(self, tenant: str, principal: str, bank_id: str) -> frozenset[Permission]:
         return self._of(tenant).permissions(principal, bank_id)
+
+    def _may_own(self, bank_id: str) -> bool:
+        """Whether a bank belongs to whoever makes it: not where a template says who may do what."""
+        template = self._templates.of(bank_id)
+        return self._owning and (template is None or not template.grants)
+
+    def _is_making(self, operation: str, bank_id: str) -> bool:
+        """Whether an operation makes a bank that does not exist."""
+        template = self._templates.of(bank_id)
+        if template is None or operation == "CreateBank":
+            return operation in self._making
+        return template.settings.auto_create and operation in MAKING_BY_TEMPLATE
 
     def _of(self, tenant: str) -> Grants:
         """The tenant's grants as of now: those of the configuration, and those of this epoch."""
@@ -207,7 +245,7 @@ class Access:
         if len(self._tenants) >= KEPT_TENANTS:
             self._tenants.clear()
         everybody = OPEN_PERMISSIONS if self._open else NO_PERMISSIONS
-        grants = Grants([*self.configured(tenant), *self._grants.holding(tenant)], everybody)
+        grants = Grants([*self.configured(tenant), *self._grants.holding(tenant)], everybody, self._templates)
         self._tenants[tenant] = (epoch, grants)
         return grants
 
@@ -228,17 +266,11 @@ def configured_grants(settings: Settings) -> dict[str, list[Grant]]:
         _check_named(grant.principal, f"{key}.principal")
         made = Grant(bank_id, grant.principal, parse_permissions(grant.permissions))
         by_tenant.setdefault(grant.tenant, []).append(made)
+    for name, template in settings.bank_templates.items():
+        for index, one in enumerate(template.access):
+            _check_named(one.principal, f"bank_templates.{name}.access.{index}.principal")
     _check_named(settings.identity.principal, "identity.principal")
     return by_tenant
-
-
-def parse_permissions(names: Iterable[str]) -> frozenset[Permission]:
-    """The permissions that the names stand for; ``*`` stands for all four.
-
-    Raises:
-        ValueError: A name is none of these.
-    """
-    return NO_PERMISSIONS.union(*(ALL_PERMISSIONS if name == "*" else {Permission(name)} for name in names))
 
 
 def _check_named(principal: str | None, key: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from astrocyte.errors import AccessDenied, AlreadyExists, BankNotFound, RequestIdReused, ValidationError
@@ -12,6 +13,7 @@ from astrocyte.model import Bank, BankPage, Caller, Change
 from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.policy import checks
 from astrocyte.policy.access import Access
+from astrocyte.policy.overrides import Overrides
 from astrocyte.policy.paging import decode_token, encode_token
 from astrocyte.policy.requests import key_of
 from astrocyte.policy.validation import LARGEST_POSITION, Validator
@@ -33,16 +35,18 @@ class Banks:
         embedder: Its space is that of a bank which names none.
         check: The limits of requests.
         access: Who may do what. A bank is only ever found with the name of what is to be done there.
+        overrides: The template and the profile of each bank.
         at_first_use: Called once, when a bank is first asked for.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the gate hands over what it guards
         self,
         store: MemoryStore,
         registry: IndexRegistry,
         embedder: Embedder,
         check: Validator,
         access: Access,
+        overrides: Overrides,
         at_first_use: Callable[[], None],
     ) -> None:
         self._store = store
@@ -50,6 +54,7 @@ class Banks:
         self._embedder = embedder
         self._check = check
         self._access = access
+        self._overrides = overrides
         self._at_first_use = at_first_use
         self._used = False
         # Handles of banks that exist; what changes with time (position, etag, names) is never read from here.
@@ -76,6 +81,29 @@ class Banks:
         checks.bank_id(bank_id)
         self._access.require(caller, operation, bank_id)
         return self._read(caller, bank_id)
+
+    def described(self, bank: Bank) -> Bank:
+        """The bank with the template and the profile that its name has in the configuration."""
+        profile = self._overrides.of(bank.bank_id).profile or ""
+        return replace(bank, template=self._overrides.template(bank.bank_id), profile=profile)
+
+    def expected(self, caller: Caller, operation: str, bank_id: str) -> Bank:
+        """The bank, or what it will be where the call makes it: then its key is 0, and `ready` makes it.
+
+        Raises:
+            AccessDenied: The caller may not do this there.
+            BankNotFound: There is none, and the call makes none.
+        """
+        try:
+            return self.handle(caller, operation, bank_id)
+        except BankNotFound:
+            if not self._access.makes(caller, operation, bank_id):
+                raise
+        return self.draft(caller, bank_id)
+
+    async def ready(self, caller: Caller, operation: str, bank: Bank) -> Bank:
+        """An expected bank, made if there is none: for when nothing else can refuse the call."""
+        return bank if bank.key else await self.make(caller, bank.bank_id, operation)
 
     def _read(self, caller: Caller, bank_id: str) -> Bank:
         """The bank from the store; its handle is kept."""
@@ -141,7 +169,7 @@ class Banks:
         model, size = self._space(embedding_model, dimensions)
         # A repeated request answers the bank of its first time, which may be gone: the next use looks it up.
         self._handles.pop((caller.tenant, bank_id), None)
-        return await self._store.create_bank(
+        made = await self._store.create_bank(
             caller.tenant,
             bank_id,
             display_name=display_name,
@@ -151,12 +179,13 @@ class Banks:
             created_by=self._access.name(caller),
             request=key_of(request_id, "create_bank", bank_id, display_name, description, embedding_model, dimensions),
         )
+        return self.described(made)
 
-    async def make(self, caller: Caller, bank_id: str) -> Bank:
-        """The bank of a retain that was let pass: made, unless somebody else was faster.
+    async def make(self, caller: Caller, bank_id: str, operation: str = "Retain") -> Bank:
+        """The bank of a retain or recall that was let pass: made, unless somebody else was faster.
 
         Raises:
-            AccessDenied: Somebody else was faster, and the caller may not write there.
+            AccessDenied: Somebody else was faster, and the caller may not do this there.
         """
         try:
             return await self._store.create_bank(
@@ -169,7 +198,7 @@ class Banks:
                 created_by=self._access.name(caller),
             )
         except AlreadyExists:
-            return self.current(caller, "Retain", bank_id)
+            return self.current(caller, operation, bank_id)
 
     async def page(self, caller: Caller, *, prefix: str = "", page_size: int = 0, page_token: str = "") -> BankPage:
         """A page of the banks that the caller may read, by id."""
@@ -181,7 +210,7 @@ class Banks:
         after = str(decode_token(page_token, scope, str, 1)[0]) if page_token else ""
         banks = await self._readable(caller, prefix, after, limit + 1)
         token = encode_token(scope, [banks[limit - 1].bank_id]) if len(banks) > limit else ""
-        return BankPage(tuple(banks[:limit]), token)
+        return BankPage(tuple(map(self.described, banks[:limit])), token)
 
     async def _readable(self, caller: Caller, prefix: str, after: str, wanted: int) -> list[Bank]:
         """The first banks after an id that the caller may read."""
@@ -214,13 +243,14 @@ class Banks:
         self._check.bank_texts(display_name, description)
         self._check.request_id(request_id)
         bank = self.current(caller, "UpdateBank", bank_id)
-        return await self._store.update_bank(
+        changed = await self._store.update_bank(
             bank,
             display_name=display_name,
             description=description,
             expected_etag=etag,
             request=key_of(request_id, "update_bank", bank_id, display_name, description, etag),
         )
+        return self.described(changed)
 
     async def delete(
         self, caller: Caller, bank_id: str, *, etag: str | None = None, request_id: str | None = None

@@ -59,11 +59,16 @@ class Barriers:
 
     def __init__(self, settings: Settings, embedding_model: str, language_model: LanguageModel | None = None) -> None:
         overrides = Overrides(settings)
+        self._overrides = overrides
         self._embedding_model = embedding_model
         # No bank has an empty id: that is all the others.
         self._whole = _bank(settings, overrides.of(""), (), language_model)
         self._banks = {
             name: _bank(settings, overrides.of(name), ("banks", name), language_model) for name in settings.banks
+        }
+        self._templates = {
+            name: _bank(settings, own, ("bank_templates", name), language_model)
+            for name, own in overrides.templates.items()
         }
 
     def skips(self, bank_id: str, item: RetainItem) -> bool:
@@ -191,7 +196,8 @@ class Barriers:
         return replace(result, hits=tuple(hits), warnings=(*result.warnings, *told.warnings()))
 
     def _of(self, bank_id: str) -> _Bank:
-        return self._banks.get(bank_id, self._whole)
+        own = self._banks.get(bank_id)
+        return own if own is not None else self._templates.get(self._overrides.template(bank_id), self._whole)
 
     def _without_vector(self, whole: T, at: str) -> T:
         """What had its content redacted, without the vector of the content before, from which it could be guessed."""

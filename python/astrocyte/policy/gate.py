@@ -125,10 +125,10 @@ class Gate:
         self._limits = policies.limits
         self._barriers = policies.barriers
         self._overrides = policies.overrides
-        self._banks = Banks(store, registry, embedder, self._check, access, lifecycle.start_purging)
+        self._banks = Banks(store, registry, embedder, self._check, access, policies.overrides, lifecycle.start_purging)
         self.keys = Keys(keys, access, self._check, clock)
         self._granting = Granting(grants, access, self._check)
-        self._retaining = Retaining(settings, store, self._banks, pipelines.retain, self._check, access, policies)
+        self._retaining = Retaining(store, self._banks, pipelines.retain, self._check, access, policies)
         self._reflecting = Reflecting(policies, self._banks, pipelines.reflect, self._check)
 
     async def retain(
@@ -177,11 +177,12 @@ class Gate:
             self._banks.require(caller, "BatchRecall", query.bank_id, f"queries[{index}].bank_id")
         await self._limits.admit([Demand(caller.tenant, query.bank_id, Operation.RECALL) for query in queries])
         self._check.queries(queries)
-        banks = [self._banks.handle(caller, "BatchRecall", query.bank_id) for query in queries]
+        banks = [self._banks.expected(caller, "BatchRecall", query.bank_id) for query in queries]
         screened = [
             await self._barriers.query("BatchRecall", query, f"queries[{index}].")
             for index, query in enumerate(queries)
         ]
+        banks = [await self._banks.ready(caller, "BatchRecall", bank) for bank in banks]
         results = await self._answers([(bank, query) for bank, (query, _) in zip(banks, screened, strict=True)])
         return [
             self._barriers.output(query.bank_id, "BatchRecall", result, warnings)
@@ -344,7 +345,7 @@ class Gate:
 
     async def get_bank(self, caller: Caller, bank_id: str) -> Bank:
         """The bank as it is now."""
-        return self._banks.current(caller, "GetBank", bank_id)
+        return self._banks.described(self._banks.current(caller, "GetBank", bank_id))
 
     async def list_banks(
         self, caller: Caller, *, prefix: str = "", page_size: int = 0, page_token: str = ""
@@ -456,8 +457,9 @@ class Gate:
         self._banks.require(caller, operation, query.bank_id)
         await self._limits.admit((Demand(caller.tenant, query.bank_id, Operation.RECALL),))
         self._check.query(query)
-        bank = self._banks.handle(caller, operation, query.bank_id)
+        bank = self._banks.expected(caller, operation, query.bank_id)
         query, warnings = await self._barriers.query(operation, query)
+        bank = await self._banks.ready(caller, operation, bank)
         return self._barriers.output(query.bank_id, operation, await self._answer(bank, query), warnings)
 
     async def _answer(self, bank: Bank, query: RecallQuery) -> RecallResult:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from astrocyte.model import NO_PERMISSIONS, Permission
+from astrocyte.model import ALL_PERMISSIONS, NO_PERMISSIONS, Permission
 
 _READ = frozenset({Permission.READ})
 _WRITE = frozenset({Permission.WRITE})
@@ -53,3 +53,14 @@ PARTS: Mapping[str, frozenset[Permission]] = {FORGET_ALL: _ADMIN, CHECK_OTHERS: 
 
 # What may make the bank that it names. Where the policy lets whoever makes a bank own it, these pass on a free name.
 MAKING = frozenset({"Retain", "BatchRetain", "StreamRetain", "CreateBank"})
+# What makes a bank that a template says is made at its first use.
+MAKING_BY_TEMPLATE = MAKING | {"Recall", "BatchRecall"}
+
+
+def parse_permissions(names: Iterable[str]) -> frozenset[Permission]:
+    """The permissions that the names stand for; ``*`` stands for all four.
+
+    Raises:
+        ValueError: A name is none of these.
+    """
+    return NO_PERMISSIONS.union(*(ALL_PERMISSIONS if name == "*" else {Permission(name)} for name in names))

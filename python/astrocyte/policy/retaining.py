@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from astrocyte.config import Settings
 from astrocyte.errors import (
     AstrocyteError,
     BankNotFound,
@@ -40,18 +39,16 @@ class Retaining:
     """The gate's retains; see `astrocyte.policy.backend.Backend` for what each does and raises.
 
     Args:
-        settings: Whether a write may make its bank.
         store: Where the answers to earlier requests are.
         banks: Where the memories go.
         pipeline: What stores them.
         check: The limits of requests.
-        access: Who the writer counts as.
+        access: Who the writer counts as, and whether a write makes its bank.
         policies: What holds for each bank, and for how much of it there is room.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the gate hands over what it guards
+    def __init__(
         self,
-        settings: Settings,
         store: MemoryStore,
         banks: Banks,
         pipeline: RetainPipeline,
@@ -59,7 +56,6 @@ class Retaining:
         access: Access,
         policies: Policies,
     ) -> None:
-        self._auto_create = settings.bank_defaults.auto_create
         self._overrides = policies.overrides
         self._limits = policies.limits
         self._barriers = policies.barriers
@@ -309,12 +305,7 @@ class Retaining:
 
     def _bank_or_draft(self, caller: Caller, bank_id: str) -> Bank:
         """The bank, or what it would be if a write made it."""
-        try:
-            return self._banks.handle(caller, "Retain", bank_id)
-        except BankNotFound:
-            if not self._auto_create:
-                raise
-        return self._banks.draft(caller, bank_id)
+        return self._banks.expected(caller, "Retain", bank_id)
 
     def _most_bytes(self, bank_id: str) -> int:
         return self._overrides.of(bank_id).homeostasis.retain_max_content_bytes

@@ -971,6 +971,8 @@ class Bank(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     KEY_FIELD_NUMBER: _builtins.int
     CREATED_BY_FIELD_NUMBER: _builtins.int
+    TEMPLATE_FIELD_NUMBER: _builtins.int
+    PROFILE_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """Its id, unique within the tenant."""
     tenant: _builtins.str
@@ -991,6 +993,10 @@ class Bank(_message.Message):
     """The store's number of this bank; one that is deleted and made again has another."""
     created_by: _builtins.str
     """The principal that made it."""
+    template: _builtins.str
+    """The template of the configuration whose pattern its id has. Empty: none."""
+    profile: _builtins.str
+    """The profile that its settings start from, by its own name in the configuration or its template. Empty: none."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When it was made."""
@@ -1014,10 +1020,12 @@ class Bank(_message.Message):
         etag: _builtins.str = ...,
         key: _builtins.int = ...,
         created_by: _builtins.str = ...,
+        template: _builtins.str = ...,
+        profile: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "updated_at", b"updated_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "created_at", b"created_at", "created_by", b"created_by", "description", b"description", "dimensions", b"dimensions", "display_name", b"display_name", "embedding_model", b"embedding_model", "etag", b"etag", "key", b"key", "position", b"position", "tenant", b"tenant", "updated_at", b"updated_at"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "created_at", b"created_at", "created_by", b"created_by", "description", b"description", "dimensions", b"dimensions", "display_name", b"display_name", "embedding_model", b"embedding_model", "etag", b"etag", "key", b"key", "position", b"position", "profile", b"profile", "template", b"template", "tenant", b"tenant", "updated_at", b"updated_at"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

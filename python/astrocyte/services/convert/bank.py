@@ -22,6 +22,8 @@ def decode_bank(message: admin_pb2.Bank) -> Bank:
         position=message.position,
         etag=message.etag,
         created_by=message.created_by,
+        template=message.template,
+        profile=message.profile,
     )
 
 
@@ -40,6 +42,8 @@ def encode_bank(bank: Bank) -> admin_pb2.Bank:
         position=bank.position,
         etag=bank.etag,
         created_by=bank.created_by,
+        template=bank.template,
+        profile=bank.profile,
     )
 
 
