@@ -21,7 +21,7 @@ from benches.quality.ablation import ablate
 from benches.quality.data import QuestionSet, read_run, read_set, write_run
 from benches.quality.product import open_brain
 from benches.quality.report import evaluate, table, timing_line
-from benches.quality.runner import Answers, answer
+from benches.quality.runner import Answers, answer, answer_together
 
 # Names the interval's draws; any other number does as well.
 SEED = 20_250_101
@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _measure(path: Path, questions: QuestionSet, options: argparse.Namespace) -> None:
-    answers = asyncio.run(_run(questions))
+    answers = asyncio.run(_run(questions, options.together))
     count = sum(len(bank.turns) for bank in questions.banks)
     asked = sum(len(bank.questions) for bank in questions.banks)
     print(
@@ -62,9 +62,11 @@ def _measure(path: Path, questions: QuestionSet, options: argparse.Namespace) ->
         write_run(options.out / name, answers.ranked)
 
 
-async def _run(questions: QuestionSet) -> Answers:
+async def _run(questions: QuestionSet, together: str | None) -> Answers:
     with tempfile.TemporaryDirectory(prefix="astrocyte-quality-") as folder:
         async with open_brain(Path(folder)) as brain:
+            if together:
+                return await answer_together(brain, questions, together)
             return await answer(brain, questions)
 
 
@@ -84,6 +86,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--against", type=Path, help="folder of an earlier --out, to compare with")
     parser.add_argument(
         "--ablate", action="store_true", help="leave out one stage after the other, as a Markdown table"
+    )
+    parser.add_argument(
+        "--together",
+        choices=("relative_score", "rrf"),
+        help="ask all banks of the set at once, fused this way, instead of the one that has the answer",
     )
     parser.add_argument("--seed", type=int, default=SEED, help="seed of the bootstrap")
     return parser

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from astrocyte import Astrocyte
-from benches.quality.runner import MeasuredBrain
 
 
 @asynccontextmanager
-async def open_brain(folder: Path, settings: Mapping[str, Any] | None = None) -> AsyncIterator[MeasuredBrain]:
+async def open_brain(folder: Path, settings: Mapping[str, Any] | None = None) -> AsyncIterator[Astrocyte]:
     """The store in `folder`, made if it is not there, with settings beside the default ones; closed at the end."""
     brain = Astrocyte.from_config_dict({**(settings or {}), "data_dir": str(folder)})
     try:

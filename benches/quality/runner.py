@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from astrocyte import Astrocyte, MultiBankStrategy
 from benches.quality.data import Bank, Key, QuestionSet, Turn
 
 # The deepest metric looks at 20 places.
@@ -86,6 +87,35 @@ async def ask(brain: Brain, text: str, number: int, stored: Stored) -> list[str]
     result = await brain.recall(text, Stored.bank_id(number), max_results=DEPTH, detail_level="titles")
     names = stored.names[number]
     return [names[hit.memory_id] for hit in result.hits if hit.memory_id in names]
+
+
+async def answer_together(brain: Astrocyte, questions: QuestionSet, fusion_method: str) -> Answers:
+    """Retain every bank, then recall every question over all banks, as if nobody knew where to look."""
+    kept: dict[tuple[str, str], str] = {}
+    names: dict[str, tuple[str, str]] = {}
+    refused = 0
+    started = time.perf_counter()
+    for number, bank in enumerate(questions.banks):
+        ids = await fill(brain, bank, f"bank-{number}")
+        refused += len(bank.turns) - len(ids)
+        kept.update({(bank.name, own): first for own, (_, first) in ids.items()})
+        names.update({stored: (bank.name, first) for stored, first in ids.values()})
+    retain_seconds = time.perf_counter() - started
+    banks = [f"bank-{number}" for number in range(len(questions.banks))]
+    strategy = MultiBankStrategy("parallel", fusion_method=fusion_method)
+    ranked: dict[Key, list[str]] = {}
+    recalls: list[float] = []
+    for bank in questions.banks:
+        for question in bank.questions:
+            started = time.perf_counter()
+            result = await brain.recall(
+                question.text, banks=banks, strategy=strategy, max_results=DEPTH, detail_level="titles"
+            )
+            recalls.append(time.perf_counter() - started)
+            found = (names.get(hit.memory_id or "", ("", "")) for hit in result.hits)
+            # A memory of another bank takes its place, and is nobody's evidence.
+            ranked[bank.name, question.id] = [own if name == bank.name else f"{name}/{own}" for name, own in found]
+    return Answers(ranked, kept, refused, Timings(retain_seconds, tuple(recalls)))
 
 
 async def answer(brain: Brain, questions: QuestionSet) -> Answers:

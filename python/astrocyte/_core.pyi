@@ -167,6 +167,8 @@ class Hit:
     @property
     def memory_id(self) -> bytes: ...
     @property
+    def content_hash(self) -> bytes: ...
+    @property
     def ordinal(self) -> int: ...
     @property
     def score(self) -> float: ...
@@ -201,6 +203,9 @@ class RecallResponse:
     @property
     def feedback_terms(self) -> int:
         """Words that the first hits added to the query."""
+    @property
+    def arm_spreads(self) -> list[tuple[float, float]]:
+        """Mean and deviation of each arm's scores over all memories that pass; zeros for outside lists."""
     @property
     def candidates(self) -> int:
         """Distinct memories proposed by any arm."""

@@ -20,6 +20,7 @@ from astrocyte.core import Core, build_info
 from astrocyte.errors import AstrocyteError, frames
 from astrocyte.model import IndexMemory, ServerInfo
 from astrocyte.pipelines.forget import ForgetPipeline
+from astrocyte.pipelines.multi_bank import MultiBankPipeline
 from astrocyte.pipelines.preparing import Preparer
 from astrocyte.pipelines.recall import RecallPipeline
 from astrocyte.pipelines.reflect import ReflectPipeline, check_models
@@ -107,6 +108,7 @@ class App:
                 retain=retain,
                 recall=recall,
                 reflect=ReflectPipeline(recall, self.language_model, settings),
+                multi_bank=MultiBankPipeline(recall, settings, executor),
                 update=UpdatePipeline(store, preparer),
                 forget=ForgetPipeline(store, settings.forget, clock),
             ),

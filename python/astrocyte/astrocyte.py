@@ -47,6 +47,7 @@ from astrocyte.model import (
     MemoryPage,
     MemoryUpdate,
     MetadataValue,
+    MultiBankStrategy,
     Permission,
     RecallQuery,
     RecallResult,
@@ -91,6 +92,7 @@ class RetainOptions(TypedDict, total=False):
 class RecallOptions(TypedDict, total=False):
     """What recall takes beyond the specification's parameters."""
 
+    bank_group: str | None
     tag_match: TagMatch | str
     memory_ids: Texts | None
     metadata: Metadata | None
@@ -256,7 +258,7 @@ class Astrocyte:
         bank_id: str | None = None,
         *,
         banks: Texts | None = None,
-        strategy: Literal["cascade", "parallel", "first_match"] | None = None,
+        strategy: Literal["cascade", "parallel", "first_match"] | MultiBankStrategy | None = None,
         max_results: int = 10,
         max_tokens: int | None = None,
         tags: Texts | None = None,
@@ -275,8 +277,9 @@ class Astrocyte:
         Args:
             query: A question in natural language.
             bank_id: Where to look.
-            banks: Not supported yet; refused.
-            strategy: Not supported yet; refused.
+            banks: Where to look instead, in several banks; see `MultiBankStrategy`. A configured group of banks is
+                named by ``bank_group`` in the options.
+            strategy: How several banks are asked; None is as configured.
             max_results: Hits wanted.
             max_tokens: Budget of all hits' texts together.
             tags: Only memories with at least one of these labels; see ``tag_match`` in the options.
@@ -292,12 +295,12 @@ class Astrocyte:
 
         Raises:
             BankNotFound: There is no such bank.
-            CapabilityNotSupported: ``banks`` or ``strategy`` was given.
         """
-        _refuse(banks=banks, strategy=strategy)
         _known("recall", options, RecallOptions)
-        if bank_id is None:
+        if bank_id is None and banks is None and options.get("bank_group") is None:
             raise ValidationError("is missing; say which bank to search", field="bank_id")
+        if banks is not None and not banks:
+            raise ValidationError("is empty; name the banks to search", field="banks")
         extra: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         _convert(extra, "tag_match", lambda value: _choice(TagMatch, value, "tag_match"))
         _convert(extra, "fusion_method", lambda value: _choice(FusionMethod, value, "fusion_method"))
@@ -305,7 +308,9 @@ class Astrocyte:
         _convert(extra, "memory_ids", lambda value: _texts(value, "memory_ids"))
         asked = RecallQuery(
             query=query,
-            bank_id=bank_id,
+            bank_id=bank_id or "",
+            banks=_texts(banks, "banks"),
+            strategy=MultiBankStrategy(strategy) if isinstance(strategy, str) else strategy,
             max_results=max_results,
             max_tokens=max_tokens,
             tags=_texts(tags, "tags"),

@@ -243,6 +243,8 @@ pub struct Hit {
     pub key: u64,
     /// Id of the memory.
     pub memory_id: MemoryId,
+    /// Hash of the memory's content: equal in all banks that hold it.
+    pub content_hash: ContentHash,
     /// The best chunk, -1 when the whole is the only chunk.
     pub ordinal: i32,
     /// Fused score; higher is better; finite.
@@ -270,6 +272,8 @@ pub struct RecallResponse {
     pub feedback_micros: f64,
     /// Words that the first hits added to the query.
     pub feedback_terms: u32,
+    /// Mean and standard deviation of each arm's scores over all memories that pass; zeros for outside lists.
+    pub arm_spreads: Vec<(f64, f64)>,
     /// Distinct memories proposed by any arm.
     pub candidates: u32,
     /// Memories that pass the filter.

@@ -88,7 +88,8 @@ def test_the_architecture_names_files_that_exist() -> None:
 
 
 def configurations() -> Iterator[pytest.param]:  # type: ignore[valid-type] # pytest.param is a function
-    for document in (ROOT / "docs/configuration.md", ROOT / "docs/policy.md", ROOT / "docs/privacy.md"):
+    for name in ("banks.md", "configuration.md", "policy.md", "privacy.md"):
+        document = ROOT / "docs" / name
         text = document.read_text(encoding="utf-8")
         for found in re.finditer(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
             line = text.count("\n", 0, found.start()) + 1

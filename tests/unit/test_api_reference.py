@@ -77,11 +77,29 @@ async def test_recall_a_single_bank(ast: Astrocyte, capsys: pytest.CaptureFixtur
     assert trace.wiki_tier_used is False
 
 
-async def test_recall_many_banks_is_refused_until_it_is_there(ast: Astrocyte) -> None:
-    with pytest.raises(CapabilityNotSupported, match="banks"):
-        await ast.recall("x", banks=["incidents", "runbooks", "team-notes"], strategy="parallel", max_results=20)
-    with pytest.raises(CapabilityNotSupported, match="strategy"):
+async def test_recall_many_banks(ast: Astrocyte) -> None:
+    for bank_id in ("incidents", "runbooks", "team-notes", "policies", "general"):
+        await ast.retain(f"The API rate limit policy and the deployment issues in {bank_id}.", bank_id=bank_id)
+    result = await ast.recall(
+        "deployment issues last week",
+        banks=["incidents", "runbooks", "team-notes"],
+        strategy="parallel",
+        max_results=20,
+    )
+    assert {hit.bank_id for hit in result.hits} == {"incidents", "runbooks", "team-notes"}
+    result = await ast.recall(
+        "API rate limit policy",
+        banks=["policies", "runbooks", "general"],
+        strategy="cascade",
+    )
+    assert result.trace is not None
+    assert [bank.bank_id for bank in result.trace.banks] == ["policies", "runbooks", "general"]
+    with pytest.raises(ValidationError) as caught:
         await ast.recall("x", bank_id="a", strategy="cascade")
+    assert caught.value.field == "strategy"
+
+
+async def test_recall_without_a_bank_is_refused(ast: Astrocyte) -> None:
     with pytest.raises(ValidationError) as caught:
         await ast.recall("x")
     assert caught.value.field == "bank_id"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +22,8 @@ from astrocyte.model import (
     FusionMethod,
     MemoryHit,
     MetadataValue,
+    MultiBankMode,
+    MultiBankStrategy,
     RecallQuery,
     RecallTrace,
     RetainItem,
@@ -29,6 +32,8 @@ from astrocyte.model import (
     TimeRange,
 )
 
+# What no bank id begins with: a configured group of banks.
+GROUP_MARK = "@"
 # Ids that a person reads before saying yes; --json has the first thousand.
 SHOWN_IDS = 10
 
@@ -152,21 +157,31 @@ _filters = _options(
 @click.command()
 @click.argument("bank")
 @click.argument("query")
+@click.option("--also", multiple=True, help="Search this bank too; may be repeated.")
+@click.option(
+    "--strategy",
+    type=click.Choice([mode.value for mode in MultiBankMode]),
+    help="How several banks are asked: all at once, in turn until there is enough, or until one has anything.",
+)
 @_common
 @_filters
 @operation
-async def recall(session: Session, /, bank: str, query: str, trace: bool, **filters: Any) -> None:
-    """Find the memories of BANK that matter to QUERY, best first.
+async def recall(
+    session: Session, /, bank: str, query: str, also: tuple[str, ...], strategy: str | None, trace: bool, **filters: Any
+) -> None:
+    """Find the memories of BANK that matter to QUERY, best first. @NAME is a configured group of banks.
 
     \b
     astrocyte recall family "what is Mara allergic to?"
     astrocyte recall family "trips" --since 2025-08-01T00:00:00Z --tag travel -k 5
     astrocyte --json recall family "wedding date" | jq -r '.hits[0].text'
+    astrocyte recall me "the rate limit?" --also team --also company --strategy cascade
 
     Words and meaning are both searched, and times in the query ("last May") count. The last column shows at which rank
     each arm of the search had the memory.
     """
-    result = await session.backend.recall(session.caller, _query(bank, query, filters))
+    asked = _several(_query(bank, query, filters), also, strategy)
+    result = await session.backend.recall(session.caller, asked)
     if session.as_json:
         print_json(result)
     else:
@@ -193,6 +208,16 @@ async def history(session: Session, /, bank: str, query: str, trace: bool, **fil
         print_json(result)
     else:
         _print_hits(result.hits, result.total_available, result.trace, truncated=result.truncated, trace=trace)
+
+
+def _several(query: RecallQuery, also: tuple[str, ...], strategy: str | None) -> RecallQuery:
+    """The query with all banks that the command line names."""
+    how = MultiBankStrategy(strategy) if strategy else None
+    if query.bank_id.startswith(GROUP_MARK):
+        return replace(query, bank_id="", bank_group=query.bank_id[1:], banks=also, strategy=how)
+    if also:
+        return replace(query, bank_id="", banks=(query.bank_id, *also), strategy=how)
+    return replace(query, strategy=how)
 
 
 def _query(bank: str, query: str, filters: dict[str, Any]) -> RecallQuery:
@@ -227,6 +252,10 @@ def _print_hits(
         OUT.print(f"asks: {how.intent} ({how.intent_confidence:.1f})", style="dim", soft_wrap=True)
         OUT.print(f"stages in ms: {milliseconds(how.stage_timings_ms)}", style="dim", soft_wrap=True)
         OUT.print(f"arms in ms: {milliseconds(how.strategy_timings_ms)}", style="dim", soft_wrap=True)
+        for bank in how.banks:
+            reason = f" ({bank.reason})" if bank.reason else ""
+            line = f"{bank.bank_id}: {bank.outcome}{reason}, {bank.kept} of {bank.found} hits, weight {bank.weight:g}"
+            OUT.print(line, style="dim", soft_wrap=True)
         for window in how.time_windows:
             OUT.print(f"time in the query: {window.start} to {window.end}", style="dim", soft_wrap=True)
 

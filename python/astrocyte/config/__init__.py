@@ -24,6 +24,7 @@ from astrocyte.config.escalation import CircuitBreakerSettings, EscalationSettin
 from astrocyte.config.homeostasis import HomeostasisSettings
 from astrocyte.config.index import IndexSettings
 from astrocyte.config.intent import IntentSettings
+from astrocyte.config.multi_bank import BankGroupSettings, MultiBankSettings
 from astrocyte.config.pipeline import PipelineSettings
 from astrocyte.config.reflect import AdversarialDefenseSettings, AgenticReflectSettings, ReflectSettings
 from astrocyte.config.section import Cosine, Count, Seconds, Section, Weight
@@ -50,6 +51,7 @@ __all__ = [
     "AuthSettings",
     "BankDefaultSettings",
     "BankGrant",
+    "BankGroupSettings",
     "BankSettings",
     "BankTemplateSettings",
     "BarrierSettings",
@@ -65,6 +67,7 @@ __all__ = [
     "IndexSettings",
     "JwtSettings",
     "LimitSettings",
+    "MultiBankSettings",
     "NoisyBankSettings",
     "PiiSettings",
     "PipelineSettings",
@@ -278,6 +281,7 @@ class Settings(BaseSettings):
         default_factory=dict,
         description="Template name to what holds for all banks of a form: name_pattern, profile, auto_create, access.",
     )
+    multi_bank: MultiBankSettings = MultiBankSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     recall: RecallSettings = RecallSettings()
     pipeline: PipelineSettings = PipelineSettings()

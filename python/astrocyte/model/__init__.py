@@ -1,6 +1,7 @@
 """Domain values: frozen, without behaviour, known to every layer above."""
 
 from astrocyte.model.bank import Bank, BankIndexStats, BankPage, BankStats, IndexMemory, ServerInfo
+from astrocyte.model.fusion import FusionMethod
 from astrocyte.model.identity import (
     ACTOR_TYPES,
     ALL_PERMISSIONS,
@@ -35,10 +36,10 @@ from astrocyte.model.memory import (
     RetainResult,
     RetentionAction,
 )
+from astrocyte.model.multi_bank import BankOutcome, BankStrategy, BankTrace, MultiBankMode, MultiBankStrategy
 from astrocyte.model.recall import (
     ArmScore,
     DetailLevel,
-    FusionMethod,
     HistoryResult,
     Intent,
     MemoryHit,
@@ -63,8 +64,11 @@ __all__ = [
     "AstrocyteContext",
     "Bank",
     "BankIndexStats",
+    "BankOutcome",
     "BankPage",
     "BankStats",
+    "BankStrategy",
+    "BankTrace",
     "Caller",
     "Change",
     "ChangeKind",
@@ -91,6 +95,8 @@ __all__ = [
     "MemoryUpdate",
     "Metadata",
     "MetadataValue",
+    "MultiBankMode",
+    "MultiBankStrategy",
     "Permission",
     "QueryIntent",
     "RecallQuery",

@@ -8,7 +8,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from astrocyte.model.fusion import FusionMethod
 from astrocyte.model.memory import Embedding, Metadata
+from astrocyte.model.multi_bank import BankTrace, MultiBankStrategy
 
 
 class TagMatch(StrEnum):
@@ -17,13 +19,6 @@ class TagMatch(StrEnum):
     ANY = "any"
     ALL = "all"
     NONE = "none"
-
-
-class FusionMethod(StrEnum):
-    """How the arms' lists become one."""
-
-    RRF = "rrf"
-    RELATIVE_SCORE = "relative_score"
 
 
 class DetailLevel(StrEnum):
@@ -67,11 +62,12 @@ class RecallQuery:
 
     ``time_range`` holds on occurred_at, or retained_at where there is none. ``as_of`` is what the service knew then,
     ``valid_at`` what was true then. ``weights`` is by arm (semantic, keyword, temporal). ``external_context`` holds
-    results of another system, which are filtered and blended into the answer, and never stored.
+    results of another system, which are filtered and blended into the answer, and never stored. Instead of
+    ``bank_id``, which is "" then, ``banks`` or ``bank_group`` name several; ``strategy`` says how they are asked.
     """
 
     query: str
-    bank_id: str
+    bank_id: str = ""
     max_results: int = 10
     max_tokens: int | None = None
     tags: tuple[str, ...] = ()
@@ -96,6 +92,9 @@ class RecallQuery:
     embedding: Embedding | None = None
     min_position: int = 0
     external_context: tuple[MemoryHit, ...] = ()
+    banks: tuple[str, ...] = ()
+    bank_group: str | None = None
+    strategy: MultiBankStrategy | None = None
 
 
 class ArmScore(NamedTuple):
@@ -108,7 +107,11 @@ class ArmScore(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MemoryHit:
-    """A memory that matched. ``chunk_index`` counts from 0; -1 when the text is not a chunk."""
+    """A memory that matched. ``chunk_index`` counts from 0; -1 when the text is not a chunk.
+
+    In the answer of several banks, ``bank_rank`` is its rank in its own bank, from 1, and ``also_in`` names the banks
+    that hold the same content.
+    """
 
     text: str
     score: float
@@ -129,6 +132,8 @@ class MemoryHit:
     token_count: int = 0
     version: int = 1
     arms: tuple[ArmScore, ...] = ()
+    bank_rank: int = 0
+    also_in: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +163,7 @@ class RecallTrace:
     degraded: str = ""
     intent: Intent = Intent.UNKNOWN
     intent_confidence: float = 0.0
+    banks: tuple[BankTrace, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

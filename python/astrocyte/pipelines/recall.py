@@ -55,7 +55,7 @@ CACHE, FULL_RETRIEVAL = 1, 3
 
 
 @dataclass(slots=True)
-class _Plan:
+class Plan:
     """A query on its way, and when each stage ended, in seconds."""
 
     bank: Bank
@@ -134,7 +134,7 @@ class RecallPipeline:
         vector = _given(bank, query, "")
         if vector is None and bank.embedding_model == self._embedder.model_id:
             vector = (await self._embed([query.query]))[0]
-        plan = _Plan(bank, query, index, vector, most_tokens, start, perf_counter())
+        plan = Plan(bank, query, index, vector, most_tokens, start, perf_counter())
         if index.small(self._settings.inline_rows):
             return self._answer(plan)
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._answer, plan)
@@ -146,27 +146,54 @@ class RecallPipeline:
             AstrocyteError: As `run`, of the first query that cannot be answered.
         """
         start = perf_counter()
-        plans = []
-        for number, (bank, query, most_tokens) in enumerate(requests):
-            vector = _given(bank, query, f"queries[{number}].")
-            plans.append(_Plan(bank, query, await self._index(bank, query), vector, most_tokens, start, start))
+        plans = [
+            await self.plan(bank, query, most_tokens, start, f"queries[{number}].")
+            for number, (bank, query, most_tokens) in enumerate(requests)
+        ]
+        await self.embed(plans)
+        return await self._answer_all(plans)
+
+    async def plan(self, bank: Bank, query: RecallQuery, most_tokens: int, start: float, at: str = "") -> Plan:
+        """A query with the bank's index, and with its vector if it brought one.
+
+        Raises:
+            DimensionMismatch: The query's vector does not live in the bank's space; its field is prefixed by ``at``.
+            FailedPrecondition: ``min_position`` was not reached in time.
+        """
+        vector = _given(bank, query, at)
+        return Plan(bank, query, await self._index(bank, query), vector, most_tokens, start, start)
+
+    def plan_now(self, bank: Bank, query: RecallQuery, most_tokens: int, start: float) -> Plan | None:
+        """As `plan`, or None where the bank's index would have to be waited for."""
+        index = self._registry.loaded(bank)
+        if index is None or index.core.position < query.min_position:
+            return None
+        return Plan(bank, query, index, _given(bank, query, ""), most_tokens, start, start)
+
+    async def embed(self, plans: Sequence[Plan]) -> None:
+        """Give the plans their vectors, each text embedded once, where the server can make one for the bank.
+
+        Raises:
+            ProviderUnavailable: The embedder failed.
+        """
         waiting = [
             plan for plan in plans if plan.vector is None and plan.bank.embedding_model == self._embedder.model_id
         ]
         if waiting:
-            for plan, vector in zip(waiting, await self._embed([plan.query.query for plan in waiting]), strict=True):
-                plan.vector = vector
+            texts = list(dict.fromkeys(plan.query.query for plan in waiting))
+            vectors = dict(zip(texts, await self._embed(texts), strict=True))
+            for plan in waiting:
+                plan.vector = vectors[plan.query.query]
         embedded = perf_counter()
         for plan in plans:
             plan.embedded = embedded
-        return await self._answer_all(plans)
 
-    async def _answer_all(self, plans: list[_Plan]) -> list[RecallResult]:
+    async def _answer_all(self, plans: list[Plan]) -> list[RecallResult]:
         """Answers in order. While the core searches for one part, the part before is read back and shaped."""
         parts = [plans[first : first + PART] for first in range(0, len(plans), PART)]
         inline = all(plan.index.small(self._settings.inline_rows) for plan in plans)
         run = asyncio.get_running_loop().run_in_executor
-        searches = [run(self._executor, self._search, part) for part in parts]
+        searches = [run(self._executor, self.search, part) for part in parts]
         results: list[RecallResult] = []
         try:
             for part, search in zip(parts, searches, strict=True):
@@ -197,13 +224,14 @@ class RecallPipeline:
         vectors = embedder.embed_now(texts) if embedder.local else await embedder.embed(texts)
         return [usable(vector) for vector in vectors]
 
-    def _answer(self, plan: _Plan) -> RecallResult:
+    def _answer(self, plan: Plan) -> RecallResult:
         self._analyse(plan)
         response = plan.index.core.recall(self._request(plan))
         plan.searched = perf_counter()
         return self._finish(plan, response)
 
-    def _search(self, plans: list[_Plan]) -> list[RecallResponse]:
+    def search(self, plans: Sequence[Plan]) -> list[RecallResponse]:
+        """What the core ranks for each plan, in one call for all."""
         requests = []
         for plan in plans:
             self._analyse(plan)
@@ -214,7 +242,7 @@ class RecallPipeline:
             plan.searched = searched
         return responses
 
-    def _finish_all(self, plans: list[_Plan], responses: list[RecallResponse]) -> list[RecallResult]:
+    def _finish_all(self, plans: list[Plan], responses: list[RecallResponse]) -> list[RecallResult]:
         """As `_finish` of each, with one read for all that look at the same bank in the same way."""
         groups: dict[tuple[int, Visibility], list[int]] = {}
         for number, plan in enumerate(plans):
@@ -228,10 +256,10 @@ class RecallPipeline:
             for number in numbers:
                 plans[number].hydrated = hydrated
                 own = [known[passage] for passage in responses[number].passages if passage in known]
-                results[number] = self._result(plans[number], responses[number], own)
+                results[number] = self._result(plans[number], responses[number], _meeting(plans[number].query, own))
         return [result for result in results if result is not None]
 
-    def _analyse(self, plan: _Plan) -> None:
+    def _analyse(self, plan: Plan) -> None:
         index, query = plan.index, plan.query
         if index.earliest is not None and index.latest is not None:
             plan.windows = time_windows(
@@ -248,15 +276,16 @@ class RecallPipeline:
         plan.budget = plan.most_tokens if wish is None else min(wish, plan.most_tokens)
         plan.analysed = perf_counter()
 
-    def _finish(self, plan: _Plan, response: RecallResponse) -> RecallResult:
-        rows = self._store.hydrate(plan.bank, response.passages, _visibility(plan.query))
+    def rows(self, plan: Plan, passages: Sequence[tuple[int, int]]) -> list[HydratedRow]:
+        """Those of the passages that the database lets this query see, in the order given."""
+        return _meeting(plan.query, self._store.hydrate(plan.bank, passages, _visibility(plan.query)))
+
+    def _finish(self, plan: Plan, response: RecallResponse) -> RecallResult:
+        rows = self.rows(plan, response.passages)
         plan.hydrated = perf_counter()
         return self._result(plan, response, rows)
 
-    def _result(self, plan: _Plan, response: RecallResponse, rows: list[HydratedRow]) -> RecallResult:
-        meets = compile_filter(plan.query)
-        if meets is not None:
-            rows = [row for row in rows if meets(row)]
+    def _result(self, plan: Plan, response: RecallResponse, rows: list[HydratedRow]) -> RecallResult:
         hits, truncated = found(plan.query, response, rows, plan.budget)
         if plan.query.external_context:
             plan.external = passing(plan.query)
@@ -267,19 +296,25 @@ class RecallPipeline:
         trace = self._trace(plan, response, hits) if plan.query.include_trace else None
         return RecallResult(hits, response.candidates + len(plan.external), truncated, trace)
 
-    def _request(self, plan: _Plan) -> RecallRequest:
-        query, settings = plan.query, self._settings
-        fusion = str(query.fusion_method or settings.fusion_method)
-        weights = self._weights[fusion]
+    def arm_weights(self, plan: Plan) -> tuple[float, float, float]:
+        """The weights of the semantic, the keyword and the temporal arm for an analysed query."""
+        query = plan.query
+        weights = self._weights[str(query.fusion_method or self._settings.fusion_method)]
         if query.weights:
             given = query.weights
-            weights = (
+            return (
                 given.get("semantic", weights[0]),
                 given.get("keyword", weights[1]),
                 given.get("temporal", weights[2]),
             )
-        elif factors := self._factors.get(plan.intent.intent):
-            weights = (weights[0] * factors[0], weights[1] * factors[1], weights[2] * factors[2])
+        factors = self._factors.get(plan.intent.intent)
+        if factors:
+            return (weights[0] * factors[0], weights[1] * factors[1], weights[2] * factors[2])
+        return weights
+
+    def _request(self, plan: Plan) -> RecallRequest:
+        query, settings = plan.query, self._settings
+        fusion = str(query.fusion_method or settings.fusion_method)
         memory_ids = None
         if query.memory_ids:
             memory_ids = [identity for one in query.memory_ids if (identity := id_to_bytes(one)) is not None]
@@ -303,7 +338,7 @@ class RecallPipeline:
             time_tail_ms=self._time_tail_ms,
             fusion=fusion,
             rank_constant=query.rank_constant or settings.rank_constant,
-            weights=weights,
+            weights=self.arm_weights(plan),
             feedback=settings.feedback,
             context_windows=settings.context_windows,
             layer_weights=list(query.layer_weights.items()) if query.layer_weights else (),
@@ -313,7 +348,7 @@ class RecallPipeline:
             budget_whole=query.detail_level is DetailLevel.FULL,
         )
 
-    def _trace(self, plan: _Plan, response: RecallResponse, hits: Sequence[MemoryHit]) -> RecallTrace:
+    def _trace(self, plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit]) -> RecallTrace:
         names, counts = response.arm_names, response.arm_candidates
         made = _OpenTrace()
         made.strategies_used = tuple(name for name, count in zip(names, counts, strict=True) if count)
@@ -345,6 +380,7 @@ class RecallPipeline:
         made.position = response.position
         made.degraded = ""
         made.intent, made.intent_confidence = plan.intent
+        made.banks = ()
         made.__class__ = RecallTrace
         trace: RecallTrace = made
         return trace
@@ -368,6 +404,12 @@ def _given(bank: Bank, query: RecallQuery, at: str) -> bytes | None:
         return None
     check_space(bank, query.embedding, at)
     return query.embedding.values
+
+
+def _meeting(query: RecallQuery, rows: list[HydratedRow]) -> list[HydratedRow]:
+    """The rows that meet the query's filter, whatever the index believed."""
+    meets = compile_filter(query)
+    return rows if meets is None else [row for row in rows if meets(row)]
 
 
 def _visibility(query: RecallQuery) -> Visibility:

@@ -105,7 +105,7 @@ def shaped(
         row = by_passage.get((hit.key, hit.ordinal))
         if row is None:
             continue
-        text, tokens = _text(query.detail_level, hit, row)
+        text, tokens = text_of(query.detail_level, hit, row)
         if tokens > budget:
             truncated = True
             if hits:
@@ -113,12 +113,12 @@ def shaped(
             text = detail.cut(text, budget)
             tokens = count_tokens(text)
         budget -= tokens
-        arms = tuple([ArmScore(names[arm], rank, score) for arm, rank, score in hit.arms])
-        hits.append(_hit(query, row, text, tokens, hit.score, arms))
+        hits.append(hit_of(query, hit, row, names, (text, tokens)))
     return tuple(hits), truncated
 
 
-def _text(level: DetailLevel, hit: Hit, row: HydratedRow) -> tuple[str, int]:
+def text_of(level: DetailLevel, hit: Hit, row: HydratedRow) -> tuple[str, int]:
+    """What a hit shows of its memory, and its tokens."""
     if level is DetailLevel.CHUNK:
         return row.chunk_text, hit.tokens
     if level is DetailLevel.FULL:
@@ -127,16 +127,17 @@ def _text(level: DetailLevel, hit: Hit, row: HydratedRow) -> tuple[str, int]:
     return text, count_tokens(text)
 
 
-def _hit(
-    query: RecallQuery, row: HydratedRow, text: str, tokens: int, score: float, arms: tuple[ArmScore, ...]
+def hit_of(
+    query: RecallQuery, hit: Hit, row: HydratedRow, arm_names: Sequence[str], shown: tuple[str, int]
 ) -> MemoryHit:
+    """The hit that leaves, of what the core and the database know of it, and what it shows with its tokens."""
     (
         _, ordinal, memory_id, version, _, _, fact_type, layer, tags, metadata, source, session_id, speaker, principal,
         occurred_at, retained_at, chunk_count, _,
     ) = row  # fmt: skip
     made = _OpenHit()
-    made.text = text
-    made.score = score
+    made.text, made.token_count = shown
+    made.score = hit.score
     made.memory_id = memory_id
     made.bank_id = query.bank_id
     made.metadata = metadata
@@ -151,9 +152,10 @@ def _hit(
     made.principal = principal if query.include_sources else None
     made.chunk_index = ordinal if query.detail_level is DetailLevel.CHUNK else -1
     made.chunk_count = chunk_count
-    made.token_count = tokens
     made.version = version
-    made.arms = arms
+    made.arms = tuple([ArmScore(arm_names[arm], rank, score) for arm, rank, score in hit.arms])
+    made.bank_rank = 0
+    made.also_in = ()
     made.__class__ = MemoryHit
-    hit: MemoryHit = made
-    return hit
+    finished: MemoryHit = made
+    return finished

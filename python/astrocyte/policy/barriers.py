@@ -10,8 +10,9 @@ event: types, counts and numbers of keys, never what was found.
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -147,53 +148,79 @@ class Barriers:
             raise ValidationError(f"the key {blocked[0]!a} is not taken here; leave it out", field="metadata")
         return update
 
-    async def query(self, operation: str, query: Q, at: str = "") -> tuple[Q, tuple[str, ...]]:
-        """A query as it may be searched for, and what its caller is to be told.
+    async def query(self, operation: str, query: Q, bank_ids: Sequence[str], at: str = "") -> tuple[Q, tuple[str, ...]]:
+        """A query as these banks may be searched for it, and what its caller is to be told.
+
+        It is looked at once for all banks without settings of their own, and once for each bank that has some.
 
         Raises:
             PiiRejected: Something was found that is refused.
         """
-        bank = self._of(query.bank_id)
+        if len(bank_ids) == 1:
+            return await self._query(operation, query, bank_ids[0], at)
+        shared: list[str] = [bank_id for bank_id in bank_ids if bank_id not in self._banks]
+        own: list[str] = [bank_id for bank_id in bank_ids if bank_id in self._banks]
+        screened = query
+        warnings: tuple[str, ...] = ()
+        for one in shared[:1] + own:
+            screened, told = await self._query(operation, screened, one, at)
+            warnings += told
+        return screened, warnings
+
+    async def _query(self, operation: str, query: Q, bank_id: str, at: str) -> tuple[Q, tuple[str, ...]]:
+        bank = self._of(bank_id)
         if bank.pii is None or "query" not in bank.pii.settings.scan:
             return query, ()
         spans = await bank.pii.examine((query.query,))
         if not spans:
             return query, ()
         verdict = bank.pii.judge((query.query,), spans)
-        _emit(query.bank_id, operation, verdict)
+        _emit(bank_id, operation, verdict)
         _refuse(verdict, f"{at}query")
         return (replace(query, query=verdict.texts[0]) if verdict.changed else query), verdict.warnings()
 
     def output(
         self, bank_id: str, operation: str, result: RecallResult, warnings: tuple[str, ...] = ()
     ) -> RecallResult:
-        """An answer as it may leave, with ``warnings``: hits with personal data are redacted, left out or told of."""
+        """An answer as it may leave, with ``warnings``: hits with personal data are redacted, left out or told of.
+
+        ``bank_id`` is empty for the answer of several banks, where each hit is judged by its own bank's settings.
+        """
         if warnings:
             result = replace(result, warnings=warnings)
-        return self._screened(self._of(bank_id).outgoing, bank_id, operation, result)
+        return self._screened(operator.attrgetter("outgoing"), bank_id, operation, result)
 
     def evidence(self, bank_id: str, operation: str, result: RecallResult) -> RecallResult:
         """What an answer may be made of: as `output`, where the bank looks at that."""
-        return self._screened(self._of(bank_id).evidence, bank_id, operation, result)
+        return self._screened(operator.attrgetter("evidence"), bank_id, operation, result)
 
-    @staticmethod
-    def _screened(policy: PiiPolicy | None, bank_id: str, operation: str, result: RecallResult) -> RecallResult:
-        if policy is None or not result.hits:
+    def _screened(
+        self, policy_of: Callable[[_Bank], PiiPolicy | None], bank_id: str, operation: str, result: RecallResult
+    ) -> RecallResult:
+        if (bank_id and policy_of(self._of(bank_id)) is None) or not result.hits:
             return result
         hits: list[MemoryHit] = []
-        total: dict[Action, Counter[str]] = {}
+        totals: dict[str, dict[Action, Counter[str]]] = {}
         for hit in result.hits:
+            source = bank_id or hit.bank_id or ""
+            policy = policy_of(self._of(source))
+            if policy is None:
+                hits.append(hit)
+                continue
             parts = hit_parts(hit)
             verdict = _judge(policy, parts)
             for action, counts in verdict.counts.items():
-                total.setdefault(action, Counter()).update(counts)
+                totals.setdefault(source, {}).setdefault(action, Counter()).update(counts)
             if not verdict.counts.get("reject"):
                 hits.append(parts.put(hit, verdict) if verdict.changed else hit)
-        if not total:
+        if not totals:
             return result
-        told = Verdict((), frozenset(), total)
-        _emit(bank_id, operation, told)
-        return replace(result, hits=tuple(hits), warnings=(*result.warnings, *told.warnings()))
+        warned = list(result.warnings)
+        for source, total in totals.items():
+            told = Verdict((), frozenset(), total)
+            _emit(source, operation, told)
+            warned += told.warnings()
+        return replace(result, hits=tuple(hits), warnings=tuple(warned))
 
     def _of(self, bank_id: str) -> _Bank:
         own = self._banks.get(bank_id)

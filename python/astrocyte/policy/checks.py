@@ -8,6 +8,7 @@ import struct
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
+from typing import TypeVar
 
 from astrocyte.config import LimitSettings
 from astrocyte.errors import ValidationError
@@ -24,6 +25,7 @@ SMALLEST_NORM = 1e-15
 # How much of a wrong id a message repeats.
 SHOWN_CHARS = 64
 # SQLite and the wire hold signed 64-bit integers.
+E = TypeVar("E", bound=StrEnum)
 INT64 = range(-(2**63), 2**63)
 
 
@@ -143,6 +145,15 @@ def choice(value: object, path: str, kind: type[StrEnum]) -> None:
         raise ValidationError(
             f"expected a {kind.__name__}, one of {', '.join(kind)}; got {type(value).__name__}", field=path
         )
+
+
+def named(value: object, path: str, kind: type[E]) -> E:
+    """A member of an enumeration, from itself or its bare name."""
+    try:
+        return kind(str(value))
+    except ValueError:
+        shown = ascii(value)[:SHOWN_CHARS]
+        raise ValidationError(f"expected one of {', '.join(kind)}, got {shown}", field=path) from None
 
 
 def weights(values: Mapping[str, float], path: str, known: Iterable[str] | None = None) -> None:

@@ -115,6 +115,20 @@ class Escalation:
         again = f"Try again in {failure.retry_after:.0f} seconds."
         return ReflectResult(UNAVAILABLE, 0.0, (), (again,), abstained=True, fallback_used=True)
 
+    def recall_several(self, banks: Sequence[Bank], failure: CircuitOpen) -> RecallResult:
+        """The answer of several banks without the provider; answers of the past are kept for single banks only.
+
+        Raises:
+            CircuitOpen: There is none, unless all of them answer with nothing while it lasts.
+        """
+        modes = {self._overrides.of(bank.bank_id).escalation.degraded_mode for bank in banks}
+        event = "degraded" if modes == {"empty_recall"} else "provider_unavailable"
+        for bank in banks:
+            emit(event, operation="recall", bank_id=bank.bank_id, provider=failure.provider)
+        if modes != {"empty_recall"}:
+            raise failure
+        return RecallResult((), 0, truncated=False, trace=_trace(RecallTrace(), "empty_recall"))
+
     def _changed(self, breaker: Breaker) -> None:
         emit(EVENTS[breaker.state], provider=breaker.provider, wait_seconds=round(breaker.wait_seconds(), 3))
         if breaker.state is State.CLOSED:

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -24,6 +24,7 @@ from astrocyte.model import (
     Bank,
     BankPage,
     BankStats,
+    BankStrategy,
     Caller,
     Change,
     ForgetResult,
@@ -45,12 +46,14 @@ from astrocyte.model import (
     ServerInfo,
 )
 from astrocyte.pipelines.forget import ForgetPipeline
+from astrocyte.pipelines.multi_bank import MultiBankPipeline, Question
 from astrocyte.pipelines.recall import RecallPipeline
 from astrocyte.pipelines.reflect import ReflectPipeline
 from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.pipelines.retain import RetainPipeline
 from astrocyte.pipelines.update import UpdatePipeline
 from astrocyte.policy.access import Access
+from astrocyte.policy.bank_sets import BankSet, BankSets
 from astrocyte.policy.banks import Banks
 from astrocyte.policy.granting import Granting
 from astrocyte.policy.keys import Keys
@@ -77,8 +80,14 @@ class Pipelines:
     retain: RetainPipeline
     recall: RecallPipeline
     reflect: ReflectPipeline
+    multi_bank: MultiBankPipeline
     update: UpdatePipeline
     forget: ForgetPipeline
+
+
+def _recalls(caller: Caller, bank_ids: Iterable[str]) -> list[Demand]:
+    """What a recall of these banks asks of their limits."""
+    return [Demand(caller.tenant, bank_id, Operation.RECALL) for bank_id in bank_ids]
 
 
 class Lifecycle(Protocol):
@@ -120,6 +129,7 @@ class Gate:
             content_types=settings.retain.chunking,
             fusion_method=settings.recall.fusion_method,
         )
+        self._bank_sets = BankSets(settings.multi_bank)
         self._access = access = Access(settings, store, grants)
         self._policies = policies
         self._limits = policies.limits
@@ -173,17 +183,25 @@ class Gate:
     async def recall_batch(self, caller: Caller, queries: Sequence[RecallQuery]) -> list[RecallResult]:
         """Answer all queries, or fail with the first that cannot be answered."""
         self._check.query_count(queries)
-        for index, query in enumerate(queries):
-            self._banks.require(caller, "BatchRecall", query.bank_id, f"queries[{index}].bank_id")
-        await self._limits.admit([Demand(caller.tenant, query.bank_id, Operation.RECALL) for query in queries])
-        self._check.queries(queries)
-        banks = [self._banks.expected(caller, "BatchRecall", query.bank_id) for query in queries]
-        screened = [
-            await self._barriers.query("BatchRecall", query, f"queries[{index}].")
-            for index, query in enumerate(queries)
+        asked = [
+            self._banks_of(caller, "BatchRecall", query, f"queries[{index}].") for index, query in enumerate(queries)
         ]
-        banks = [await self._banks.ready(caller, "BatchRecall", bank) for bank in banks]
-        results = await self._answers([(bank, query) for bank, (query, _) in zip(banks, screened, strict=True)])
+        await self._limits.admit(_recalls(caller, (bank_id for one in asked for bank_id in one.bank_ids)))
+        self._check.queries(queries)
+        banks = [[self._banks.expected(caller, "BatchRecall", bank_id) for bank_id in one.bank_ids] for one in asked]
+        screened = [
+            await self._barriers.query("BatchRecall", query, one.bank_ids, f"queries[{index}].")
+            for index, (query, one) in enumerate(zip(queries, asked, strict=True))
+        ]
+        banks = [[await self._banks.ready(caller, "BatchRecall", bank) for bank in own] for own in banks]
+        alone = [
+            (own[0], query) for one, own, (query, _) in zip(asked, banks, screened, strict=True) if one.strategy is None
+        ]
+        answers = iter(await self._answers(alone))
+        results = [
+            next(answers) if one.strategy is None else await self._answer_several(one.strategy, own, query)
+            for one, own, (query, _) in zip(asked, banks, screened, strict=True)
+        ]
         return [
             self._barriers.output(query.bank_id, "BatchRecall", result, warnings)
             for result, (query, warnings) in zip(results, screened, strict=True)
@@ -454,19 +472,31 @@ class Gate:
         return await self._granting.check(caller, bank_id, principal=principal, permission=permission)
 
     async def _recall(self, caller: Caller, operation: str, query: RecallQuery) -> RecallResult:
-        self._banks.require(caller, operation, query.bank_id)
-        await self._limits.admit((Demand(caller.tenant, query.bank_id, Operation.RECALL),))
+        asked = self._banks_of(caller, operation, query)
+        await self._limits.admit(_recalls(caller, asked.bank_ids))
         self._check.query(query)
-        bank = self._banks.expected(caller, operation, query.bank_id)
-        query, warnings = await self._barriers.query(operation, query)
-        bank = await self._banks.ready(caller, operation, bank)
-        return self._barriers.output(query.bank_id, operation, await self._answer(bank, query), warnings)
+        banks = [self._banks.expected(caller, operation, bank_id) for bank_id in asked.bank_ids]
+        query, warnings = await self._barriers.query(operation, query, asked.bank_ids)
+        banks = [await self._banks.ready(caller, operation, bank) for bank in banks]
+        if asked.strategy is None:
+            result = await self._answer(banks[0], query)
+        else:
+            result = await self._answer_several(asked.strategy, banks, query)
+        return self._barriers.output(query.bank_id, operation, result, warnings)
+
+    async def _answer_several(self, strategy: BankStrategy, banks: Sequence[Bank], query: RecallQuery) -> RecallResult:
+        """The answer of several banks, or what there is while the provider that they need is left alone."""
+        most_tokens = min(self._most_tokens(bank.bank_id) for bank in banks)
+        try:
+            return await self._pipelines.multi_bank.run(Question(query, banks, strategy, most_tokens))
+        except CircuitOpen as failure:
+            return self._policies.escalation.recall_several(banks, failure)
 
     async def _answer(self, bank: Bank, query: RecallQuery) -> RecallResult:
         """The pipeline's answer, or what there is while its provider is left alone."""
         escalation = self._policies.escalation
         try:
-            result = await self._pipelines.recall.run(bank, query, self._most_tokens(query))
+            result = await self._pipelines.recall.run(bank, query, self._most_tokens(query.bank_id))
         except CircuitOpen as failure:
             return escalation.recall(bank, query, failure)
         escalation.keep(bank, query, result)
@@ -476,7 +506,7 @@ class Gate:
         """As `_answer` of each, together."""
         try:
             results = await self._pipelines.recall.run_many(
-                [(bank, query, self._most_tokens(query)) for bank, query in requests]
+                [(bank, query, self._most_tokens(query.bank_id)) for bank, query in requests]
             )
         except CircuitOpen:
             # Some of them may need no provider.
@@ -485,9 +515,17 @@ class Gate:
             self._policies.escalation.keep(bank, query, result)
         return results
 
-    def _most_tokens(self, query: RecallQuery) -> int:
-        """Ceiling of the recall's token budget."""
-        return self._overrides.of(query.bank_id).homeostasis.recall_max_tokens
+    def _banks_of(self, caller: Caller, operation: str, query: RecallQuery, at: str = "") -> BankSet:
+        """The banks that a query names, each of which the caller may use for this, before any is looked at."""
+        asked = self._bank_sets.resolve(caller, query, at)
+        path = f"{at}bank_id" if asked.strategy is None else f"{at}banks"
+        for bank_id in asked.bank_ids:
+            self._banks.require(caller, operation, bank_id, path)
+        return asked
+
+    def _most_tokens(self, bank_id: str) -> int:
+        """Ceiling of a recall's token budget; of several banks, the lowest holds."""
+        return self._overrides.of(bank_id).homeostasis.recall_max_tokens
 
     async def _in_executor(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """A read that may take longer than the loop should wait."""

@@ -112,7 +112,6 @@ class Validator:
     def query(self, query: RecallQuery, at: str = "") -> None:
         """One recall."""
         limits = self._limits
-        checks.bank_id(query.bank_id, f"{at}bank_id")
         checks.text(query.query, f"{at}query", limits.query_bytes)
         if query.embedding is not None:
             checks.embedding(query.embedding, f"{at}embedding", limits.dimensions)

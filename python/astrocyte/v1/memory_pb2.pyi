@@ -121,6 +121,34 @@ TAG_MATCH_NONE: TagMatch.ValueType  # 3
 """None of the labels."""
 Global___TagMatch: _TypeAlias = TagMatch  # noqa: Y015
 
+class _MultiBankMode:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _MultiBankModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MultiBankMode.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    MULTI_BANK_MODE_UNSPECIFIED: _MultiBankMode.ValueType  # 0
+    """Not given: the server's setting."""
+    MULTI_BANK_MODE_PARALLEL: _MultiBankMode.ValueType  # 1
+    """All at once; their hits become one list."""
+    MULTI_BANK_MODE_CASCADE: _MultiBankMode.ValueType  # 2
+    """In order, until there are enough hits; the hits of those asked become one list."""
+    MULTI_BANK_MODE_FIRST_MATCH: _MultiBankMode.ValueType  # 3
+    """In order, until one has hits; its hits alone count."""
+
+class MultiBankMode(_MultiBankMode, metaclass=_MultiBankModeEnumTypeWrapper):
+    """In which order several banks are asked, and whose hits count."""
+
+MULTI_BANK_MODE_UNSPECIFIED: MultiBankMode.ValueType  # 0
+"""Not given: the server's setting."""
+MULTI_BANK_MODE_PARALLEL: MultiBankMode.ValueType  # 1
+"""All at once; their hits become one list."""
+MULTI_BANK_MODE_CASCADE: MultiBankMode.ValueType  # 2
+"""In order, until there are enough hits; the hits of those asked become one list."""
+MULTI_BANK_MODE_FIRST_MATCH: MultiBankMode.ValueType  # 3
+"""In order, until one has hits; its hits alone count."""
+Global___MultiBankMode: _TypeAlias = MultiBankMode  # noqa: Y015
+
 class _FusionMethod:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -967,8 +995,11 @@ class RecallRequest(_message.Message):
     EMBEDDING_FIELD_NUMBER: _builtins.int
     MIN_POSITION_FIELD_NUMBER: _builtins.int
     EXTERNAL_CONTEXT_FIELD_NUMBER: _builtins.int
+    BANKS_FIELD_NUMBER: _builtins.int
+    BANK_GROUP_FIELD_NUMBER: _builtins.int
+    STRATEGY_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
-    """The bank to search; it must exist."""
+    """The bank to search; it must exist. Empty where banks or bank_group name several."""
     query: _builtins.str
     """The question in natural language: 1 to 8,192 bytes of UTF-8."""
     max_results: _builtins.int
@@ -996,7 +1027,9 @@ class RecallRequest(_message.Message):
     detail_level: Global___DetailLevel.ValueType
     """What the text of a hit holds. Unspecified: the best chunk."""
     min_position: _builtins.int
-    """Answer from at least this position, waiting for it if need be. 0: whatever is current."""
+    """Answer from at least this position, waiting for it if need be. 0: whatever is current; with several banks only 0."""
+    bank_group: _builtins.str
+    """A set of banks that the server's configuration names, instead of bank_id. Empty: bank_id or banks says."""
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Only memories whose labels match these. Empty: no such filter."""
@@ -1054,6 +1087,16 @@ class RecallRequest(_message.Message):
         never stored. An item without memory_id gets one from its text.
         """
 
+    @_builtins.property
+    def banks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The banks to search together, each once, instead of bank_id; the caller may read all of them, or the call is
+        refused. Empty: bank_id or bank_group says.
+        """
+
+    @_builtins.property
+    def strategy(self) -> Global___MultiBankStrategy:
+        """How several banks are asked; INVALID_ARGUMENT for one. Unset: as the group, or else the server's settings say."""
+
     def __init__(
         self,
         *,
@@ -1083,10 +1126,13 @@ class RecallRequest(_message.Message):
         embedding: _types_pb2.Embedding | None = ...,
         min_position: _builtins.int = ...,
         external_context: _abc.Iterable[_types_pb2.MemoryHit] | None = ...,
+        banks: _abc.Iterable[_builtins.str] | None = ...,
+        bank_group: _builtins.str = ...,
+        strategy: Global___MultiBankStrategy | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "_include_trace", b"_include_trace", "_rank_constant", b"_rank_constant", "as_of", b"as_of", "dedup_threshold", b"dedup_threshold", "embedding", b"embedding", "include_trace", b"include_trace", "query_reference_date", b"query_reference_date", "rank_constant", b"rank_constant", "retained_range", b"retained_range", "time_range", b"time_range", "valid_at", b"valid_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "_include_trace", b"_include_trace", "_rank_constant", b"_rank_constant", "as_of", b"as_of", "dedup_threshold", b"dedup_threshold", "embedding", b"embedding", "include_trace", b"include_trace", "query_reference_date", b"query_reference_date", "rank_constant", b"rank_constant", "retained_range", b"retained_range", "strategy", b"strategy", "time_range", b"time_range", "valid_at", b"valid_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "_include_trace", b"_include_trace", "_rank_constant", b"_rank_constant", "as_of", b"as_of", "bank_id", b"bank_id", "dedup_threshold", b"dedup_threshold", "detail_level", b"detail_level", "embedding", b"embedding", "external_context", b"external_context", "fact_types", b"fact_types", "fusion_method", b"fusion_method", "include_sources", b"include_sources", "include_trace", b"include_trace", "layer_weights", b"layer_weights", "max_results", b"max_results", "max_tokens", b"max_tokens", "memory_ids", b"memory_ids", "metadata", b"metadata", "min_position", b"min_position", "query", b"query", "query_reference_date", b"query_reference_date", "rank_constant", b"rank_constant", "retained_range", b"retained_range", "session_id", b"session_id", "tag_match", b"tag_match", "tags", b"tags", "time_range", b"time_range", "valid_at", b"valid_at", "weights", b"weights"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "_include_trace", b"_include_trace", "_rank_constant", b"_rank_constant", "as_of", b"as_of", "bank_group", b"bank_group", "bank_id", b"bank_id", "banks", b"banks", "dedup_threshold", b"dedup_threshold", "detail_level", b"detail_level", "embedding", b"embedding", "external_context", b"external_context", "fact_types", b"fact_types", "fusion_method", b"fusion_method", "include_sources", b"include_sources", "include_trace", b"include_trace", "layer_weights", b"layer_weights", "max_results", b"max_results", "max_tokens", b"max_tokens", "memory_ids", b"memory_ids", "metadata", b"metadata", "min_position", b"min_position", "query", b"query", "query_reference_date", b"query_reference_date", "rank_constant", b"rank_constant", "retained_range", b"retained_range", "session_id", b"session_id", "strategy", b"strategy", "tag_match", b"tag_match", "tags", b"tags", "time_range", b"time_range", "valid_at", b"valid_at", "weights", b"weights"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__dedup_threshold: _TypeAlias = _typing.Literal["dedup_threshold"]  # noqa: Y015
     _WhichOneofArgType__dedup_threshold: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold"]  # noqa: Y015
@@ -2031,3 +2077,96 @@ class ErasureReceipt(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ErasureReceipt: _TypeAlias = ErasureReceipt  # noqa: Y015
+
+@_typing.final
+class MultiBankStrategy(_message.Message):
+    """How several banks answer one question. What is not given is as the bank group says, or else the server's settings."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class BankWeightsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.float
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.float = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    MODE_FIELD_NUMBER: _builtins.int
+    MIN_RESULTS_TO_STOP_FIELD_NUMBER: _builtins.int
+    MIN_SCORE_TO_STOP_FIELD_NUMBER: _builtins.int
+    CASCADE_ORDER_FIELD_NUMBER: _builtins.int
+    BANK_WEIGHTS_FIELD_NUMBER: _builtins.int
+    DEDUP_ACROSS_BANKS_FIELD_NUMBER: _builtins.int
+    FUSION_METHOD_FIELD_NUMBER: _builtins.int
+    REQUIRE_ALL_FIELD_NUMBER: _builtins.int
+    mode: Global___MultiBankMode.ValueType
+    """In which order banks are asked."""
+    min_results_to_stop: _builtins.int
+    """Distinct hits with which a cascade has enough, at least 1. Unset: the group's, or 3."""
+    min_score_to_stop: _builtins.float
+    """Score, as a recall on that bank alone gives it, below which a hit does not count as one of these, nor as a first
+    match; INVALID_ARGUMENT for parallel. Unset: every hit counts.
+    """
+    dedup_across_banks: _builtins.bool
+    """Whether a content that several banks hold is one hit, which names the other banks. Unset: the group's, or true."""
+    fusion_method: Global___FusionMethod.ValueType
+    """How the banks' lists become one. Unspecified: the server's setting."""
+    require_all: _builtins.bool
+    """Whether a bank that fails, or is not ready in time, fails the call; else the trace names it. Unset: the group's, or
+    false.
+    """
+    @_builtins.property
+    def cascade_order(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Banks to ask first, in this order; the others follow as the request names them."""
+
+    @_builtins.property
+    def bank_weights(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
+        """Factor by bank, 0 or more, not all 0; a bank that is missing has 1."""
+
+    def __init__(
+        self,
+        *,
+        mode: Global___MultiBankMode.ValueType = ...,
+        min_results_to_stop: _builtins.int | None = ...,
+        min_score_to_stop: _builtins.float | None = ...,
+        cascade_order: _abc.Iterable[_builtins.str] | None = ...,
+        bank_weights: _abc.Mapping[_builtins.str, _builtins.float] | None = ...,
+        dedup_across_banks: _builtins.bool | None = ...,
+        fusion_method: Global___FusionMethod.ValueType = ...,
+        require_all: _builtins.bool | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_dedup_across_banks", b"_dedup_across_banks", "_min_results_to_stop", b"_min_results_to_stop", "_min_score_to_stop", b"_min_score_to_stop", "_require_all", b"_require_all", "dedup_across_banks", b"dedup_across_banks", "min_results_to_stop", b"min_results_to_stop", "min_score_to_stop", b"min_score_to_stop", "require_all", b"require_all"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dedup_across_banks", b"_dedup_across_banks", "_min_results_to_stop", b"_min_results_to_stop", "_min_score_to_stop", b"_min_score_to_stop", "_require_all", b"_require_all", "bank_weights", b"bank_weights", "cascade_order", b"cascade_order", "dedup_across_banks", b"dedup_across_banks", "fusion_method", b"fusion_method", "min_results_to_stop", b"min_results_to_stop", "min_score_to_stop", b"min_score_to_stop", "mode", b"mode", "require_all", b"require_all"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__dedup_across_banks: _TypeAlias = _typing.Literal["dedup_across_banks"]  # noqa: Y015
+    _WhichOneofArgType__dedup_across_banks: _TypeAlias = _typing.Literal["_dedup_across_banks", b"_dedup_across_banks"]  # noqa: Y015
+    _WhichOneofReturnType__min_results_to_stop: _TypeAlias = _typing.Literal["min_results_to_stop"]  # noqa: Y015
+    _WhichOneofArgType__min_results_to_stop: _TypeAlias = _typing.Literal["_min_results_to_stop", b"_min_results_to_stop"]  # noqa: Y015
+    _WhichOneofReturnType__min_score_to_stop: _TypeAlias = _typing.Literal["min_score_to_stop"]  # noqa: Y015
+    _WhichOneofArgType__min_score_to_stop: _TypeAlias = _typing.Literal["_min_score_to_stop", b"_min_score_to_stop"]  # noqa: Y015
+    _WhichOneofReturnType__require_all: _TypeAlias = _typing.Literal["require_all"]  # noqa: Y015
+    _WhichOneofArgType__require_all: _TypeAlias = _typing.Literal["_require_all", b"_require_all"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__dedup_across_banks) -> _WhichOneofReturnType__dedup_across_banks | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_results_to_stop) -> _WhichOneofReturnType__min_results_to_stop | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_score_to_stop) -> _WhichOneofReturnType__min_score_to_stop | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__require_all) -> _WhichOneofReturnType__require_all | None: ...
+
+Global___MultiBankStrategy: _TypeAlias = MultiBankStrategy  # noqa: Y015

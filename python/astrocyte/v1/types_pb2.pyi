@@ -26,6 +26,38 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _BankOutcome:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _BankOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BankOutcome.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    BANK_OUTCOME_UNSPECIFIED: _BankOutcome.ValueType  # 0
+    """Never sent."""
+    BANK_OUTCOME_SEARCHED: _BankOutcome.ValueType  # 1
+    """It answered."""
+    BANK_OUTCOME_NOT_NEEDED: _BankOutcome.ValueType  # 2
+    """Banks before it had what was wanted."""
+    BANK_OUTCOME_FAILED: _BankOutcome.ValueType  # 3
+    """It could not answer."""
+    BANK_OUTCOME_LATE: _BankOutcome.ValueType  # 4
+    """It was not ready in time."""
+
+class BankOutcome(_BankOutcome, metaclass=_BankOutcomeEnumTypeWrapper):
+    """What can become of a bank in a call to several."""
+
+BANK_OUTCOME_UNSPECIFIED: BankOutcome.ValueType  # 0
+"""Never sent."""
+BANK_OUTCOME_SEARCHED: BankOutcome.ValueType  # 1
+"""It answered."""
+BANK_OUTCOME_NOT_NEEDED: BankOutcome.ValueType  # 2
+"""Banks before it had what was wanted."""
+BANK_OUTCOME_FAILED: BankOutcome.ValueType  # 3
+"""It could not answer."""
+BANK_OUTCOME_LATE: BankOutcome.ValueType  # 4
+"""It was not ready in time."""
+Global___BankOutcome: _TypeAlias = BankOutcome  # noqa: Y015
+
 class _ContentType:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -299,6 +331,8 @@ class MemoryHit(_message.Message):
     TOKEN_COUNT_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
     ARMS_FIELD_NUMBER: _builtins.int
+    BANK_RANK_FIELD_NUMBER: _builtins.int
+    ALSO_IN_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
     """The memory."""
     text: _builtins.str
@@ -327,6 +361,8 @@ class MemoryHit(_message.Message):
     """Tokens of the text (cl100k)."""
     version: _builtins.int
     """Version of the memory that matched."""
+    bank_rank: _builtins.int
+    """Its rank in its own bank, from 1, in the answer of several banks; 0 in the answer of one."""
     @_builtins.property
     def metadata(self) -> _containers.MessageMap[_builtins.str, Global___MetadataValue]:
         """The caller's key-value pairs."""
@@ -346,6 +382,10 @@ class MemoryHit(_message.Message):
     @_builtins.property
     def arms(self) -> _containers.RepeatedCompositeFieldContainer[Global___ArmScore]:
         """Where each arm that proposed the memory put it."""
+
+    @_builtins.property
+    def also_in(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The other banks of the call that hold the same content."""
 
     def __init__(
         self,
@@ -369,10 +409,12 @@ class MemoryHit(_message.Message):
         token_count: _builtins.int = ...,
         version: _builtins.int = ...,
         arms: _abc.Iterable[Global___ArmScore] | None = ...,
+        bank_rank: _builtins.int = ...,
+        also_in: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_chunk_index", b"_chunk_index", "chunk_index", b"chunk_index", "occurred_at", b"occurred_at", "retained_at", b"retained_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chunk_index", b"_chunk_index", "arms", b"arms", "bank_id", b"bank_id", "chunk_count", b"chunk_count", "chunk_index", b"chunk_index", "fact_type", b"fact_type", "memory_id", b"memory_id", "memory_layer", b"memory_layer", "metadata", b"metadata", "occurred_at", b"occurred_at", "principal", b"principal", "retained_at", b"retained_at", "score", b"score", "session_id", b"session_id", "source", b"source", "speaker", b"speaker", "tags", b"tags", "text", b"text", "token_count", b"token_count", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chunk_index", b"_chunk_index", "also_in", b"also_in", "arms", b"arms", "bank_id", b"bank_id", "bank_rank", b"bank_rank", "chunk_count", b"chunk_count", "chunk_index", b"chunk_index", "fact_type", b"fact_type", "memory_id", b"memory_id", "memory_layer", b"memory_layer", "metadata", b"metadata", "occurred_at", b"occurred_at", "principal", b"principal", "retained_at", b"retained_at", "score", b"score", "session_id", b"session_id", "source", b"source", "speaker", b"speaker", "tags", b"tags", "text", b"text", "token_count", b"token_count", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__chunk_index: _TypeAlias = _typing.Literal["chunk_index"]  # noqa: Y015
     _WhichOneofArgType__chunk_index: _TypeAlias = _typing.Literal["_chunk_index", b"_chunk_index"]  # noqa: Y015
@@ -513,6 +555,7 @@ class RecallTrace(_message.Message):
     DEGRADED_FIELD_NUMBER: _builtins.int
     INTENT_FIELD_NUMBER: _builtins.int
     INTENT_CONFIDENCE_FIELD_NUMBER: _builtins.int
+    BANKS_FIELD_NUMBER: _builtins.int
     total_candidates: _builtins.int
     """Candidates over all arms before fusion; a memory that two arms propose counts twice."""
     fusion_method: _builtins.str
@@ -528,7 +571,7 @@ class RecallTrace(_message.Message):
     plan: _builtins.str
     """How the filter was met, for people: rows allowed, rows in all, scan or gather."""
     position: _builtins.int
-    """Position of the bank that the answer reflects."""
+    """Position of the bank that the answer reflects. 0 in the answer of several banks, each of which has its own."""
     degraded: _builtins.str
     """Empty for a search. Where the embedder is unavailable: "empty_recall" when nothing was searched, "cache" when this is
     an earlier answer to the same request, which may be stale. Then there is a trace, whether it was asked for or not.
@@ -563,6 +606,10 @@ class RecallTrace(_message.Message):
     def time_windows(self) -> _containers.RepeatedCompositeFieldContainer[Global___TimeRange]:
         """The time expressions found in the query, resolved. Empty: none."""
 
+    @_builtins.property
+    def banks(self) -> _containers.RepeatedCompositeFieldContainer[Global___BankTrace]:
+        """What became of each bank, in the order in which they are asked. Empty in the answer of one bank."""
+
     def __init__(
         self,
         *,
@@ -583,14 +630,71 @@ class RecallTrace(_message.Message):
         degraded: _builtins.str = ...,
         intent: _builtins.str = ...,
         intent_confidence: _builtins.float = ...,
+        banks: _abc.Iterable[Global___BankTrace] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cache_hit", b"cache_hit", "degraded", b"degraded", "fusion_method", b"fusion_method", "intent", b"intent", "intent_confidence", b"intent_confidence", "latency_ms", b"latency_ms", "layer_distribution", b"layer_distribution", "plan", b"plan", "position", b"position", "stage_timings_ms", b"stage_timings_ms", "strategies_used", b"strategies_used", "strategy_candidate_counts", b"strategy_candidate_counts", "strategy_timings_ms", b"strategy_timings_ms", "tier_used", b"tier_used", "time_windows", b"time_windows", "total_candidates", b"total_candidates", "wiki_tier_used", b"wiki_tier_used"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["banks", b"banks", "cache_hit", b"cache_hit", "degraded", b"degraded", "fusion_method", b"fusion_method", "intent", b"intent", "intent_confidence", b"intent_confidence", "latency_ms", b"latency_ms", "layer_distribution", b"layer_distribution", "plan", b"plan", "position", b"position", "stage_timings_ms", b"stage_timings_ms", "strategies_used", b"strategies_used", "strategy_candidate_counts", b"strategy_candidate_counts", "strategy_timings_ms", b"strategy_timings_ms", "tier_used", b"tier_used", "time_windows", b"time_windows", "total_candidates", b"total_candidates", "wiki_tier_used", b"wiki_tier_used"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RecallTrace: _TypeAlias = RecallTrace  # noqa: Y015
+
+@_typing.final
+class BankTrace(_message.Message):
+    """What became of one bank in a call to several."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
+    FOUND_FIELD_NUMBER: _builtins.int
+    KEPT_FIELD_NUMBER: _builtins.int
+    TOKENS_FIELD_NUMBER: _builtins.int
+    TOKEN_BUDGET_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    bank_id: _builtins.str
+    """The bank."""
+    outcome: Global___BankOutcome.ValueType
+    """What became of it."""
+    weight: _builtins.float
+    """Its weight in the fusion."""
+    found: _builtins.int
+    """Hits that it offered."""
+    kept: _builtins.int
+    """Hits of the answer that are its."""
+    tokens: _builtins.int
+    """Tokens of these."""
+    token_budget: _builtins.int
+    """Its share of the token budget, before it was given what others left."""
+    position: _builtins.int
+    """Position of the bank that its hits reflect; 0 if it was not searched."""
+    reason: _builtins.str
+    """Of a bank that failed or was late, the error's reason; of one that was not needed, what ended the search:
+    "enough_results" or "first_match". Empty if it was searched.
+    """
+    def __init__(
+        self,
+        *,
+        bank_id: _builtins.str = ...,
+        outcome: Global___BankOutcome.ValueType = ...,
+        weight: _builtins.float = ...,
+        found: _builtins.int = ...,
+        kept: _builtins.int = ...,
+        tokens: _builtins.int = ...,
+        token_budget: _builtins.int = ...,
+        position: _builtins.int = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "found", b"found", "kept", b"kept", "outcome", b"outcome", "position", b"position", "reason", b"reason", "token_budget", b"token_budget", "tokens", b"tokens", "weight", b"weight"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BankTrace: _TypeAlias = BankTrace  # noqa: Y015
 
 @_typing.final
 class TimeRange(_message.Message):

@@ -23,6 +23,11 @@ impl Hit {
     }
 
     #[getter]
+    fn content_hash<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.hit.content_hash)
+    }
+
+    #[getter]
     fn ordinal(&self) -> i32 {
         self.hit.ordinal
     }
@@ -121,6 +126,11 @@ impl RecallResponse {
     #[getter]
     fn feedback_terms(&self) -> u32 {
         self.response.feedback_terms
+    }
+
+    #[getter]
+    fn arm_spreads(&self) -> Vec<(f64, f64)> {
+        self.response.arm_spreads.clone()
     }
 
     #[getter]

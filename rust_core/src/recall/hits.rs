@@ -68,6 +68,7 @@ fn hit(state: &State, candidate: &Fused, arms: &[Arm], ordinal: i32, tokens: u32
     Hit {
         key: state.columns.key[at],
         memory_id: state.columns.memory_id[at],
+        content_hash: state.columns.content_hash[at],
         ordinal,
         score: candidate.score,
         tokens,

@@ -272,6 +272,10 @@ fn answer(
         arm_candidates: arms.iter().map(|arm| arm.ranked.len() as u32).collect(),
         feedback_micros: looked.micros,
         feedback_terms: looked.terms,
+        arm_spreads: arms
+            .iter()
+            .map(|arm| (arm.spread.mean, arm.spread.deviation))
+            .collect(),
         candidates: fused.len() as u32,
         allowed: allowed.versions.len(),
         plan: described,

@@ -176,7 +176,6 @@ def test_batches_have_a_size(count: int) -> None:
         ({"query": "x" * 8_193}, "query"),
         ({"query": "\ud800"}, "query"),
         ({"query": "\x00"}, "query"),
-        ({"bank_id": "a b"}, "bank_id"),
         ({"max_results": 0}, "max_results"),
         ({"max_results": -1}, "max_results"),
         ({"max_results": 1_000_000}, "max_results"),

@@ -9,7 +9,6 @@ from astrocyte.errors import ValidationError
 from astrocyte.model import (
     ArmScore,
     DetailLevel,
-    FusionMethod,
     HistoryResult,
     Intent,
     MemoryHit,
@@ -19,6 +18,13 @@ from astrocyte.model import (
     TagMatch,
 )
 from astrocyte.pipelines.shaping import FoundHits
+from astrocyte.services.convert.multi_bank import (
+    FUSION_METHODS,
+    decode_bank_trace,
+    decode_strategy,
+    encode_strategy,
+    set_bank_trace,
+)
 from astrocyte.services.convert.values import (
     Choices,
     Reader,
@@ -43,7 +49,6 @@ RESULTS_TAG = 1 << 3 | 2
 VARINT_GROUP = 0x7F
 
 TAG_MATCHES = Choices("tag_match", TagMatch, memory_pb2.TagMatch, "TAG_MATCH_")
-FUSION_METHODS = Choices("fusion_method", FusionMethod, memory_pb2.FusionMethod, "FUSION_METHOD_")
 DETAIL_LEVELS = Choices("detail_level", DetailLevel, memory_pb2.DetailLevel, "DETAIL_LEVEL_")
 
 QUERY_READERS: dict[str, Reader] = {
@@ -73,6 +78,9 @@ QUERY_READERS: dict[str, Reader] = {
     "embedding": decode_embedding,
     "min_position": same,
     "external_context": lambda items: tuple(decode_hit(item) for item in items),
+    "banks": tuple,
+    "bank_group": same,
+    "strategy": decode_strategy,
 }
 HISTORY_READERS: dict[str, Reader] = {
     name: QUERY_READERS[name] for name in ("bank_id", "query", "as_of", "max_results", "max_tokens", "tags")
@@ -97,6 +105,8 @@ HIT_READERS: dict[str, Reader] = {
     "token_count": same,
     "version": same,
     "arms": lambda arms: tuple(ArmScore(arm.arm, arm.rank, arm.score) for arm in arms),
+    "bank_rank": same,
+    "also_in": tuple,
 }
 
 
@@ -137,6 +147,9 @@ def encode_query(query: RecallQuery) -> memory_pb2.RecallRequest:
         detail_level=DETAIL_LEVELS.encode(query.detail_level),
         embedding=encode_embedding(query.embedding),
         min_position=query.min_position,
+        banks=query.banks,
+        bank_group=query.bank_group or "",
+        strategy=encode_strategy(query.strategy),
     )
     for item in query.external_context:
         set_hit(message.external_context.add(), item)
@@ -208,9 +221,16 @@ def set_hit(message: types_pb2.MemoryHit, hit: MemoryHit) -> None:
     if hit.metadata:
         for key, value in encode_metadata(hit.metadata).items():
             message.metadata[key].CopyFrom(value)
-    add_arm = message.arms.add
-    for arm, rank, score in hit.arms:
-        added = add_arm()
+    if hit.bank_rank:
+        message.bank_rank = hit.bank_rank
+        message.also_in.extend(hit.also_in)
+    _set_arms(message, hit.arms)
+
+
+def _set_arms(message: types_pb2.MemoryHit, arms: Iterable[ArmScore]) -> None:
+    add = message.arms.add
+    for arm, rank, score in arms:
+        added = add()
         added.arm = arm
         added.rank = rank
         added.score = score
@@ -236,6 +256,7 @@ def decode_trace(message: types_pb2.RecallTrace) -> RecallTrace:
         degraded=message.degraded,
         intent=Intent(message.intent or Intent.UNKNOWN),
         intent_confidence=message.intent_confidence,
+        banks=tuple(decode_bank_trace(bank) for bank in message.banks),
     )
 
 
@@ -280,6 +301,8 @@ def set_trace(message: types_pb2.RecallTrace, trace: RecallTrace) -> None:
     _set_map(message.stage_timings_ms, trace.stage_timings_ms)
     for window in trace.time_windows:
         message.time_windows.add(**encode_range(window))
+    for bank in trace.banks:
+        set_bank_trace(message.banks.add(), bank)
 
 
 def _set_map(message: MutableMapping[str, V], values: Mapping[str, V] | None) -> None:

@@ -1,0 +1,111 @@
+"""What became of each bank of a call to several, and how the whole went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+from astrocyte.core import RecallResponse
+from astrocyte.errors import AstrocyteError
+from astrocyte.model import (
+    Bank,
+    BankOutcome,
+    BankStrategy,
+    BankTrace,
+    MemoryHit,
+    RecallQuery,
+    RecallTrace,
+    TimeRange,
+)
+from astrocyte.pipelines.analysis import from_ms
+from astrocyte.pipelines.intent import NO_INTENT
+from astrocyte.pipelines.recall import FULL_RETRIEVAL, Plan
+from astrocyte.pipelines.shaping import layer_distribution
+
+
+@dataclass(slots=True)
+class Part:
+    """One bank of a call, and what became of it."""
+
+    bank: Bank
+    weight: float
+    plan: Plan | None = None
+    response: RecallResponse | None = None
+    outcome: BankOutcome = BankOutcome.NOT_NEEDED
+    reason: str = ""
+    error: AstrocyteError | None = None
+    kept: int = 0
+    tokens: int = 0
+    token_budget: int = 0
+
+    @property
+    def searched(self) -> Plan:
+        """The plan of a bank that was searched."""
+        assert self.plan is not None  # noqa: S101 - only a planned bank is searched
+        return self.plan
+
+    @property
+    def query(self) -> RecallQuery:
+        """The query as it was put to this bank."""
+        return self.searched.query
+
+    def answered(self, response: RecallResponse) -> None:
+        """The core searched it."""
+        self.response = response
+        self.outcome = BankOutcome.SEARCHED
+
+    def failed(self, error: AstrocyteError, outcome: BankOutcome = BankOutcome.FAILED) -> None:
+        """It will not answer."""
+        self.error = error
+        self.outcome = outcome
+        self.reason = error.reason
+
+
+def trace_of(
+    parts: Sequence[Part], hits: Sequence[MemoryHit], strategy: BankStrategy, start: float, searched: float
+) -> RecallTrace:
+    """The trace of a call, which began and whose searches ended at these instants of `perf_counter`."""
+    asked = [(part.plan, part.response) for part in parts if part.plan is not None and part.response is not None]
+    counts: dict[str, int] = {}
+    millis: dict[str, float] = {}
+    for _, response in asked:
+        for name, count, micros in zip(response.arm_names, response.arm_candidates, response.arm_micros, strict=True):
+            counts[name] = counts.get(name, 0) + count
+            millis[name] = millis.get(name, 0.0) + micros / 1e3
+    now = perf_counter()
+    kind, confidence = asked[0][0].intent if asked else NO_INTENT
+    windows = next((plan.windows for plan, _ in asked if plan.windows), [])
+    return RecallTrace(
+        strategies_used=tuple(name for name, count in counts.items() if count),
+        total_candidates=sum(counts.values()),
+        fusion_method=str(strategy.fusion_method),
+        latency_ms=(now - start) * 1e3,
+        strategy_timings_ms=millis,
+        strategy_candidate_counts=counts,
+        tier_used=FULL_RETRIEVAL,
+        layer_distribution=layer_distribution(hits),
+        cache_hit=False,
+        wiki_tier_used=False,
+        stage_timings_ms={"core": (searched - start) * 1e3, "hydrate": (now - searched) * 1e3},
+        plan=f"{strategy.mode}: {len(asked)} of {len(parts)} banks",
+        intent=kind,
+        intent_confidence=confidence,
+        time_windows=tuple(TimeRange(from_ms(first), from_ms(last)) for first, last in windows),
+        banks=tuple(_bank_trace(part) for part in parts),
+    )
+
+
+def _bank_trace(part: Part) -> BankTrace:
+    response = part.response
+    return BankTrace(
+        bank_id=part.bank.bank_id,
+        outcome=part.outcome,
+        weight=part.weight,
+        found=0 if response is None else len(response.hits),
+        kept=part.kept,
+        tokens=part.tokens,
+        token_budget=part.token_budget,
+        position=0 if response is None else response.position,
+        reason=part.reason,
+    )

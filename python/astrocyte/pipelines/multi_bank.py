@@ -1,0 +1,279 @@
+"""Recall over several banks: asked at once or in turn, fused, and cut to one budget.
+
+1. plan every bank of a step, and embed the question once;
+2. core: all banks of the step in one call; for `parallel` that is all banks, for `cascade` and `first_match` one;
+3. fuse (`bank_fusion`), and share the token budget;
+4. hydrate what is left, each bank's hits from that bank.
+
+A bank that fails or is late is named in the trace, and the others answer, unless the strategy requires all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from astrocyte.config import Settings
+from astrocyte.core import RecallResponse, count_tokens
+from astrocyte.errors import AstrocyteError, DeadlineExceeded
+from astrocyte.model import (
+    Bank,
+    BankOutcome,
+    BankStrategy,
+    DetailLevel,
+    MemoryHit,
+    MultiBankMode,
+    RecallQuery,
+    RecallResult,
+)
+from astrocyte.pipelines import detail
+from astrocyte.pipelines.bank_fusion import BankList, Candidate, Spread, fuse, split_budget
+from astrocyte.pipelines.bank_trace import Part, trace_of
+from astrocyte.pipelines.external import blend, passing
+from astrocyte.pipelines.recall import RecallPipeline
+from astrocyte.pipelines.shaping import hit_of, text_of
+from astrocyte.stores.protocols import HydratedRow
+
+# Why the banks after it were not asked.
+ENOUGH_RESULTS = "enough_results"
+MATCHED = "first_match"
+
+# A candidate with its row, and what it shows with its tokens.
+Shown = tuple[Candidate, HydratedRow, tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A query to several banks, in the order in which they are asked; the strategy is complete."""
+
+    query: RecallQuery
+    banks: Sequence[Bank]
+    strategy: BankStrategy
+    most_tokens: int
+
+
+class MultiBankPipeline:
+    """Answers queries to several banks.
+
+    Args:
+        recall: What answers each bank.
+        settings: Time limits, and k of rrf.
+        executor: Where searches run.
+    """
+
+    def __init__(self, recall: RecallPipeline, settings: Settings, executor: Executor) -> None:
+        self._recall = recall
+        self._executor = executor
+        self._seconds = settings.multi_bank.bank_timeout_seconds
+        self._rank_constant = settings.recall.rank_constant
+        self._external_weight = settings.recall.external_weight
+        self._inline_rows = settings.recall.inline_rows
+
+    async def run(self, question: Question) -> RecallResult:
+        """The answer of all banks together.
+
+        Raises:
+            AstrocyteError: No bank could answer, or one could not and the strategy requires all: the first one's.
+        """
+        start = perf_counter()
+        weights = question.strategy.bank_weights
+        parts = [Part(bank, weights.get(bank.bank_id, 1.0)) for bank in question.banks]
+        parallel = question.strategy.mode is MultiBankMode.PARALLEL
+        for step in [parts] if parallel else [[part] for part in parts]:
+            await self._ask(question, step, start)
+            reason = _enough(question.strategy, parts)
+            if reason:
+                for part in parts:
+                    if part.outcome is BankOutcome.NOT_NEEDED:
+                        part.reason = reason
+                break
+        _fail(parts, require_all=question.strategy.require_all)
+        searched = perf_counter()
+        hits, truncated = self._answer(question, parts)
+        external = passing(question.query) if question.query.external_context else []
+        if external:
+            budget = _budget(question)
+            hits, dropped = blend(question.query, hits, external, weight=self._external_weight, budget=budget)
+            truncated = truncated or dropped
+        available = sum(part.response.candidates for part in _counted(question.strategy, parts) if part.response)
+        result = RecallResult(hits, available + len(external), truncated)
+        if not question.query.include_trace:
+            return result
+        return replace(result, trace=trace_of(parts, hits, question.strategy, start, searched))
+
+    async def _ask(self, question: Question, step: Sequence[Part], start: float) -> None:
+        """Search the banks of a step, and write down what became of each."""
+        await asyncio.gather(
+            *[self._load(question, part, start) for part in step if not self._plan(question, part, start)]
+        )
+        planned = [part for part in step if part.plan is not None]
+        await self._recall.embed([part.plan for part in planned if part.plan is not None])
+        rows = sum(part.plan.index.row_count for part in planned if part.plan is not None)
+        if rows <= self._inline_rows:
+            self._search(planned)
+        else:
+            await asyncio.get_running_loop().run_in_executor(self._executor, self._search, planned)
+
+    def _plan(self, question: Question, part: Part, start: float) -> bool:
+        """Plan a bank whose index is there; False if it has to be waited for."""
+        query = _for_bank(question.query, part.bank)
+        try:
+            part.plan = self._recall.plan_now(part.bank, query, question.most_tokens, start)
+        except AstrocyteError as error:
+            part.failed(error)
+        return part.plan is not None or part.outcome is BankOutcome.FAILED
+
+    async def _load(self, question: Question, part: Part, start: float) -> None:
+        query = _for_bank(question.query, part.bank)
+        try:
+            async with asyncio.timeout(self._seconds):
+                part.plan = await self._recall.plan(part.bank, query, question.most_tokens, start)
+        except TimeoutError:
+            message = f"bank {part.bank.bank_id!r} was not ready within {self._seconds:g} s"
+            part.failed(DeadlineExceeded(message), BankOutcome.LATE)
+        except AstrocyteError as error:
+            part.failed(error)
+
+    def _search(self, planned: Sequence[Part]) -> None:
+        """All in one call; should that fail, each for itself, to see whose fault it is."""
+        plans = [part.plan for part in planned if part.plan is not None]
+        try:
+            responses = self._recall.search(plans)
+        except AstrocyteError as error:
+            if len(planned) == 1:
+                planned[0].failed(error)
+                return
+            for part in planned:
+                self._search([part])
+            return
+        for part, response in zip(planned, responses, strict=True):
+            part.answered(response)
+
+    def _answer(self, question: Question, parts: Sequence[Part]) -> tuple[tuple[MemoryHit, ...], bool]:
+        """The hits of the banks that count, within the budget, and whether one was cut or left out for it."""
+        query, strategy = question.query, question.strategy
+        counted = _counted(strategy, parts)
+        lists = [self._list(part, part.response) for part in counted if part.response is not None]
+        fused = fuse(
+            lists,
+            strategy.fusion_method,
+            query.rank_constant or self._rank_constant,
+            dedup=strategy.dedup_across_banks,
+        )
+        budget = _budget(question)
+        titles = query.detail_level is DetailLevel.TITLES
+        # Titles are counted when they are made, so that only those are made that may be wanted.
+        shown = self._shown(query, counted, fused[: query.max_results]) if titles else []
+        sizes = (
+            [(one.bank, tokens) for one, _, (_, tokens) in shown]
+            if titles
+            else [(one.bank, one.hit.tokens) for one in fused]
+        )
+        share = split_budget(sizes, [part.weight for part in counted], budget, query.max_results)
+        if titles:
+            shown = [shown[place] for place in share.places]
+        else:
+            shown = self._shown(query, counted, [fused[place] for place in share.places])
+        if share.cut and shown:
+            one, row, (text, _) = shown[0]
+            text = detail.cut(text, budget)
+            shown = [(one, row, (text, count_tokens(text)))]
+        for part, tokens in zip(counted, share.parts, strict=True):
+            part.token_budget = tokens
+        truncated = share.truncated or any(part.response.truncated for part in counted if part.response is not None)
+        return tuple(_hit(counted, one) for one in shown), truncated
+
+    def _list(self, part: Part, response: RecallResponse) -> BankList:
+        weights = self._recall.arm_weights(part.searched)
+        by_arm = dict(zip(("semantic", "keyword", "temporal"), weights, strict=True))
+        return BankList(
+            part.weight,
+            response.hits,
+            response.arm_names,
+            [by_arm.get(name, 1.0) for name in response.arm_names],
+            [Spread(response.allowed, mean, deviation) for mean, deviation in response.arm_spreads],
+            part.bank.embedding_model,
+        )
+
+    def _shown(self, query: RecallQuery, parts: Sequence[Part], chosen: Sequence[Candidate]) -> list[Shown]:
+        """The candidates that the database knows, in their order, each read from its own bank."""
+        passages: dict[int, list[tuple[int, int]]] = {}
+        for one in chosen:
+            passages.setdefault(one.bank, []).append((one.hit.key, one.hit.ordinal))
+        rows: dict[tuple[int, int, int], HydratedRow] = {}
+        for number, wanted in passages.items():
+            plan = parts[number].plan
+            if plan is not None:
+                rows.update({(number, *row[:2]): row for row in self._recall.rows(plan, wanted)})
+        shown = []
+        for one in chosen:
+            row = rows.get((one.bank, one.hit.key, one.hit.ordinal))
+            if row is not None:
+                shown.append((one, row, text_of(query.detail_level, one.hit, row)))
+        return shown
+
+
+def _budget(question: Question) -> int:
+    """Tokens for all hits: the caller's wish, under the ceiling."""
+    wish, most = question.query.max_tokens, question.most_tokens
+    return most if wish is None else min(wish, most)
+
+
+def _for_bank(query: RecallQuery, bank: Bank) -> RecallQuery:
+    """The query as a recall on that bank alone."""
+    return replace(query, bank_id=bank.bank_id, banks=(), bank_group=None, strategy=None, external_context=())
+
+
+def _counted(strategy: BankStrategy, parts: Sequence[Part]) -> list[Part]:
+    """The banks whose hits count: for a first match that bank alone, should there be one."""
+    answered = [part for part in parts if part.response is not None]
+    if strategy.mode is MultiBankMode.FIRST_MATCH:
+        return [part for part in answered[-1:] if _good(part, strategy)]
+    return answered
+
+
+def _enough(strategy: BankStrategy, parts: Sequence[Part]) -> str:
+    """Why no further bank has to be asked, or nothing."""
+    match strategy.mode:
+        case MultiBankMode.PARALLEL:
+            return ""
+        case MultiBankMode.FIRST_MATCH:
+            return MATCHED if any(_good(part, strategy) for part in parts) else ""
+        case MultiBankMode.CASCADE:
+            found: set[object] = set()
+            for part in parts:
+                found.update(_good(part, strategy))
+            return ENOUGH_RESULTS if len(found) >= strategy.min_results_to_stop else ""
+
+
+def _good(part: Part, strategy: BankStrategy) -> set[object]:
+    """The bank's hits that are good enough to stop for: contents, where repeats are folded, else memories."""
+    if part.response is None or part.weight <= 0.0:
+        return set()
+    least = strategy.min_score_to_stop
+    good = [hit for hit in part.response.hits if least is None or hit.score >= least]
+    if strategy.dedup_across_banks:
+        return {hit.content_hash for hit in good}
+    return {(part.bank.bank_id, hit.memory_id) for hit in good}
+
+
+def _fail(parts: Sequence[Part], *, require_all: bool) -> None:
+    errors = [part.error for part in parts if part.error is not None]
+    if errors and (require_all or not any(part.response for part in parts)):
+        raise errors[0]
+
+
+def _hit(parts: Sequence[Part], shown: Shown) -> MemoryHit:
+    """The hit that leaves, with its place in its own bank and the other banks that hold it."""
+    one, row, text = shown
+    part = parts[one.bank]
+    part.kept += 1
+    part.tokens += text[1]
+    names = [] if part.response is None else part.response.arm_names
+    hit = hit_of(part.query, one.hit, row, names, text)
+    return replace(
+        hit, score=one.score, bank_rank=one.rank, also_in=tuple(parts[other].bank.bank_id for other in one.others)
+    )

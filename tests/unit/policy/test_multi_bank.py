@@ -1,0 +1,227 @@
+"""Recall over several banks, through the gate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from astrocyte.app import App
+from astrocyte.config import Settings
+from astrocyte.errors import AccessDenied, DeadlineExceeded, StoreError
+from astrocyte.model import (
+    BankOutcome,
+    Caller,
+    DetailLevel,
+    MultiBankStrategy,
+    RecallQuery,
+    RecallResult,
+    RetainItem,
+)
+
+ANN = Caller(principal="user:ann")
+BANKS = {
+    "personal": ["Ann drinks oat milk in her coffee.", "Ann's bicycle is green."],
+    "team": ["The team meets on Tuesday at ten.", "Coffee is in the kitchen on the second floor."],
+    "org": ["Expenses are paid at the end of the month.", "Ann's bicycle is green."],
+}
+
+
+async def filled(folder: Path, **settings: Any) -> App:
+    app = App(Settings.from_mapping({"data_dir": str(folder), **settings}))
+    for bank_id, contents in BANKS.items():
+        await app.gate.retain_batch(ANN, bank_id, [RetainItem(content=content) for content in contents])
+    return app
+
+
+def ask(question: str = "where is the coffee?", **values: Any) -> RecallQuery:
+    return RecallQuery(question, **{"banks": tuple(BANKS), **values})
+
+
+def outcomes(result: RecallResult) -> dict[str, str]:
+    assert result.trace is not None
+    return {bank.bank_id: bank.outcome for bank in result.trace.banks}
+
+
+async def test_parallel_takes_the_best_of_all_and_says_where_from(tmp_path: Path) -> None:
+    app = await filled(tmp_path)
+    try:
+        result = await app.gate.recall(ANN, ask())
+        assert result.trace is not None
+        assert (result.hits[0].bank_id, result.hits[0].bank_rank) == ("team", 1)
+        assert [hit.score for hit in result.hits] == sorted((hit.score for hit in result.hits), reverse=True)
+        # Six memories, two of which say the same.
+        assert len(result.hits) == 5
+        repeated = next(hit for hit in result.hits if "bicycle" in hit.text)
+        assert {repeated.bank_id, *repeated.also_in} == {"personal", "org"}
+        for bank in result.trace.banks:
+            own = [hit for hit in result.hits if hit.bank_id == bank.bank_id]
+            assert (bank.outcome, bank.found, bank.kept) == (BankOutcome.SEARCHED, 2, len(own))
+            assert bank.tokens == sum(hit.token_count for hit in own)
+            assert bank.position == 2
+    finally:
+        await app.close()
+
+
+async def test_repeats_stay_where_they_are_wanted(tmp_path: Path) -> None:
+    app = await filled(tmp_path)
+    try:
+        result = await app.gate.recall(ANN, ask(strategy=MultiBankStrategy(dedup_across_banks=False)))
+        assert len(result.hits) == 6
+        assert not any(hit.also_in for hit in result.hits)
+    finally:
+        await app.close()
+
+
+async def test_one_bank_among_several_answers_as_it_does_alone(tmp_path: Path) -> None:
+    app = await filled(tmp_path)
+    try:
+        alone = await app.gate.recall(ANN, ask(banks=(), bank_id="team"))
+        among = await app.gate.recall(ANN, ask(strategy=MultiBankStrategy(bank_weights={"personal": 0, "org": 0})))
+        assert [hit.memory_id for hit in among.hits] == [hit.memory_id for hit in alone.hits]
+    finally:
+        await app.close()
+
+
+async def test_a_heavier_bank_comes_first(tmp_path: Path) -> None:
+    app = await filled(tmp_path)
+    try:
+        strategy = MultiBankStrategy(bank_weights={"personal": 100.0}, fusion_method="rrf")
+        result = await app.gate.recall(ANN, ask(strategy=strategy))
+        assert [hit.bank_id for hit in result.hits[:2]] == ["personal", "personal"]
+    finally:
+        await app.close()
+
+
+@pytest.mark.parametrize(("enough", "asked"), [(2, ["personal"]), (3, ["personal", "team"]), (99, list(BANKS))])
+async def test_a_cascade_widens_until_it_has_enough(tmp_path: Path, enough: int, asked: list[str]) -> None:
+    app = await filled(tmp_path)
+    try:
+        result = await app.gate.recall(ANN, ask(strategy=MultiBankStrategy("cascade", min_results_to_stop=enough)))
+        assert result.trace is not None
+        assert [bank for bank, outcome in outcomes(result).items() if outcome == "searched"] == asked
+        assert {hit.bank_id for hit in result.hits} <= set(asked)
+        # What the first banks had is still there.
+        assert {bank.bank_id: bank.kept > 0 for bank in result.trace.banks} == {bank: bank in asked for bank in BANKS}
+        assert {bank.reason for bank in result.trace.banks if bank.outcome == "not_needed"} <= {"enough_results"}
+    finally:
+        await app.close()
+
+
+async def test_a_cascade_goes_on_past_hits_that_are_too_poor(tmp_path: Path) -> None:
+    app = await filled(tmp_path)
+    try:
+        strategy = MultiBankStrategy("cascade", min_results_to_stop=1, min_score_to_stop=1e6)
+        assert set(outcomes(await app.gate.recall(ANN, ask(strategy=strategy))).values()) == {"searched"}
+    finally:
+        await app.close()
+
+
+async def test_a_first_match_is_one_banks_answer(tmp_path: Path) -> None:
+    app = await filled(tmp_path)
+    try:
+        query = ask("coffee", tags=("drinks",), strategy=MultiBankStrategy("first_match"))
+        await app.gate.retain(ANN, "team", RetainItem(content="Tea is upstairs.", tags=("drinks",)))
+        result = await app.gate.recall(ANN, query)
+        assert [hit.text for hit in result.hits] == ["Tea is upstairs."]
+        assert outcomes(result) == {"personal": "searched", "team": "searched", "org": "not_needed"}
+        nothing = await app.gate.recall(ANN, ask(tags=("x",), strategy=MultiBankStrategy("first_match")))
+        assert nothing.hits == ()
+    finally:
+        await app.close()
+
+
+@pytest.mark.parametrize("level", DetailLevel)
+async def test_the_budget_holds_over_all_banks(tmp_path: Path, level: DetailLevel) -> None:
+    app = await filled(tmp_path)
+    try:
+        result = await app.gate.recall(ANN, ask(max_tokens=25, detail_level=level))
+        assert result.truncated
+        assert sum(hit.token_count for hit in result.hits) <= 25
+        assert len(result.hits) > 1
+        cut = await app.gate.recall(ANN, ask(max_tokens=2, detail_level=level))
+        assert [hit.token_count for hit in cut.hits] == [2]
+    finally:
+        await app.close()
+
+
+async def test_a_bank_that_fails_is_named_and_the_others_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = await filled(tmp_path)
+    try:
+        recall = app.gate._pipelines.recall
+        search = recall.search
+
+        def failing(plans: Any) -> Any:
+            if any(plan.bank.bank_id == "team" for plan in plans):
+                raise StoreError("no")
+            return search(plans)
+
+        monkeypatch.setattr(recall, "search", failing)
+        result = await app.gate.recall(ANN, ask())
+        assert outcomes(result) == {"personal": "searched", "team": "failed", "org": "searched"}
+        assert result.trace is not None
+        assert result.trace.banks[1].reason == StoreError.reason
+        assert {hit.bank_id for hit in result.hits} == {"personal", "org"}
+        with pytest.raises(StoreError):
+            await app.gate.recall(ANN, ask(strategy=MultiBankStrategy(require_all=True)))
+        with pytest.raises(StoreError):
+            await app.gate.recall(ANN, ask(banks=("team",)))
+    finally:
+        await app.close()
+
+
+async def test_a_bank_that_is_late_is_named_and_the_others_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import asyncio
+
+    app = await filled(tmp_path, multi_bank={"bank_timeout_seconds": 0.01})
+    try:
+        registry = app.gate._registry
+        loaded = registry.loaded
+
+        async def never(bank: Any) -> Any:
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(registry, "loaded", lambda bank: None if bank.bank_id == "org" else loaded(bank))
+        monkeypatch.setattr(registry, "get", never)
+        result = await app.gate.recall(ANN, ask())
+        assert outcomes(result) == {"personal": "searched", "team": "searched", "org": "late"}
+        with pytest.raises(DeadlineExceeded):
+            await app.gate.recall(ANN, ask(strategy=MultiBankStrategy(require_all=True)))
+    finally:
+        await app.close()
+
+
+async def test_access_to_every_bank_is_decided_before_any_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = await filled(
+        tmp_path,
+        access_control={"enabled": True, "default_policy": "owner_only"},
+        access_grants=[{"bank_id": "org", "principal": "user:bob", "permissions": ["read"]}],
+    )
+    try:
+        bob = Caller(principal="user:bob")
+        monkeypatch.setattr(app.gate._pipelines.multi_bank, "run", None)
+        for others in (("org", "team"), ("org", "nowhere")):
+            with pytest.raises(AccessDenied) as refused:
+                await app.gate.recall(bob, ask(banks=others))
+            assert refused.value.metadata["bank_id"] == others[1]
+    finally:
+        await app.close()
+
+
+async def test_a_batch_mixes_one_bank_and_several(tmp_path: Path) -> None:
+    app = await filled(tmp_path)
+    try:
+        queries = [ask(), ask(banks=(), bank_id="org"), ask(strategy=MultiBankStrategy("first_match"))]
+        together = await app.gate.recall_batch(ANN, queries)
+        for query, result in zip(queries, together, strict=True):
+            single = await app.gate.recall(ANN, query)
+            assert [hit.memory_id for hit in result.hits] == [hit.memory_id for hit in single.hits]
+    finally:
+        await app.close()
