@@ -64,5 +64,9 @@ def calls(memory: str = NO_MEMORY) -> dict[str, Call]:
         "CreateApiKey": lambda backend, caller, bank: backend.create_api_key(caller, bank, "user:guest"),
         "ListApiKeys": lambda backend, caller, bank: backend.list_api_keys(caller),
         "RevokeApiKey": lambda backend, caller, bank: backend.revoke_api_key(caller, NO_MEMORY),
+        "PlaceHold": lambda backend, caller, bank: backend.place_hold(caller, bank, reason="a case"),
+        "ReleaseHold": lambda backend, caller, bank: backend.release_hold(caller, bank, "case-1"),
+        "ListHolds": lambda backend, caller, bank: backend.list_holds(caller, bank_id=bank),
+        "ListAuditEvents": lambda backend, caller, bank: backend.list_audit_events(caller, bank_id=bank),
         "GetServerInfo": lambda backend, caller, bank: backend.server_info(caller),
     }

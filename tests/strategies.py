@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from astrocyte.model import (
     AccessCheck,
     ArmScore,
+    AuditEvent,
+    AuditPage,
     Bank,
     BankIndexStats,
     BankStats,
@@ -29,6 +31,7 @@ from astrocyte.model import (
     FusionMethod,
     Grant,
     HistoryResult,
+    Hold,
     IndexMemory,
     Intent,
     KeyInfo,
@@ -353,6 +356,45 @@ key_infos = st.builds(
     created_at=instants,
     revoked_by=names,
     revoked_at=instants,
+)
+holds = st.builds(
+    Hold,
+    hold_id=names,
+    bank_id=names,
+    memory_ids=st.lists(names).map(tuple),
+    tags=st.lists(names).map(tuple),
+    reason=names,
+    placed_by=names,
+    placed_at=instants,
+) | st.builds(
+    Hold,
+    hold_id=names,
+    bank_id=names,
+    memory_ids=st.just(()),
+    tags=st.just(()),
+    reason=names,
+    placed_by=names,
+    placed_at=instants,
+    released_by=names,
+    released_at=instants,
+)
+audit_events = st.builds(
+    AuditEvent,
+    tenant=names,
+    sequence=st.integers(1, 2**60),
+    event=names,
+    occurred_at=instants,
+    actor=names,
+    bank_key=st.integers(0, 2**60),
+    details=st.dictionaries(names, names),
+    hash=st.binary(max_size=32),
+)
+audit_pages = st.builds(
+    AuditPage,
+    events=st.lists(audit_events, max_size=3).map(tuple),
+    head_sequence=st.integers(0, 2**60),
+    head_hash=st.binary(max_size=32),
+    next_page_token=names,
 )
 access_checks = st.builds(AccessCheck, allowed=st.booleans(), permissions=permission_sets)
 bank_index_stats = st.builds(

@@ -100,6 +100,8 @@ class App:
             settings,
             store,
             store.access,
+            store.holds,
+            store.audit,
             store.keys,
             clock,
             registry,

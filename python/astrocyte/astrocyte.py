@@ -26,6 +26,7 @@ from astrocyte.model import (
     AccessCheck,
     ActorIdentity,
     AstrocyteContext,
+    AuditPage,
     Bank,
     BankPage,
     BankStats,
@@ -41,6 +42,8 @@ from astrocyte.model import (
     Grant,
     GrantPage,
     HistoryResult,
+    Hold,
+    HoldPage,
     KeyInfo,
     Memory,
     MemoryHit,
@@ -63,6 +66,7 @@ from astrocyte.model import (
 )
 from astrocyte.policy import checks
 from astrocyte.policy.backend import Backend
+from astrocyte.policy.trail import Verification, verify
 
 # Items of one commit: enough to share its cost, few enough that the first are acknowledged soon.
 COMMIT_ITEMS = 256
@@ -659,6 +663,79 @@ class Astrocyte:
     ) -> KeyInfo:
         """End an API key from the next call on."""
         return await self._backend.revoke_api_key(_caller(context), key_id, request_id=request_id)
+
+    async def place_hold(  # noqa: PLR0913 - the parts of a hold, and the request's key
+        self,
+        bank_id: str,
+        *,
+        reason: str,
+        memory_ids: Texts | None = None,
+        tags: Texts | None = None,
+        hold_id: str | None = None,
+        request_id: str | None = None,
+        context: AstrocyteContext | None = None,
+    ) -> Hold:
+        """Keep memories from being forgotten, erased or given other content, and their bank from being deleted.
+
+        Args:
+            bank_id: Where.
+            reason: Why.
+            memory_ids: Memories to hold, forgotten ones too.
+            tags: Memories that have, or had, any of these tags are held, also those that come later. Without ids and
+                tags it is the whole bank.
+            hold_id: Its name, such as a case number; one is made where it is None.
+            request_id: The same id with the same request answers the same hold.
+            context: Who calls; needs admin.
+        """
+        return await self._backend.place_hold(
+            _caller(context),
+            bank_id,
+            reason=reason,
+            memory_ids=_texts(memory_ids, "memory_ids"),
+            tags=_texts(tags, "tags"),
+            hold_id=hold_id,
+            request_id=request_id,
+        )
+
+    async def release_hold(
+        self, bank_id: str, hold_id: str, *, request_id: str | None = None, context: AstrocyteContext | None = None
+    ) -> Hold:
+        """End a hold; one that was released before stays as it is."""
+        return await self._backend.release_hold(_caller(context), bank_id, hold_id, request_id=request_id)
+
+    async def list_holds(
+        self,
+        *,
+        bank_id: str = "",
+        include_released: bool = False,
+        page_size: int = 0,
+        page_token: str = "",
+        context: AstrocyteContext | None = None,
+    ) -> HoldPage:
+        """A page of the holds that stand, of one bank or all, by age."""
+        return await self._backend.list_holds(
+            _caller(context), bank_id=bank_id, released=include_released, page_size=page_size, page_token=page_token
+        )
+
+    async def list_audit_events(
+        self, *, bank_id: str = "", page_size: int = 0, page_token: str = "", context: AstrocyteContext | None = None
+    ) -> AuditPage:
+        """A page of the trail, of one bank or all, oldest first."""
+        return await self._backend.list_audit_events(
+            _caller(context), bank_id=bank_id, page_size=page_size, page_token=page_token
+        )
+
+    async def verify_audit(
+        self, *, noted: tuple[int, bytes] | None = None, context: AstrocyteContext | None = None
+    ) -> Verification:
+        """Compute every hash of the trail anew and say what the first wrong row is, if any.
+
+        Args:
+            noted: Sequence and hash of a row from an earlier check; only with one is it seen that the end was cut off
+                by somebody who could write to the database.
+            context: Who calls; needs admin in all banks.
+        """
+        return await verify(self._backend, _caller(context), noted=noted)
 
     async def server_info(self, *, context: AstrocyteContext | None = None) -> ServerInfo:
         """What runs."""

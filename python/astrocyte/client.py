@@ -21,6 +21,7 @@ from astrocyte.model import (
     DEFAULT_PRINCIPAL,
     DEFAULT_TENANT,
     AccessCheck,
+    AuditPage,
     Bank,
     BankPage,
     BankStats,
@@ -31,6 +32,8 @@ from astrocyte.model import (
     Grant,
     GrantPage,
     HistoryResult,
+    Hold,
+    HoldPage,
     KeyInfo,
     Memory,
     MemoryPage,
@@ -481,6 +484,57 @@ class RemoteBackend:
         asked = _permissions([permission], "permission")[0] if permission else None
         request = _message(admin_pb2.CheckAccessRequest, bank_id=bank_id, principal=principal, permission=asked)
         return convert.decode_access_check(await self._call(caller, self._admin.CheckAccess, request))
+
+    async def place_hold(  # noqa: PLR0913 - the parts of a hold, and the request's key
+        self,
+        caller: Caller,
+        bank_id: str,
+        *,
+        reason: str,
+        memory_ids: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        hold_id: str | None = None,
+        request_id: str | None = None,
+    ) -> Hold:
+        """Place a hold."""
+        request = _message(
+            admin_pb2.PlaceHoldRequest,
+            bank_id=bank_id,
+            hold_id=hold_id,
+            memory_ids=memory_ids,
+            tags=tags,
+            reason=reason,
+            request_id=request_id,
+        )
+        return convert.decode_hold((await self._call(caller, self._admin.PlaceHold, request)).hold)
+
+    async def release_hold(self, caller: Caller, bank_id: str, hold_id: str, *, request_id: str | None = None) -> Hold:
+        """Release a hold."""
+        request = _message(admin_pb2.ReleaseHoldRequest, bank_id=bank_id, hold_id=hold_id, request_id=request_id)
+        return convert.decode_hold((await self._call(caller, self._admin.ReleaseHold, request)).hold)
+
+    async def list_holds(
+        self, caller: Caller, *, bank_id: str = "", released: bool = False, page_size: int = 0, page_token: str = ""
+    ) -> HoldPage:
+        """A page of holds."""
+        request = _message(
+            admin_pb2.ListHoldsRequest,
+            bank_id=bank_id,
+            include_released=released,
+            page_size=page_size,
+            page_token=page_token,
+        )
+        response = await self._call(caller, self._admin.ListHolds, request)
+        return HoldPage(tuple(map(convert.decode_hold, response.holds)), response.next_page_token)
+
+    async def list_audit_events(
+        self, caller: Caller, *, bank_id: str = "", page_size: int = 0, page_token: str = ""
+    ) -> AuditPage:
+        """A page of the trail."""
+        request = _message(
+            admin_pb2.ListAuditEventsRequest, bank_id=bank_id, page_size=page_size, page_token=page_token
+        )
+        return convert.decode_audit_page(await self._call(caller, self._admin.ListAuditEvents, request))
 
     async def close(self) -> None:
         """Close the connection; calls in progress are cancelled."""

@@ -13,6 +13,7 @@
     ├── Conflict                         read again and retry
     │   └── RequestIdReused              the same request_id with another request
     ├── FailedPrecondition               the state forbids it
+    │   └── LegalHoldActive              a hold covers what would go; ``hold_ids``
     ├── PiiRejected                      personal data or secrets that the bank does not take
     ├── RateLimited                      slow down; ``retry_after`` seconds
     │   └── LimitReached                 what was configured for the bank, or for all, is used up for now
@@ -35,10 +36,13 @@ message, as strings), so that no caller has to parse a sentence.
 from __future__ import annotations
 
 import traceback
+from collections.abc import Sequence
 from typing import ClassVar
 
 # Enough to go from a door of this package down to the line that failed.
 SHOWN_FRAMES = 12
+# Of the holds that stand in the way; one is enough to ask somebody.
+SHOWN_HOLDS = 16
 
 
 class AstrocyteError(Exception):
@@ -164,6 +168,24 @@ class FailedPrecondition(AstrocyteError):
     """The state of the system forbids the call; retrying alone does not help."""
 
     reason = "FAILED_PRECONDITION"
+
+
+class LegalHoldActive(FailedPrecondition):
+    """A legal hold covers something that would be forgotten, erased or changed; nothing was.
+
+    ``hold_ids`` are the holds that do, the first 16 of them.
+    """
+
+    reason = "LEGAL_HOLD_ACTIVE"
+
+    def __init__(self, bank_id: str, hold_ids: Sequence[str]) -> None:
+        self.bank_id, self.hold_ids = bank_id, tuple(hold_ids[:SHOWN_HOLDS])
+        named = ",".join(self.hold_ids)
+        super().__init__(
+            f"a legal hold on bank {bank_id!r} covers what the call would take away ({named}); nothing was changed; "
+            "release it first, or leave out what it covers",
+            metadata={"bank_id": bank_id, "hold_ids": named},
+        )
 
 
 class PiiRejected(AstrocyteError):

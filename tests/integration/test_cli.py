@@ -306,3 +306,31 @@ def test_a_server_knows_its_tenant_by_the_credential(address: str) -> None:
     refused = CliRunner().invoke(cli, ["--server", address, "--tenant", "acme", "banks", "list"])
     assert refused.exit_code == 4
     assert "not what the credential says" in refused.stderr
+
+
+def test_holds_and_the_trail(astrocyte: Command, bank: str) -> None:
+    assert astrocyte("retain", bank, "Mara plays the oboe.").exit_code == 0
+    name = f"case-{bank}"
+    placed = astrocyte("holds", "place", bank, "--reason", "Case 4711", "--id", name)
+    assert placed.stdout == f"{name} holds everything in {bank}.\n"
+    refused = astrocyte("forget", bank, "--all", "--yes")
+    assert refused.exit_code == 5
+    assert name in refused.stderr
+    (hold,) = answer(astrocyte("--json", "holds", "list", "--bank", bank))
+    assert (hold["reason"], hold["released_by"]) == ("Case 4711", None)
+    assert "Released by local" in astrocyte("holds", "release", bank, name).stdout
+    assert astrocyte("holds", "list", "--bank", bank).stdout == "There are no holds.\n"
+    (ended,) = answer(astrocyte("--json", "holds", "list", "--bank", bank, "--released"))
+    assert (ended["hold_id"], ended["released_by"]) == (name, "local")
+    assert "Case" in astrocyte("holds", "list", "--bank", bank, "--released").stdout
+    assert "hold_placed" in astrocyte("audit", "list", "--bank", bank).stdout
+    events = answer(astrocyte("--json", "audit", "list", "--bank", bank))
+    assert [event["event"] for event in events] == ["hold_placed", "hold_released"]
+    verified = astrocyte("audit", "verify")
+    assert re.fullmatch(r"\d+:[0-9a-f]{64}\n", verified.stdout)
+    assert astrocyte("audit", "verify", "--noted", verified.stdout).exit_code == 0
+    other = f"1:{'0' * 64}"
+    broken = astrocyte("audit", "verify", "--noted", other)
+    assert (broken.exit_code, broken.stdout) == (4, "")
+    assert "row 1" in broken.stderr
+    assert astrocyte("audit", "verify", "--noted", "7").exit_code == 2

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import strategies
 from astrocyte.model import (
     AccessCheck,
+    AuditPage,
     Bank,
     BankStats,
     Change,
@@ -18,6 +19,7 @@ from astrocyte.model import (
     ForgetSelector,
     Grant,
     HistoryResult,
+    Hold,
     KeyInfo,
     Memory,
     MemoryUpdate,
@@ -143,6 +145,16 @@ def test_bank_stats(stats: BankStats) -> None:
 @given(strategies.server_infos)
 def test_server_info(info: ServerInfo) -> None:
     assert convert.decode_server_info(sent(convert.encode_server_info(info))) == info
+
+
+@given(strategies.holds)
+def test_hold(hold: Hold) -> None:
+    assert convert.decode_hold(sent(convert.encode_hold(hold))) == hold
+
+
+@given(strategies.audit_pages)
+def test_audit_page(page: AuditPage) -> None:
+    assert convert.decode_audit_page(sent(convert.encode_audit_page(page))) == page
 
 
 @given(strategies.grants)

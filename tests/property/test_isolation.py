@@ -420,6 +420,29 @@ class Isolation(RuleBasedStateMachine):
             held &= self.model.held(caller.tenant, caller.on_behalf_of, bank)
         assert check.permissions == held
 
+    async def _placehold(self, caller: Caller, bank: str, number: int) -> None:
+        del number
+        work = self.gate.place_hold(caller, bank, reason="a case", tags=["t0"])
+        hold = await self._held_to(caller, "PlaceHold", bank, work)
+        if hold is not None:
+            # What is held would not go, which is not what is looked at here.
+            assert (await self.gate.list_holds(caller, bank_id=bank)).holds == (hold,)
+            assert await self._held_to(caller, "ReleaseHold", bank, self.gate.release_hold(caller, bank, hold.hold_id))
+
+    async def _releasehold(self, caller: Caller, bank: str, number: int) -> None:
+        work = self.gate.release_hold(caller, bank, f"case-{number}")
+        assert await self._held_to(caller, "ReleaseHold", bank, work) is None
+
+    async def _listholds(self, caller: Caller, bank: str, number: int) -> None:
+        work = self.gate.list_holds(caller, bank_id=bank, released=bool(number % 2))
+        page = await self._held_to(caller, "ListHolds", bank, work)
+        assert page is None or {hold.bank_id for hold in page.holds} <= {bank}
+
+    async def _listauditevents(self, caller: Caller, bank: str, number: int) -> None:
+        del number
+        page = await self._held_to(caller, "ListAuditEvents", bank, self.gate.list_audit_events(caller, bank_id=bank))
+        assert page is None or {event.tenant for event in page.events} <= {caller.tenant}
+
     # -- What must hold ----------------------------------------------------------------------------------------------
 
     async def _give(self, caller: Caller, pattern: str, principal: str, permissions: frozenset[Permission]) -> None:

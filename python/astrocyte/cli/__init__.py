@@ -9,8 +9,10 @@ from __future__ import annotations
 import click
 
 from astrocyte.cli.access import access
+from astrocyte.cli.audit import audit
 from astrocyte.cli.banks import banks
 from astrocyte.cli.failures import ExitCode
+from astrocyte.cli.holds import holds
 from astrocyte.cli.importing import import_file
 from astrocyte.cli.keys import keys
 from astrocyte.cli.logs import to_standard_error
@@ -74,7 +76,10 @@ def cli(context: click.Context, /, **options: object) -> None:
     to_standard_error()
 
 
-for command in (serve, retain, recall, reflect, history, forget, undelete, import_file, banks, access, keys, info):
+COMMANDS = (
+    serve, retain, recall, reflect, history, forget, undelete, import_file, banks, access, holds, audit, keys, info,
+)  # fmt: skip
+for command in COMMANDS:
     cli.add_command(command)
 
 

@@ -2,6 +2,15 @@
 
 from astrocyte.model.bank import Bank, BankIndexStats, BankPage, BankStats, IndexMemory, ServerInfo
 from astrocyte.model.fusion import FusionMethod
+from astrocyte.model.governance import (
+    GENESIS,
+    AuditEvent,
+    AuditEventKind,
+    AuditPage,
+    Hold,
+    HoldPage,
+    event_hash,
+)
 from astrocyte.model.identity import (
     ACTOR_TYPES,
     ALL_PERMISSIONS,
@@ -57,11 +66,15 @@ __all__ = [
     "ALL_PERMISSIONS",
     "DEFAULT_PRINCIPAL",
     "DEFAULT_TENANT",
+    "GENESIS",
     "NO_PERMISSIONS",
     "AccessCheck",
     "ActorIdentity",
     "ArmScore",
     "AstrocyteContext",
+    "AuditEvent",
+    "AuditEventKind",
+    "AuditPage",
     "Bank",
     "BankIndexStats",
     "BankOutcome",
@@ -85,6 +98,8 @@ __all__ = [
     "Grant",
     "GrantPage",
     "HistoryResult",
+    "Hold",
+    "HoldPage",
     "IndexMemory",
     "Intent",
     "KeyInfo",
@@ -111,4 +126,5 @@ __all__ = [
     "ServerInfo",
     "TagMatch",
     "TimeRange",
+    "event_hash",
 ]

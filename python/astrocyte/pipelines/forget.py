@@ -56,10 +56,10 @@ class ForgetPipeline:
             receipt=receipt,
         )
 
-    async def undelete(self, bank: Bank, memory_id: str, request: RequestKey | None) -> Memory:
+    async def undelete(self, bank: Bank, memory_id: str, principal: str, request: RequestKey | None) -> Memory:
         """Bring a forgotten memory back.
 
         Raises:
             MemoryNotFound: There is none, or it was purged.
         """
-        return await self._store.undelete(bank, memory_id, request=request)
+        return await self._store.undelete(bank, memory_id, principal=principal, request=request)

@@ -9,6 +9,7 @@ from typing import Protocol
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import (
     AccessCheck,
+    AuditPage,
     Bank,
     BankPage,
     BankStats,
@@ -19,6 +20,8 @@ from astrocyte.model import (
     Grant,
     GrantPage,
     HistoryResult,
+    Hold,
+    HoldPage,
     KeyInfo,
     Memory,
     MemoryPage,
@@ -318,6 +321,50 @@ class Backend(Protocol):
         """What a principal (None: the caller) may do in a bank, whether it exists or not.
 
         Asking about somebody else needs admin there.
+        """
+
+    async def place_hold(  # noqa: PLR0913 - the parts of a hold, and the request's key
+        self,
+        caller: Caller,
+        bank_id: str,
+        *,
+        reason: str,
+        memory_ids: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        hold_id: str | None = None,
+        request_id: str | None = None,
+    ) -> Hold:
+        """Keep memories from being forgotten, erased or given other content, and their bank from being deleted.
+
+        ``memory_ids`` and ``tags`` name them, also those that come later; without both it is the whole bank. None as
+        ``hold_id`` makes one up. It holds from the next call on, until it is released.
+
+        Raises:
+            AlreadyExists: There is, or was, a hold of that id.
+            MemoryNotFound: The bank has no such memory, not even a forgotten one.
+        """
+
+    async def release_hold(self, caller: Caller, bank_id: str, hold_id: str, *, request_id: str | None = None) -> Hold:
+        """End a hold; one that was released before stays as it is.
+
+        Raises:
+            NotFound: The bank has no such hold.
+        """
+
+    async def list_holds(
+        self, caller: Caller, *, bank_id: str = "", released: bool = False, page_size: int = 0, page_token: str = ""
+    ) -> HoldPage:
+        """A page of the holds that stand, by age; with ``released`` those that no longer do as well.
+
+        Without ``bank_id`` the caller needs admin in all banks.
+        """
+
+    async def list_audit_events(
+        self, caller: Caller, *, bank_id: str = "", page_size: int = 0, page_token: str = ""
+    ) -> AuditPage:
+        """A page of the tenant's trail, oldest first; of one bank, or all.
+
+        Without ``bank_id`` the caller needs admin in all banks. `astrocyte.policy.trail.verify` checks the whole.
         """
 
     async def close(self) -> None:

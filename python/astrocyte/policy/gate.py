@@ -21,6 +21,7 @@ from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError, CircuitOpen, MemoryNotFound, ValidationError
 from astrocyte.model import (
     AccessCheck,
+    AuditPage,
     Bank,
     BankPage,
     BankStats,
@@ -32,6 +33,8 @@ from astrocyte.model import (
     Grant,
     GrantPage,
     HistoryResult,
+    Hold,
+    HoldPage,
     KeyInfo,
     Memory,
     MemoryPage,
@@ -56,6 +59,7 @@ from astrocyte.policy.access import Access
 from astrocyte.policy.bank_sets import BankSet, BankSets
 from astrocyte.policy.banks import Banks
 from astrocyte.policy.granting import Granting
+from astrocyte.policy.holding import Holding
 from astrocyte.policy.keys import Keys
 from astrocyte.policy.limits import Demand, Operation
 from astrocyte.policy.paging import decode_token, encode_token
@@ -67,6 +71,8 @@ from astrocyte.policy.retaining import Retaining
 from astrocyte.policy.validation import LARGEST_POSITION, Validator
 from astrocyte.providers.protocols import Embedder
 from astrocyte.stores.access import AccessStore, KeyStore
+from astrocyte.stores.audit import AuditStore
+from astrocyte.stores.holds import HoldStore
 from astrocyte.stores.protocols import MemoryStore
 
 P = ParamSpec("P")
@@ -108,6 +114,8 @@ class Gate:
         settings: Settings,
         store: MemoryStore,
         grants: AccessStore,
+        holds: HoldStore,
+        audit: AuditStore,
         keys: KeyStore,
         clock: Callable[[], int],
         registry: IndexRegistry,
@@ -138,6 +146,7 @@ class Gate:
         self._banks = Banks(store, registry, embedder, self._check, access, policies.overrides, lifecycle.start_purging)
         self.keys = Keys(keys, access, self._check, clock)
         self._granting = Granting(grants, access, self._check)
+        self._holding = Holding(holds, audit, self._banks, access, self._check, settings.limits)
         self._retaining = Retaining(store, self._banks, pipelines.retain, self._check, access, policies)
         self._reflecting = Reflecting(policies, self._banks, pipelines.reflect, self._check)
 
@@ -262,7 +271,7 @@ class Gate:
         self._check.request_id(request_id)
         request = key_of(request_id, "undelete", bank_id, memory_id)
         bank = self._banks.handle(caller, "UndeleteMemory", bank_id)
-        return await self._pipelines.forget.undelete(bank, memory_id, request)
+        return await self._pipelines.forget.undelete(bank, memory_id, self._access.name(caller), request)
 
     async def get_memory(self, caller: Caller, bank_id: str, memory_id: str) -> Memory:
         """The current version of a memory."""
@@ -470,6 +479,46 @@ class Gate:
     ) -> AccessCheck:
         """What a principal may do in a bank."""
         return await self._granting.check(caller, bank_id, principal=principal, permission=permission)
+
+    async def place_hold(  # noqa: PLR0913 - the parts of a hold, and the request's key
+        self,
+        caller: Caller,
+        bank_id: str,
+        *,
+        reason: str,
+        memory_ids: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        hold_id: str | None = None,
+        request_id: str | None = None,
+    ) -> Hold:
+        """Place a hold."""
+        return await self._holding.place(
+            caller,
+            bank_id,
+            reason=reason,
+            memory_ids=memory_ids,
+            tags=tags,
+            hold_id=hold_id,
+            request_id=request_id,
+        )
+
+    async def release_hold(self, caller: Caller, bank_id: str, hold_id: str, *, request_id: str | None = None) -> Hold:
+        """Release a hold."""
+        return await self._holding.release(caller, bank_id, hold_id, request_id=request_id)
+
+    async def list_holds(
+        self, caller: Caller, *, bank_id: str = "", released: bool = False, page_size: int = 0, page_token: str = ""
+    ) -> HoldPage:
+        """A page of holds."""
+        return await self._holding.page(
+            caller, bank_id=bank_id, released=released, page_size=page_size, page_token=page_token
+        )
+
+    async def list_audit_events(
+        self, caller: Caller, *, bank_id: str = "", page_size: int = 0, page_token: str = ""
+    ) -> AuditPage:
+        """A page of the trail."""
+        return await self._holding.trail(caller, bank_id=bank_id, page_size=page_size, page_token=page_token)
 
     async def _recall(self, caller: Caller, operation: str, query: RecallQuery) -> RecallResult:
         asked = self._banks_of(caller, operation, query)

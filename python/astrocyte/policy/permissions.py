@@ -40,6 +40,10 @@ REQUIRED: Mapping[str, frozenset[Permission]] = {
     "Revoke": _ADMIN,
     "ListGrants": _ADMIN,
     "CheckAccess": NO_PERMISSIONS,
+    "PlaceHold": _ADMIN,
+    "ReleaseHold": _ADMIN,
+    "ListHolds": _ADMIN,
+    "ListAuditEvents": _ADMIN,
     # In every bank: a key can stand for anybody in the tenant.
     "CreateApiKey": _ADMIN,
     "ListApiKeys": _ADMIN,

@@ -133,6 +133,47 @@ class AdminServicer:
         )
         return convert.encode_access_check(check)
 
+    async def PlaceHold(self, request: admin_pb2.PlaceHoldRequest, caller: Caller) -> admin_pb2.PlaceHoldResponse:
+        """Keep memories from going."""
+        hold = await self._gate.place_hold(
+            caller,
+            request.bank_id,
+            reason=request.reason,
+            memory_ids=list(request.memory_ids),
+            tags=list(request.tags),
+            hold_id=request.hold_id or None,
+            request_id=request.request_id or None,
+        )
+        return admin_pb2.PlaceHoldResponse(hold=convert.encode_hold(hold))
+
+    async def ReleaseHold(self, request: admin_pb2.ReleaseHoldRequest, caller: Caller) -> admin_pb2.ReleaseHoldResponse:
+        """End a hold."""
+        hold = await self._gate.release_hold(
+            caller, request.bank_id, request.hold_id, request_id=request.request_id or None
+        )
+        return admin_pb2.ReleaseHoldResponse(hold=convert.encode_hold(hold))
+
+    async def ListHolds(self, request: admin_pb2.ListHoldsRequest, caller: Caller) -> admin_pb2.ListHoldsResponse:
+        """Read a page of holds."""
+        page = await self._gate.list_holds(
+            caller,
+            bank_id=request.bank_id,
+            released=request.include_released,
+            page_size=request.page_size,
+            page_token=request.page_token,
+        )
+        holds = [convert.encode_hold(hold) for hold in page.holds]
+        return admin_pb2.ListHoldsResponse(holds=holds, next_page_token=page.next_page_token)
+
+    async def ListAuditEvents(
+        self, request: admin_pb2.ListAuditEventsRequest, caller: Caller
+    ) -> admin_pb2.ListAuditEventsResponse:
+        """Read a page of the trail."""
+        page = await self._gate.list_audit_events(
+            caller, bank_id=request.bank_id, page_size=request.page_size, page_token=request.page_token
+        )
+        return convert.encode_audit_page(page)
+
     async def CreateApiKey(
         self, request: admin_pb2.CreateApiKeyRequest, caller: Caller
     ) -> admin_pb2.CreateApiKeyResponse:

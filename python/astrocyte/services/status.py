@@ -26,6 +26,7 @@ from astrocyte.errors import (
     DimensionMismatch,
     DiskFull,
     FailedPrecondition,
+    LegalHoldActive,
     LimitReached,
     MemoryNotFound,
     MessageTooLarge,
@@ -61,6 +62,7 @@ CODES: Mapping[type[AstrocyteError], StatusCode] = {
     Conflict: StatusCode.ABORTED,
     RequestIdReused: StatusCode.ABORTED,
     FailedPrecondition: StatusCode.FAILED_PRECONDITION,
+    LegalHoldActive: StatusCode.FAILED_PRECONDITION,
     PiiRejected: StatusCode.FAILED_PRECONDITION,
     RateLimited: StatusCode.RESOURCE_EXHAUSTED,
     LimitReached: StatusCode.RESOURCE_EXHAUSTED,
@@ -137,6 +139,13 @@ def _detail(error: AstrocyteError, message: str) -> Any:  # noqa: ANN401 - googl
     if isinstance(error, (NotFound, AlreadyExists)):
         kind, name = _resource(error.metadata)
         return error_details_pb2.ResourceInfo(resource_type=kind, resource_name=name, description=message)
+    if isinstance(error, LegalHoldActive):
+        return error_details_pb2.PreconditionFailure(
+            violations=[
+                error_details_pb2.PreconditionFailure.Violation(type=error.reason, subject=hold_id)
+                for hold_id in error.hold_ids
+            ]
+        )
     if code_of(error) is StatusCode.FAILED_PRECONDITION:
         condition = error_details_pb2.PreconditionFailure.Violation(
             type=error.reason, subject=_resource(error.metadata)[1], description=message
@@ -248,6 +257,12 @@ def _access_denied(_: Status, metadata: Mapping[str, str]) -> AccessDenied:
     return AccessDenied(*(metadata.get(key, "") for key in ("principal", "bank_id", "permission")))
 
 
+def _legal_hold(status: Status, metadata: Mapping[str, str]) -> LegalHoldActive:
+    failure = error_details_pb2.PreconditionFailure()
+    _unpack(status, failure)
+    return LegalHoldActive(metadata.get("bank_id", ""), [violation.subject for violation in failure.violations])
+
+
 def _bank_not_found(_: Status, metadata: Mapping[str, str]) -> BankNotFound:
     return BankNotFound(metadata.get("bank_id", ""))
 
@@ -265,6 +280,7 @@ _BUILDERS: Mapping[type[AstrocyteError], Callable[[Status, Mapping[str, str]], A
     CircuitOpen: _circuit_open,
     AccessDenied: _access_denied,
     BankNotFound: _bank_not_found,
+    LegalHoldActive: _legal_hold,
     MemoryNotFound: _memory_not_found,
 }
 

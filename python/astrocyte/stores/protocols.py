@@ -361,8 +361,12 @@ class MemoryStore(Protocol):
             DiskFull, StoreError: It is not finished; it will be, or may be asked for again.
         """
 
-    async def undelete(self, bank: Bank, memory_id: str, *, request: RequestKey | None = None) -> Memory:
-        """Bring a forgotten memory back; an equal request that came before gets the version that came back then.
+    async def undelete(
+        self, bank: Bank, memory_id: str, *, principal: str = DEFAULT_PRINCIPAL, request: RequestKey | None = None
+    ) -> Memory:
+        """Bring a forgotten memory back, in the name of the principal.
+
+        An equal request that came before gets the version that came back then.
 
         Raises:
             MemoryNotFound: There is none, its ``purge_after`` is past, an erasure took it, or it was forgotten again

@@ -902,6 +902,396 @@ class ApiKey(_message.Message):
 Global___ApiKey: _TypeAlias = ApiKey  # noqa: Y015
 
 @_typing.final
+class PlaceHoldRequest(_message.Message):
+    """What to hold. Without memory_ids and tags it is the whole bank."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    HOLD_ID_FIELD_NUMBER: _builtins.int
+    MEMORY_IDS_FIELD_NUMBER: _builtins.int
+    TAGS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    bank_id: _builtins.str
+    """The bank."""
+    hold_id: _builtins.str
+    """Name of the hold, such as a case number: 1 to 64 characters of [A-Za-z0-9._:@-], the first one a letter or digit, unique
+    within the tenant. Empty: one is made.
+    """
+    reason: _builtins.str
+    """Why, not empty."""
+    request_id: _builtins.str
+    """Your key for this request, as in CreateBankRequest."""
+    @_builtins.property
+    def memory_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Memories to hold, forgotten ones too; one that does not exist is NOT_FOUND."""
+
+    @_builtins.property
+    def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Memories that have any of these tags, or any version of which had, are held, also those that come later."""
+
+    def __init__(
+        self,
+        *,
+        bank_id: _builtins.str = ...,
+        hold_id: _builtins.str = ...,
+        memory_ids: _abc.Iterable[_builtins.str] | None = ...,
+        tags: _abc.Iterable[_builtins.str] | None = ...,
+        reason: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "hold_id", b"hold_id", "memory_ids", b"memory_ids", "reason", b"reason", "request_id", b"request_id", "tags", b"tags"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlaceHoldRequest: _TypeAlias = PlaceHoldRequest  # noqa: Y015
+
+@_typing.final
+class PlaceHoldResponse(_message.Message):
+    """The new hold."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HOLD_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def hold(self) -> Global___Hold:
+        """The hold."""
+
+    def __init__(
+        self,
+        *,
+        hold: Global___Hold | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["hold", b"hold"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hold", b"hold"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlaceHoldResponse: _TypeAlias = PlaceHoldResponse  # noqa: Y015
+
+@_typing.final
+class ReleaseHoldRequest(_message.Message):
+    """Which hold to end."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    HOLD_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    bank_id: _builtins.str
+    """The bank."""
+    hold_id: _builtins.str
+    """The hold. One that was released before stays as it is."""
+    request_id: _builtins.str
+    """Your key for this request, as in CreateBankRequest."""
+    def __init__(
+        self,
+        *,
+        bank_id: _builtins.str = ...,
+        hold_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "hold_id", b"hold_id", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReleaseHoldRequest: _TypeAlias = ReleaseHoldRequest  # noqa: Y015
+
+@_typing.final
+class ReleaseHoldResponse(_message.Message):
+    """What was released."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HOLD_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def hold(self) -> Global___Hold:
+        """The hold, with who released it and when."""
+
+    def __init__(
+        self,
+        *,
+        hold: Global___Hold | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["hold", b"hold"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hold", b"hold"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReleaseHoldResponse: _TypeAlias = ReleaseHoldResponse  # noqa: Y015
+
+@_typing.final
+class ListHoldsRequest(_message.Message):
+    """Which holds to list."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    INCLUDE_RELEASED_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    bank_id: _builtins.str
+    """Only holds of this bank, which needs admin there. Empty: all, which needs admin in every bank."""
+    include_released: _builtins.bool
+    """Whether holds that were released are listed too."""
+    page_size: _builtins.int
+    """Holds per page, 1 to 1,000. 0 means 100; more is INVALID_ARGUMENT."""
+    page_token: _builtins.str
+    """next_page_token of the page before, with the same filter. Empty: the first page."""
+    def __init__(
+        self,
+        *,
+        bank_id: _builtins.str = ...,
+        include_released: _builtins.bool = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "include_released", b"include_released", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListHoldsRequest: _TypeAlias = ListHoldsRequest  # noqa: Y015
+
+@_typing.final
+class ListHoldsResponse(_message.Message):
+    """A page of holds."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HOLDS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Token of the next page. Empty: this is the last."""
+    @_builtins.property
+    def holds(self) -> _containers.RepeatedCompositeFieldContainer[Global___Hold]:
+        """The holds."""
+
+    def __init__(
+        self,
+        *,
+        holds: _abc.Iterable[Global___Hold] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holds", b"holds", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListHoldsResponse: _TypeAlias = ListHoldsResponse  # noqa: Y015
+
+@_typing.final
+class ListAuditEventsRequest(_message.Message):
+    """Which part of the trail to list."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    bank_id: _builtins.str
+    """Only events about this bank, which needs admin there. Empty: all, which needs admin in every bank."""
+    page_size: _builtins.int
+    """Events per page, 1 to 1,000. 0 means 100; more is INVALID_ARGUMENT."""
+    page_token: _builtins.str
+    """next_page_token of the page before, with the same filter. Empty: the first page."""
+    def __init__(
+        self,
+        *,
+        bank_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListAuditEventsRequest: _TypeAlias = ListAuditEventsRequest  # noqa: Y015
+
+@_typing.final
+class ListAuditEventsResponse(_message.Message):
+    """A page of the trail."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EVENTS_FIELD_NUMBER: _builtins.int
+    HEAD_SEQUENCE_FIELD_NUMBER: _builtins.int
+    HEAD_HASH_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    head_sequence: _builtins.int
+    """Sequence of the last event of the whole trail. 0: there is none."""
+    head_hash: _builtins.bytes
+    """Hash of the last event of the whole trail; 32 zero bytes where there is none."""
+    next_page_token: _builtins.str
+    """Token of the next page. Empty: this is the last."""
+    @_builtins.property
+    def events(self) -> _containers.RepeatedCompositeFieldContainer[Global___AuditEvent]:
+        """The events."""
+
+    def __init__(
+        self,
+        *,
+        events: _abc.Iterable[Global___AuditEvent] | None = ...,
+        head_sequence: _builtins.int = ...,
+        head_hash: _builtins.bytes = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events", "head_hash", b"head_hash", "head_sequence", b"head_sequence", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListAuditEventsResponse: _TypeAlias = ListAuditEventsResponse  # noqa: Y015
+
+@_typing.final
+class Hold(_message.Message):
+    """What may not be forgotten."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HOLD_ID_FIELD_NUMBER: _builtins.int
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    MEMORY_IDS_FIELD_NUMBER: _builtins.int
+    TAGS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    PLACED_BY_FIELD_NUMBER: _builtins.int
+    PLACED_AT_FIELD_NUMBER: _builtins.int
+    RELEASED_BY_FIELD_NUMBER: _builtins.int
+    RELEASED_AT_FIELD_NUMBER: _builtins.int
+    hold_id: _builtins.str
+    """Its name."""
+    bank_id: _builtins.str
+    """The bank."""
+    reason: _builtins.str
+    """Why."""
+    placed_by: _builtins.str
+    """The principal that placed it."""
+    released_by: _builtins.str
+    """The principal that released it. Empty: it stands."""
+    @_builtins.property
+    def memory_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Memories that it holds by id."""
+
+    @_builtins.property
+    def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Tags of memories that it holds. Without these and ids: the whole bank."""
+
+    @_builtins.property
+    def placed_at(self) -> _timestamp_pb2.Timestamp:
+        """When."""
+
+    @_builtins.property
+    def released_at(self) -> _timestamp_pb2.Timestamp:
+        """When. Unset: it stands."""
+
+    def __init__(
+        self,
+        *,
+        hold_id: _builtins.str = ...,
+        bank_id: _builtins.str = ...,
+        memory_ids: _abc.Iterable[_builtins.str] | None = ...,
+        tags: _abc.Iterable[_builtins.str] | None = ...,
+        reason: _builtins.str = ...,
+        placed_by: _builtins.str = ...,
+        placed_at: _timestamp_pb2.Timestamp | None = ...,
+        released_by: _builtins.str = ...,
+        released_at: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["placed_at", b"placed_at", "released_at", b"released_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "hold_id", b"hold_id", "memory_ids", b"memory_ids", "placed_at", b"placed_at", "placed_by", b"placed_by", "reason", b"reason", "released_at", b"released_at", "released_by", b"released_by", "tags", b"tags"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Hold: _TypeAlias = Hold  # noqa: Y015
+
+@_typing.final
+class AuditEvent(_message.Message):
+    """A row of a tenant's trail. It names no bank and no memory, for it outlives both."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class DetailsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    TENANT_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    EVENT_FIELD_NUMBER: _builtins.int
+    OCCURRED_AT_FIELD_NUMBER: _builtins.int
+    ACTOR_FIELD_NUMBER: _builtins.int
+    BANK_KEY_FIELD_NUMBER: _builtins.int
+    DETAILS_FIELD_NUMBER: _builtins.int
+    HASH_FIELD_NUMBER: _builtins.int
+    tenant: _builtins.str
+    """The tenant."""
+    sequence: _builtins.int
+    """Its place, from 1, without gaps."""
+    event: _builtins.str
+    """What was done, such as "forget" (docs/audit.md)."""
+    actor: _builtins.str
+    """The principal that did it."""
+    bank_key: _builtins.int
+    """The store's number of the bank, as Bank.key. 0: none."""
+    hash: _builtins.bytes
+    """SHA-256 over the hash before and this row (docs/audit.md)."""
+    @_builtins.property
+    def occurred_at(self) -> _timestamp_pb2.Timestamp:
+        """When, to the millisecond."""
+
+    @_builtins.property
+    def details(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Numbers and hashes, by name."""
+
+    def __init__(
+        self,
+        *,
+        tenant: _builtins.str = ...,
+        sequence: _builtins.int = ...,
+        event: _builtins.str = ...,
+        occurred_at: _timestamp_pb2.Timestamp | None = ...,
+        actor: _builtins.str = ...,
+        bank_key: _builtins.int = ...,
+        details: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        hash: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["occurred_at", b"occurred_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actor", b"actor", "bank_key", b"bank_key", "details", b"details", "event", b"event", "hash", b"hash", "occurred_at", b"occurred_at", "sequence", b"sequence", "tenant", b"tenant"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AuditEvent: _TypeAlias = AuditEvent  # noqa: Y015
+
+@_typing.final
 class AccessGrant(_message.Message):
     """What somebody may do somewhere."""
 

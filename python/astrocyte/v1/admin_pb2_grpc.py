@@ -90,6 +90,26 @@ class AdminServiceStub:
                 request_serializer=astrocyte_dot_v1_dot_admin__pb2.CheckAccessRequest.SerializeToString,
                 response_deserializer=astrocyte_dot_v1_dot_admin__pb2.CheckAccessResponse.FromString,
                 _registered_method=True)
+        self.PlaceHold = channel.unary_unary(
+                '/astrocyte.v1.AdminService/PlaceHold',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.PlaceHoldRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.PlaceHoldResponse.FromString,
+                _registered_method=True)
+        self.ReleaseHold = channel.unary_unary(
+                '/astrocyte.v1.AdminService/ReleaseHold',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.ReleaseHoldRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.ReleaseHoldResponse.FromString,
+                _registered_method=True)
+        self.ListHolds = channel.unary_unary(
+                '/astrocyte.v1.AdminService/ListHolds',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.ListHoldsRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListHoldsResponse.FromString,
+                _registered_method=True)
+        self.ListAuditEvents = channel.unary_unary(
+                '/astrocyte.v1.AdminService/ListAuditEvents',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.ListAuditEventsRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListAuditEventsResponse.FromString,
+                _registered_method=True)
         self.CreateApiKey = channel.unary_unary(
                 '/astrocyte.v1.AdminService/CreateApiKey',
                 request_serializer=astrocyte_dot_v1_dot_admin__pb2.CreateApiKeyRequest.SerializeToString,
@@ -188,6 +208,34 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PlaceHold(self, request, context):
+        """PlaceHold keeps memories from being forgotten, erased or given other content, and their bank from being deleted.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReleaseHold(self, request, context):
+        """ReleaseHold ends a hold.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListHolds(self, request, context):
+        """ListHolds pages through holds, by age.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListAuditEvents(self, request, context):
+        """ListAuditEvents pages through the trail of the caller's tenant, oldest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CreateApiKey(self, request, context):
         """CreateApiKey makes a key for a principal of the caller's tenant; the answer is the only place where it is shown.
         """
@@ -266,6 +314,26 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.CheckAccess,
                     request_deserializer=astrocyte_dot_v1_dot_admin__pb2.CheckAccessRequest.FromString,
                     response_serializer=astrocyte_dot_v1_dot_admin__pb2.CheckAccessResponse.SerializeToString,
+            ),
+            'PlaceHold': grpc.unary_unary_rpc_method_handler(
+                    servicer.PlaceHold,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.PlaceHoldRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.PlaceHoldResponse.SerializeToString,
+            ),
+            'ReleaseHold': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReleaseHold,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.ReleaseHoldRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.ReleaseHoldResponse.SerializeToString,
+            ),
+            'ListHolds': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListHolds,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListHoldsRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.ListHoldsResponse.SerializeToString,
+            ),
+            'ListAuditEvents': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAuditEvents,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListAuditEventsRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.ListAuditEventsResponse.SerializeToString,
             ),
             'CreateApiKey': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateApiKey,
@@ -581,6 +649,114 @@ class AdminService:
             '/astrocyte.v1.AdminService/CheckAccess',
             astrocyte_dot_v1_dot_admin__pb2.CheckAccessRequest.SerializeToString,
             astrocyte_dot_v1_dot_admin__pb2.CheckAccessResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PlaceHold(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AdminService/PlaceHold',
+            astrocyte_dot_v1_dot_admin__pb2.PlaceHoldRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.PlaceHoldResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReleaseHold(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AdminService/ReleaseHold',
+            astrocyte_dot_v1_dot_admin__pb2.ReleaseHoldRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.ReleaseHoldResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListHolds(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AdminService/ListHolds',
+            astrocyte_dot_v1_dot_admin__pb2.ListHoldsRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.ListHoldsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAuditEvents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AdminService/ListAuditEvents',
+            astrocyte_dot_v1_dot_admin__pb2.ListAuditEventsRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.ListAuditEventsResponse.FromString,
             options,
             channel_credentials,
             insecure,

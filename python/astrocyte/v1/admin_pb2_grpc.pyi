@@ -55,6 +55,14 @@ class AdminServiceStub:
     """ListGrants pages through the grants of the caller's tenant: those of the configuration, then the others by age."""
     CheckAccess: _grpc.UnaryUnaryMultiCallable[_admin_pb2.CheckAccessRequest, _admin_pb2.CheckAccessResponse]
     """CheckAccess tells what a principal may do in a bank, whether the bank exists or not."""
+    PlaceHold: _grpc.UnaryUnaryMultiCallable[_admin_pb2.PlaceHoldRequest, _admin_pb2.PlaceHoldResponse]
+    """PlaceHold keeps memories from being forgotten, erased or given other content, and their bank from being deleted."""
+    ReleaseHold: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ReleaseHoldRequest, _admin_pb2.ReleaseHoldResponse]
+    """ReleaseHold ends a hold."""
+    ListHolds: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListHoldsRequest, _admin_pb2.ListHoldsResponse]
+    """ListHolds pages through holds, by age."""
+    ListAuditEvents: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListAuditEventsRequest, _admin_pb2.ListAuditEventsResponse]
+    """ListAuditEvents pages through the trail of the caller's tenant, oldest first."""
     CreateApiKey: _grpc.UnaryUnaryMultiCallable[_admin_pb2.CreateApiKeyRequest, _admin_pb2.CreateApiKeyResponse]
     """CreateApiKey makes a key for a principal of the caller's tenant; the answer is the only place where it is shown."""
     ListApiKeys: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListApiKeysRequest, _admin_pb2.ListApiKeysResponse]
@@ -89,6 +97,14 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """ListGrants pages through the grants of the caller's tenant: those of the configuration, then the others by age."""
     CheckAccess: _aio.UnaryUnaryMultiCallable[_admin_pb2.CheckAccessRequest, _admin_pb2.CheckAccessResponse]  # type: ignore[assignment]
     """CheckAccess tells what a principal may do in a bank, whether the bank exists or not."""
+    PlaceHold: _aio.UnaryUnaryMultiCallable[_admin_pb2.PlaceHoldRequest, _admin_pb2.PlaceHoldResponse]  # type: ignore[assignment]
+    """PlaceHold keeps memories from being forgotten, erased or given other content, and their bank from being deleted."""
+    ReleaseHold: _aio.UnaryUnaryMultiCallable[_admin_pb2.ReleaseHoldRequest, _admin_pb2.ReleaseHoldResponse]  # type: ignore[assignment]
+    """ReleaseHold ends a hold."""
+    ListHolds: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListHoldsRequest, _admin_pb2.ListHoldsResponse]  # type: ignore[assignment]
+    """ListHolds pages through holds, by age."""
+    ListAuditEvents: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListAuditEventsRequest, _admin_pb2.ListAuditEventsResponse]  # type: ignore[assignment]
+    """ListAuditEvents pages through the trail of the caller's tenant, oldest first."""
     CreateApiKey: _aio.UnaryUnaryMultiCallable[_admin_pb2.CreateApiKeyRequest, _admin_pb2.CreateApiKeyResponse]  # type: ignore[assignment]
     """CreateApiKey makes a key for a principal of the caller's tenant; the answer is the only place where it is shown."""
     ListApiKeys: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListApiKeysRequest, _admin_pb2.ListApiKeysResponse]  # type: ignore[assignment]
@@ -186,6 +202,38 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.CheckAccessResponse, _abc.Awaitable[_admin_pb2.CheckAccessResponse]]:
         """CheckAccess tells what a principal may do in a bank, whether the bank exists or not."""
+
+    @_abc_1.abstractmethod
+    def PlaceHold(
+        self,
+        request: _admin_pb2.PlaceHoldRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.PlaceHoldResponse, _abc.Awaitable[_admin_pb2.PlaceHoldResponse]]:
+        """PlaceHold keeps memories from being forgotten, erased or given other content, and their bank from being deleted."""
+
+    @_abc_1.abstractmethod
+    def ReleaseHold(
+        self,
+        request: _admin_pb2.ReleaseHoldRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ReleaseHoldResponse, _abc.Awaitable[_admin_pb2.ReleaseHoldResponse]]:
+        """ReleaseHold ends a hold."""
+
+    @_abc_1.abstractmethod
+    def ListHolds(
+        self,
+        request: _admin_pb2.ListHoldsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListHoldsResponse, _abc.Awaitable[_admin_pb2.ListHoldsResponse]]:
+        """ListHolds pages through holds, by age."""
+
+    @_abc_1.abstractmethod
+    def ListAuditEvents(
+        self,
+        request: _admin_pb2.ListAuditEventsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListAuditEventsResponse, _abc.Awaitable[_admin_pb2.ListAuditEventsResponse]]:
+        """ListAuditEvents pages through the trail of the caller's tenant, oldest first."""
 
     @_abc_1.abstractmethod
     def CreateApiKey(

@@ -101,6 +101,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """UNAVAILABLE: an embedder or another provider failed so often that it is left alone for a while; nothing was changed.
     Metadata: provider, retry_after_seconds.
     """
+    ERROR_REASON_LEGAL_HOLD_ACTIVE: _ErrorReason.ValueType  # 28
+    """FAILED_PRECONDITION: a legal hold covers something that would be forgotten, erased or changed, and nothing was;
+    PreconditionFailure has a violation for each hold. Metadata: bank_id, hold_ids with commas between.
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """Reasons, one for each way to fail."""
@@ -177,5 +181,9 @@ Metadata: field, types.
 ERROR_REASON_CIRCUIT_OPEN: ErrorReason.ValueType  # 27
 """UNAVAILABLE: an embedder or another provider failed so often that it is left alone for a while; nothing was changed.
 Metadata: provider, retry_after_seconds.
+"""
+ERROR_REASON_LEGAL_HOLD_ACTIVE: ErrorReason.ValueType  # 28
+"""FAILED_PRECONDITION: a legal hold covers something that would be forgotten, erased or changed, and nothing was;
+PreconditionFailure has a violation for each hold. Metadata: bank_id, hold_ids with commas between.
 """
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -66,6 +66,8 @@ async def test_a_call_passes_with_what_it_needs(apps: list[App], name: str) -> N
     bank = MISSING if name == "CreateBank" else BANK
     if name == "UndeleteMemory":
         await app.gate.forget(ROOT, BANK, ForgetSelector(memory_ids=(memory,)))
+    if name == "ReleaseHold":
+        await app.gate.place_hold(ROOT, BANK, reason="a case", hold_id="case-1")
     await calls(memory)[name](app.gate, SUBJECT, bank)
 
 

@@ -30,6 +30,7 @@ EXAMPLES: dict[type[AstrocyteError], AstrocyteError] = {
     errors.ValidationError: errors.ValidationError("is empty", field="items[3].content", metadata={"limit": "9"}),
     errors.DimensionMismatch: errors.DimensionMismatch("has 3 values", field="embedding", metadata={"expected": "256"}),
     errors.AccessDenied: errors.AccessDenied("ann", "diary", "read"),
+    errors.LegalHoldActive: errors.LegalHoldActive("diary", ["case-1", "case-2"]),
     errors.BankNotFound: errors.BankNotFound("diary"),
     errors.MemoryNotFound: errors.MemoryNotFound("mem_1", "diary"),
     errors.RateLimited: errors.RateLimited("slow down", retry_after=1.25, metadata={"kind": "read"}),

@@ -35,6 +35,12 @@ from astrocyte.services.convert.forget import (
     encode_forget_request,
     encode_forget_result,
 )
+from astrocyte.services.convert.governance import (
+    decode_audit_page,
+    decode_hold,
+    encode_audit_page,
+    encode_hold,
+)
 from astrocyte.services.convert.memory import (
     decode_item,
     decode_memory,
@@ -69,6 +75,7 @@ __all__ = [
     "Refused",
     "decode_access_check",
     "decode_api_key",
+    "decode_audit_page",
     "decode_bank",
     "decode_bank_stats",
     "decode_change",
@@ -77,6 +84,7 @@ __all__ = [
     "decode_grant",
     "decode_history_query",
     "decode_history_result",
+    "decode_hold",
     "decode_item",
     "decode_memory",
     "decode_permission",
@@ -91,6 +99,7 @@ __all__ = [
     "decode_update",
     "encode_access_check",
     "encode_api_key",
+    "encode_audit_page",
     "encode_bank",
     "encode_bank_stats",
     "encode_change",
@@ -100,6 +109,7 @@ __all__ = [
     "encode_grant",
     "encode_history_request",
     "encode_history_result",
+    "encode_hold",
     "encode_item",
     "encode_memory",
     "encode_permissions",

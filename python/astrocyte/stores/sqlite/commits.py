@@ -19,7 +19,7 @@ from astrocyte.stores.protocols import (
     WriteOutcome,
     memory_etag,
 )
-from astrocyte.stores.sqlite import queueing, requests
+from astrocyte.stores.sqlite import holding, queueing, requests
 from astrocyte.stores.sqlite.rows import (
     Row,
     encode_metadata,
@@ -113,6 +113,9 @@ def _replace(connection: apsw.Connection, work: BankWork, write: Replace) -> Wri
             "read it again and retry",
             metadata={"memory_id": memory.memory_id, "etag": memory_etag(row_key)},
         )
+    if fetch(connection, "SELECT content FROM contents WHERE row_key = ?", (row_key,)) != [(memory.content,)]:
+        # Old versions stay, but not what a reader of today would find.
+        holding.check_memories(connection, bank, [memory.memory_id])
     position = work.change(ChangeKind.UPDATED, memory.memory_id)
     connection.execute(
         "UPDATE memories SET known_until = ?, ended_position = ? WHERE row_key = ?", (work.now, position, row_key)

@@ -22,9 +22,9 @@ from typing import TypeVar
 import apsw
 
 from astrocyte.errors import DiskFull
-from astrocyte.model import Bank, ChangeKind, ForgetSelector
+from astrocyte.model import AuditEventKind, Bank, ChangeKind, ErasureReceipt, ForgetSelector
 from astrocyte.stores.protocols import RequestKey
-from astrocyte.stores.sqlite import forgetting, hiding, receipts, requests
+from astrocyte.stores.sqlite import auditing, forgetting, hiding, holding, receipts, requests
 from astrocyte.stores.sqlite.cleaning import Cleaner, note_unclean
 from astrocyte.stores.sqlite.receipts import Answer
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, decode_bank, fetch, to_datetime
@@ -54,6 +54,7 @@ class Eraser:
         bank: Bank,
         expected_etag: str | None,
         request: RequestKey | None,
+        principal: str,
         at_once: Callable[[Transaction], None],
     ) -> Slices[int]:
         """Delete a bank with all its rows; see `MemoryStore.delete_bank`. ``at_once`` is done as the bank is hidden."""
@@ -64,6 +65,8 @@ class Eraser:
                 return int(earlier), False
             count = hiding.hide_bank(transaction, bank, expected_etag)
             at_once(transaction)
+            event, details = AuditEventKind.BANK_DELETED, {"count": count}
+            auditing.record(transaction, bank.tenant, event, principal, bank_key=bank.key, details=details)
             if request is not None:
                 response, now = str(count).encode(), transaction.clock()
                 requests.store(
@@ -121,8 +124,7 @@ class Eraser:
             erasure.chosen, counts, before=erasure.before, after=after, completed_at=to_datetime(completed_at)
         )
         answer = ([*erasure.chosen, *erasure.queued][: forgetting.LISTED_IDS], position, receipt)
-        if request is not None:
-            self._writer.transact(lambda transaction: _keep(transaction, bank, request, answer))
+        self._writer.transact(lambda transaction: _complete(transaction, bank, request, answer, tombstone.principal))
         return answer
 
     def _hide(self, bank: Bank, erasure: hiding.Erasure) -> Slices[tuple[int, int]]:
@@ -213,10 +215,21 @@ def _left(transaction: Transaction, bank: Bank, before: Sequence[str]) -> tuple[
     return left, transaction.bank(bank).now
 
 
-def _keep(transaction: Transaction, bank: Bank, request: RequestKey, answer: Answer) -> None:
+def _complete(transaction: Transaction, bank: Bank, request: RequestKey | None, answer: Answer, principal: str) -> None:
+    """Write down what the receipt says, and keep the answer for the retries of its request."""
     now = transaction.bank(bank).now
+    event, details = AuditEventKind.ERASE_COMPLETED, _proof(answer[2])
+    auditing.record(transaction, bank.tenant, event, principal, bank_key=bank.key, details=details)
+    if request is None:
+        return
     response = receipts.encode(answer)
     requests.store(transaction.connection, bank.tenant, request, response, now, bank_key=bank.key)
+
+
+def _proof(receipt: ErasureReceipt) -> dict[str, str | int]:
+    """What a trail keeps of a receipt: whoever has the receipt can show that it is this one."""
+    roots = {"root_hash_before": receipt.root_hash_before, "root_hash_after": receipt.root_hash_after}
+    return {"count": len(receipt.salted_ids), **roots}
 
 
 def _purge_slice(transaction: Transaction, now: int) -> int | None:
@@ -230,8 +243,10 @@ def _purge_slice(transaction: Transaction, now: int) -> int | None:
         return 0
     due = fetch(
         connection,
-        "SELECT bank_key, memory_id, forgotten_at FROM memories"
+        "SELECT bank_key, memory_id, forgotten_at FROM memories m"
         " WHERE forgotten_at IS NOT NULL AND known_until IS NULL AND purge_after <= ?"
+        # What an erasure hid was not held then, and must go.
+        f" AND (erasing IS NOT NULL OR NOT {holding.HELD})"
         " ORDER BY bank_key, purge_after LIMIT ?",
         (now, SLICE_MEMORIES),
     )
@@ -257,5 +272,6 @@ def _drop_slice(connection: apsw.Connection, bank_key: int) -> bool:
     if delete_bank_rows(connection, bank_key) or requests.drop(connection, bank_key):
         return True
     connection.execute("DELETE FROM erasures WHERE bank_key = ?", (bank_key,))
+    holding.drop(connection, bank_key)
     connection.execute("DELETE FROM banks WHERE bank_key = ?", (bank_key,))
     return False

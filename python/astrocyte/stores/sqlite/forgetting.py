@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import apsw
 
 from astrocyte.errors import MemoryNotFound
-from astrocyte.model import Bank, ChangeKind, ForgetSelector
+from astrocyte.model import AuditEventKind, Bank, ChangeKind, ForgetSelector
 from astrocyte.stores.protocols import RequestKey
-from astrocyte.stores.sqlite import queueing, requests
+from astrocyte.stores.sqlite import auditing, holding, queueing, requests
 from astrocyte.stores.sqlite.records import records
 from astrocyte.stores.sqlite.rows import fetch, to_milliseconds
 from astrocyte.stores.sqlite.transaction import BankWork, Transaction
@@ -80,10 +80,15 @@ def forget(
         return count, listed, position
     work = transaction.bank(bank)
     memory_ids = selected(connection, bank, selector, forgotten=False)
+    holding.check_memories(connection, bank, memory_ids)
+    holding.check_queue(connection, bank, selector)
     bury(connection, work, memory_ids, tombstone)
     # What waits to be stored is not stored any more.
     memory_ids += queueing.drop(connection, bank, selector)
     answer = (len(memory_ids), memory_ids[:LISTED_IDS], work.position)
+    details = {"count": len(memory_ids), "position": work.position}
+    actor = tombstone.principal
+    auditing.record(transaction, bank.tenant, AuditEventKind.FORGET, actor, bank_key=bank.key, details=details)
     if request is not None:
         requests.store(connection, bank.tenant, request, json.dumps(answer).encode(), work.now, bank_key=bank.key)
     return answer
@@ -114,7 +119,9 @@ def bury(connection: apsw.Connection, work: BankWork, memory_ids: Sequence[str],
         work.remove(row_key)
 
 
-def undelete(transaction: Transaction, bank: Bank, memory_id: str, request: RequestKey | None = None) -> int:
+def undelete(
+    transaction: Transaction, bank: Bank, memory_id: str, principal: str, request: RequestKey | None = None
+) -> int:
     """Bring a forgotten memory back; one that was not forgotten stays as it is. Returns its latest version.
 
     Raises:
@@ -137,6 +144,8 @@ def undelete(transaction: Transaction, bank: Bank, memory_id: str, request: Requ
     forgotten_at, version = rows[0]
     if forgotten_at is not None:
         _bring_back(connection, work, memory_id)
+        event, details = AuditEventKind.UNDELETE, {"count": 1, "position": work.position}
+        auditing.record(transaction, bank.tenant, event, principal, bank_key=bank.key, details=details)
     if request is not None:
         requests.store(connection, bank.tenant, request, str(version).encode(), work.now, bank_key=bank.key)
     return int(version)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import apsw
 
-from astrocyte.model import NO_PERMISSIONS, Grant, Permission
+from astrocyte.model import NO_PERMISSIONS, AuditEventKind, Grant, Permission
 from astrocyte.stores.access import GrantChange
 from astrocyte.stores.protocols import RequestKey
-from astrocyte.stores.sqlite import requests
+from astrocyte.stores.sqlite import auditing, requests
 from astrocyte.stores.sqlite.connections import Connections
 from astrocyte.stores.sqlite.rows import Row, fetch, to_datetime, to_milliseconds
 from astrocyte.stores.sqlite.transaction import Transaction
@@ -136,6 +136,9 @@ class SqliteAccess:
             words = " ".join(sorted(leaves.permissions))
             names = (tenant, leaves.bank_id, leaves.principal)
             connection.execute(_OPEN, (*names, words, leaves.granted_by, granted_at))
+        # By their keys: these rows say the names, and stay.
+        details = {"closed": closes or 0, "opened": connection.last_insert_rowid() if leaves is not None else 0}
+        auditing.record(transaction, tenant, AuditEventKind.GRANT_CHANGED, by, details=details)
         ((epoch,),) = fetch(connection, _NEXT_EPOCH, (tenant,))
         transaction.after_commit(lambda: self._epochs.__setitem__(tenant, epoch))
 

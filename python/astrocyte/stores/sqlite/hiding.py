@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import apsw
 
 from astrocyte.errors import BankNotFound
-from astrocyte.model import Bank, ForgetSelector
+from astrocyte.model import AuditEventKind, Bank, ForgetSelector
 from astrocyte.stores.protocols import RequestKey
-from astrocyte.stores.sqlite import queueing, receipts, requests
+from astrocyte.stores.sqlite import auditing, holding, queueing, receipts, requests
 from astrocyte.stores.sqlite.banks import check_etag
 from astrocyte.stores.sqlite.cleaning import note_unclean
 from astrocyte.stores.sqlite.forgetting import Tombstone, bury, selected
@@ -49,8 +49,13 @@ def begin(
         return receipts.decode(earlier)
     work = transaction.bank(bank)
     chosen = selected(connection, bank, selector, forgotten=True)
+    # From here on it goes, whatever is held later: the note, or the mark on each memory, is committed with this.
+    holding.check_memories(connection, bank, chosen)
+    holding.check_queue(connection, bank, selector)
     queued = queueing.drop(connection, bank, selector)
     before = memory_ids(connection, bank)
+    event, details = AuditEventKind.ERASE_BEGUN, {"count": len(chosen), "queued": len(queued)}
+    auditing.record(transaction, bank.tenant, event, tombstone.principal, bank_key=bank.key, details=details)
     if len(chosen) <= HIDE_AT_ONCE:
         return Erasure(before, chosen, tombstone, hide(transaction, bank, chosen, tombstone), None, queued)
     connection.execute(
@@ -118,6 +123,7 @@ def hide_bank(transaction: Transaction, bank: Bank, expected_etag: str | None) -
     if not rows:
         raise BankNotFound(bank.bank_id)
     check_etag(bank, rows[0][0], expected_etag)
+    holding.check_bank(connection, bank)
     queueing.drop(connection, bank, ForgetSelector(scope="all"))
     count: int = fetch(
         connection,

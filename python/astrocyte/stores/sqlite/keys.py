@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from astrocyte.errors import FailedPrecondition, NotFound
-from astrocyte.model import Caller, KeyInfo
+from astrocyte.model import AuditEventKind, Caller, KeyInfo
 from astrocyte.stores.access import MOST_LIVE_KEYS, LiveKey, NewKey
 from astrocyte.stores.protocols import RequestKey
-from astrocyte.stores.sqlite import requests
+from astrocyte.stores.sqlite import auditing, requests
 from astrocyte.stores.sqlite.connections import Connections
 from astrocyte.stores.sqlite.rows import Row, fetch, to_datetime
 from astrocyte.stores.sqlite.transaction import Transaction
@@ -82,6 +82,8 @@ class SqliteKeys:
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (new.key_id, new.tenant, new.name, new.principal, new.digest, by, now, new.expires_at),
         )
+        details = {"key_id": new.key_id}
+        auditing.record(transaction, new.tenant, AuditEventKind.KEY_CREATED, by, details=details)
         _keep(transaction, new.tenant, request, new.key_id)
         live = LiveKey(new.digest, Caller(new.tenant, new.principal), new.expires_at)
         transaction.after_commit(lambda: self._live.__setitem__(new.key_id, live))
@@ -97,9 +99,13 @@ class SqliteKeys:
             "UPDATE api_keys SET revoked_by = ?, revoked_at = ? WHERE key_id = ? AND tenant = ? AND revoked_at IS NULL",
             (by, transaction.clock(), key_id, tenant),
         )
+        revoked = connection.changes()
         rows = fetch(connection, _ONE, (key_id, tenant))
         if not rows:
             raise NotFound(f"there is no key {key_id!r}", metadata={"key_id": key_id})
+        if revoked:
+            event, details = AuditEventKind.KEY_REVOKED, {"key_id": key_id}
+            auditing.record(transaction, tenant, event, by, details=details)
         _keep(transaction, tenant, request, key_id)
         transaction.after_commit(lambda: self._end(key_id))
         return _decode(rows[0])

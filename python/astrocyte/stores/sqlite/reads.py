@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from astrocyte.model import Bank, BankStats, Change, ChangeKind, ForgetSelector, Memory
 from astrocyte.stores.protocols import RequestKey, VersionRecord
 from astrocyte.stores.queue import QueuedItem
-from astrocyte.stores.sqlite import queueing, requests
+from astrocyte.stores.sqlite import holding, queueing, requests
 from astrocyte.stores.sqlite.connections import Connections
 from astrocyte.stores.sqlite.forgetting import LISTED_IDS, selection
 from astrocyte.stores.sqlite.records import records
@@ -168,6 +168,8 @@ class Reads:
         condition, waiting = queueing.selection(bank, selector)
         with self._connections.snapshot() as connection:
             rows = fetch(connection, sql, bindings)
+            holding.check_memories(connection, bank, [row[0] for row in rows])
+            holding.check_queue(connection, bank, selector)
             rows += fetch(
                 connection, f"SELECT memory_id FROM queued_retains WHERE {condition} ORDER BY queue_key", waiting
             )

@@ -22,11 +22,13 @@ from astrocyte.stores.protocols import (
 )
 from astrocyte.stores.queue import QueuedItem
 from astrocyte.stores.sqlite import banks, commits, forgetting, queueing, requests
+from astrocyte.stores.sqlite.auditing import SqliteAudit
 from astrocyte.stores.sqlite.cleaning import Cleaner
 from astrocyte.stores.sqlite.connections import Connections, check_sqlite_version
 from astrocyte.stores.sqlite.erasing import Eraser
 from astrocyte.stores.sqlite.files import BALLAST, DATABASE, Ballast, DirectoryLock, create_private, sync_directory
 from astrocyte.stores.sqlite.granting import SqliteAccess
+from astrocyte.stores.sqlite.holding import SqliteHolds
 from astrocyte.stores.sqlite.hydration import Hydration
 from astrocyte.stores.sqlite.keys import SqliteKeys
 from astrocyte.stores.sqlite.migrations import load_migrations, migrate
@@ -137,6 +139,8 @@ class SqliteStore:
         self._eraser = Eraser(self._writer, Cleaner(self._writer, self._scrubber, round(busy_seconds * 1_000)))
         self._reads = Reads(self._connections)
         self.access = SqliteAccess(self._writer, self._connections)
+        self.holds = SqliteHolds(self._writer, self._connections)
+        self.audit = SqliteAudit(self._connections)
         self.keys = SqliteKeys(self._writer, self._connections)
         # The hot one, without a frame of its own in between.
         self.hydrate: Callable[[Bank, Sequence[tuple[int, int]], Visibility], list[HydratedRow]] = Hydration(
@@ -202,7 +206,9 @@ class SqliteStore:
         def revoke(transaction: Transaction) -> None:
             self.access.revoke_bank(transaction, bank.tenant, bank.bank_id, principal)
 
-        return await self._writer.submit_sliced(lambda: self._eraser.delete_bank(bank, expected_etag, request, revoke))
+        return await self._writer.submit_sliced(
+            lambda: self._eraser.delete_bank(bank, expected_etag, request, principal, revoke)
+        )
 
     def bank_stats(self, bank: Bank) -> BankStats:
         """Counts from the rows."""
@@ -298,10 +304,12 @@ class SqliteStore:
         tombstone = forgetting.Tombstone(reason, principal, purge_after=0, erasing=True)
         return await self._writer.submit_sliced(lambda: self._eraser.erase(bank, selector, tombstone, request))
 
-    async def undelete(self, bank: Bank, memory_id: str, *, request: RequestKey | None = None) -> Memory:
+    async def undelete(
+        self, bank: Bank, memory_id: str, *, principal: str = DEFAULT_PRINCIPAL, request: RequestKey | None = None
+    ) -> Memory:
         """Bring a forgotten memory back."""
         version = await self._writer.submit(
-            lambda transaction: forgetting.undelete(transaction, bank, memory_id, request)
+            lambda transaction: forgetting.undelete(transaction, bank, memory_id, principal, request)
         )
         memory = self.memory(bank, memory_id, version=version)
         if memory is None:

@@ -1,0 +1,96 @@
+"""Commands on the trail: what was done, and whether it still says so."""
+
+from __future__ import annotations
+
+import click
+
+from astrocyte.cli.connection import Session, operation
+from astrocyte.cli.output import OUT, grid, print_json, stamp
+from astrocyte.model import AuditEvent
+from astrocyte.policy.trail import verify
+
+SHA256_BYTES = 32
+
+
+@click.group()
+def audit() -> None:
+    """List and verify the trail of what was forgotten, erased, held, deleted and granted.
+
+    \b
+    astrocyte audit list
+    astrocyte audit verify
+    """
+
+
+@audit.command("list")
+@click.option("--bank", default="", help="Only events about this bank.")
+@operation
+async def list_events(session: Session, /, bank: str) -> None:
+    """List the trail, oldest first.
+
+    \b
+    astrocyte audit list
+    astrocyte --json audit list --bank family
+    """
+    found: list[AuditEvent] = []
+    token = ""
+    while True:
+        page = await session.backend.list_audit_events(session.caller, bank_id=bank, page_token=token)
+        found.extend(page.events)
+        token = page.next_page_token
+        if not token:
+            break
+    if session.as_json:
+        print_json(found)
+        return
+    table = grid(("#", "when", "event", "by", "bank key", "details"), right=("#", "bank key"))
+    for event in found:
+        details = ", ".join(f"{key} {value}" for key, value in sorted(event.details.items()))
+        key = str(event.bank_key or "")
+        table.add_row(str(event.sequence), stamp(event.occurred_at), str(event.event), event.actor, key, details)
+    OUT.print(table if found else "The trail is empty.")
+
+
+@audit.command("verify")
+@click.option("--noted", metavar="N:HASH", help="What an earlier check printed; shows that no end was cut off since.")
+@operation
+async def verify_trail(session: Session, /, noted: str | None) -> None:
+    """Compute every hash of the trail anew; exit code 4 where it is broken.
+
+    \b
+    astrocyte audit verify
+    astrocyte audit verify --noted "$(cat trail.txt)"
+
+    Prints N:HASH of the last row. Keep it where whoever can write to the database cannot: without it, a check cannot
+    tell a trail from one whose end was cut off with care.
+    """
+    found = await verify(session.backend, session.caller, noted=_parse(noted))
+    if session.as_json:
+        print_json(
+            {
+                "intact": found.intact,
+                "rows": found.rows,
+                "head": f"{found.rows}:{found.head_hash.hex()}",
+                "broken_at": found.broken_at,
+                "problem": found.problem,
+            }
+        )
+    elif found.intact:
+        click.echo(f"{found.rows}:{found.head_hash.hex()}")
+    else:
+        click.echo(f"astrocyte: row {found.broken_at}: {found.problem}", err=True)
+    if not found.intact:
+        raise click.exceptions.Exit(4)
+
+
+def _parse(noted: str | None) -> tuple[int, bytes] | None:
+    if noted is None:
+        return None
+    sequence, _, digest = noted.strip().partition(":")
+    try:
+        parsed = int(sequence), bytes.fromhex(digest)
+    except ValueError:
+        parsed = (0, b"")
+    if parsed[0] < 0 or len(parsed[1]) != SHA256_BYTES:
+        raise click.BadParameter("expected N:HASH as audit verify prints it", param_hint="--noted")
+    return parsed

@@ -1,0 +1,97 @@
+"""Legal holds, and the trail of what was done: values, and the one rule by which a trail is chained."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+# What the first row of a trail is chained to.
+GENESIS = bytes(32)
+
+
+class AuditEventKind(StrEnum):
+    """What is written down."""
+
+    FORGET = "forget"
+    ERASE_BEGUN = "erase_begun"
+    ERASE_COMPLETED = "erase_completed"
+    UNDELETE = "undelete"
+    BANK_DELETED = "bank_deleted"
+    HOLD_PLACED = "hold_placed"
+    HOLD_RELEASED = "hold_released"
+    GRANT_CHANGED = "grant_changed"
+    KEY_CREATED = "key_created"
+    KEY_REVOKED = "key_revoked"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What may not be forgotten: memories by id or by any of some tags; without both, all of the bank."""
+
+    hold_id: str
+    bank_id: str
+    memory_ids: tuple[str, ...]
+    tags: tuple[str, ...]
+    reason: str
+    placed_by: str
+    placed_at: datetime
+    released_by: str | None = None
+    released_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HoldPage:
+    """A page of holds; an empty token ends the list."""
+
+    holds: tuple[Hold, ...]
+    next_page_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """A row of a tenant's trail.
+
+    ``sequence`` counts from 1 without gaps. ``bank_key`` is the store's number of the bank, 0 where it is about none.
+    """
+
+    tenant: str
+    sequence: int
+    event: str
+    occurred_at: datetime
+    actor: str
+    bank_key: int
+    details: Mapping[str, str]
+    hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    """A page of a trail, and where the trail ended when it was read; an empty token ends the list."""
+
+    events: tuple[AuditEvent, ...]
+    head_sequence: int
+    head_hash: bytes
+    next_page_token: str
+
+
+def event_hash(previous: bytes, event: AuditEvent) -> bytes:
+    """SHA-256 over the hash before and the row as JSON, in which no two rows read alike, without the row's own hash.
+
+    Args:
+        previous: 32 bytes; `GENESIS` before the first row.
+        event: The row; its time counts to the millisecond.
+    """
+    row = [
+        event.tenant,
+        event.sequence,
+        str(event.event),
+        round(event.occurred_at.timestamp() * 1_000),
+        event.actor,
+        event.bank_key,
+        dict(event.details),
+    ]
+    return hashlib.sha256(previous + json.dumps(row, sort_keys=True, separators=(",", ":")).encode()).digest()

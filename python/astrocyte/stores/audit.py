@@ -1,0 +1,17 @@
+"""What the layers above may ask of the trail. The SQLite store implements it, and writes it with what it tells."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from astrocyte.model import AuditEvent
+
+
+class AuditStore(Protocol):
+    """Trails by tenant. A row is written in the transaction of what it tells, which fails where it cannot be."""
+
+    def read(self, tenant: str, *, bank_key: int | None, after: int, limit: int) -> tuple[list[AuditEvent], int, bytes]:
+        """Rows with a sequence above ``after``, in order, of one bank or all; and the end of the trail at that time.
+
+        The end is the sequence and the hash of the last row that was written, 0 and `GENESIS` where there is none.
+        """
