@@ -17,6 +17,7 @@ from astrocyte.model import (
     Bank,
     BankIndexStats,
     BankStats,
+    BankTemplate,
     Change,
     ChangeKind,
     Citation,
@@ -51,6 +52,7 @@ from astrocyte.model import (
     RetentionAction,
     ServerInfo,
     TagMatch,
+    TemplateGrant,
     TimeRange,
 )
 
@@ -395,6 +397,15 @@ audit_pages = st.builds(
     head_sequence=st.integers(0, 2**60),
     head_hash=st.binary(max_size=32),
     next_page_token=names,
+)
+template_grants = st.builds(TemplateGrant, principal=names, permissions=permission_sets)
+bank_templates = st.builds(
+    BankTemplate,
+    name=names,
+    name_pattern=names,
+    profile=names,
+    auto_create=st.booleans(),
+    access=st.lists(template_grants, max_size=3).map(tuple),
 )
 access_checks = st.builds(AccessCheck, allowed=st.booleans(), permissions=permission_sets)
 bank_index_stats = st.builds(

@@ -46,6 +46,7 @@ from astrocyte.model import (
     BankIndexStats,
     BankPage,
     BankStats,
+    BankTemplate,
     Change,
     ChangeKind,
     Citation,
@@ -80,6 +81,7 @@ from astrocyte.model import (
     RetentionAction,
     ServerInfo,
     TagMatch,
+    TemplateGrant,
     TimeRange,
 )
 
@@ -101,6 +103,7 @@ __all__ = [
     "BankNotFound",
     "BankPage",
     "BankStats",
+    "BankTemplate",
     "CapabilityNotSupported",
     "Change",
     "ChangeKind",
@@ -152,6 +155,7 @@ __all__ = [
     "StoreError",
     "StoreLocked",
     "TagMatch",
+    "TemplateGrant",
     "TimeRange",
     "Unavailable",
     "ValidationError",

@@ -30,6 +30,7 @@ from astrocyte.model import (
     Bank,
     BankPage,
     BankStats,
+    BankTemplate,
     Caller,
     Change,
     DedupAction,
@@ -74,6 +75,7 @@ COMMIT_ITEMS = 256
 # `Astrocyte.list` hides the name in the class body.
 Texts = list[str]
 Keys = list[KeyInfo]
+Templates = list[BankTemplate]
 Results = list[RetainResult]
 Metadata = dict[str, MetadataValue]
 E = TypeVar("E", bound=StrEnum)
@@ -653,6 +655,10 @@ class Astrocyte:
         return await self._backend.create_api_key(
             _caller(context), name, principal, expires_at=expires_at, request_id=request_id
         )
+
+    async def list_bank_templates(self, *, context: AstrocyteContext | None = None) -> Templates:
+        """The bank templates of the configuration: what holds for all banks whose names have one form."""
+        return await self._backend.list_bank_templates(_caller(context))
 
     async def list_api_keys(self, *, context: AstrocyteContext | None = None) -> Keys:
         """All API keys of the tenant that were made by call, by age."""

@@ -25,6 +25,7 @@ from astrocyte.model import (
     Bank,
     BankPage,
     BankStats,
+    BankTemplate,
     Caller,
     Change,
     ForgetResult,
@@ -466,6 +467,11 @@ class RemoteBackend:
             request = convert.encode_create_api_key(name, principal, expires_at, request_id)
         response = await self._call(caller, self._admin.CreateApiKey, request)
         return convert.decode_api_key(response.api_key), response.secret
+
+    async def list_bank_templates(self, caller: Caller) -> list[BankTemplate]:
+        """The templates of the configuration."""
+        response = await self._call(caller, self._admin.ListBankTemplates, admin_pb2.ListBankTemplatesRequest())
+        return [convert.decode_bank_template(template) for template in response.bank_templates]
 
     async def list_api_keys(self, caller: Caller) -> list[KeyInfo]:
         """All keys of the tenant."""

@@ -73,6 +73,7 @@ METHOD_KINDS: Mapping[str, str] = {
     "ListAuditEvents": "admin",
     "CreateApiKey": "admin",
     "ListApiKeys": "admin",
+    "ListBankTemplates": "admin",
     "RevokeApiKey": "admin",
 }
 # Health checks and reflection pass beside the admission; this leaves them room under grpc's own limit.

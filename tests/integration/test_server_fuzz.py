@@ -85,6 +85,7 @@ def valid_requests(memory_id: str, key_id: str = "") -> dict[str, Any]:
         "ListGrants": admin_pb2.ListGrantsRequest(**bank, principal="user:ann", page_size=1),
         "CreateApiKey": admin_pb2.CreateApiKeyRequest(name="ann", principal="user:ann"),
         "ListApiKeys": admin_pb2.ListApiKeysRequest(),
+        "ListBankTemplates": admin_pb2.ListBankTemplatesRequest(),
         "RevokeApiKey": admin_pb2.RevokeApiKeyRequest(key_id=key_id),
         "CheckAccess": admin_pb2.CheckAccessRequest(**bank, permission=admin_pb2.PERMISSION_READ),
     }

@@ -14,6 +14,7 @@ from astrocyte.model import (
     AuditPage,
     Bank,
     BankStats,
+    BankTemplate,
     Change,
     ForgetResult,
     ForgetSelector,
@@ -165,6 +166,11 @@ def test_grant(grant: Grant) -> None:
 @given(strategies.access_checks)
 def test_access_check(check: AccessCheck) -> None:
     assert convert.decode_access_check(sent(convert.encode_access_check(check))) == check
+
+
+@given(strategies.bank_templates)
+def test_bank_template(template: BankTemplate) -> None:
+    assert convert.decode_bank_template(sent(convert.encode_bank_template(template))) == template
 
 
 @given(strategies.key_infos)

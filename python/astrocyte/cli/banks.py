@@ -111,10 +111,32 @@ async def show_bank(session: Session, /, bank: str) -> None:
         ("forgotten", f"{stats.forgotten_count:,} that can still be undeleted"),
         ("vectors", f"{found.embedding_model}, {found.dimensions} dimensions"),
         ("index", index),
+        ("template", found.template or "none"),
+        ("profile", found.profile or "none"),
         ("position", found.position),
         ("created", stamp(found.created_at)),
     ]
     OUT.print(facts(rows))
+
+
+@banks.command("templates")
+@operation
+async def list_templates(session: Session, /) -> None:
+    """List the templates of the server's configuration, which hold for all banks whose names have one form.
+
+    \b
+    astrocyte banks templates
+    """
+    found = await session.backend.list_bank_templates(session.caller)
+    if session.as_json:
+        print_json(found)
+        return
+    table = grid(("template", "banks", "profile", "made at first use", "access"))
+    for template in found:
+        access = "; ".join(f"{one.principal}: {', '.join(sorted(one.permissions))}" for one in template.access)
+        made = "yes" if template.auto_create else "no"
+        table.add_row(template.name, template.name_pattern, template.profile or "none", made, access)
+    OUT.print(table if found else "There are no templates.")
 
 
 @banks.command("delete")

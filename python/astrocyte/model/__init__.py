@@ -1,6 +1,15 @@
 """Domain values: frozen, without behaviour, known to every layer above."""
 
-from astrocyte.model.bank import Bank, BankIndexStats, BankPage, BankStats, IndexMemory, ServerInfo
+from astrocyte.model.bank import (
+    Bank,
+    BankIndexStats,
+    BankPage,
+    BankStats,
+    BankTemplate,
+    IndexMemory,
+    ServerInfo,
+    TemplateGrant,
+)
 from astrocyte.model.fusion import FusionMethod
 from astrocyte.model.governance import (
     GENESIS,
@@ -81,6 +90,7 @@ __all__ = [
     "BankPage",
     "BankStats",
     "BankStrategy",
+    "BankTemplate",
     "BankTrace",
     "Caller",
     "Change",
@@ -125,6 +135,7 @@ __all__ = [
     "RetentionAction",
     "ServerInfo",
     "TagMatch",
+    "TemplateGrant",
     "TimeRange",
     "event_hash",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from astrocyte.model.identity import DEFAULT_PRINCIPAL
+from astrocyte.model.identity import DEFAULT_PRINCIPAL, Permission
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,25 @@ class Bank:
     created_by: str = DEFAULT_PRINCIPAL
     template: str = ""
     profile: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateGrant:
+    """Permissions in every bank of a template; the principal may be a pattern, and hold placeholders."""
+
+    principal: str
+    permissions: frozenset[Permission]
+
+
+@dataclass(frozen=True, slots=True)
+class BankTemplate:
+    """What the configuration says of all banks whose names have the form of ``name_pattern``."""
+
+    name: str
+    name_pattern: str
+    profile: str
+    auto_create: bool
+    access: tuple[TemplateGrant, ...]
 
 
 @dataclass(frozen=True, slots=True)

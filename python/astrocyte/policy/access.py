@@ -10,8 +10,17 @@ from collections.abc import Iterable, Sequence
 
 from astrocyte.config import BankGrant, Settings
 from astrocyte.errors import AccessDenied, ConfigError
-from astrocyte.model import ALL_PERMISSIONS, DEFAULT_PRINCIPAL, NO_PERMISSIONS, Bank, Caller, Grant, Permission
-from astrocyte.policy.patterns import covers, is_pattern, matches
+from astrocyte.model import (
+    ALL_PERMISSIONS,
+    DEFAULT_PRINCIPAL,
+    NO_PERMISSIONS,
+    Bank,
+    BankTemplate,
+    Caller,
+    Grant,
+    Permission,
+)
+from astrocyte.policy.patterns import ANY, covers, is_pattern, matches
 from astrocyte.policy.permissions import MAKING, MAKING_BY_TEMPLATE, PARTS, REQUIRED, parse_permissions
 from astrocyte.policy.templates import Templates
 from astrocyte.stores.access import AccessStore
@@ -182,6 +191,15 @@ class Access:
         needed = _NEEDED[operation]
         principals = filter(None, (self.name(caller), caller.on_behalf_of))
         return all(needed <= template.permissions(principal) for principal in principals)
+
+    def templates(self, caller: Caller) -> list[BankTemplate]:
+        """The templates of the configuration.
+
+        Raises:
+            AccessDenied: The caller has not admin in all banks.
+        """
+        self.require_pattern(caller, "ListBankTemplates", ANY)
+        return self._templates.listed()
 
     def configured(self, tenant: str) -> Sequence[Grant]:
         """The grants of a tenant that stand in the configuration."""

@@ -13,6 +13,7 @@ from astrocyte.model import (
     Bank,
     BankPage,
     BankStats,
+    BankTemplate,
     Caller,
     Change,
     ForgetResult,
@@ -304,6 +305,9 @@ class Backend(Protocol):
             AccessDenied: The caller has no admin in all banks.
             FailedPrecondition: There are two, or access control is off and the caller holds no data directory.
         """
+
+    async def list_bank_templates(self, caller: Caller) -> list[BankTemplate]:
+        """The bank templates of the configuration, in its order; for callers with admin in all banks."""
 
     async def list_api_keys(self, caller: Caller) -> list[KeyInfo]:
         """All API keys of the tenant that were ever made by call, by age."""

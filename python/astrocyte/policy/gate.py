@@ -26,6 +26,7 @@ from astrocyte.model import (
     BankPage,
     BankStats,
     BankStrategy,
+    BankTemplate,
     Caller,
     Change,
     ForgetResult,
@@ -465,6 +466,10 @@ class Gate:
     ) -> tuple[KeyInfo, str]:
         """Make a key."""
         return await self.keys.create(caller, name, principal, expires_at=expires_at, request_id=request_id)
+
+    async def list_bank_templates(self, caller: Caller) -> list[BankTemplate]:
+        """The templates of the configuration."""
+        return self._access.templates(caller)
 
     async def list_api_keys(self, caller: Caller) -> list[KeyInfo]:
         """All keys of the tenant."""

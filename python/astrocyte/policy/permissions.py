@@ -47,6 +47,7 @@ REQUIRED: Mapping[str, frozenset[Permission]] = {
     # In every bank: a key can stand for anybody in the tenant.
     "CreateApiKey": _ADMIN,
     "ListApiKeys": _ADMIN,
+    "ListBankTemplates": _ADMIN,
     "RevokeApiKey": _ADMIN,
 }
 # Parts of calls that need other permissions than the rest: forgetting a whole bank at once, and asking what somebody
@@ -58,7 +59,7 @@ PARTS: Mapping[str, frozenset[Permission]] = {FORGET_ALL: _ADMIN, CHECK_OTHERS: 
 # What may make the bank that it names. Where the policy lets whoever makes a bank own it, these pass on a free name.
 MAKING = frozenset({"Retain", "BatchRetain", "StreamRetain", "CreateBank"})
 # What makes a bank that a template says is made at its first use.
-MAKING_BY_TEMPLATE = MAKING | {"Recall", "BatchRecall"}
+MAKING_BY_TEMPLATE = MAKING | {"Recall", "BatchRecall", "Reflect", "StreamReflect"}
 
 
 def parse_permissions(names: Iterable[str]) -> frozenset[Permission]:

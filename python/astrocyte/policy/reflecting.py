@@ -67,8 +67,9 @@ class Reflecting:
         self._banks.require(caller, operation, bank_id)
         await self._policies.limits.admit((Demand(caller.tenant, bank_id, Operation.REFLECT),))
         self._check.reflect(query)
-        bank = self._banks.handle(caller, operation, bank_id)
+        bank = self._banks.expected(caller, operation, bank_id)
         query, warnings = await self._policies.barriers.query(operation, query, (query.bank_id,))
+        bank = await self._banks.ready(caller, operation, bank)
         limits = self._policies.overrides.of(bank_id).homeostasis
         screen = partial(self._policies.barriers.evidence, bank_id, operation)
         return bank, query, Allowance(limits.reflect_max_tokens, limits.recall_max_tokens, screen), warnings

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from astrocyte.config import BankTemplateSettings, Settings
 from astrocyte.config.templates import closest, fill
-from astrocyte.model import NO_PERMISSIONS, Permission
+from astrocyte.model import NO_PERMISSIONS, BankTemplate, Permission, TemplateGrant
 from astrocyte.policy.patterns import ANY, matches
 from astrocyte.policy.permissions import parse_permissions
 
@@ -52,6 +52,19 @@ class Templates:
             self._kept.clear()
         self._kept[bank_id] = found
         return found
+
+    def listed(self) -> list[BankTemplate]:
+        """All of them, as they stand in the configuration."""
+        return [
+            BankTemplate(
+                name,
+                template.name_pattern,
+                template.profile or "",
+                template.auto_create,
+                tuple(TemplateGrant(one.principal, parse_permissions(one.permissions)) for one in template.access),
+            )
+            for name, template in self._templates.items()
+        ]
 
     def _find(self, bank_id: str) -> Template | None:
         match = closest(self._patterns, bank_id)

@@ -187,6 +187,14 @@ class AdminServicer:
         )
         return admin_pb2.CreateApiKeyResponse(api_key=convert.encode_api_key(made), secret=secret)
 
+    async def ListBankTemplates(
+        self, request: admin_pb2.ListBankTemplatesRequest, caller: Caller
+    ) -> admin_pb2.ListBankTemplatesResponse:
+        """Read the templates."""
+        del request
+        templates = await self._gate.list_bank_templates(caller)
+        return admin_pb2.ListBankTemplatesResponse(bank_templates=map(convert.encode_bank_template, templates))
+
     async def ListApiKeys(self, request: admin_pb2.ListApiKeysRequest, caller: Caller) -> admin_pb2.ListApiKeysResponse:
         """List keys."""
         del request

@@ -681,6 +681,47 @@ class CheckAccessResponse(_message.Message):
 Global___CheckAccessResponse: _TypeAlias = CheckAccessResponse  # noqa: Y015
 
 @_typing.final
+class ListBankTemplatesRequest(_message.Message):
+    """Which templates to list: all of them. It needs admin in every bank, for templates say who may do what."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListBankTemplatesRequest: _TypeAlias = ListBankTemplatesRequest  # noqa: Y015
+
+@_typing.final
+class ListBankTemplatesResponse(_message.Message):
+    """The templates."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_TEMPLATES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def bank_templates(self) -> _containers.RepeatedCompositeFieldContainer[Global___BankTemplate]:
+        """In the order of the configuration."""
+
+    def __init__(
+        self,
+        *,
+        bank_templates: _abc.Iterable[Global___BankTemplate] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_templates", b"bank_templates"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListBankTemplatesResponse: _TypeAlias = ListBankTemplatesResponse  # noqa: Y015
+
+@_typing.final
 class CreateApiKeyRequest(_message.Message):
     """A key to make. It needs admin in every bank of the tenant, for a key can stand for anybody in it."""
 
@@ -1420,6 +1461,74 @@ class Bank(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Bank: _TypeAlias = Bank  # noqa: Y015
+
+@_typing.final
+class BankTemplate(_message.Message):
+    """What the configuration says of all banks whose names have one form."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    NAME_PATTERN_FIELD_NUMBER: _builtins.int
+    PROFILE_FIELD_NUMBER: _builtins.int
+    AUTO_CREATE_FIELD_NUMBER: _builtins.int
+    ACCESS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """What it is called."""
+    name_pattern: _builtins.str
+    """The form: a bank id with {user_id}, {agent_id}, {service_id} or {team_id} in it."""
+    profile: _builtins.str
+    """The profile that the settings of its banks start from. Empty: none."""
+    auto_create: _builtins.bool
+    """Whether the first retain or recall makes a bank that does not exist."""
+    @_builtins.property
+    def access(self) -> _containers.RepeatedCompositeFieldContainer[Global___TemplateGrant]:
+        """Who may do what in its banks."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        name_pattern: _builtins.str = ...,
+        profile: _builtins.str = ...,
+        auto_create: _builtins.bool = ...,
+        access: _abc.Iterable[Global___TemplateGrant] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["access", b"access", "auto_create", b"auto_create", "name", b"name", "name_pattern", b"name_pattern", "profile", b"profile"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BankTemplate: _TypeAlias = BankTemplate  # noqa: Y015
+
+@_typing.final
+class TemplateGrant(_message.Message):
+    """Permissions in every bank of a template."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    PERMISSIONS_FIELD_NUMBER: _builtins.int
+    principal: _builtins.str
+    """A principal or a pattern. A placeholder that the bank's name has stands for what the name has there, another for anything."""
+    @_builtins.property
+    def permissions(self) -> _containers.RepeatedScalarFieldContainer[Global___Permission.ValueType]:
+        """What it may do."""
+
+    def __init__(
+        self,
+        *,
+        principal: _builtins.str = ...,
+        permissions: _abc.Iterable[Global___Permission.ValueType] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["permissions", b"permissions", "principal", b"principal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TemplateGrant: _TypeAlias = TemplateGrant  # noqa: Y015
 
 @_typing.final
 class BankStats(_message.Message):

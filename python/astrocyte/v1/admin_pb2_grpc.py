@@ -125,6 +125,11 @@ class AdminServiceStub:
                 request_serializer=astrocyte_dot_v1_dot_admin__pb2.RevokeApiKeyRequest.SerializeToString,
                 response_deserializer=astrocyte_dot_v1_dot_admin__pb2.RevokeApiKeyResponse.FromString,
                 _registered_method=True)
+        self.ListBankTemplates = channel.unary_unary(
+                '/astrocyte.v1.AdminService/ListBankTemplates',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.ListBankTemplatesRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListBankTemplatesResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer:
@@ -257,6 +262,13 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListBankTemplates(self, request, context):
+        """ListBankTemplates lists the templates of the configuration: what holds for all banks whose names have one form.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -349,6 +361,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.RevokeApiKey,
                     request_deserializer=astrocyte_dot_v1_dot_admin__pb2.RevokeApiKeyRequest.FromString,
                     response_serializer=astrocyte_dot_v1_dot_admin__pb2.RevokeApiKeyResponse.SerializeToString,
+            ),
+            'ListBankTemplates': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListBankTemplates,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListBankTemplatesRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.ListBankTemplatesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -838,6 +855,33 @@ class AdminService:
             '/astrocyte.v1.AdminService/RevokeApiKey',
             astrocyte_dot_v1_dot_admin__pb2.RevokeApiKeyRequest.SerializeToString,
             astrocyte_dot_v1_dot_admin__pb2.RevokeApiKeyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListBankTemplates(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AdminService/ListBankTemplates',
+            astrocyte_dot_v1_dot_admin__pb2.ListBankTemplatesRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.ListBankTemplatesResponse.FromString,
             options,
             channel_credentials,
             insecure,

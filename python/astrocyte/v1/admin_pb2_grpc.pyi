@@ -69,6 +69,8 @@ class AdminServiceStub:
     """ListApiKeys lists the keys of the caller's tenant that were made by call, by age, ended ones too."""
     RevokeApiKey: _grpc.UnaryUnaryMultiCallable[_admin_pb2.RevokeApiKeyRequest, _admin_pb2.RevokeApiKeyResponse]
     """RevokeApiKey ends a key from the next call on; streams end before their next answer."""
+    ListBankTemplates: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListBankTemplatesRequest, _admin_pb2.ListBankTemplatesResponse]
+    """ListBankTemplates lists the templates of the configuration: what holds for all banks whose names have one form."""
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -111,6 +113,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """ListApiKeys lists the keys of the caller's tenant that were made by call, by age, ended ones too."""
     RevokeApiKey: _aio.UnaryUnaryMultiCallable[_admin_pb2.RevokeApiKeyRequest, _admin_pb2.RevokeApiKeyResponse]  # type: ignore[assignment]
     """RevokeApiKey ends a key from the next call on; streams end before their next answer."""
+    ListBankTemplates: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListBankTemplatesRequest, _admin_pb2.ListBankTemplatesResponse]  # type: ignore[assignment]
+    """ListBankTemplates lists the templates of the configuration: what holds for all banks whose names have one form."""
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """AdminService makes, changes and removes banks, and tells about the server."""
@@ -258,5 +262,13 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.RevokeApiKeyResponse, _abc.Awaitable[_admin_pb2.RevokeApiKeyResponse]]:
         """RevokeApiKey ends a key from the next call on; streams end before their next answer."""
+
+    @_abc_1.abstractmethod
+    def ListBankTemplates(
+        self,
+        request: _admin_pb2.ListBankTemplatesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListBankTemplatesResponse, _abc.Awaitable[_admin_pb2.ListBankTemplatesResponse]]:
+        """ListBankTemplates lists the templates of the configuration: what holds for all banks whose names have one form."""
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -11,7 +11,7 @@ import yaml
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import AccessDenied, AstrocyteError, BankNotFound, PiiRejected
-from astrocyte.model import Caller, Permission, RecallQuery, RetainItem
+from astrocyte.model import Caller, Permission, RecallQuery, RetainItem, TemplateGrant
 from astrocyte.policy import templates as templates_module
 from astrocyte.policy.gate import Gate
 from calls import calls
@@ -91,6 +91,29 @@ async def test_without_access_control_whoever_asks_makes_it(opened: Open) -> Non
     gate = opened(None)
     assert (await gate.recall(Caller(), recall("user-123"))).hits == ()
     assert (await gate.list_banks(Caller())).banks[0].profile == "personal"
+
+
+@pytest.mark.parametrize("name", ["Reflect", "StreamReflect"])
+async def test_a_question_makes_it_too(opened: Open, name: str) -> None:
+    gate = opened()
+    await calls()[name](gate, OWNER, "user-7")
+    assert await names(gate) == ["user-7"]
+
+
+async def test_the_templates_are_for_those_who_rule_all_banks(opened: Open) -> None:
+    rule = {"bank_id": "*", "principal": "user:root", "permissions": ["admin"]}
+    gate = opened(access_grants=[rule, {**rule, "principal": "user:8", "bank_id": "user-*"}])
+    user, team = await gate.list_bank_templates(Caller(principal="user:root"))
+    assert (user.name, user.name_pattern, user.profile, user.auto_create) == (
+        "user",
+        "user-{user_id}",
+        "personal",
+        True,
+    )
+    assert user.access[1] == TemplateGrant("agent:{agent_id}", frozenset({Permission.READ, Permission.WRITE}))
+    assert (team.name, team.auto_create, team.access) == ("team", False, ())
+    with pytest.raises(AccessDenied):
+        await gate.list_bank_templates(STRANGER)
 
 
 async def test_a_look_into_the_past_makes_nothing(opened: Open) -> None:

@@ -22,9 +22,11 @@ from astrocyte.services.convert.access import (
 from astrocyte.services.convert.bank import (
     decode_bank,
     decode_bank_stats,
+    decode_bank_template,
     decode_server_info,
     encode_bank,
     encode_bank_stats,
+    encode_bank_template,
     encode_server_info,
 )
 from astrocyte.services.convert.forget import (
@@ -78,6 +80,7 @@ __all__ = [
     "decode_audit_page",
     "decode_bank",
     "decode_bank_stats",
+    "decode_bank_template",
     "decode_change",
     "decode_create_api_key",
     "decode_forget_result",
@@ -102,6 +105,7 @@ __all__ = [
     "encode_audit_page",
     "encode_bank",
     "encode_bank_stats",
+    "encode_bank_template",
     "encode_change",
     "encode_create_api_key",
     "encode_forget_request",

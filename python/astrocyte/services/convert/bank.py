@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from astrocyte.model import Bank, BankIndexStats, BankStats, IndexMemory, ServerInfo
+from astrocyte.model import Bank, BankIndexStats, BankStats, BankTemplate, IndexMemory, ServerInfo, TemplateGrant
+from astrocyte.services.convert.access import decode_permissions, encode_permissions
 from astrocyte.services.convert.values import decode_instant, encode_instant
 from astrocyte.v1 import admin_pb2
 
@@ -44,6 +45,26 @@ def encode_bank(bank: Bank) -> admin_pb2.Bank:
         created_by=bank.created_by,
         template=bank.template,
         profile=bank.profile,
+    )
+
+
+def decode_bank_template(message: admin_pb2.BankTemplate) -> BankTemplate:
+    """A template."""
+    access = [TemplateGrant(one.principal, frozenset(decode_permissions(one.permissions))) for one in message.access]
+    return BankTemplate(message.name, message.name_pattern, message.profile, message.auto_create, tuple(access))
+
+
+def encode_bank_template(template: BankTemplate) -> admin_pb2.BankTemplate:
+    """A template."""
+    return admin_pb2.BankTemplate(
+        name=template.name,
+        name_pattern=template.name_pattern,
+        profile=template.profile,
+        auto_create=template.auto_create,
+        access=[
+            admin_pb2.TemplateGrant(principal=one.principal, permissions=encode_permissions(one.permissions))
+            for one in template.access
+        ],
     )
 
 
