@@ -77,6 +77,7 @@ fn own_score(state: &State, rows: &[f32], version: u32, absent: f32) -> f32 {
 }
 
 /// The mean of the scores of a version's whole and of its best chunk.
+#[expect(clippy::float_cmp, reason = "an absent score is one certain value")]
 pub(super) fn of_rows(own: &[f32], absent: f32) -> f32 {
     let chunk = best(&own[1..], absent);
     match (own[0] == absent, chunk == absent) {
@@ -199,7 +200,7 @@ impl Ranking<'_> {
             state
                 .columns
                 .rows_of(version, state.rows())
-                .for_each(&mut row)
+                .for_each(&mut row);
         };
         match self.layout {
             None => each(version),

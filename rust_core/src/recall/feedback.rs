@@ -86,7 +86,7 @@ pub(super) fn search(
     let start = Instant::now();
     let fused = first_look(state, request, arms, &mut room);
     let first = &fused[..fused.len().min(FIRST_HITS)];
-    let scores = (&*room.dense, &*room.keyword);
+    let scores = (room.dense, &*room.keyword);
     let rows = best_rows(state, request, arms, scores, first);
     let further = state.lexical.feedback(words, &rows, request.feedback);
     let Some(arm) = arms.iter_mut().find(|arm| arm.name == KEYWORD) else {

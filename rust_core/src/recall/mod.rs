@@ -159,6 +159,7 @@ pub(crate) fn run(
     })
 }
 
+#[expect(clippy::too_many_lines, reason = "the steps of one pipeline, in order")]
 fn answer(
     state: &State,
     request: &RecallRequest,

@@ -48,7 +48,9 @@ pub(super) fn lay_out<'a>(
         own
     };
     let micros = micros_since(start);
-    arms.iter_mut().for_each(|arm| arm.micros += micros);
+    for arm in arms {
+        arm.micros += micros;
+    }
     // Where nothing has a neighbour nothing is smoothed. What is held decides, not what is still known of the forgotten.
     (!layout.linked.is_empty()).then_some(layout)
 }

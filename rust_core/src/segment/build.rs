@@ -89,9 +89,7 @@ fn begin(bank: &Bank, pace: Pace) -> Option<Plan> {
             let state = parking_lot::RwLockWriteGuard::downgrade(state);
             let tail = tail_rows(&state);
             let live = &state.live_rows();
-            let Some(job) = policy::next(&state.segments, live, tail, pace.fold_rows) else {
-                return None;
-            };
+            let job = policy::next(&state.segments, live, tail, pace.fold_rows)?;
             let mut wanted = RowSet::empty(state.rows());
             let replaced = job.replaced.iter().map(|&number| {
                 let segment = &state.segments.all[number];

@@ -7,6 +7,7 @@ mod quantise;
 
 pub(crate) use dense::{DenseIndex, NO_SCORE, Plan};
 pub(crate) use flat::FlatIndex;
+pub(crate) use kernels::BYTES;
 pub use kernels::Kernel;
 pub(crate) use kernels::Work;
 pub use quantise::{Block, QuantisedQuery};

@@ -43,8 +43,8 @@ impl Neighbours {
             timeline,
         };
         if timeline {
-            let others = |walk| held_at(state, walk, own.time, CROWD);
-            if others(back) + others(forth) + 1 > CROWD {
+            let others = |walk: &Walk<'_>| held_at(state, walk.clone(), own.time, CROWD);
+            if others(&back) + others(&forth) + 1 > CROWD {
                 return Self::NONE;
             }
         }
@@ -73,7 +73,7 @@ pub(super) fn is_short(state: &State, version: u32) -> bool {
 }
 
 /// Memories of a chain, one after the other, in one direction.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Walk<'a> {
     places: &'a [Place],
     at: usize,
@@ -125,7 +125,7 @@ fn side(
     let mut found = [NOBODY; 2];
     let mut count = 0;
     loop {
-        let before = walk;
+        let before = walk.clone();
         let Some(memory) = walk.next() else {
             return found;
         };

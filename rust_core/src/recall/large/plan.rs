@@ -19,6 +19,8 @@ const HOPS: f64 = 15.0;
 const FILTER_EXPONENT: f64 = -0.8;
 /// A hop costs this many random reads of a row: the list of neighbours, the set of visited ones, the heaps.
 const READS_PER_HOP: f64 = 2.5;
+/// What scoring candidates, their neighbours and a sample costs more than scoring all rows in passing.
+const CANDIDATES_NANOS: f64 = 500_000.0;
 /// Share of a segment's rows that pass from which on those that do not are dropped from the answer, not on the way.
 const MOST: f64 = 0.9;
 /// Samples of the production's recall before anything is concluded from them.
@@ -140,7 +142,8 @@ impl Planner {
             };
         let walk = HOPS * candidates as f64 * share.max(1e-9).powf(FILTER_EXPONENT);
         let walks = plan.segments as f64 * walk * READS_PER_HOP * costs.random
-            + f64::from(plan.tail) * costs.random;
+            + f64::from(plan.tail) * costs.random
+            + CANDIDATES_NANOS;
         if self.options.scan_rows > 0 || walks < scan {
             plan.way = Way::Graph {
                 candidates,
@@ -221,20 +224,24 @@ impl Costs {
                 .map(|n| n as i8)
                 .collect();
             let query = vec![1; MEASURED_BYTES];
-            let time = |stride: usize| {
+            // A scan reads half of each row.
+            let time = |stride: usize, bytes: usize| {
                 let start = Instant::now();
                 let mut at = 0;
                 for _ in 0..MEASURED_ROWS {
-                    let row = &rows[at * MEASURED_BYTES..][..MEASURED_BYTES];
-                    black_box(product_of(&query, row));
+                    let row = &rows[at * bytes..][..bytes];
+                    black_box(product_of(&query[..bytes], row));
                     at = (at + stride) % MEASURED_ROWS;
                 }
                 start.elapsed().as_nanos() as f64 / MEASURED_ROWS as f64
             };
-            let in_order = time(1).min(time(1));
+            let half = MEASURED_BYTES / 2;
+            let in_order = time(1, half).min(time(1, half));
             Self {
                 in_order,
-                random: time(STRIDE).min(time(STRIDE)).max(in_order),
+                random: time(STRIDE, MEASURED_BYTES)
+                    .min(time(STRIDE, MEASURED_BYTES))
+                    .max(in_order),
             }
         })
     }

@@ -36,6 +36,9 @@ pub enum Kernel {
     Scalar,
 }
 
+/// Bytes that rows of signed bytes are a multiple of: the widest register.
+pub(crate) const BYTES: usize = 64;
+
 impl Kernel {
     /// The fastest kernel of this machine, detected once.
     pub fn best() -> Self {
@@ -122,6 +125,28 @@ impl Kernel {
         }
     }
 
+    /// Product of two rows of signed bytes, in whole registers of 64.
+    ///
+    /// # Panics
+    /// When the lengths differ or are no multiple of 64, or the kernel is not of this machine.
+    pub(crate) fn signed(self, left: &[i8], right: &[i8]) -> i32 {
+        let ((left, rest), (right, others)) = (left.as_chunks(), right.as_chunks());
+        assert!(
+            left.len() == right.len() && rest.is_empty() && others.is_empty(),
+            "the rows differ in length or have a rest"
+        );
+        self.check();
+        match self {
+            // SAFETY: the instruction set was detected on this machine by the check above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni => unsafe { x86::signed_avx512(left, right) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => unsafe { x86::signed_avx2(left, right) },
+            _ => signed_scalar(left, right),
+        }
+    }
+
     /// `out[i][j]` = product of query `j` with row `i` of `rows`, offset included: each row is read once for four.
     ///
     /// # Panics
@@ -202,6 +227,11 @@ impl Kernel {
             Self::Scalar => true,
         }
     }
+}
+
+fn signed_scalar(left: &[[i8; BYTES]], right: &[[i8; BYTES]]) -> i32 {
+    let pairs = left.as_flattened().iter().zip(right.as_flattened());
+    pairs.map(|(&a, &b)| i32::from(a) * i32::from(b)).sum()
 }
 
 fn products_scalar<'a>(

@@ -1,17 +1,18 @@
 //! AVX-512 with byte products, and AVX2.
 
 use std::arch::x86_64::{
-    __m128i, __m256i, __m512i, _MM_HINT_T0, _mm_add_epi32, _mm_prefetch, _mm_storeu_si128,
-    _mm256_add_epi16, _mm256_add_epi32, _mm256_and_si256, _mm256_castsi256_si128,
-    _mm256_extracti128_si256, _mm256_hadd_epi32, _mm256_load_si256, _mm256_madd_epi16,
-    _mm256_maddubs_epi16, _mm256_set1_epi8, _mm256_set1_epi16, _mm256_setzero_si256,
-    _mm256_srli_epi16, _mm512_add_epi32, _mm512_and_si512, _mm512_castsi512_si256,
-    _mm512_dpbusd_epi32, _mm512_extracti64x4_epi64, _mm512_load_si512, _mm512_reduce_add_epi32,
-    _mm512_set1_epi8, _mm512_setzero_si512, _mm512_srli_epi16, _mm512_unpackhi_epi32,
-    _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
+    __m128i, __m256i, __m512i, _MM_HINT_T0, _mm_add_epi32, _mm_loadu_si128, _mm_prefetch,
+    _mm_storeu_si128, _mm256_add_epi16, _mm256_add_epi32, _mm256_and_si256, _mm256_castsi256_si128,
+    _mm256_cvtepi8_epi16, _mm256_extracti128_si256, _mm256_hadd_epi32, _mm256_load_si256,
+    _mm256_madd_epi16, _mm256_maddubs_epi16, _mm256_set1_epi8, _mm256_set1_epi16,
+    _mm256_setzero_si256, _mm256_srli_epi16, _mm256_storeu_si256, _mm512_add_epi32,
+    _mm512_and_si512, _mm512_castsi512_si256, _mm512_dpbusd_epi32, _mm512_extracti64x4_epi64,
+    _mm512_load_si512, _mm512_loadu_si512, _mm512_reduce_add_epi32, _mm512_set1_epi8,
+    _mm512_setzero_si512, _mm512_srli_epi16, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64,
+    _mm512_unpacklo_epi32, _mm512_unpacklo_epi64, _mm512_xor_si512,
 };
 
-use super::{AHEAD, Block, Work};
+use super::{AHEAD, BYTES, Block, Work};
 
 /// Asks for a row's cache lines.
 #[inline]
@@ -29,6 +30,47 @@ pub(super) fn products_avx512<'a>(
     out: &mut [i32],
 ) {
     in_groups_of_four!(query, row_of, out, four_avx512, one_avx512);
+}
+
+/// Product of signed bytes. The instruction wants one side without a sign: 128 is added to it by flipping the sign's bit,
+/// and taken out again by the sum of the other side.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+pub(super) fn signed_avx512(left: &[[i8; BYTES]], right: &[[i8; BYTES]]) -> i32 {
+    let (flip, ones) = (_mm512_set1_epi8(i8::MIN), _mm512_set1_epi8(1));
+    let (mut products, mut sums) = (_mm512_setzero_si512(), _mm512_setzero_si512());
+    for (left, right) in left.iter().zip(right) {
+        // SAFETY: each is 64 bytes; the loads need no alignment.
+        let (left, right) = unsafe {
+            (
+                _mm512_loadu_si512(left.as_ptr().cast()),
+                _mm512_loadu_si512(right.as_ptr().cast()),
+            )
+        };
+        products = _mm512_dpbusd_epi32(products, _mm512_xor_si512(left, flip), right);
+        sums = _mm512_dpbusd_epi32(sums, ones, right);
+    }
+    _mm512_reduce_add_epi32(products) - 128 * _mm512_reduce_add_epi32(sums)
+}
+
+/// Product of signed bytes, widened to 16 bits.
+#[target_feature(enable = "avx2")]
+pub(super) fn signed_avx2(left: &[[i8; BYTES]], right: &[[i8; BYTES]]) -> i32 {
+    let mut sum = _mm256_setzero_si256();
+    let halves = |bytes: &[i8; BYTES], at: usize| {
+        // SAFETY: 16 bytes from a multiple of 16 below 64; the load needs no alignment.
+        let half = unsafe { _mm_loadu_si128(bytes[at..].as_ptr().cast()) };
+        _mm256_cvtepi8_epi16(half)
+    };
+    for (left, right) in left.iter().zip(right) {
+        for at in (0..BYTES).step_by(16) {
+            let products = _mm256_madd_epi16(halves(left, at), halves(right, at));
+            sum = _mm256_add_epi32(sum, products);
+        }
+    }
+    let mut lanes = [0i32; 8];
+    // SAFETY: eight lanes of four bytes; the store needs no alignment.
+    unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast(), sum) };
+    lanes.iter().sum()
 }
 
 #[inline]
