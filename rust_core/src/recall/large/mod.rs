@@ -141,6 +141,10 @@ pub(super) fn answer(
             .collect(),
         feedback_micros: looked.micros,
         feedback_terms: looked.terms,
+        arm_spreads: arms
+            .iter()
+            .map(|arm| (arm.spread.mean, arm.spread.deviation))
+            .collect(),
         candidates: fused as u32,
         allowed: allowed.versions.len(),
         plan: plan.to_string(),
