@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from collections.abc import Coroutine
+from collections.abc import Collection, Coroutine
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar
@@ -34,6 +34,7 @@ from astrocyte.model import (
     MemoryUpdate,
     Permission,
     RecallQuery,
+    ReflectQuery,
     RetainItem,
 )
 from astrocyte.pipelines.analysis import from_ms
@@ -275,6 +276,18 @@ class Isolation(RuleBasedStateMachine):
         query = RecallQuery("sesame", bank, as_of=LATER, max_results=200)
         await self._held_to(caller, "History", bank, self.gate.history(caller, query))
 
+    async def _reflect(self, caller: Caller, bank: str, number: int) -> None:
+        query = ReflectQuery(f"What about sesame {self._any_canary(number)}?", bank)
+        await self._held_to(caller, "Reflect", bank, self.gate.reflect(caller, query))
+
+    async def _streamreflect(self, caller: Caller, bank: str, number: int) -> None:
+        del number
+
+        async def pieces() -> list[object]:
+            return [piece async for piece in self.gate.reflect_stream(caller, ReflectQuery("What about sesame?", bank))]
+
+        await self._held_to(caller, "StreamReflect", bank, pieces())
+
     async def _forget(self, caller: Caller, bank: str, number: int) -> None:
         memory = self._any_memory(number)
         place = (caller.tenant, bank)
@@ -412,6 +425,11 @@ class Isolation(RuleBasedStateMachine):
         ended = await self._decided(self.gate.revoke_api_key(caller, key_id), passes=self.model.may_grant(caller, "*"))
         assert ended is None or self.model.keys[key_id] == caller.tenant
 
+    async def _listbanktemplates(self, caller: Caller, bank: str, number: int) -> None:
+        del bank, number
+        passes = self.model.may_grant(caller, "*")
+        assert await self._decided(self.gate.list_bank_templates(caller), passes=passes) in (None, [])
+
     async def _checkaccess(self, caller: Caller, bank: str, number: int) -> None:
         del number
         check = await self.gate.check_access(caller, bank)
@@ -477,7 +495,7 @@ class Isolation(RuleBasedStateMachine):
         passes = self.model.passes(caller, operation, bank, allowed)
         may_read = self.model.reads(caller, bank) or reads
         return await self._decided(
-            work, passes=passes, place=(caller.tenant, bank), reads=may_read and passes, sent=sent
+            work, passes=passes, places={(caller.tenant, bank)}, reads=may_read and passes, sent=sent
         )
 
     async def _decided(
@@ -485,11 +503,10 @@ class Isolation(RuleBasedStateMachine):
         work: Coroutine[Any, Any, Any],
         *,
         passes: bool,
-        place: Place | None = None,
+        places: Collection[Place] = (),
         reads: bool = False,
         sent: str = "",
     ) -> Any:
-        places = set() if place is None else {place}
         before = set(self.model.memories)
         try:
             result = await work
@@ -505,7 +522,7 @@ class Isolation(RuleBasedStateMachine):
         return None
 
     def _search(
-        self, answer: str, places: set[Place], *, reads: bool, sent: str, known: set[str] | None = None
+        self, answer: str, places: Collection[Place], *, reads: bool, sent: str, known: set[str] | None = None
     ) -> None:
         """Look for canaries and ids of elsewhere. ``sent`` was in the request; an id not ``known`` is a new one."""
         for canary in CANARY.findall(answer):
