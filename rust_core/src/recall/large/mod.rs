@@ -135,10 +135,6 @@ pub(super) fn answer(
         arm_names: arms.iter().map(|arm| arm.name.to_string()).collect(),
         arm_micros: arms.iter().map(|arm| arm.micros).collect(),
         arm_candidates: arms.iter().map(|arm| arm.ranked.len() as u32).collect(),
-        arm_spreads: arms
-            .iter()
-            .map(|arm| (arm.spread.mean, arm.spread.deviation))
-            .collect(),
         feedback_micros: looked.micros,
         feedback_terms: looked.terms,
         arm_spreads: arms
