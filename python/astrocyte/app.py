@@ -10,6 +10,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import apsw
 import structlog
@@ -46,6 +47,10 @@ from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.sqlite import open_store, system_clock
 from astrocyte.stores.sqlite.files import QUOTAS
 from astrocyte.stores.sqlite.quotas import SqliteQuotaBook
+
+if TYPE_CHECKING:
+    # It comes with an extra.
+    from astrocyte.policy.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
@@ -84,6 +89,8 @@ class App:
             )
             overrides = Overrides(settings)
             self._limits = Limits(settings, overrides, _quotas(settings, overrides, data_dir, clock, executor))
+            info = _describe(settings, store, embedder, registry.memory)
+            self.metrics = _metrics(settings, info)
             undo.pop_all()
         self._embedder = embedder
         self._store = store
@@ -96,7 +103,7 @@ class App:
         escalation = Escalation(settings, overrides, store, self._retries, breakers)
         escalation.at_recovery(quality.recovered)
         recall = RecallPipeline(store, core, registry, embedder, settings, executor)
-        self.gate = Gate(
+        parts = (
             settings,
             store,
             store.access,
@@ -122,10 +129,11 @@ class App:
                 escalation,
                 quality,
             ),
-            _describe(settings, store, embedder, registry.memory),
+            info,
             executor,
             self,
         )
+        self.gate = Gate(*parts) if self.metrics is None else _observed(self.metrics, parts)
 
     @property
     def healthy(self) -> bool:
@@ -148,6 +156,8 @@ class App:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._purging
             self._purging = None
+        if self.metrics is not None:
+            self.metrics.close()
         await self._retries.close()
         with contextlib.suppress(AstrocyteError):
             await self.gate.keys.note()
@@ -190,6 +200,26 @@ def _language_model(settings: Settings, breakers: list[Breaker]) -> LanguageMode
     breaker = Breaker(settings.llm_provider, settings.escalation.circuit_breaker)
     breakers.append(breaker)
     return GuardedModel(model, breaker)
+
+
+def _metrics(settings: Settings, info: ServerInfo) -> Metrics | None:
+    """What is counted, where it is wanted."""
+    if not settings.observability.prometheus_enabled:
+        return None
+    try:
+        # Not everybody has the extra.
+        from astrocyte.policy.metrics import Metrics  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise settings.refusal(
+            ("observability", "prometheus_enabled"), f"needs {error.name}: pip install 'astrocyte-grpc[telemetry]'"
+        ) from error
+    return Metrics(settings.observability, info, settings.vector_store)
+
+
+def _observed(metrics: Metrics, parts: tuple[Any, ...]) -> Gate:
+    from astrocyte.policy.observing import ObservedGate  # noqa: PLC0415 - as above
+
+    return ObservedGate(metrics, *parts)
 
 
 def _quotas(

@@ -318,6 +318,8 @@ async def serve(app: App, *, announce: Callable[[str], None] | None = None) -> N
         for number in signals:
             loop.add_signal_handler(number, stopped.set)
         app.start_purging()
+        if app.metrics is not None:
+            log.info("serving_metrics", host=app.settings.observability.metrics_host, port=app.metrics.serve())
         _settle()
         log.info("serving", address=address)
         if announce is not None:

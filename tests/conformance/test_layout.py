@@ -29,6 +29,8 @@ OPTIONAL = {
     "astrocyte.providers.openai": "httpx",
     "astrocyte.providers.fastembed": "fastembed",
     "astrocyte.policy.jwks": "jwt",
+    "astrocyte.policy.metrics": "prometheus_client",
+    "astrocyte.policy.observing": "prometheus_client",
     "astrocyte.policy.tokens": "jwt",
 }
 MODULES = [module_name(path) for path in SOURCES if path.name != "__main__.py"]

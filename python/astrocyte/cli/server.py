@@ -47,6 +47,7 @@ async def _serve(context: click.Context, given: dict[str, Any]) -> None:
     from astrocyte.server import serve as serve_app
 
     chosen = settings(context, server=given)
+    to_standard_error(logging.getLevelNamesMapping()[chosen.observability.log_level.upper()])
     # Before a store is opened for nothing.
     check_exposure(chosen)
     app = App(chosen)

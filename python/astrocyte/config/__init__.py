@@ -25,6 +25,7 @@ from astrocyte.config.homeostasis import HomeostasisSettings
 from astrocyte.config.index import IndexSettings
 from astrocyte.config.intent import IntentSettings
 from astrocyte.config.multi_bank import BankGroupSettings, MultiBankSettings
+from astrocyte.config.observability import ObservabilitySettings
 from astrocyte.config.pipeline import PipelineSettings
 from astrocyte.config.reflect import AdversarialDefenseSettings, AgenticReflectSettings, ReflectSettings
 from astrocyte.config.section import Cosine, Count, Seconds, Section, Weight
@@ -69,6 +70,7 @@ __all__ = [
     "LimitSettings",
     "MultiBankSettings",
     "NoisyBankSettings",
+    "ObservabilitySettings",
     "PiiSettings",
     "PipelineSettings",
     "RecallSettings",
@@ -270,6 +272,7 @@ class Settings(BaseSettings):
     dlp: DlpSettings = DlpSettings()
     signal_quality: SignalQualitySettings = SignalQualitySettings()
     escalation: EscalationSettings = EscalationSettings()
+    observability: ObservabilitySettings = ObservabilitySettings()
     bank_defaults: BankDefaultSettings = BankDefaultSettings()
     banks: dict[BankId, BankSettings] = Field(
         default_factory=dict,

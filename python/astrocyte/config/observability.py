@@ -1,0 +1,28 @@
+"""What tells how the service fares."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from astrocyte.config.section import Section
+
+
+class ObservabilitySettings(Section):
+    """What tells how the service fares: metrics on a port of their own, and the log of `astrocyte serve`."""
+
+    prometheus_enabled: bool = Field(
+        False, description="Serve metrics in Prometheus's format; needs the extra `telemetry`."
+    )
+    metrics_host: str = Field("127.0.0.1", min_length=1, description="Address of the metrics; they ask for no key.")
+    metrics_port: int = Field(9_464, ge=0, le=65_535, description="Port of the metrics; 0 lets the system choose.")
+    max_bank_labels: int = Field(
+        200,
+        ge=0,
+        le=1_000,
+        description="Banks that have a `bank_id` of their own in the metrics; the rest are `other`. 0 leaves it empty.",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="The least important events that `astrocyte serve` logs."
+    )

@@ -1,0 +1,190 @@
+"""Metrics: the promised names and labels, a bounded number of series, and nothing in them that a caller wrote."""
+
+import asyncio
+import urllib.request
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from prometheus_client import generate_latest
+
+from astrocyte.app import App
+from astrocyte.config import Settings
+from astrocyte.errors import AstrocyteError, BankNotFound, ConfigError, LimitReached
+from astrocyte.model import Caller, RecallQuery, ReflectQuery, RetainItem
+from astrocyte.policy import events
+from astrocyte.policy.gate import Gate
+from astrocyte.policy.metrics import OTHER, BankLabels
+from astrocyte.policy.observing import ObservedGate
+from calls import calls
+
+ME = Caller()
+# Name, kind and labels, as documented.
+PROMISED = {
+    "astrocyte_retain": ("counter", {"bank_id", "provider", "status"}),
+    "astrocyte_recall": ("counter", {"bank_id", "provider", "status"}),
+    "astrocyte_reflect": ("counter", {"bank_id", "provider", "fallback"}),
+    "astrocyte_retain_duration_seconds": ("histogram", {"bank_id", "provider"}),
+    "astrocyte_recall_duration_seconds": ("histogram", {"bank_id", "provider"}),
+    "astrocyte_pii_detected": ("counter", {"bank_id", "action"}),
+    "astrocyte_dedup": ("counter", {"bank_id", "action"}),
+    "astrocyte_circuit_breaker_state": ("gauge", {"provider"}),
+    "astrocyte_rate_limit_rejections": ("counter", {"bank_id", "operation"}),
+    "astrocyte_token_budget_truncations": ("counter", {"bank_id", "operation"}),
+    "astrocyte_recall_zero_hits": ("counter", {"bank_id"}),
+    "astrocyte_build_info": ("gauge", {"version", "core_version", "simd", "schema_version"}),
+}
+
+
+def observed(most: int = 200, **sections: Any) -> App:
+    watched = {"prometheus_enabled": True, "metrics_port": 0, "max_bank_labels": most}
+    return App(Settings.from_mapping({"vector_store": "in_memory", "observability": watched, **sections}))
+
+
+def value(app: App, name: str, **labels: str) -> float:
+    assert app.metrics
+    return app.metrics.registry.get_sample_value(name, labels) or 0.0
+
+
+def fetch(address: str) -> bytes:
+    with urllib.request.urlopen(address) as response:  # noqa: S310 - our own address
+        body: bytes = response.read()
+    return body
+
+
+def scraped(app: App) -> str:
+    assert app.metrics
+    return generate_latest(app.metrics.registry).decode()
+
+
+@pytest.fixture
+async def app() -> AsyncIterator[App]:
+    app = observed()
+    yield app
+    await app.close()
+
+
+def test_without_the_setting_the_gate_is_the_plain_one() -> None:
+    app = App(Settings.from_mapping({"vector_store": "in_memory"}))
+    assert type(app.gate) is Gate
+    assert app.metrics is None
+
+
+async def test_calls_are_counted_with_their_outcome(app: App) -> None:
+    gate = app.gate
+    assert isinstance(gate, ObservedGate)
+    await gate.retain(ME, "family", RetainItem("Mara plays the oboe."))
+    await gate.retain_batch(ME, "family", [RetainItem("Mara plays the oboe."), RetainItem("Ivo paints boats.")])
+    await gate.retain_many(ME, "family", [RetainItem("Ada keeps bees."), RetainItem("")])
+    await gate.recall(ME, RecallQuery("oboe", "family"))
+    await gate.recall_batch(ME, [RecallQuery("oboe", "family", max_tokens=1)])
+    await gate.history(ME, RecallQuery("oboe", "family", as_of=datetime(2020, 1, 1, tzinfo=UTC)))
+    with pytest.raises(BankNotFound):
+        await gate.recall(ME, RecallQuery("oboe", "missing"))
+    family = {"bank_id": "family", "provider": "in_memory"}
+    assert value(app, "astrocyte_retain_total", **family, status="created") == 3
+    assert value(app, "astrocyte_retain_total", **family, status="skipped") == 1
+    assert value(app, "astrocyte_retain_total", **family, status="error") == 1
+    assert value(app, "astrocyte_dedup_total", bank_id="family", action="skip") == 1
+    assert value(app, "astrocyte_recall_total", **family, status="ok") == 3
+    assert value(app, "astrocyte_recall_total", bank_id=OTHER, provider="in_memory", status="error") == 1
+    assert value(app, "astrocyte_recall_zero_hits_total", bank_id="family") == 1
+    assert value(app, "astrocyte_token_budget_truncations_total", bank_id="family", operation="recall") == 1
+    assert value(app, "astrocyte_recall_duration_seconds_count", **family) == 2
+    assert value(app, "astrocyte_retain_duration_seconds_count", **family) == 3
+
+
+async def test_reflects_are_counted_whole_and_in_pieces(app: App) -> None:
+    await app.gate.retain(ME, "family", RetainItem("Mara plays the oboe."))
+    result = await app.gate.reflect(ME, ReflectQuery("What does Mara play?", "family"))
+    async for _ in app.gate.reflect_stream(ME, ReflectQuery("What does Mara play?", "family")):
+        pass
+    fallback = "true" if result.fallback_used else "false"
+    assert value(app, "astrocyte_reflect_total", bank_id="family", provider="in_memory", fallback=fallback) == 2
+
+
+async def test_policy_events_are_counted_until_the_end() -> None:
+    app = observed(homeostasis={"rate_limits": {"recall_per_minute": 1}})
+    await app.gate.retain(ME, "family", RetainItem("Write to mara@example.org."))
+    await app.gate.retain(ME, "family", RetainItem("Write to ivo@example.org instead."))
+    await app.gate.recall(ME, RecallQuery("oboe", "family"))
+    with pytest.raises(LimitReached):
+        await app.gate.recall(ME, RecallQuery("oboe", "family"))
+    assert value(app, "astrocyte_rate_limit_rejections_total", bank_id="family", operation="recall") == 1
+    assert value(app, "astrocyte_pii_detected_total", bank_id="family", action="redact") >= 1
+    for event, state in (("circuit_opened", 1), ("circuit_half_open", 2), ("circuit_closed", 0)):
+        events.emit(event, provider="openai", wait_seconds=0)
+        assert value(app, "astrocyte_circuit_breaker_state", provider="openai") == state
+    await app.close()
+    events.emit("circuit_opened", provider="openai", wait_seconds=0)
+    assert value(app, "astrocyte_circuit_breaker_state", provider="openai") == 0
+
+
+async def test_names_kinds_and_labels_are_the_promised_ones(app: App) -> None:
+    assert app.metrics
+    collectors: Any = set(app.metrics.registry._collector_to_names)
+    found = {metric._name: (metric._type, set(metric._labelnames)) for metric in collectors}
+    assert found == PROMISED
+
+
+def test_the_first_banks_have_labels_and_inventions_take_no_place() -> None:
+    labels = BankLabels(2)
+    assert [labels.known("x"), labels.of("a"), labels.of("b"), labels.of("c")] == [OTHER, "a", "b", OTHER]
+    assert [labels.known("a"), labels.known("c")] == ["a", OTHER]
+    assert BankLabels(0).of("a") == ""
+
+
+async def test_ten_thousand_banks_make_less_than_two_thousand_series() -> None:
+    app = observed(40)
+    await app.gate.retain(ME, "family", RetainItem("Mara plays the oboe."))
+    result = await app.gate.recall(ME, RecallQuery("nothing of the kind", "family"))
+    kept = await app.gate.retain(ME, "family", RetainItem("Mara plays the oboe."))
+    assert app.metrics
+    for number in range(10_000):
+        bank = f"bank-{number}"
+        app.metrics.recalled(bank, result, "recall")
+        app.metrics.recall_took(bank, 0.1)
+        app.metrics.retained(bank, kept)
+        app.metrics.retain_took(bank, 0.1)
+        app.metrics.recall_failed(f"invented-{number}")
+        events.emit("rate_limited", bank_id=bank, operation="recall")
+    series = [line for line in scraped(app).splitlines() if not line.startswith("#")]
+    assert len(series) < 2_000
+    assert value(app, "astrocyte_recall_total", bank_id=OTHER, provider="in_memory", status="ok") > 9_000
+    await app.close()
+
+
+async def test_nothing_that_a_caller_wrote_is_in_a_metric(app: App) -> None:
+    kept = await app.gate.retain(ME, "family", RetainItem("canary sings", tags=("canarytag",), source="canarysource"))
+    for name, call in calls(kept.memory_id or "").items():
+        for bank in ("family", "canarybank-missing", "canary bank, refused"):
+            if name in {"CreateBank", "Retain", "BatchRetain", "StreamRetain", "Watch", "DeleteBank"}:
+                continue
+            try:
+                await call(app.gate, ME, bank)
+            except AstrocyteError:
+                continue
+    with pytest.raises(AstrocyteError):
+        await app.gate.retain(ME, "family", RetainItem("canary" * 100_000))
+    assert "canary" not in scraped(app)
+
+
+async def test_they_are_served_on_a_port_of_their_own_until_the_end(app: App) -> None:
+    assert app.metrics
+    await app.gate.retain(ME, "family", RetainItem("Mara plays the oboe."))
+    address = f"http://127.0.0.1:{app.metrics.serve()}/metrics"
+    assert b"astrocyte_build_info{" in await asyncio.to_thread(fetch, address)
+    await app.close()
+    with pytest.raises(OSError, match="refused"):
+        await asyncio.to_thread(fetch, address)
+
+
+async def test_a_port_that_is_taken_is_a_wrong_setting(app: App) -> None:
+    assert app.metrics
+    port = app.metrics.serve()
+    other = observed(observability={"prometheus_enabled": True, "metrics_port": port})
+    assert other.metrics
+    with pytest.raises(ConfigError, match="cannot serve metrics"):
+        other.metrics.serve()
+    await other.close()
