@@ -28,6 +28,7 @@ from astrocyte.model import (
     AstrocyteContext,
     AuditPage,
     Bank,
+    BankGroup,
     BankPage,
     BankStats,
     BankTemplate,
@@ -76,6 +77,7 @@ COMMIT_ITEMS = 256
 Texts = list[str]
 Keys = list[KeyInfo]
 Templates = list[BankTemplate]
+Groups = list[BankGroup]
 Results = list[RetainResult]
 Metadata = dict[str, MetadataValue]
 E = TypeVar("E", bound=StrEnum)
@@ -659,6 +661,10 @@ class Astrocyte:
     async def list_bank_templates(self, *, context: AstrocyteContext | None = None) -> Templates:
         """The bank templates of the configuration: what holds for all banks whose names have one form."""
         return await self._backend.list_bank_templates(_caller(context))
+
+    async def list_bank_groups(self, *, context: AstrocyteContext | None = None) -> Groups:
+        """The bank groups of the configuration: sets of banks that a recall can name."""
+        return await self._backend.list_bank_groups(_caller(context))
 
     async def list_api_keys(self, *, context: AstrocyteContext | None = None) -> Keys:
         """All API keys of the tenant that were made by call, by age."""

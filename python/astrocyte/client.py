@@ -23,6 +23,7 @@ from astrocyte.model import (
     AccessCheck,
     AuditPage,
     Bank,
+    BankGroup,
     BankPage,
     BankStats,
     BankTemplate,
@@ -472,6 +473,11 @@ class RemoteBackend:
         """The templates of the configuration."""
         response = await self._call(caller, self._admin.ListBankTemplates, admin_pb2.ListBankTemplatesRequest())
         return [convert.decode_bank_template(template) for template in response.bank_templates]
+
+    async def list_bank_groups(self, caller: Caller) -> list[BankGroup]:
+        """The groups of the configuration."""
+        response = await self._call(caller, self._admin.ListBankGroups, admin_pb2.ListBankGroupsRequest())
+        return [convert.decode_bank_group(group) for group in response.bank_groups]
 
     async def list_api_keys(self, caller: Caller) -> list[KeyInfo]:
         """All keys of the tenant."""

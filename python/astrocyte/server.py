@@ -74,6 +74,7 @@ METHOD_KINDS: Mapping[str, str] = {
     "CreateApiKey": "admin",
     "ListApiKeys": "admin",
     "ListBankTemplates": "admin",
+    "ListBankGroups": "admin",
     "RevokeApiKey": "admin",
 }
 # Health checks and reflection pass beside the admission; this leaves them room under grpc's own limit.

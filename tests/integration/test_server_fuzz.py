@@ -86,6 +86,7 @@ def valid_requests(memory_id: str, key_id: str = "") -> dict[str, Any]:
         "CreateApiKey": admin_pb2.CreateApiKeyRequest(name="ann", principal="user:ann"),
         "ListApiKeys": admin_pb2.ListApiKeysRequest(),
         "ListBankTemplates": admin_pb2.ListBankTemplatesRequest(),
+        "ListBankGroups": admin_pb2.ListBankGroupsRequest(),
         "RevokeApiKey": admin_pb2.RevokeApiKeyRequest(key_id=key_id),
         "CheckAccess": admin_pb2.CheckAccessRequest(**bank, permission=admin_pb2.PERMISSION_READ),
     }

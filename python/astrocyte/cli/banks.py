@@ -139,6 +139,24 @@ async def list_templates(session: Session, /) -> None:
     OUT.print(table if found else "There are no templates.")
 
 
+@banks.command("groups")
+@operation
+async def list_groups(session: Session, /) -> None:
+    """List the groups of the server's configuration: sets of banks that a recall can name.
+
+    \b
+    astrocyte banks groups
+    """
+    found = await session.backend.list_bank_groups(session.caller)
+    if session.as_json:
+        print_json(found)
+        return
+    table = grid(("group", "banks", "strategy"))
+    for group in found:
+        table.add_row(group.name, ", ".join(group.banks), str(group.strategy.mode or "by default"))
+    OUT.print(table if found else "There are no groups.")
+
+
 @banks.command("delete")
 @click.argument("bank")
 @click.option("--yes", is_flag=True, help="Do not ask.")

@@ -54,7 +54,7 @@ from astrocyte.model.memory import (
     RetainResult,
     RetentionAction,
 )
-from astrocyte.model.multi_bank import BankOutcome, BankStrategy, BankTrace, MultiBankMode, MultiBankStrategy
+from astrocyte.model.multi_bank import BankGroup, BankOutcome, BankStrategy, BankTrace, MultiBankMode, MultiBankStrategy
 from astrocyte.model.recall import (
     ArmScore,
     DetailLevel,
@@ -85,6 +85,7 @@ __all__ = [
     "AuditEventKind",
     "AuditPage",
     "Bank",
+    "BankGroup",
     "BankIndexStats",
     "BankOutcome",
     "BankPage",

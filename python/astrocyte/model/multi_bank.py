@@ -52,6 +52,15 @@ class MultiBankStrategy:
 
 
 @dataclass(frozen=True, slots=True)
+class BankGroup:
+    """Banks that are asked together under one name; in their ids {user_id} and its like are filled by who calls."""
+
+    name: str
+    banks: tuple[str, ...]
+    strategy: MultiBankStrategy
+
+
+@dataclass(frozen=True, slots=True)
 class BankStrategy:
     """How several banks answer one question, with nothing left open; see `MultiBankStrategy`."""
 

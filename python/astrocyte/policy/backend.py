@@ -11,6 +11,7 @@ from astrocyte.model import (
     AccessCheck,
     AuditPage,
     Bank,
+    BankGroup,
     BankPage,
     BankStats,
     BankTemplate,
@@ -308,6 +309,9 @@ class Backend(Protocol):
 
     async def list_bank_templates(self, caller: Caller) -> list[BankTemplate]:
         """The bank templates of the configuration, in its order; for callers with admin in all banks."""
+
+    async def list_bank_groups(self, caller: Caller) -> list[BankGroup]:
+        """The bank groups of the configuration, in its order; for callers with admin in all banks."""
 
     async def list_api_keys(self, caller: Caller) -> list[KeyInfo]:
         """All API keys of the tenant that were ever made by call, by age."""

@@ -13,6 +13,7 @@ from astrocyte.config import BankGroupSettings, MultiBankSettings
 from astrocyte.errors import ValidationError
 from astrocyte.model import (
     ACTOR_TYPES,
+    BankGroup,
     BankStrategy,
     Caller,
     FusionMethod,
@@ -73,6 +74,13 @@ class BankSets:
         strategy = _strategy({**self._defaults, **group, **asked}, bank_ids, f"{at}strategy")
         first = strategy.cascade_order
         return BankSet((*first, *(bank_id for bank_id in bank_ids if bank_id not in first)), strategy)
+
+    def groups(self) -> list[BankGroup]:
+        """The groups of the configuration, with placeholders as they stand there."""
+        return [
+            BankGroup(name, group.banks, MultiBankStrategy(**_of_group(group, {bank: bank for bank in group.banks})))
+            for name, group in self._settings.bank_groups.items()
+        ]
 
     def _group(self, caller: Caller, name: str, path: str) -> tuple[tuple[str, ...], dict[str, Any]]:
         """The banks of a group, filled, and what it says of the strategy."""

@@ -23,6 +23,7 @@ from astrocyte.model import (
     AccessCheck,
     AuditPage,
     Bank,
+    BankGroup,
     BankPage,
     BankStats,
     BankStrategy,
@@ -64,6 +65,7 @@ from astrocyte.policy.holding import Holding
 from astrocyte.policy.keys import Keys
 from astrocyte.policy.limits import Demand, Operation
 from astrocyte.policy.paging import decode_token, encode_token
+from astrocyte.policy.patterns import ANY
 from astrocyte.policy.permissions import FORGET_ALL
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.reflecting import Reflecting
@@ -470,6 +472,11 @@ class Gate:
     async def list_bank_templates(self, caller: Caller) -> list[BankTemplate]:
         """The templates of the configuration."""
         return self._access.templates(caller)
+
+    async def list_bank_groups(self, caller: Caller) -> list[BankGroup]:
+        """The groups of the configuration."""
+        self._access.require_pattern(caller, "ListBankGroups", ANY)
+        return self._bank_sets.groups()
 
     async def list_api_keys(self, caller: Caller) -> list[KeyInfo]:
         """All keys of the tenant."""

@@ -48,6 +48,7 @@ REQUIRED: Mapping[str, frozenset[Permission]] = {
     "CreateApiKey": _ADMIN,
     "ListApiKeys": _ADMIN,
     "ListBankTemplates": _ADMIN,
+    "ListBankGroups": _ADMIN,
     "RevokeApiKey": _ADMIN,
 }
 # Parts of calls that need other permissions than the rest: forgetting a whole bank at once, and asking what somebody

@@ -195,6 +195,14 @@ class AdminServicer:
         templates = await self._gate.list_bank_templates(caller)
         return admin_pb2.ListBankTemplatesResponse(bank_templates=map(convert.encode_bank_template, templates))
 
+    async def ListBankGroups(
+        self, request: admin_pb2.ListBankGroupsRequest, caller: Caller
+    ) -> admin_pb2.ListBankGroupsResponse:
+        """Read the groups."""
+        del request
+        groups = await self._gate.list_bank_groups(caller)
+        return admin_pb2.ListBankGroupsResponse(bank_groups=map(convert.encode_bank_group, groups))
+
     async def ListApiKeys(self, request: admin_pb2.ListApiKeysRequest, caller: Caller) -> admin_pb2.ListApiKeysResponse:
         """List keys."""
         del request

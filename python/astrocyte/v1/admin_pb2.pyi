@@ -3,6 +3,7 @@
 isort:skip_file
 Banks, and what runs."""
 
+from astrocyte.v1 import memory_pb2 as _memory_pb2
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import field_mask_pb2 as _field_mask_pb2
@@ -720,6 +721,47 @@ class ListBankTemplatesResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListBankTemplatesResponse: _TypeAlias = ListBankTemplatesResponse  # noqa: Y015
+
+@_typing.final
+class ListBankGroupsRequest(_message.Message):
+    """Which groups to list: all of them. It needs admin in every bank, for groups name banks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListBankGroupsRequest: _TypeAlias = ListBankGroupsRequest  # noqa: Y015
+
+@_typing.final
+class ListBankGroupsResponse(_message.Message):
+    """The groups."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_GROUPS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def bank_groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___BankGroup]:
+        """In the order of the configuration."""
+
+    def __init__(
+        self,
+        *,
+        bank_groups: _abc.Iterable[Global___BankGroup] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_groups", b"bank_groups"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListBankGroupsResponse: _TypeAlias = ListBankGroupsResponse  # noqa: Y015
 
 @_typing.final
 class CreateApiKeyRequest(_message.Message):
@@ -1501,6 +1543,40 @@ class BankTemplate(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___BankTemplate: _TypeAlias = BankTemplate  # noqa: Y015
+
+@_typing.final
+class BankGroup(_message.Message):
+    """Banks that are asked together under one name. Their ids may hold {user_id} and its like, which who calls fills."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    BANKS_FIELD_NUMBER: _builtins.int
+    STRATEGY_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """What a recall calls it."""
+    @_builtins.property
+    def banks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Bank ids, in the order in which they are asked."""
+
+    @_builtins.property
+    def strategy(self) -> _memory_pb2.MultiBankStrategy:
+        """How they are asked, where the configuration says; what is left out, the call or the default decides."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        banks: _abc.Iterable[_builtins.str] | None = ...,
+        strategy: _memory_pb2.MultiBankStrategy | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["strategy", b"strategy"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["banks", b"banks", "name", b"name", "strategy", b"strategy"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BankGroup: _TypeAlias = BankGroup  # noqa: Y015
 
 @_typing.final
 class TemplateGrant(_message.Message):

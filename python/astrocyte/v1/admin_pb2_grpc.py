@@ -130,6 +130,11 @@ class AdminServiceStub:
                 request_serializer=astrocyte_dot_v1_dot_admin__pb2.ListBankTemplatesRequest.SerializeToString,
                 response_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListBankTemplatesResponse.FromString,
                 _registered_method=True)
+        self.ListBankGroups = channel.unary_unary(
+                '/astrocyte.v1.AdminService/ListBankGroups',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.ListBankGroupsRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListBankGroupsResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer:
@@ -269,6 +274,13 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListBankGroups(self, request, context):
+        """ListBankGroups lists the groups of the configuration: sets of banks that recalls can name.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -366,6 +378,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ListBankTemplates,
                     request_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListBankTemplatesRequest.FromString,
                     response_serializer=astrocyte_dot_v1_dot_admin__pb2.ListBankTemplatesResponse.SerializeToString,
+            ),
+            'ListBankGroups': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListBankGroups,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListBankGroupsRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.ListBankGroupsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -882,6 +899,33 @@ class AdminService:
             '/astrocyte.v1.AdminService/ListBankTemplates',
             astrocyte_dot_v1_dot_admin__pb2.ListBankTemplatesRequest.SerializeToString,
             astrocyte_dot_v1_dot_admin__pb2.ListBankTemplatesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListBankGroups(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AdminService/ListBankGroups',
+            astrocyte_dot_v1_dot_admin__pb2.ListBankGroupsRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.ListBankGroupsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -71,6 +71,8 @@ class AdminServiceStub:
     """RevokeApiKey ends a key from the next call on; streams end before their next answer."""
     ListBankTemplates: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListBankTemplatesRequest, _admin_pb2.ListBankTemplatesResponse]
     """ListBankTemplates lists the templates of the configuration: what holds for all banks whose names have one form."""
+    ListBankGroups: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListBankGroupsRequest, _admin_pb2.ListBankGroupsResponse]
+    """ListBankGroups lists the groups of the configuration: sets of banks that recalls can name."""
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -115,6 +117,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """RevokeApiKey ends a key from the next call on; streams end before their next answer."""
     ListBankTemplates: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListBankTemplatesRequest, _admin_pb2.ListBankTemplatesResponse]  # type: ignore[assignment]
     """ListBankTemplates lists the templates of the configuration: what holds for all banks whose names have one form."""
+    ListBankGroups: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListBankGroupsRequest, _admin_pb2.ListBankGroupsResponse]  # type: ignore[assignment]
+    """ListBankGroups lists the groups of the configuration: sets of banks that recalls can name."""
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """AdminService makes, changes and removes banks, and tells about the server."""
@@ -270,5 +274,13 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ListBankTemplatesResponse, _abc.Awaitable[_admin_pb2.ListBankTemplatesResponse]]:
         """ListBankTemplates lists the templates of the configuration: what holds for all banks whose names have one form."""
+
+    @_abc_1.abstractmethod
+    def ListBankGroups(
+        self,
+        request: _admin_pb2.ListBankGroupsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListBankGroupsResponse, _abc.Awaitable[_admin_pb2.ListBankGroupsResponse]]:
+        """ListBankGroups lists the groups of the configuration: sets of banks that recalls can name."""
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

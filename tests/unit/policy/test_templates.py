@@ -14,6 +14,7 @@ from astrocyte.errors import AccessDenied, AstrocyteError, BankNotFound, PiiReje
 from astrocyte.model import Caller, Permission, RecallQuery, RetainItem, TemplateGrant
 from astrocyte.policy import templates as templates_module
 from astrocyte.policy.gate import Gate
+from astrocyte.services import convert
 from calls import calls
 
 PRINTED: dict[str, Any] = yaml.safe_load(
@@ -114,6 +115,18 @@ async def test_the_templates_are_for_those_who_rule_all_banks(opened: Open) -> N
     assert (team.name, team.auto_create, team.access) == ("team", False, ())
     with pytest.raises(AccessDenied):
         await gate.list_bank_templates(STRANGER)
+
+
+async def test_the_groups_are_for_those_who_rule_all_banks(opened: Open) -> None:
+    rule = {"bank_id": "*", "principal": "user:root", "permissions": ["admin"]}
+    support = {"banks": ["user-{user_id}", "team"], "strategy": "cascade", "bank_weights": {"user-{user_id}": 2.0}}
+    gate = opened(access_grants=[rule], multi_bank={"bank_groups": {"support": support}})
+    (group,) = await gate.list_bank_groups(Caller(principal="user:root"))
+    assert (group.name, group.banks, group.strategy.mode) == ("support", ("user-{user_id}", "team"), "cascade")
+    assert group.strategy.bank_weights == {"user-{user_id}": 2.0}
+    assert convert.decode_bank_group(convert.encode_bank_group(group)) == group
+    with pytest.raises(AccessDenied):
+        await gate.list_bank_groups(OWNER)
 
 
 async def test_a_look_into_the_past_makes_nothing(opened: Open) -> None:

@@ -54,6 +54,7 @@ from astrocyte.services.convert.memory import (
     encode_retain_result,
     encode_update_request,
 )
+from astrocyte.services.convert.multi_bank import decode_bank_group, encode_bank_group
 from astrocyte.services.convert.recall import (
     decode_history_query,
     decode_history_result,
@@ -79,6 +80,7 @@ __all__ = [
     "decode_api_key",
     "decode_audit_page",
     "decode_bank",
+    "decode_bank_group",
     "decode_bank_stats",
     "decode_bank_template",
     "decode_change",
@@ -104,6 +106,7 @@ __all__ = [
     "encode_api_key",
     "encode_audit_page",
     "encode_bank",
+    "encode_bank_group",
     "encode_bank_stats",
     "encode_bank_template",
     "encode_change",

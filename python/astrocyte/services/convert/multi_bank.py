@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from astrocyte.errors import ValidationError
-from astrocyte.model import BankOutcome, BankTrace, FusionMethod, MultiBankMode, MultiBankStrategy
+from astrocyte.model import BankGroup, BankOutcome, BankTrace, FusionMethod, MultiBankMode, MultiBankStrategy
 from astrocyte.services.convert.values import Choices, Reader, Refused, read, same
-from astrocyte.v1 import memory_pb2, types_pb2
+from astrocyte.v1 import admin_pb2, memory_pb2, types_pb2
 
 FUSION_METHODS = Choices("fusion_method", FusionMethod, memory_pb2.FusionMethod, "FUSION_METHOD_")
 MODES = Choices("mode", MultiBankMode, memory_pb2.MultiBankMode, "MULTI_BANK_MODE_")
@@ -45,6 +45,16 @@ def encode_strategy(strategy: MultiBankStrategy | None) -> memory_pb2.MultiBankS
         fusion_method=FUSION_METHODS.encode(strategy.fusion_method),
         require_all=strategy.require_all,
     )
+
+
+def decode_bank_group(message: admin_pb2.BankGroup) -> BankGroup:
+    """A group of banks."""
+    return BankGroup(message.name, tuple(message.banks), decode_strategy(message.strategy))
+
+
+def encode_bank_group(group: BankGroup) -> admin_pb2.BankGroup:
+    """A group of banks."""
+    return admin_pb2.BankGroup(name=group.name, banks=group.banks, strategy=encode_strategy(group.strategy))
 
 
 def decode_bank_trace(message: types_pb2.BankTrace) -> BankTrace:
