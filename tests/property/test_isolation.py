@@ -32,6 +32,8 @@ from astrocyte.model import (
     Caller,
     ForgetSelector,
     MemoryUpdate,
+    MultiBankMode,
+    MultiBankStrategy,
     Permission,
     RecallQuery,
     ReflectQuery,
@@ -199,6 +201,26 @@ class Isolation(RuleBasedStateMachine):
         caller = Caller(tenant, principal, behalf)
         work = getattr(self, f"_{operation.lower()}")
         self.runner.run(work(caller, bank, number))
+
+    @rule(
+        tenant=st.sampled_from(TENANTS),
+        principal=st.sampled_from(PRINCIPALS),
+        behalf=st.sampled_from([None] * 7 + list(PRINCIPALS[:3])),
+        banks=st.lists(st.sampled_from(BANKS), min_size=1, max_size=3, unique=True),
+        mode=st.sampled_from(MultiBankMode),
+        batch=st.booleans(),
+    )
+    def several(
+        self, tenant: str, principal: str, behalf: str | None, banks: list[str], mode: MultiBankMode, *, batch: bool
+    ) -> None:
+        """One recall of several banks: all of them may be read, or nothing is said of any."""
+        caller = Caller(tenant, principal, behalf)
+        query = RecallQuery("sesame", "", banks=tuple(banks), strategy=MultiBankStrategy(mode), max_results=200)
+        work: Coroutine[Any, Any, Any]
+        work = self.gate.recall_batch(caller, [query]) if batch else self.gate.recall(caller, query)
+        passes = all(self.model.reads(caller, bank) for bank in banks)
+        places = {(tenant, bank) for bank in banks}
+        self.runner.run(self._decided(work, passes=passes, places=places, reads=passes))
 
     # Grants are what makes the rest worth trying, so they come more often than one call in many.
     @rule(
