@@ -59,6 +59,10 @@ class FoundHits(Sequence[MemoryHit]):
     def __len__(self) -> int:
         return len(self._hits())
 
+    def __bool__(self) -> bool:
+        """Whether there are any, without making them: each row is that of a hit."""
+        return bool(self._rows)
+
     @overload
     def __getitem__(self, index: int) -> MemoryHit: ...
     @overload

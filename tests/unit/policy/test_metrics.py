@@ -13,6 +13,7 @@ from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError, BankNotFound, ConfigError, LimitReached
 from astrocyte.model import Caller, RecallQuery, ReflectQuery, RetainItem
+from astrocyte.pipelines.shaping import FoundHits
 from astrocyte.policy import events
 from astrocyte.policy.gate import Gate
 from astrocyte.policy.metrics import OTHER, BankLabels
@@ -93,6 +94,14 @@ async def test_calls_are_counted_with_their_outcome(app: App) -> None:
     assert value(app, "astrocyte_token_budget_truncations_total", bank_id="family", operation="recall") == 1
     assert value(app, "astrocyte_recall_duration_seconds_count", **family) == 2
     assert value(app, "astrocyte_retain_duration_seconds_count", **family) == 3
+
+
+async def test_counting_an_answer_does_not_make_its_hits(app: App) -> None:
+    await app.gate.retain(ME, "family", RetainItem("Mara plays the oboe."))
+    hits = (await app.gate.recall(ME, RecallQuery("oboe", "family"))).hits
+    assert isinstance(hits, FoundHits)
+    assert hits._made is None
+    assert bool(hits) is (len(hits) == 1)
 
 
 async def test_reflects_are_counted_whole_and_in_pieces(app: App) -> None:
