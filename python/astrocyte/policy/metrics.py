@@ -66,6 +66,9 @@ class Metrics:
         self._reflects = Counter(
             "astrocyte_reflect_total", "Answers of reflect.", ("bank_id", "provider", "fallback"), registry=registry
         )
+        # By label: finding them anew costs as much as counting.
+        self._answered: dict[str, Counter] = {}
+        self._timed: dict[str, Histogram] = {}
         timed = ("bank_id", "provider")
         self._retain_seconds = Histogram(
             "astrocyte_retain_duration_seconds", "Time of a retain.", timed, buckets=SECONDS, registry=registry
@@ -108,7 +111,10 @@ class Metrics:
     def recalled(self, bank_id: str, result: RecallResult, operation: str) -> None:
         """One answer."""
         label = self.banks.of(bank_id)
-        self._recalls.labels(label, self._provider, "ok").inc()
+        counter = self._answered.get(label)
+        if counter is None:
+            counter = self._answered[label] = self._recalls.labels(label, self._provider, "ok")
+        counter.inc()
         if not result.hits:
             self._zero_hits.labels(label).inc()
         if result.truncated:
@@ -133,7 +139,11 @@ class Metrics:
 
     def recall_took(self, bank_id: str, seconds: float) -> None:
         """How long a call took."""
-        self._recall_seconds.labels(self.banks.known(bank_id), self._provider).observe(seconds)
+        label = self.banks.known(bank_id)
+        histogram = self._timed.get(label)
+        if histogram is None:
+            histogram = self._timed[label] = self._recall_seconds.labels(label, self._provider)
+        histogram.observe(seconds)
 
     def serve(self) -> int:
         """Answer scrapes from a thread of its own; returns the port.
