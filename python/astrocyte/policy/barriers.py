@@ -151,19 +151,19 @@ class Barriers:
     async def query(self, operation: str, query: Q, bank_ids: Sequence[str], at: str = "") -> tuple[Q, tuple[str, ...]]:
         """A query as these banks may be searched for it, and what its caller is to be told.
 
-        It is looked at once for all banks without settings of their own, and once for each bank that has some.
+        It is looked at once for all banks of the same settings.
 
         Raises:
             PiiRejected: Something was found that is refused.
         """
         if len(bank_ids) == 1:
             return await self._query(operation, query, bank_ids[0], at)
-        shared: list[str] = [bank_id for bank_id in bank_ids if bank_id not in self._banks]
-        own: list[str] = [bank_id for bank_id in bank_ids if bank_id in self._banks]
+        # By the settings themselves: a bank's own, its template's, or the whole's.
+        first = {id(self._of(bank_id)): bank_id for bank_id in reversed(bank_ids)}
         screened = query
         warnings: tuple[str, ...] = ()
-        for one in shared[:1] + own:
-            screened, told = await self._query(operation, screened, one, at)
+        for bank_id in reversed(first.values()):
+            screened, told = await self._query(operation, screened, bank_id, at)
             warnings += told
         return screened, warnings
 

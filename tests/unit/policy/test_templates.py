@@ -224,6 +224,23 @@ async def test_a_profile_holds_in_the_banks_of_its_template(opened: Open) -> Non
     assert "jo@example.com" in (await _kept(gate, "lab-7", "write to jo@example.com"))
 
 
+@pytest.mark.parametrize("banks", [("plain", "user-7"), ("user-7", "plain"), ("plain", "team-1", "user-7")])
+async def test_a_question_to_several_banks_passes_the_barrier_of_each_template(
+    opened: Open, banks: tuple[str, ...]
+) -> None:
+    templates = {
+        "user": {"name_pattern": "user-{user_id}", "profile": "hipaa", "auto_create": True},
+        "team": {"name_pattern": "team-{team_id}"},
+    }
+    gate = opened(policy=None, bank_templates=templates, barriers={"pii": {"mode": "disabled"}})
+    for bank_id in ("plain", "team-1"):
+        await gate.create_bank(ROOT, bank_id)
+    with pytest.raises(PiiRejected) as refused:
+        await gate.recall(OWNER, RecallQuery("who is jo@example.com?", banks=banks))
+    assert refused.value.metadata["field"] == "query"
+    assert await names(gate) == ["plain", "team-1"]
+
+
 async def _kept(gate: Gate, bank_id: str, text: str) -> str:
     stored = await gate.retain(Caller(), bank_id, RetainItem(text))
     assert stored.memory_id is not None
