@@ -109,13 +109,24 @@ class MultiBankPipeline:
         await asyncio.gather(
             *[self._load(question, part, start) for part in step if not self._plan(question, part, start)]
         )
-        planned = [part for part in step if part.plan is not None]
-        await self._recall.embed([part.plan for part in planned if part.plan is not None])
+        planned = await self._embed([part for part in step if part.plan is not None])
         rows = sum(part.plan.index.row_count for part in planned if part.plan is not None)
         if rows <= self._inline_rows:
             self._search(planned)
         else:
             await asyncio.get_running_loop().run_in_executor(self._executor, self._search, planned)
+
+    async def _embed(self, planned: list[Part]) -> list[Part]:
+        """Those of the banks that have what they need: the embedder's failure is that of the banks which need it."""
+        try:
+            await self._recall.embed([part.searched for part in planned])
+        except AstrocyteError as error:
+            for part in planned:
+                if self._recall.waits(part.searched):
+                    part.failed(error)
+            planned = [part for part in planned if part.error is None]
+            await self._recall.embed([part.searched for part in planned])
+        return planned
 
     def _plan(self, question: Question, part: Part, start: float) -> bool:
         """Plan a bank whose index is there; False if it has to be waited for."""

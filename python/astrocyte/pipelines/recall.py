@@ -176,9 +176,7 @@ class RecallPipeline:
         Raises:
             ProviderUnavailable: The embedder failed.
         """
-        waiting = [
-            plan for plan in plans if plan.vector is None and plan.bank.embedding_model == self._embedder.model_id
-        ]
+        waiting = [plan for plan in plans if self.waits(plan)]
         if waiting:
             texts = list(dict.fromkeys(plan.query.query for plan in waiting))
             vectors = dict(zip(texts, await self._embed(texts), strict=True))
@@ -187,6 +185,10 @@ class RecallPipeline:
         embedded = perf_counter()
         for plan in plans:
             plan.embedded = embedded
+
+    def waits(self, plan: Plan) -> bool:
+        """Whether a plan needs a vector that the server can make, and has none yet."""
+        return plan.vector is None and plan.bank.embedding_model == self._embedder.model_id
 
     async def _answer_all(self, plans: list[Plan]) -> list[RecallResult]:
         """Answers in order. While the core searches for one part, the part before is read back and shaped."""

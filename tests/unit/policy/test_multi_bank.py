@@ -9,16 +9,18 @@ import pytest
 
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.errors import AccessDenied, DeadlineExceeded, StoreError
+from astrocyte.errors import AccessDenied, CircuitOpen, DeadlineExceeded, ProviderUnavailable, StoreError
 from astrocyte.model import (
     BankOutcome,
     Caller,
     DetailLevel,
+    Embedding,
     MultiBankStrategy,
     RecallQuery,
     RecallResult,
     RetainItem,
 )
+from remote_embedders import DIMENSIONS, RemoteEmbedder, remote_app, vector
 
 ANN = Caller(principal="user:ann")
 BANKS = {
@@ -169,6 +171,29 @@ async def test_a_bank_that_fails_is_named_and_the_others_answer(
             await app.gate.recall(ANN, ask(strategy=MultiBankStrategy(require_all=True)))
         with pytest.raises(StoreError):
             await app.gate.recall(ANN, ask(banks=("team",)))
+    finally:
+        await app.close()
+
+
+async def test_an_embedder_that_fails_takes_only_the_banks_that_need_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder = RemoteEmbedder()
+    app = remote_app(monkeypatch, embedder, escalation={"circuit_breaker": {"failure_threshold": 2}})
+    try:
+        await app.gate.retain(ANN, "own", RetainItem("coffee at home"))
+        await app.gate.create_bank(ANN, "brought", embedding_model="theirs", dimensions=DIMENSIONS)
+        item = RetainItem("coffee in the kitchen", embedding=Embedding("theirs", DIMENSIONS, vector("coffee")))
+        await app.gate.retain(ANN, "brought", item)
+        embedder.down = True
+        # Until the circuit opens, and while it is open.
+        for expected in (ProviderUnavailable, ProviderUnavailable, CircuitOpen):
+            result = await app.gate.recall(ANN, ask("coffee", banks=("own", "brought")))
+            assert outcomes(result) == {"own": "failed", "brought": "searched"}
+            assert result.trace is not None
+            assert result.trace.banks[0].reason == expected.reason
+            assert [hit.bank_id for hit in result.hits] == ["brought"]
+        alone = await app.gate.recall(ANN, ask("coffee", banks=("own",)))
+        assert alone.trace is not None
+        assert (alone.hits, alone.trace.degraded) == ((), "empty_recall")
     finally:
         await app.close()
 
