@@ -284,7 +284,10 @@ class ReflectPipeline:
             include_trace=False,
         )
         recalled = await self._recall.run(work.bank, query, work.allowance.most_recalled)
-        return tuple(work.allowance.screen(replace(recalled, hits=tuple(recalled.hits))).hits)
+        screened = work.allowance.screen(replace(recalled, hits=tuple(recalled.hits)))
+        told = dict.fromkeys((*work.recalled.warnings, *screened.warnings))
+        work.recalled = replace(work.recalled, warnings=tuple(told))
+        return tuple(screened.hits)
 
     async def _fall_back(
         self, work: _Work, mode: ReflectMode, error: ProviderUnavailable | DeadlineExceeded | CapabilityNotSupported

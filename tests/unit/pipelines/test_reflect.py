@@ -333,6 +333,22 @@ async def test_an_agent_searches_and_answers() -> None:
     assert TEA in found.content
 
 
+async def test_an_agent_tells_the_past_version_of_a_memory_from_the_present_one() -> None:
+    model = Model()
+    async with memory(model, agentic_reflect={"enabled": True}) as app:
+        stored = await app.gate.retain(ME, "b", RetainItem("Ida lives in Oslo.", tags=("home",)))
+        before = datetime.now(UTC)
+        while datetime.now(UTC) - before < timedelta(milliseconds=2):  # noqa: ASYNC110 - the store counts milliseconds
+            await asyncio.sleep(0)
+        await app.gate.update_memory(
+            ME, "b", MemoryUpdate(stored.memory_id or "", frozenset({"content"}), content="Ida lives in Rome.")
+        )
+        model.answers = [call("history", query="Where does Ida live?", as_of=before.isoformat()), "In Oslo, once [2]."]
+        result = await ask(app, "Where does Ida live?", tags=("home",))
+    assert "[2] Ida lives in Oslo." in model.prompts[1].messages[-1].content
+    assert [source.text for source in result.sources or ()] == ["Ida lives in Oslo."]
+
+
 async def test_an_agent_sees_no_more_than_the_caller() -> None:
     result, model = await agent(call("recall", query="Who plays in the orchestra?"), "[none]")
     assert result.abstained
@@ -492,10 +508,13 @@ async def test_an_agent_finds_no_personal_data_either() -> None:
     settings = {
         "dlp": {"output_pii_action": "redact", "scan_reflect_output": True},
         "barriers": {"pii": {"action": "warn"}},
+        # So that only the agent's own search finds it.
+        "pipeline": {"reflect": {"recall_max_results": 1}},
     }
     async with memory(model, agentic_reflect={"enabled": True}, **settings) as app:
         await app.gate.retain(ME, "b", RetainItem(PHONE))
-        await ask(app)
+        result = await ask(app)
+    assert any("redacted phone" in remark for remark in result.observations or ())
     assert not any("0123" in message.content for prompt in model.prompts for message in prompt.messages)
 
 

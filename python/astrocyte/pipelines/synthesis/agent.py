@@ -63,13 +63,15 @@ class _Pool:
 
     def add(self, hits: tuple[MemoryHit, ...]) -> list[int]:
         """The numbers of these; those that find no room get none."""
-        known = {hit.memory_id: number for number, hit in enumerate(self.hits, 1)}
+        # Of one memory, the past may hold another version than the present.
+        known = {(hit.memory_id, hit.version): number for number, hit in enumerate(self.hits, 1)}
         numbers = []
         for hit in hits:
-            number = known.get(hit.memory_id)
+            name = (hit.memory_id, hit.version)
+            number = known.get(name)
             if number is None and len(self.hits) < self.most:
                 self.hits.append(hit)
-                number = known[hit.memory_id] = len(self.hits)
+                number = known[name] = len(self.hits)
             if number is not None:
                 numbers.append(number)
         return numbers

@@ -128,13 +128,14 @@ def finish(
         citations = tuple(
             Citation(c.start, min(c.end, len(text)), c.memory_id) for c in citations if c.start < len(text)
         )
-    by_id = {hit.memory_id: hit for hit in hits}
-    named = dict.fromkeys(citation.memory_id for citation in citations)
+    named = {citation.memory_id for citation in citations}
+    # By number, since two versions of one memory have one id.
+    marked = dict.fromkeys(number for _, numbers in cited.marks for number in numbers if 1 <= number <= len(hits))
     observations = () if citations else ("The language model named no memory that its answer rests on.",)
     return Draft(
         text,
         citations,
-        tuple(by_id[memory_id] for memory_id in named if memory_id in by_id),
+        tuple(hits[number - 1] for number in marked if (hits[number - 1].memory_id or "") in named),
         observations,
         _confidence(text, citations, task.confidence),
         truncated=truncated or cut or completion.finish_reason is FinishReason.LENGTH,
