@@ -70,7 +70,7 @@ class BankSets:
             checks.bank_id(bank_id, f"{at}banks[{index}]")
             if bank_id in bank_ids[:index]:
                 raise ValidationError(f"names {bank_id!r} a second time", field=f"{at}banks[{index}]")
-        asked = {} if query.strategy is None else _said(query.strategy)
+        asked = {} if query.strategy is None else _said(query.strategy, f"{at}strategy")
         strategy = _strategy({**self._defaults, **group, **asked}, bank_ids, f"{at}strategy")
         first = strategy.cascade_order
         return BankSet((*first, *(bank_id for bank_id in bank_ids if bank_id not in first)), strategy)
@@ -82,9 +82,9 @@ class BankSets:
             for name, group in self._settings.bank_groups.items()
         ]
 
-    def _group(self, caller: Caller, name: str, path: str) -> tuple[tuple[str, ...], dict[str, Any]]:
+    def _group(self, caller: Caller, name: object, path: str) -> tuple[tuple[str, ...], dict[str, Any]]:
         """The banks of a group, filled, and what it says of the strategy."""
-        group = self._settings.bank_groups.get(name)
+        group = self._settings.bank_groups.get(name) if isinstance(name, str) else None
         if group is None:
             there = ", ".join(sorted(self._settings.bank_groups)) or "none"
             raise ValidationError(f"there is no group {ascii(name)[:64]}; there are: {there}", field=path)
@@ -131,7 +131,9 @@ def _of_group(group: BankGroupSettings, filled: Mapping[str, str]) -> dict[str, 
     )
 
 
-def _said(strategy: MultiBankStrategy) -> dict[str, Any]:
+def _said(strategy: object, path: str) -> dict[str, Any]:
+    if not isinstance(strategy, MultiBankStrategy):
+        raise ValidationError(f"expected a MultiBankStrategy, got {type(strategy).__name__}", field=path)
     return _given({name: getattr(strategy, name) for name in _PARTS})
 
 

@@ -91,6 +91,8 @@ def test_an_identity_that_makes_no_bank_id_is_refused() -> None:
         (ask(bank_id="a", strategy=MultiBankStrategy()), "strategy"),
         (ask(banks=("a", "b"), min_position=3), "min_position"),
         (ask(banks=("a",), strategy=MultiBankStrategy("widest")), "strategy.mode"),
+        (ask(banks=("a",), strategy={"mode": "cascade"}), "strategy"),
+        (ask(bank_group=["support"]), "bank_group"),
         (ask(banks=("a",), strategy=MultiBankStrategy(require_all=cast(bool, "yes"))), "strategy.require_all"),
         (ask(bank_group="suport"), "bank_group"),
         (ask(banks=("a", "b", "a")), "banks[2]"),
