@@ -47,12 +47,16 @@ Shown = tuple[Candidate, HydratedRow, tuple[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query to several banks, in the order in which they are asked; the strategy is complete."""
+    """A query to several banks, in the order in which they are asked; the strategy is complete.
+
+    Errors of its fields are told with ``at`` before their names.
+    """
 
     query: RecallQuery
     banks: Sequence[Bank]
     strategy: BankStrategy
     most_tokens: int
+    at: str = ""
 
 
 class MultiBankPipeline:
@@ -132,7 +136,7 @@ class MultiBankPipeline:
         """Plan a bank whose index is there; False if it has to be waited for."""
         query = _for_bank(question.query, part.bank)
         try:
-            part.plan = self._recall.plan_now(part.bank, query, question.most_tokens, start)
+            part.plan = self._recall.plan_now(part.bank, query, question.most_tokens, start, question.at)
         except AstrocyteError as error:
             part.failed(error)
         return part.plan is not None or part.outcome is BankOutcome.FAILED
@@ -141,7 +145,7 @@ class MultiBankPipeline:
         query = _for_bank(question.query, part.bank)
         try:
             async with asyncio.timeout(self._seconds):
-                part.plan = await self._recall.plan(part.bank, query, question.most_tokens, start)
+                part.plan = await self._recall.plan(part.bank, query, question.most_tokens, start, question.at)
         except TimeoutError:
             message = f"bank {part.bank.bank_id!r} was not ready within {self._seconds:g} s"
             part.failed(DeadlineExceeded(message), BankOutcome.LATE)

@@ -163,12 +163,12 @@ class RecallPipeline:
         vector = _given(bank, query, at)
         return Plan(bank, query, await self._index(bank, query), vector, most_tokens, start, start)
 
-    def plan_now(self, bank: Bank, query: RecallQuery, most_tokens: int, start: float) -> Plan | None:
+    def plan_now(self, bank: Bank, query: RecallQuery, most_tokens: int, start: float, at: str = "") -> Plan | None:
         """As `plan`, or None where the bank's index would have to be waited for."""
         index = self._registry.loaded(bank)
         if index is None or index.core.position < query.min_position:
             return None
-        return Plan(bank, query, index, _given(bank, query, ""), most_tokens, start, start)
+        return Plan(bank, query, index, _given(bank, query, at), most_tokens, start, start)
 
     async def embed(self, plans: Sequence[Plan]) -> None:
         """Give the plans their vectors, each text embedded once, where the server can make one for the bank.

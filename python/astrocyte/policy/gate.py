@@ -211,8 +211,10 @@ class Gate:
         ]
         answers = iter(await self._answers(alone))
         results = [
-            next(answers) if one.strategy is None else await self._answer_several(one.strategy, own, query)
-            for one, own, (query, _) in zip(asked, banks, screened, strict=True)
+            next(answers)
+            if one.strategy is None
+            else await self._answer_several(one.strategy, own, query, f"queries[{index}].")
+            for index, (one, own, (query, _)) in enumerate(zip(asked, banks, screened, strict=True))
         ]
         return [
             self._barriers.output(query.bank_id, "BatchRecall", result, warnings)
@@ -545,11 +547,13 @@ class Gate:
             result = await self._answer_several(asked.strategy, banks, query)
         return self._barriers.output(query.bank_id, operation, result, warnings)
 
-    async def _answer_several(self, strategy: BankStrategy, banks: Sequence[Bank], query: RecallQuery) -> RecallResult:
+    async def _answer_several(
+        self, strategy: BankStrategy, banks: Sequence[Bank], query: RecallQuery, at: str = ""
+    ) -> RecallResult:
         """The answer of several banks, or what there is while the provider that they need is left alone."""
         most_tokens = min(self._most_tokens(bank.bank_id) for bank in banks)
         try:
-            return await self._pipelines.multi_bank.run(Question(query, banks, strategy, most_tokens))
+            return await self._pipelines.multi_bank.run(Question(query, banks, strategy, most_tokens, at))
         except CircuitOpen as failure:
             return self._policies.escalation.recall_several(banks, failure)
 

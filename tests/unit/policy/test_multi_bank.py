@@ -9,7 +9,14 @@ import pytest
 
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.errors import AccessDenied, CircuitOpen, DeadlineExceeded, ProviderUnavailable, StoreError
+from astrocyte.errors import (
+    AccessDenied,
+    CircuitOpen,
+    DeadlineExceeded,
+    DimensionMismatch,
+    ProviderUnavailable,
+    StoreError,
+)
 from astrocyte.model import (
     BankOutcome,
     Caller,
@@ -248,5 +255,19 @@ async def test_a_batch_mixes_one_bank_and_several(tmp_path: Path) -> None:
         for query, result in zip(queries, together, strict=True):
             single = await app.gate.recall(ANN, query)
             assert [hit.memory_id for hit in result.hits] == [hit.memory_id for hit in single.hits]
+    finally:
+        await app.close()
+
+
+async def test_in_a_batch_a_wrong_field_is_named_with_its_query(tmp_path: Path) -> None:
+    app = await filled(tmp_path)
+    try:
+        wrong = ask(embedding=Embedding("theirs", DIMENSIONS, vector("coffee")))
+        with pytest.raises(DimensionMismatch) as raised:
+            await app.gate.recall_batch(ANN, [ask(), wrong])
+        assert raised.value.metadata["field"] == "queries[1].embedding.model"
+        with pytest.raises(DimensionMismatch) as raised:
+            await app.gate.recall(ANN, wrong)
+        assert raised.value.metadata["field"] == "embedding.model"
     finally:
         await app.close()
