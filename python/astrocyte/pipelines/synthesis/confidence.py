@@ -6,8 +6,9 @@ import math
 
 from astrocyte.pipelines.synthesis.evidence import Evidence
 
-# Fitted, and rounded, on questions that have an answer, on questions of other banks, with their names and with this
-# bank's, and on questions about the wrong one of two speakers; see docs/quality.md for how well it does.
+# The weights were rounded by hand, the best of several tries on development data; only the intercept was fitted, on
+# questions with an answer, questions of other banks, and questions about the wrong one of two speakers. docs/quality.md
+# says how well it does.
 BASE = -3.4
 SUPPORT, NAMED, COVERED, MEANING, UNKNOWN = 1.6, -0.8, 2.0, 3.5, -0.7
 

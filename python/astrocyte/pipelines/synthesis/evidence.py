@@ -28,7 +28,7 @@ MOST_MEMORIES = 8
 MOST_COMPARED = 8
 # A memory of more sentences than this is a document; its chunk is what was found.
 MOST_SENTENCES = 24
-# Weights of what a sentence counts by. Answers on development data do not change by half or double of any of them.
+# Weights of what a sentence counts by. Set by hand; docs/quality.md says what half or double of each changes.
 RANK, MEANING, WORDS, OWNER, NEWS, DATE = 0.5, 1.0, 0.5, 0.25, 0.2, 0.3
 QUESTION_BACK, CAPTION = 0.5, 0.2
 # New words up to which a sentence is worth more.
