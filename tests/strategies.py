@@ -40,6 +40,8 @@ from astrocyte.model import (
     MemoryHit,
     MemoryState,
     MemoryUpdate,
+    MultiBankMode,
+    MultiBankStrategy,
     Permission,
     RecallQuery,
     RecallResult,
@@ -243,6 +245,17 @@ recall_results = st.builds(
     authority_context=optional_names,
     warnings=tags,
 )
+bank_strategies = st.builds(
+    MultiBankStrategy,
+    mode=st.none() | st.sampled_from(MultiBankMode),
+    min_results_to_stop=st.none() | counts,
+    min_score_to_stop=st.none() | numbers,
+    cascade_order=st.none() | st.lists(names, min_size=1, max_size=3).map(tuple),
+    bank_weights=st.none() | st.dictionaries(names, numbers, min_size=1, max_size=3),
+    dedup_across_banks=st.none() | st.booleans(),
+    fusion_method=st.none() | st.sampled_from(FusionMethod),
+    require_all=st.none() | st.booleans(),
+)
 reflect_queries = st.builds(
     ReflectQuery,
     query=texts,
@@ -261,6 +274,9 @@ reflect_queries = st.builds(
     mode=st.none() | st.sampled_from(ReflectMode),
     embedding=st.none() | embeddings,
     min_position=positions,
+    banks=tags,
+    bank_group=optional_names,
+    strategy=st.none() | bank_strategies,
 )
 reflect_results = st.builds(
     ReflectResult,

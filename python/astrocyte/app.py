@@ -116,7 +116,7 @@ class App:
             Pipelines(
                 retain=retain,
                 recall=recall,
-                reflect=ReflectPipeline(recall, self.language_model, settings),
+                reflect=ReflectPipeline(self.language_model, settings),
                 multi_bank=MultiBankPipeline(recall, settings, executor),
                 update=UpdatePipeline(store, preparer),
                 forget=ForgetPipeline(store, settings.forget, clock),

@@ -80,6 +80,7 @@ Templates = list[BankTemplate]
 Groups = list[BankGroup]
 Results = list[RetainResult]
 Metadata = dict[str, MetadataValue]
+Strategy = Literal["cascade", "parallel", "first_match"] | MultiBankStrategy
 E = TypeVar("E", bound=StrEnum)
 Answer = TypeVar("Answer", RecallResult, HistoryResult)
 
@@ -120,6 +121,7 @@ class RecallOptions(TypedDict, total=False):
 class ReflectOptions(TypedDict, total=False):
     """What reflect takes beyond the specification's parameters."""
 
+    bank_group: str | None
     mode: ReflectMode | str | None
     tag_match: TagMatch | str
     fact_types: Texts | None
@@ -266,7 +268,7 @@ class Astrocyte:
         bank_id: str | None = None,
         *,
         banks: Texts | None = None,
-        strategy: Literal["cascade", "parallel", "first_match"] | MultiBankStrategy | None = None,
+        strategy: Strategy | None = None,
         max_results: int = 10,
         max_tokens: int | None = None,
         tags: Texts | None = None,
@@ -305,10 +307,7 @@ class Astrocyte:
             BankNotFound: There is no such bank.
         """
         _known("recall", options, RecallOptions)
-        if bank_id is None and banks is None and options.get("bank_group") is None:
-            raise ValidationError("is missing; say which bank to search", field="bank_id")
-        if banks is not None and not banks:
-            raise ValidationError("is empty; name the banks to search", field="banks")
+        _named(bank_id, banks, options.get("bank_group"))
         extra: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         _convert(extra, "tag_match", lambda value: _choice(TagMatch, value, "tag_match"))
         _convert(extra, "fusion_method", lambda value: _choice(FusionMethod, value, "fusion_method"))
@@ -318,7 +317,7 @@ class Astrocyte:
             query=query,
             bank_id=bank_id or "",
             banks=_texts(banks, "banks"),
-            strategy=MultiBankStrategy(strategy) if isinstance(strategy, str) else strategy,
+            strategy=_strategy(strategy),
             max_results=max_results,
             max_tokens=max_tokens,
             tags=_texts(tags, "tags"),
@@ -367,7 +366,7 @@ class Astrocyte:
         bank_id: str | None = None,
         *,
         banks: Texts | None = None,
-        strategy: Literal["cascade", "parallel", "first_match"] | None = None,
+        strategy: Strategy | None = None,
         max_tokens: int | None = None,
         tags: Texts | None = None,
         context: AstrocyteContext | None = None,
@@ -380,8 +379,8 @@ class Astrocyte:
         Args:
             query: A question in natural language.
             bank_id: Where to look.
-            banks: Not supported yet; refused.
-            strategy: Not supported yet; refused.
+            banks: Where to look instead, in several banks; ``bank_group`` in the options names a configured group.
+            strategy: How several banks are asked; None is as configured.
             max_tokens: Budget of the answer.
             tags: Only from memories with at least one of these labels; see ``tag_match`` in the options.
             context: Who calls.
@@ -391,18 +390,19 @@ class Astrocyte:
 
         Raises:
             BankNotFound: There is no such bank.
-            CapabilityNotSupported: ``banks`` or ``strategy`` was given, or the mode needs a language model.
+            CapabilityNotSupported: The mode needs a language model.
             ProviderUnavailable: The language model failed, and the settings name nothing to fall back on.
         """
-        _refuse(banks=banks, strategy=strategy)
-        asked = _question(query, bank_id, max_tokens, tags, dispositions, options)
+        asked = _question(query, bank_id, banks, strategy, max_tokens, tags, dispositions, options)
         return await self._backend.reflect(_caller(context), replace(asked, include_sources=include_sources))
 
-    async def reflect_stream(
+    async def reflect_stream(  # noqa: PLR0913 - the parameters of reflect
         self,
         query: str,
-        bank_id: str,
+        bank_id: str | None = None,
         *,
+        banks: Texts | None = None,
+        strategy: Strategy | None = None,
         max_tokens: int | None = None,
         tags: Texts | None = None,
         context: AstrocyteContext | None = None,
@@ -410,7 +410,7 @@ class Astrocyte:
         **options: Unpack[ReflectOptions],
     ) -> AsyncIterator[str | ReflectResult]:
         """As `reflect`: the pieces of the answer as they come, and last of all the whole result."""
-        asked = _question(query, bank_id, max_tokens, tags, dispositions, options)
+        asked = _question(query, bank_id, banks, strategy, max_tokens, tags, dispositions, options)
         async with aclosing(self._backend.reflect_stream(_caller(context), asked)) as pieces:  # type: ignore[type-var]
             async for piece in pieces:
                 yield piece
@@ -767,9 +767,23 @@ def make_embedding(model: str, values: Sequence[float]) -> Embedding:
     return Embedding(model, len(values), vector_bytes(values))
 
 
-def _question(
+def _named(bank_id: str | None, banks: Texts | None, bank_group: object) -> None:
+    """Refuse a call that says nothing of where to look."""
+    if bank_id is None and banks is None and bank_group is None:
+        raise ValidationError("is missing; say which bank to search", field="bank_id")
+    if banks is not None and not banks:
+        raise ValidationError("is empty; name the banks to search", field="banks")
+
+
+def _strategy(value: Strategy | None) -> MultiBankStrategy | None:
+    return MultiBankStrategy(value) if isinstance(value, str) else value
+
+
+def _question(  # noqa: PLR0913, PLR0917 - the parameters that reflect and reflect_stream share
     query: str,
     bank_id: str | None,
+    banks: Texts | None,
+    strategy: Strategy | None,
     max_tokens: int | None,
     tags: Texts | None,
     dispositions: Dispositions | Mapping[str, int] | None,
@@ -777,8 +791,7 @@ def _question(
 ) -> ReflectQuery:
     """A reflect from its keywords."""
     _known("reflect", options, ReflectOptions)
-    if bank_id is None:
-        raise ValidationError("is missing; say which bank to answer from", field="bank_id")
+    _named(bank_id, banks, options.get("bank_group"))
     extra: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     _convert(extra, "mode", lambda value: _choice(ReflectMode, value, "mode"))
     _convert(extra, "tag_match", lambda value: _choice(TagMatch, value, "tag_match"))
@@ -786,7 +799,9 @@ def _question(
     _convert(extra, "fact_types", lambda value: _texts(value, "fact_types"))
     return ReflectQuery(
         query=query,
-        bank_id=bank_id,
+        bank_id=bank_id or "",
+        banks=_texts(banks, "banks"),
+        strategy=_strategy(strategy),
         max_tokens=max_tokens,
         tags=_texts(tags, "tags"),
         dispositions=_dispositions(dispositions),
@@ -890,12 +905,6 @@ def _known(method: str, given: Mapping[str, object], options: type) -> None:
 
 def _rejected(error: AstrocyteError) -> RetainResult:
     return RetainResult(stored=False, error=error.message, retention_action=RetentionAction.REJECTED.value)
-
-
-def _refuse(**values: object) -> None:
-    for name, value in values.items():
-        if value is not None:
-            raise CapabilityNotSupported(f"{name} is not supported yet; leave it out", metadata={"parameter": name})
 
 
 def _convert(values: dict[str, Any], name: str, convert: Callable[[Any], Any]) -> None:

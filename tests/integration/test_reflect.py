@@ -15,7 +15,6 @@ from astrocyte import Astrocyte, connect
 from astrocyte.cli import cli
 from astrocyte.errors import (
     BankNotFound,
-    CapabilityNotSupported,
     DeadlineExceeded,
     ProviderUnavailable,
     ValidationError,
@@ -104,10 +103,34 @@ async def test_the_client_and_the_library_answer_alike() -> None:
                 await brain.reflect(ASKED, "prefs", mode="wise")
             with pytest.raises(ValidationError, match="bank_id"):
                 await brain.reflect(ASKED)
-            with pytest.raises(CapabilityNotSupported, match="banks"):
-                await brain.reflect(ASKED, banks=["prefs"])
+            with pytest.raises(ValidationError, match="banks"):
+                await brain.reflect(ASKED, banks=[])
             with pytest.raises(TypeError, match="Did you mean 'session_id'"):
                 await brain.reflect(ASKED, "prefs", sesion_id="x")  # type: ignore[call-arg]
+        await outside.close()
+
+
+async def test_several_banks_answer_over_the_wire() -> None:
+    group = {"banks": ["prefs", "calvin"], "strategy": "first_match", "cascade_order": ["calvin"]}
+    async with serving(multi_bank={"bank_groups": {"mine": group}}) as served:
+        await filled(served)
+        own = "Calvin is a customer who prefers dark-mode UI at night."
+        inside, outside = Astrocyte(served.app.gate), connect(served.address)
+        await inside.retain(own, bank_id="calvin")
+        for brain in (inside, outside):
+            result = await brain.reflect(ASKED, banks=["prefs", "calvin"])
+            assert {source.bank_id: source.text for source in result.sources or ()} == {"prefs": CONTENT, "calvin": own}
+            assert result.trace is not None
+            assert [bank.bank_id for bank in result.trace.banks] == ["prefs", "calvin"]
+            first = await brain.reflect(ASKED, banks=["prefs", "calvin"], strategy="first_match")
+            assert {source.bank_id for source in first.sources or ()} == {"prefs"}
+            pieces = [piece async for piece in brain.reflect_stream(ASKED, bank_group="mine")]
+            assert isinstance(pieces[-1], ReflectResult)
+            assert {source.bank_id for source in pieces[-1].sources or ()} == {"calvin"}
+            with pytest.raises(BankNotFound):
+                await brain.reflect(ASKED, banks=["prefs", "nowhere"])
+            with pytest.raises(ValidationError, match="strategy"):
+                await brain.reflect(ASKED, "prefs", strategy="cascade")
         await outside.close()
 
 
@@ -192,6 +215,15 @@ def test_the_command_line_answers(tmp_path: Path) -> None:
     assert f"{CONTENT} [1]" in shown
     assert "by llm" in shown
     assert CONTENT in run("reflect", "prefs", ASKED, "--stream")
+    run("retain", "own", "Calvin is a customer who prefers dark-mode UI at night.")
+    shown = run("--json", "reflect", "prefs", ASKED, "--also", "own", "--mode", "extractive")
+    assert '"bank_id": "own"' in shown
+    assert '"bank_id": "prefs"' in shown
+    first = ("--strategy", "first_match", "--mode", "extractive")
+    assert (
+        '"bank_id": "own"'
+        not in run("--json", "reflect", "prefs", ASKED, "--also", "own", *first).partition('"trace"')[0]
+    )
     assert '"mode": "extractive"' in run("--json", "reflect", "prefs", ASKED, "--mode", "extractive")
     shown = run("reflect", "prefs", "Who won the match in Lisbon?", "--skepticism", "5", "--mode", "extractive")
     assert "Memory does not hold an answer" in shown

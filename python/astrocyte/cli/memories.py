@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import click
 
 from astrocyte.cli.connection import Session, operation
+from astrocyte.cli.naming import several_banks, with_banks
 from astrocyte.cli.output import ERR, OUT, hits_table, milliseconds, print_json
 from astrocyte.cli.values import MOMENT, PAIR
 from astrocyte.model import (
@@ -22,8 +22,6 @@ from astrocyte.model import (
     FusionMethod,
     MemoryHit,
     MetadataValue,
-    MultiBankMode,
-    MultiBankStrategy,
     RecallQuery,
     RecallTrace,
     RetainItem,
@@ -32,8 +30,6 @@ from astrocyte.model import (
     TimeRange,
 )
 
-# What no bank id begins with: a configured group of banks.
-GROUP_MARK = "@"
 # Ids that a person reads before saying yes; --json has the first thousand.
 SHOWN_IDS = 10
 
@@ -157,12 +153,7 @@ _filters = _options(
 @click.command()
 @click.argument("bank")
 @click.argument("query")
-@click.option("--also", multiple=True, help="Search this bank too; may be repeated.")
-@click.option(
-    "--strategy",
-    type=click.Choice([mode.value for mode in MultiBankMode]),
-    help="How several banks are asked: all at once, in turn until there is enough, or until one has anything.",
-)
+@several_banks
 @_common
 @_filters
 @operation
@@ -180,7 +171,7 @@ async def recall(
     Words and meaning are both searched, and times in the query ("last May") count. The last column shows at which rank
     each arm of the search had the memory.
     """
-    asked = _several(_query(bank, query, filters), also, strategy)
+    asked = with_banks(_query(bank, query, filters), also, strategy)
     result = await session.backend.recall(session.caller, asked)
     if session.as_json:
         print_json(result)
@@ -208,16 +199,6 @@ async def history(session: Session, /, bank: str, query: str, trace: bool, **fil
         print_json(result)
     else:
         _print_hits(result.hits, result.total_available, result.trace, truncated=result.truncated, trace=trace)
-
-
-def _several(query: RecallQuery, also: tuple[str, ...], strategy: str | None) -> RecallQuery:
-    """The query with all banks that the command line names."""
-    how = MultiBankStrategy(strategy) if strategy else None
-    if query.bank_id.startswith(GROUP_MARK):
-        return replace(query, bank_id="", bank_group=query.bank_id[1:], banks=also, strategy=how)
-    if also:
-        return replace(query, bank_id="", banks=(query.bank_id, *also), strategy=how)
-    return replace(query, strategy=how)
 
 
 def _query(bank: str, query: str, filters: dict[str, Any]) -> RecallQuery:

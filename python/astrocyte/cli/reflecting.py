@@ -9,6 +9,7 @@ import click
 from rich.text import Text
 
 from astrocyte.cli.connection import Session, operation
+from astrocyte.cli.naming import several_banks, with_banks
 from astrocyte.cli.output import OUT, print_json, stamp
 from astrocyte.cli.values import MOMENT
 from astrocyte.model import Dispositions, ReflectMode, ReflectQuery, ReflectResult, TimeRange
@@ -19,6 +20,7 @@ LEANING = click.IntRange(1, 5)
 @click.command()
 @click.argument("bank")
 @click.argument("query")
+@several_banks
 @click.option("--mode", type=click.Choice([mode.value for mode in ReflectMode]), help="Who answers.")
 @click.option("--max-tokens", type=click.IntRange(1), help="Token budget of the answer.")
 @click.option("--tag", "tags", multiple=True, help="Only from memories with this label; may be repeated.")
@@ -36,6 +38,8 @@ async def reflect(
     /,
     bank: str,
     query: str,
+    also: tuple[str, ...],
+    strategy: str | None,
     mode: str | None,
     since: datetime | None,
     until: datetime | None,
@@ -45,12 +49,13 @@ async def reflect(
     stream: bool,
     **fields: Any,
 ) -> None:
-    """Answer QUERY from the memories of BANK, and say what the answer rests on.
+    """Answer QUERY from the memories of BANK, and say what the answer rests on. @NAME is a configured group of banks.
 
     \b
     astrocyte reflect family "what is Mara allergic to?"
     astrocyte reflect family "when did the wedding move?" --since 2025-01-01T00:00:00Z
     astrocyte --json reflect family "who bakes?" --mode extractive | jq -r .answer
+    astrocyte reflect me "what is the rate limit?" --also team --also company
 
     The numbers in the answer are those of the memories below it. Without a language model the answer is made of
     sentences of the memories; where memory does not hold one, it says so.
@@ -64,6 +69,7 @@ async def reflect(
         dispositions=None if leaning == Dispositions() else leaning,
         **fields,
     )
+    asked = with_banks(asked, also, strategy)
     if stream and not session.as_json:
         await _streamed(session, asked)
         return

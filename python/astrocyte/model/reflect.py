@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from astrocyte.model.memory import Embedding
+from astrocyte.model.multi_bank import MultiBankStrategy
 from astrocyte.model.recall import MemoryHit, RecallTrace, TagMatch, TimeRange
 
 
@@ -36,11 +37,11 @@ class Dispositions:
 class ReflectQuery:
     """One reflect. Fields are checked by the gate, not here; None takes the configured default.
 
-    ``max_tokens`` is of the answer. The filters are those of a recall.
+    ``max_tokens`` is of the answer. The filters, and how several banks are named, are those of a recall.
     """
 
     query: str
-    bank_id: str
+    bank_id: str = ""
     max_tokens: int | None = None
     tags: tuple[str, ...] = ()
     tag_match: TagMatch = TagMatch.ANY
@@ -55,6 +56,9 @@ class ReflectQuery:
     mode: ReflectMode | None = None
     embedding: Embedding | None = None
     min_position: int = 0
+    banks: tuple[str, ...] = ()
+    bank_group: str | None = None
+    strategy: MultiBankStrategy | None = None
 
 
 class Citation(NamedTuple):

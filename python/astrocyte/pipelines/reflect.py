@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,7 +20,6 @@ from astrocyte.config import Settings
 from astrocyte.core import bundled_embedder, count_tokens
 from astrocyte.errors import CapabilityNotSupported, ConfigError, DeadlineExceeded, ProviderUnavailable
 from astrocyte.model import (
-    Bank,
     Citation,
     Intent,
     MemoryHit,
@@ -32,7 +31,6 @@ from astrocyte.model import (
 )
 from astrocyte.pipelines import detail
 from astrocyte.pipelines.intent import classify
-from astrocyte.pipelines.recall import RecallPipeline
 from astrocyte.pipelines.synthesis import agent, extractive, premises
 from astrocyte.pipelines.synthesis import model as single
 from astrocyte.pipelines.synthesis.confidence import confidence
@@ -55,20 +53,18 @@ class Allowance:
 
     Attributes:
         most_tokens: Ceiling of the answer's tokens.
-        most_recalled: Ceiling of the tokens of one recall's memories.
-        screen: Every recall goes through it before anything is made of it.
+        recall: Asks the bank, or the banks, of the request, whichever a query names; what comes back was looked at for
+            personal data.
     """
 
     most_tokens: int
-    most_recalled: int
-    screen: Callable[[RecallResult], RecallResult] = lambda result: result
+    recall: Callable[[RecallQuery], Awaitable[RecallResult]]
 
 
 @dataclass(slots=True)
 class _Work:
     """A reflect on its way."""
 
-    bank: Bank
     query: ReflectQuery
     recalled: RecallResult
     evidence: Evidence
@@ -83,13 +79,11 @@ class ReflectPipeline:
     """Answers questions from memory.
 
     Args:
-        recall: Finds the memories.
         model: The language model, if there is one.
         settings: Modes, bounds, floors.
     """
 
-    def __init__(self, recall: RecallPipeline, model: LanguageModel | None, settings: Settings) -> None:
-        self._recall = recall
+    def __init__(self, model: LanguageModel | None, settings: Settings) -> None:
         self._model = model
         self._settings = settings.pipeline.reflect
         self._agentic = settings.agentic_reflect
@@ -98,11 +92,10 @@ class ReflectPipeline:
         # Comparing a dozen sentences must not cost a call over the network.
         self._embed = bundled_embedder().embed
 
-    async def run(self, bank: Bank, query: ReflectQuery, allowance: Allowance) -> ReflectResult:
+    async def run(self, query: ReflectQuery, allowance: Allowance) -> ReflectResult:
         """The answer.
 
         Args:
-            bank: Where to look.
             query: What is asked.
             allowance: What it may say and see.
 
@@ -112,7 +105,7 @@ class ReflectPipeline:
             DeadlineExceeded: The language model did not answer in time, and there is nothing to fall back on.
         """
         mode = self._mode(query)
-        work = await self._begin(bank, query, mode, allowance)
+        work = await self._begin(query, mode, allowance)
         early = await self._early(work, mode)
         if early is not None:
             return early
@@ -122,14 +115,14 @@ class ReflectPipeline:
             return await self._fall_back(work, mode, error)
         return self._result(work, draft, mode)
 
-    async def stream(self, bank: Bank, query: ReflectQuery, allowance: Allowance) -> AsyncIterator[str | ReflectResult]:
+    async def stream(self, query: ReflectQuery, allowance: Allowance) -> AsyncIterator[str | ReflectResult]:
         """Pieces of the answer as they come, and last of all the whole result; arguments and errors as of `run`.
 
         A language model in one call is streamed; other answers come as one piece. What fails after the first piece
         raises, since that piece cannot be taken back.
         """
         mode = self._mode(query)
-        work = await self._begin(bank, query, mode, allowance)
+        work = await self._begin(query, mode, allowance)
         result = await self._early(work, mode)
         if result is None and mode is ReflectMode.LLM and self._model is not None:
             begun = False
@@ -166,14 +159,13 @@ class ReflectPipeline:
             return ReflectMode.EXTRACTIVE
         return ReflectMode.AGENTIC if self._agentic.enabled else ReflectMode.LLM
 
-    async def _begin(self, bank: Bank, query: ReflectQuery, mode: ReflectMode, allowance: Allowance) -> _Work:
+    async def _begin(self, query: ReflectQuery, mode: ReflectMode, allowance: Allowance) -> _Work:
         deadline = time.monotonic() + self._settings.deadline_seconds
-        recalled = await self._recall.run(bank, self._as_recall(query, mode), allowance.most_recalled)
-        recalled = allowance.screen(replace(recalled, hits=tuple(recalled.hits)))
+        recalled = await allowance.recall(self._as_recall(query, mode))
         windows = recalled.trace.time_windows if recalled.trace is not None else ()
         evidence = gather(query.query, recalled.hits, self._embed, windows)
         intent = classify(query.query).intent
-        return _Work(bank, query, recalled, evidence, confidence(evidence), intent, allowance, deadline)
+        return _Work(query, recalled, evidence, confidence(evidence), intent, allowance, deadline)
 
     def _as_recall(self, query: ReflectQuery, mode: ReflectMode) -> RecallQuery:
         most = self._settings.recall_max_results
@@ -283,11 +275,10 @@ class ReflectPipeline:
             embedding=None,
             include_trace=False,
         )
-        recalled = await self._recall.run(work.bank, query, work.allowance.most_recalled)
-        screened = work.allowance.screen(replace(recalled, hits=tuple(recalled.hits)))
-        told = dict.fromkeys((*work.recalled.warnings, *screened.warnings))
+        found = await work.allowance.recall(query)
+        told = dict.fromkeys((*work.recalled.warnings, *found.warnings))
         work.recalled = replace(work.recalled, warnings=tuple(told))
-        return tuple(screened.hits)
+        return tuple(found.hits)
 
     async def _fall_back(
         self, work: _Work, mode: ReflectMode, error: ProviderUnavailable | DeadlineExceeded | CapabilityNotSupported

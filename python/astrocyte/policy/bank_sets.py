@@ -20,6 +20,7 @@ from astrocyte.model import (
     MultiBankMode,
     MultiBankStrategy,
     RecallQuery,
+    ReflectQuery,
 )
 from astrocyte.policy import checks
 
@@ -48,7 +49,7 @@ class BankSets:
         self._settings = settings
         self._defaults = {"mode": settings.default_strategy, "fusion_method": settings.fusion_method}
 
-    def resolve(self, caller: Caller, query: RecallQuery, at: str = "") -> BankSet:
+    def resolve(self, caller: Caller, query: RecallQuery | ReflectQuery, at: str = "") -> BankSet:
         """The banks that a query names: one by ``bank_id``, or several by ``banks`` or ``bank_group``.
 
         Raises:
@@ -141,7 +142,7 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _check_exclusive(query: RecallQuery, at: str) -> None:
+def _check_exclusive(query: RecallQuery | ReflectQuery, at: str) -> None:
     """Banks named in one way only, and nothing asked that belongs to one bank."""
     if query.bank_id:
         other = "banks" if query.banks else "bank_group"

@@ -13,6 +13,7 @@ from astrocyte.model import Bank, BankPage, Caller, Change
 from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.policy import checks
 from astrocyte.policy.access import Access
+from astrocyte.policy.bank_sets import BankSet
 from astrocyte.policy.overrides import Overrides
 from astrocyte.policy.paging import decode_token, encode_token
 from astrocyte.policy.requests import key_of
@@ -122,6 +123,12 @@ class Banks:
         """Let a call pass before anything else about it is looked at, or refuse it; see `Access.require`."""
         checks.bank_id(bank_id, path)
         self._access.require(caller, operation, bank_id, self._handles.get((caller.tenant, bank_id)))
+
+    def require_each(self, caller: Caller, operation: str, asked: BankSet, at: str = "") -> None:
+        """As `require` of every bank that a call names, before any of them is looked at."""
+        path = f"{at}bank_id" if asked.strategy is None else f"{at}banks"
+        for bank_id in asked.bank_ids:
+            self.require(caller, operation, bank_id, path)
 
     def known(self, caller: Caller, bank_id: str) -> Bank | None:
         """The bank, perhaps with an old position; None where there is none. It says nothing of what the caller may."""

@@ -25,6 +25,8 @@ from astrocyte.providers.breaker import Breaker, State
 from astrocyte.stores.protocols import MemoryStore
 
 EVENTS = {State.CLOSED: "circuit_closed", State.OPEN: "circuit_opened", State.HALF_OPEN: "circuit_half_open"}
+# The mode in which banks answer with nothing.
+EMPTY = "empty_recall"
 # What a reflect says that cannot be made.
 UNAVAILABLE = "Memory is unavailable at the moment."
 # No tier was tried.
@@ -67,7 +69,7 @@ class Escalation:
 
     def queues(self, bank_id: str) -> bool:
         """Whether retains of the bank wait while a provider is left alone."""
-        return self._overrides.of(bank_id).escalation.degraded_mode == "empty_recall"
+        return self._overrides.of(bank_id).escalation.degraded_mode == EMPTY
 
     def keep(self, bank: Bank, query: RecallQuery, result: RecallResult) -> None:
         """Remember an answer, where it may be needed again."""
@@ -101,17 +103,13 @@ class Escalation:
         trace = replace(earlier.trace or _trace(RecallTrace(), mode), degraded=mode, cache_hit=True)
         return replace(earlier, hits=visible, trace=trace)
 
-    def reflect(self, bank: Bank, failure: CircuitOpen) -> ReflectResult:
+    def reflect(self, banks: Sequence[Bank], failure: CircuitOpen) -> ReflectResult:
         """What is said in place of an answer that needs the provider.
 
         Raises:
-            CircuitOpen: Nothing is said.
+            CircuitOpen: Nothing is said, unless all of the banks answer with nothing while it lasts.
         """
-        mode = self._overrides.of(bank.bank_id).escalation.degraded_mode
-        if mode != "empty_recall":
-            emit("provider_unavailable", operation="reflect", bank_id=bank.bank_id, provider=failure.provider)
-            raise failure
-        emit("degraded", operation="reflect", bank_id=bank.bank_id, provider=failure.provider, mode=mode)
+        self._empty("reflect", banks, failure)
         again = f"Try again in {failure.retry_after:.0f} seconds."
         return ReflectResult(UNAVAILABLE, 0.0, (), (again,), abstained=True, fallback_used=True)
 
@@ -121,13 +119,17 @@ class Escalation:
         Raises:
             CircuitOpen: There is none, unless all of them answer with nothing while it lasts.
         """
-        modes = {self._overrides.of(bank.bank_id).escalation.degraded_mode for bank in banks}
-        event = "degraded" if modes == {"empty_recall"} else "provider_unavailable"
-        for bank in banks:
-            emit(event, operation="recall", bank_id=bank.bank_id, provider=failure.provider)
-        if modes != {"empty_recall"}:
+        self._empty("recall", banks, failure)
+        return RecallResult((), 0, truncated=False, trace=_trace(RecallTrace(), EMPTY))
+
+    def _empty(self, operation: str, banks: Sequence[Bank], failure: CircuitOpen) -> None:
+        """Tell the operator, and raise the failure unless all of the banks answer with nothing."""
+        if any(self._overrides.of(bank.bank_id).escalation.degraded_mode != EMPTY for bank in banks):
+            for bank in banks:
+                emit("provider_unavailable", operation=operation, bank_id=bank.bank_id, provider=failure.provider)
             raise failure
-        return RecallResult((), 0, truncated=False, trace=_trace(RecallTrace(), "empty_recall"))
+        for bank in banks:
+            emit("degraded", operation=operation, bank_id=bank.bank_id, provider=failure.provider, mode=EMPTY)
 
     def _changed(self, breaker: Breaker) -> None:
         emit(EVENTS[breaker.state], provider=breaker.provider, wait_seconds=round(breaker.wait_seconds(), 3))

@@ -151,7 +151,9 @@ class Gate:
         self._granting = Granting(grants, access, self._check)
         self._holding = Holding(holds, audit, self._banks, access, self._check, settings.limits)
         self._retaining = Retaining(store, self._banks, pipelines.retain, self._check, access, policies)
-        self._reflecting = Reflecting(policies, self._banks, pipelines.reflect, self._check)
+        self._reflecting = Reflecting(
+            policies, self._banks, self._bank_sets, pipelines.reflect, self._recalled, self._check
+        )
 
     async def retain(
         self,
@@ -551,11 +553,19 @@ class Gate:
         self, strategy: BankStrategy, banks: Sequence[Bank], query: RecallQuery, at: str = ""
     ) -> RecallResult:
         """The answer of several banks, or what there is while the provider that they need is left alone."""
-        most_tokens = min(self._most_tokens(bank.bank_id) for bank in banks)
         try:
-            return await self._pipelines.multi_bank.run(Question(query, banks, strategy, most_tokens, at))
+            return await self._recalled(strategy, banks, query, at)
         except CircuitOpen as failure:
             return self._policies.escalation.recall_several(banks, failure)
+
+    async def _recalled(
+        self, strategy: BankStrategy | None, banks: Sequence[Bank], query: RecallQuery, at: str = ""
+    ) -> RecallResult:
+        """What the pipelines find in the bank, or in several by the strategy."""
+        most_tokens = min(self._most_tokens(bank.bank_id) for bank in banks)
+        if strategy is None:
+            return await self._pipelines.recall.run(banks[0], query, most_tokens)
+        return await self._pipelines.multi_bank.run(Question(query, banks, strategy, most_tokens, at))
 
     async def _answer(self, bank: Bank, query: RecallQuery) -> RecallResult:
         """The pipeline's answer, or what there is while its provider is left alone."""
@@ -583,9 +593,7 @@ class Gate:
     def _banks_of(self, caller: Caller, operation: str, query: RecallQuery, at: str = "") -> BankSet:
         """The banks that a query names, each of which the caller may use for this, before any is looked at."""
         asked = self._bank_sets.resolve(caller, query, at)
-        path = f"{at}bank_id" if asked.strategy is None else f"{at}banks"
-        for bank_id in asked.bank_ids:
-            self._banks.require(caller, operation, bank_id, path)
+        self._banks.require_each(caller, operation, asked, at)
         return asked
 
     def _most_tokens(self, bank_id: str) -> int:

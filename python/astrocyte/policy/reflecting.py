@@ -6,18 +6,37 @@ and what it finds by itself, goes through the same.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 
 from astrocyte.errors import CircuitOpen
-from astrocyte.model import Bank, Caller, ReflectQuery, ReflectResult
+from astrocyte.model import Bank, BankStrategy, Caller, RecallQuery, RecallResult, ReflectQuery, ReflectResult
 from astrocyte.pipelines.reflect import Allowance, ReflectPipeline
+from astrocyte.policy.bank_sets import BankSet, BankSets
 from astrocyte.policy.banks import Banks
 from astrocyte.policy.limits import Demand, Operation
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.validation import Validator
+
+# Finds the memories of one bank, where there is no strategy, or of several.
+Recall = Callable[[BankStrategy | None, Sequence[Bank], RecallQuery], Awaitable[RecallResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Admitted:
+    """A reflect that may be answered, from these banks, and what its caller is to be told."""
+
+    banks: tuple[Bank, ...]
+    query: ReflectQuery
+    allowance: Allowance
+    warnings: tuple[str, ...]
+
+    def told(self, result: ReflectResult) -> ReflectResult:
+        """The result with the warnings."""
+        if not self.warnings:
+            return result
+        return replace(result, observations=(*(result.observations or ()), *self.warnings))
 
 
 class Reflecting:
@@ -26,54 +45,73 @@ class Reflecting:
     Args:
         policies: How often, and how much.
         banks: Which there are, and who may read them.
+        bank_sets: What a query names.
         pipeline: Answers.
+        recall: Finds what it answers from.
         check: The limits of requests.
     """
 
-    def __init__(self, policies: Policies, banks: Banks, pipeline: ReflectPipeline, check: Validator) -> None:
+    def __init__(
+        self,
+        policies: Policies,
+        banks: Banks,
+        bank_sets: BankSets,
+        pipeline: ReflectPipeline,
+        recall: Recall,
+        check: Validator,
+    ) -> None:
         self._policies = policies
         self._banks = banks
+        self._bank_sets = bank_sets
         self._pipeline = pipeline
+        self._recall = recall
         self._check = check
 
     async def one(self, caller: Caller, query: ReflectQuery) -> ReflectResult:
         """Answer a question."""
-        bank, query, allowance, warnings = await self._admitted(caller, "Reflect", query)
+        call = await self._admitted(caller, "Reflect", query)
         try:
-            return _told(await self._pipeline.run(bank, query, allowance), warnings)
+            return call.told(await self._pipeline.run(call.query, call.allowance))
         except CircuitOpen as failure:
-            return _told(self._policies.escalation.reflect(bank, failure), warnings)
+            return call.told(self._policies.escalation.reflect(call.banks, failure))
 
     async def stream(self, caller: Caller, query: ReflectQuery) -> AsyncIterator[str | ReflectResult]:
         """Answer a question in pieces."""
-        bank, query, allowance, warnings = await self._admitted(caller, "StreamReflect", query)
+        call = await self._admitted(caller, "StreamReflect", query)
         begun = False
         try:
-            async with aclosing(self._pipeline.stream(bank, query, allowance)) as pieces:  # type: ignore[type-var]
+            async with aclosing(self._pipeline.stream(call.query, call.allowance)) as pieces:  # type: ignore[type-var]
                 async for piece in pieces:
                     begun = True
-                    yield piece if isinstance(piece, str) else _told(piece, warnings)
+                    yield piece if isinstance(piece, str) else call.told(piece)
         except CircuitOpen as failure:
             if begun:
                 raise
-            result = _told(self._policies.escalation.reflect(bank, failure), warnings)
+            result = call.told(self._policies.escalation.reflect(call.banks, failure))
             yield result.answer
             yield result
 
-    async def _admitted(
-        self, caller: Caller, operation: str, query: ReflectQuery
-    ) -> tuple[Bank, ReflectQuery, Allowance, tuple[str, ...]]:
-        bank_id = query.bank_id
-        self._banks.require(caller, operation, bank_id)
-        await self._policies.limits.admit((Demand(caller.tenant, bank_id, Operation.REFLECT),))
+    async def _admitted(self, caller: Caller, operation: str, query: ReflectQuery) -> _Admitted:
+        asked = self._bank_sets.resolve(caller, query)
+        self._banks.require_each(caller, operation, asked)
+        await self._policies.limits.admit(
+            [Demand(caller.tenant, bank_id, Operation.REFLECT) for bank_id in asked.bank_ids]
+        )
         self._check.reflect(query)
-        bank = self._banks.expected(caller, operation, bank_id)
-        query, warnings = await self._policies.barriers.query(operation, query, (query.bank_id,))
-        bank = await self._banks.ready(caller, operation, bank)
-        limits = self._policies.overrides.of(bank_id).homeostasis
-        screen = partial(self._policies.barriers.evidence, bank_id, operation)
-        return bank, query, Allowance(limits.reflect_max_tokens, limits.recall_max_tokens, screen), warnings
+        expected = [self._banks.expected(caller, operation, bank_id) for bank_id in asked.bank_ids]
+        query, warnings = await self._policies.barriers.query(operation, query, asked.bank_ids)
+        banks = tuple([await self._banks.ready(caller, operation, bank) for bank in expected])
+        return _Admitted(banks, query, self._allowance(operation, asked, banks), warnings)
 
+    def _allowance(self, operation: str, asked: BankSet, banks: Sequence[Bank]) -> Allowance:
+        """What the banks allow together: of their ceilings the lowest holds, and each judges its own memories."""
+        # Barriers look at each hit's own bank where they are told none.
+        bank_id = asked.bank_ids[0] if asked.strategy is None else ""
 
-def _told(result: ReflectResult, warnings: tuple[str, ...]) -> ReflectResult:
-    return replace(result, observations=(*(result.observations or ()), *warnings)) if warnings else result
+        async def recall(query: RecallQuery) -> RecallResult:
+            found = await self._recall(asked.strategy, banks, query)
+            found = replace(found, hits=tuple(found.hits))
+            return self._policies.barriers.evidence(bank_id, operation, found)
+
+        most = min(self._policies.overrides.of(bank.bank_id).homeostasis.reflect_max_tokens for bank in banks)
+        return Allowance(most, recall)

@@ -1367,8 +1367,11 @@ class ReflectRequest(_message.Message):
     MODE_FIELD_NUMBER: _builtins.int
     EMBEDDING_FIELD_NUMBER: _builtins.int
     MIN_POSITION_FIELD_NUMBER: _builtins.int
+    BANKS_FIELD_NUMBER: _builtins.int
+    BANK_GROUP_FIELD_NUMBER: _builtins.int
+    STRATEGY_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
-    """The bank to answer from; it must exist."""
+    """The bank to answer from; it must exist. Empty where banks or bank_group name several."""
     query: _builtins.str
     """The question in natural language: 1 to 8,192 bytes of UTF-8."""
     max_tokens: _builtins.int
@@ -1384,7 +1387,9 @@ class ReflectRequest(_message.Message):
     server that has none, unless it is set to fall back.
     """
     min_position: _builtins.int
-    """Answer from at least this position, waiting for it if need be. 0: whatever is current."""
+    """Answer from at least this position, waiting for it if need be. 0: whatever is current; with several banks only 0."""
+    bank_group: _builtins.str
+    """A set of banks that the server's configuration names, instead of bank_id. Empty: bank_id or banks says."""
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Only from memories whose labels match these. Empty: no such filter."""
@@ -1417,6 +1422,16 @@ class ReflectRequest(_message.Message):
     def embedding(self) -> _types_pb2.Embedding:
         """Vector of the question. Unset: the server computes it, if the bank uses the server's model."""
 
+    @_builtins.property
+    def banks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The banks to answer from together, each once, instead of bank_id; the caller may read all of them, or the call is
+        refused. Empty: bank_id or bank_group says.
+        """
+
+    @_builtins.property
+    def strategy(self) -> Global___MultiBankStrategy:
+        """How several banks are asked; INVALID_ARGUMENT for one. Unset: as the group, or else the server's settings say."""
+
     def __init__(
         self,
         *,
@@ -1436,10 +1451,13 @@ class ReflectRequest(_message.Message):
         mode: Global___ReflectMode.ValueType = ...,
         embedding: _types_pb2.Embedding | None = ...,
         min_position: _builtins.int = ...,
+        banks: _abc.Iterable[_builtins.str] | None = ...,
+        bank_group: _builtins.str = ...,
+        strategy: Global___MultiBankStrategy | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_include_sources", b"_include_sources", "as_of", b"as_of", "dispositions", b"dispositions", "embedding", b"embedding", "include_sources", b"include_sources", "query_reference_date", b"query_reference_date", "time_range", b"time_range", "valid_at", b"valid_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_include_sources", b"_include_sources", "as_of", b"as_of", "dispositions", b"dispositions", "embedding", b"embedding", "include_sources", b"include_sources", "query_reference_date", b"query_reference_date", "strategy", b"strategy", "time_range", b"time_range", "valid_at", b"valid_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_include_sources", b"_include_sources", "as_of", b"as_of", "bank_id", b"bank_id", "dispositions", b"dispositions", "embedding", b"embedding", "fact_types", b"fact_types", "include_sources", b"include_sources", "max_tokens", b"max_tokens", "min_position", b"min_position", "mode", b"mode", "query", b"query", "query_reference_date", b"query_reference_date", "session_id", b"session_id", "tag_match", b"tag_match", "tags", b"tags", "time_range", b"time_range", "valid_at", b"valid_at"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_include_sources", b"_include_sources", "as_of", b"as_of", "bank_group", b"bank_group", "bank_id", b"bank_id", "banks", b"banks", "dispositions", b"dispositions", "embedding", b"embedding", "fact_types", b"fact_types", "include_sources", b"include_sources", "max_tokens", b"max_tokens", "min_position", b"min_position", "mode", b"mode", "query", b"query", "query_reference_date", b"query_reference_date", "session_id", b"session_id", "strategy", b"strategy", "tag_match", b"tag_match", "tags", b"tags", "time_range", b"time_range", "valid_at", b"valid_at"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__include_sources: _TypeAlias = _typing.Literal["include_sources"]  # noqa: Y015
     _WhichOneofArgType__include_sources: _TypeAlias = _typing.Literal["_include_sources", b"_include_sources"]  # noqa: Y015

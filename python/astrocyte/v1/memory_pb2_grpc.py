@@ -188,8 +188,8 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Reflect(self, request, context):
-        """Reflect answers a question from a bank's memories: by sentences chosen from them, or by a language model where the
-        server has one. It says what each part of the answer rests on, and when memory does not hold the answer.
+        """Reflect answers a question from the memories of a bank, or of several: by sentences chosen from them, or by a language
+        model where the server has one. It says what each part of the answer rests on, and when memory does not hold the answer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

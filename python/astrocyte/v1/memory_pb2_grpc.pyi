@@ -62,8 +62,8 @@ class MemoryServiceStub:
     History: _grpc.UnaryUnaryMultiCallable[_memory_pb2.HistoryRequest, _memory_pb2.HistoryResponse]
     """History is a recall on the bank as the service knew it at an instant. Forgotten memories are absent at every instant."""
     Reflect: _grpc.UnaryUnaryMultiCallable[_memory_pb2.ReflectRequest, _memory_pb2.ReflectResponse]
-    """Reflect answers a question from a bank's memories: by sentences chosen from them, or by a language model where the
-    server has one. It says what each part of the answer rests on, and when memory does not hold the answer.
+    """Reflect answers a question from the memories of a bank, or of several: by sentences chosen from them, or by a language
+    model where the server has one. It says what each part of the answer rests on, and when memory does not hold the answer.
     """
     StreamReflect: _grpc.UnaryStreamMultiCallable[_memory_pb2.StreamReflectRequest, _memory_pb2.StreamReflectResponse]
     """StreamReflect is a Reflect whose answer comes in pieces, as the language model writes it, and then as a whole."""
@@ -110,8 +110,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     History: _aio.UnaryUnaryMultiCallable[_memory_pb2.HistoryRequest, _memory_pb2.HistoryResponse]  # type: ignore[assignment]
     """History is a recall on the bank as the service knew it at an instant. Forgotten memories are absent at every instant."""
     Reflect: _aio.UnaryUnaryMultiCallable[_memory_pb2.ReflectRequest, _memory_pb2.ReflectResponse]  # type: ignore[assignment]
-    """Reflect answers a question from a bank's memories: by sentences chosen from them, or by a language model where the
-    server has one. It says what each part of the answer rests on, and when memory does not hold the answer.
+    """Reflect answers a question from the memories of a bank, or of several: by sentences chosen from them, or by a language
+    model where the server has one. It says what each part of the answer rests on, and when memory does not hold the answer.
     """
     StreamReflect: _aio.UnaryStreamMultiCallable[_memory_pb2.StreamReflectRequest, _memory_pb2.StreamReflectResponse]  # type: ignore[assignment]
     """StreamReflect is a Reflect whose answer comes in pieces, as the language model writes it, and then as a whole."""
@@ -215,8 +215,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_pb2.ReflectRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_pb2.ReflectResponse, _abc.Awaitable[_memory_pb2.ReflectResponse]]:
-        """Reflect answers a question from a bank's memories: by sentences chosen from them, or by a language model where the
-        server has one. It says what each part of the answer rests on, and when memory does not hold the answer.
+        """Reflect answers a question from the memories of a bank, or of several: by sentences chosen from them, or by a language
+        model where the server has one. It says what each part of the answer rests on, and when memory does not hold the answer.
         """
 
     @_abc_1.abstractmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from astrocyte.model import Citation, Dispositions, ReflectMode, ReflectQuery, ReflectResult
+from astrocyte.services.convert.multi_bank import encode_strategy
 from astrocyte.services.convert.recall import QUERY_READERS, TAG_MATCHES, decode_hit, decode_trace, set_hit, set_trace
 from astrocyte.services.convert.values import Choices, Reader, encode_embedding, encode_instant, encode_range, read
 from astrocyte.v1 import memory_pb2
@@ -36,6 +37,9 @@ REFLECT_READERS: dict[str, Reader] = {
             "include_sources",
             "embedding",
             "min_position",
+            "banks",
+            "bank_group",
+            "strategy",
         )
     },
     "dispositions": _decode_dispositions,
@@ -71,6 +75,9 @@ def encode_reflect_query(query: ReflectQuery) -> memory_pb2.ReflectRequest:
         mode=MODES.encode(query.mode),
         embedding=encode_embedding(query.embedding),
         min_position=query.min_position,
+        banks=query.banks,
+        bank_group=query.bank_group or "",
+        strategy=encode_strategy(query.strategy),
     )
 
 
