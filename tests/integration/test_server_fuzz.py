@@ -40,6 +40,8 @@ EXPECTED = {
     grpc.StatusCode.FAILED_PRECONDITION,
 }
 
+# A mode of reflect that needs a language model, on a server that has none.
+UNBUILT = {name: {grpc.StatusCode.UNIMPLEMENTED} for name in ("Reflect", "StreamReflect")}
 
 # So that every call does something; whoever calls may do everything.
 ACCESS = {
@@ -88,6 +90,14 @@ def valid_requests(memory_id: str, key_id: str = "") -> dict[str, Any]:
         "ListBankTemplates": admin_pb2.ListBankTemplatesRequest(),
         "ListBankGroups": admin_pb2.ListBankGroupsRequest(),
         "RevokeApiKey": admin_pb2.RevokeApiKeyRequest(key_id=key_id),
+        "Reflect": memory_pb2.ReflectRequest(**bank, query="what can Mara not eat?", tags=["food"]),
+        "StreamReflect": memory_pb2.StreamReflectRequest(
+            reflect=memory_pb2.ReflectRequest(**bank, query="what can Mara not eat?", tags=["food"])
+        ),
+        "PlaceHold": admin_pb2.PlaceHoldRequest(**bank, memory_ids=[memory_id], reason="a case"),
+        "ReleaseHold": admin_pb2.ReleaseHoldRequest(bank_id="held", hold_id="hold"),
+        "ListHolds": admin_pb2.ListHoldsRequest(**bank, page_size=1),
+        "ListAuditEvents": admin_pb2.ListAuditEventsRequest(**bank, page_size=1),
         "CheckAccess": admin_pb2.CheckAccessRequest(**bank, permission=admin_pb2.PERMISSION_READ),
     }
 
@@ -129,6 +139,8 @@ async def attempt(served: Served, method: MethodDescriptor, payload: bytes) -> g
 async def fuzz(served: Served, name: str, count: int) -> Counter[grpc.StatusCode]:
     """Codes of ``count`` payloads to one method, after which valid calls must work."""
     kept = await served.memory.Retain(memory_pb2.RetainRequest(bank_id="family", content=CONTENT, tags=["food"]))
+    await served.memory.Retain(memory_pb2.RetainRequest(bank_id="held", content=CONTENT))
+    await served.admin.PlaceHold(admin_pb2.PlaceHoldRequest(bank_id="held", hold_id="hold", reason="a case"))
     key = await served.admin.CreateApiKey(admin_pb2.CreateApiKeyRequest(name="first", principal="user:ann"))
     valid = valid_requests(kept.memory_id, key.api_key.key_id)[name]
     fill = ["family", "other", kept.memory_id, "food", CONTENT, "k"]
@@ -155,7 +167,7 @@ def test_every_method_is_fuzzed() -> None:
 @pytest.mark.parametrize("name", METHODS)
 async def test_payloads_are_answered_properly(served: Served, name: str) -> None:
     codes = await fuzz(served, name, COUNT)
-    assert codes.keys() <= EXPECTED
+    assert codes.keys() <= EXPECTED | UNBUILT.get(name, set())
     assert codes.total() == COUNT
     if name != "GetServerInfo":
         assert codes[grpc.StatusCode.INVALID_ARGUMENT] > COUNT // 10
@@ -167,5 +179,5 @@ async def test_payloads_are_answered_properly(served: Served, name: str) -> None
 @pytest.mark.parametrize("name", METHODS)
 async def test_ten_thousand_payloads_are_answered_properly(served: Served, name: str) -> None:
     codes = await fuzz(served, name, FULL_COUNT)
-    assert codes.keys() <= EXPECTED
+    assert codes.keys() <= EXPECTED | UNBUILT.get(name, set())
     assert codes.total() == FULL_COUNT
