@@ -21,6 +21,8 @@ from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import RecallRequest, bundled_embedder
 from astrocyte.model import Caller, RecallQuery, RetainItem
+from astrocyte.policy.limits import Demand, Limits, Operation
+from astrocyte.policy.overrides import Overrides
 from astrocyte.services import convert
 from astrocyte.services.authentication import authenticator
 from astrocyte.stores.protocols import Passage, Visibility
@@ -128,6 +130,32 @@ def test_gate(product: Product, benchmark: BenchmarkFixture) -> None:
         lambda: drive(gate.recall(CALLER, RecallQuery(next(product.queries), BANK))), rounds=ROUNDS, iterations=1
     )
     assert len(result.hits) == 10
+
+
+def limited(limits: dict[str, Any] | None = None) -> Limits:
+    """Limits as the settings give them, by default none."""
+    settings = Settings.from_mapping({"homeostasis": {"rate_limits": limits or {}}})
+    return Limits(settings, Overrides(settings), None)
+
+
+@pytest.mark.parametrize("limits", [None, {"recall_per_minute": 10**9, "global_per_minute": 10**9}], ids=["off", "on"])
+def test_limits(product: Product, benchmark: BenchmarkFixture, limits: dict[str, Any] | None) -> None:
+    """Rates by bank and in all, as they are asked before a recall."""
+    held = limited(limits)
+    demands = (Demand(CALLER.tenant, BANK, Operation.RECALL),)
+    benchmark.pedantic(lambda: drive(held.admit(demands)), rounds=ROUNDS, iterations=20)
+    assert product.app.gate._limits is not held
+
+
+def test_degraded_mode(product: Product, benchmark: BenchmarkFixture) -> None:
+    """What a recall that goes well costs the degraded modes, which by default keep nothing of it."""
+    gate = product.app.gate
+    bank = drive(gate.get_bank(CALLER, BANK))
+    query = RecallQuery(next(product.queries), BANK)
+    result = drive(gate.recall(CALLER, query))
+    escalation = gate._policies.escalation
+    benchmark.pedantic(lambda: escalation.keep(bank, query, result), rounds=ROUNDS, iterations=20)
+    assert not escalation._answers
 
 
 def test_encode(product: Product, benchmark: BenchmarkFixture) -> None:
