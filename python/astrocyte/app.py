@@ -18,7 +18,7 @@ import structlog
 from astrocyte.config import Settings
 from astrocyte.config.machine import memory_limit
 from astrocyte.core import Core, build_info
-from astrocyte.errors import AstrocyteError, frames
+from astrocyte.errors import AstrocyteError, ConfigError, frames
 from astrocyte.model import IndexMemory, ServerInfo
 from astrocyte.pipelines.forget import ForgetPipeline
 from astrocyte.pipelines.multi_bank import MultiBankPipeline
@@ -37,6 +37,7 @@ from astrocyte.policy.overrides import Overrides
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.quotas import Quotas
 from astrocyte.policy.retries import Retries
+from astrocyte.policy.scoring_model import ModelScorer
 from astrocyte.policy.signal_quality import SignalQuality
 from astrocyte.policy.storage import StorageQuota
 from astrocyte.providers.breaker import Breaker
@@ -88,6 +89,7 @@ class App:
                 store, core, executor, memory_bytes=settings.index.memory_bytes or memory_limit() // 2
             )
             overrides = Overrides(settings)
+            scorer = _scorer(settings, overrides, self.language_model)
             self._limits = Limits(settings, overrides, _quotas(settings, overrides, data_dir, clock, executor))
             info = _describe(settings, store, embedder, registry.memory)
             self.metrics = _metrics(settings, info)
@@ -99,7 +101,7 @@ class App:
         preparer = Preparer(settings.retain, embedder, executor)
         retain = RetainPipeline(store, registry, settings, preparer)
         self._retries = Retries(settings, overrides, store, retain)
-        quality = SignalQuality(overrides, Noise())
+        quality = SignalQuality(overrides, Noise(), scorer)
         escalation = Escalation(settings, overrides, store, self._retries, breakers)
         escalation.at_recovery(quality.recovered)
         recall = RecallPipeline(store, core, registry, embedder, settings, executor)
@@ -220,6 +222,24 @@ def _observed(metrics: Metrics, parts: tuple[Any, ...]) -> Gate:
     from astrocyte.policy.observing import ObservedGate  # noqa: PLC0415 - as above
 
     return ObservedGate(metrics, *parts)
+
+
+def _scorer(settings: Settings, overrides: Overrides, model: LanguageModel | None) -> ModelScorer | None:
+    """What scores contents by the language model, where any bank wants that.
+
+    Raises:
+        ConfigError: There is no language model.
+    """
+    own = [*settings.banks.values(), *overrides.templates.values()]
+    blocks = [settings.signal_quality, *(bank.signal_quality for bank in own)]
+    if not any(block.scoring.enabled and block.scoring.scorer == "llm" for block in blocks):
+        return None
+    if model is None:
+        raise ConfigError(
+            "signal_quality.scoring.scorer is llm and there is no language model; set llm_provider",
+            metadata={"key": "signal_quality.scoring.scorer"},
+        )
+    return ModelScorer(model)
 
 
 def _quotas(

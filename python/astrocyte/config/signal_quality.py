@@ -22,9 +22,13 @@ class DedupSettings(Section):
 
 
 class ScoringSettings(Section):
-    """Whether a content is worth storing, by rules: how much it says, how varied it is, and whether it is language."""
+    """Whether a content is worth storing."""
 
     enabled: bool = Field(False, description="Score what is retained.")
+    scorer: Literal["rules", "llm"] = Field(
+        "rules",
+        description="Who scores: rules (how much is said, how varied, and whether it is language), or llm_provider.",
+    )
     min_score: Share = Field(0.3, description="From 0 to 1; what scores less is of low quality.")
     action: Literal["reject", "tag", "warn"] = Field(
         "reject", description="Refuse it, store it with the metadata _quality: low, or store it and tell the log."

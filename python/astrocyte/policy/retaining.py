@@ -205,7 +205,7 @@ class Retaining:
     ) -> list[RetainResult]:
         """Store what has not been answered before, or let it wait for a provider."""
         items, warnings = await self._screened(caller, bank_id, items)
-        kept, refused = self._quality.judge(caller.tenant, bank_id, items)
+        kept, refused = await self._quality.judge(caller.tenant, bank_id, items)
         told = [telling for replay in replays if (telling := _telling(replay, warnings, refused)) is not None]
         results = await self._store_or_wait(caller, bank_id, kept, told) if kept else []
         if refused and len(results) == len(items):

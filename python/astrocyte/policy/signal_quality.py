@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from astrocyte.config import ScoringSettings
 from astrocyte.errors import LimitReached
 from astrocyte.model import RetainItem, RetainResult, RetentionAction
 from astrocyte.policy.events import emit
 from astrocyte.policy.noise import SPIKE_SECONDS, Noise
 from astrocyte.policy.overrides import Overrides
 from astrocyte.policy.scoring import score
+from astrocyte.policy.scoring_model import ModelScorer
 
 # How a content of low quality is marked; a metadata filter finds it, or leaves it out.
 MARK = {"_quality": "low"}
@@ -25,15 +28,19 @@ class SignalQuality:
     Args:
         overrides: The rules of each bank.
         noise: What banks do.
+        model: Scores where the settings say so; None where no bank's do.
     """
 
-    def __init__(self, overrides: Overrides, noise: Noise) -> None:
+    def __init__(self, overrides: Overrides, noise: Noise, model: ModelScorer | None = None) -> None:
+        self._model = model
         self._overrides = overrides
         self._noise = noise
         # What was told of each bank last: a noisy one is told of when it becomes so, not with every retain.
         self._told: dict[tuple[str, str], tuple[str, ...]] = {}
 
-    def judge(self, tenant: str, bank_id: str, items: Items) -> tuple[list[tuple[RetainItem, str]], dict[int, str]]:
+    async def judge(
+        self, tenant: str, bank_id: str, items: Items
+    ) -> tuple[list[tuple[RetainItem, str]], dict[int, str]]:
         """The items to store, some of them marked, and why others are not, by their places.
 
         Raises:
@@ -49,8 +56,8 @@ class SignalQuality:
             return list(items), {}
         kept: list[tuple[RetainItem, str]] = []
         refused: dict[int, str] = {}
-        for place, (item, at) in enumerate(items):
-            worth = score(item.content)
+        scores = await self._scores(settings, items)
+        for place, ((item, at), worth) in enumerate(zip(items, scores, strict=True)):
             if worth >= settings.min_score:
                 kept.append((item, at))
                 continue
@@ -61,6 +68,11 @@ class SignalQuality:
                 marked = replace(item, metadata={**item.metadata, **MARK}) if settings.action == "tag" else item
                 kept.append((marked, at))
         return kept, refused
+
+    async def _scores(self, settings: ScoringSettings, items: Items) -> list[float]:
+        if settings.scorer == "llm" and self._model is not None:
+            return await asyncio.gather(*(self._model.score(item.content) for item, _ in items))
+        return [score(item.content) for item, _ in items]
 
     def note(self, tenant: str, bank_id: str, items: Items, results: Sequence[RetainResult]) -> None:
         """Learn what became of items that were stored."""

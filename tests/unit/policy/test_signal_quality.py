@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from astrocyte.app import App
 from astrocyte.config import NoisyBankSettings, Settings
-from astrocyte.errors import LimitReached
+from astrocyte.errors import ConfigError, LimitReached
 from astrocyte.model import Caller, RecallQuery, RetainItem, RetainResult
 from astrocyte.policy.noise import KEPT_BANKS, RECENT, Noise
 from astrocyte.policy.scoring import score
@@ -234,3 +234,36 @@ async def test_a_bank_that_is_not_watched_is_not_counted() -> None:
     for number in range(30):
         await built.gate.retain(ME, "b", RetainItem(f"n{number}"))
     await built.close()
+
+
+def scored(*replies: str) -> App:
+    values = {
+        "vector_store": "in_memory",
+        "llm_provider": "mock",
+        "llm_provider_config": {"replies": list(replies)},
+        "signal_quality": {"scoring": {"enabled": True, "scorer": "llm"}},
+    }
+    return App(Settings.from_mapping(values))
+
+
+async def test_a_model_may_score() -> None:
+    built = scored('{"score": 0.9}', '{"score": 0.1}')
+    assert (await built.gate.retain(ME, "b", RetainItem("ok"))).stored
+    refused = await built.gate.retain(ME, "b", RetainItem(WORTH[0]))
+    assert refused.error == "its quality is 0.10, the bank takes 0.30 and more"
+    await built.close()
+
+
+@pytest.mark.parametrize("reply", ["no", "7", '{"score": 7}', '{"score": true}', '{"score": "1"}', "{}"])
+async def test_rules_score_where_the_model_fails(reply: str) -> None:
+    built = scored(reply)
+    with capture_logs() as logs:
+        assert not (await built.gate.retain(ME, "b", RetainItem("ok"))).stored
+        assert (await built.gate.retain(ME, "b", RetainItem(WORTH[0]))).stored
+    assert "astrocyte.policy.scored_by_rules" in {entry["event"] for entry in logs}
+    await built.close()
+
+
+def test_a_model_must_be_there_to_score() -> None:
+    with pytest.raises(ConfigError, match="set llm_provider"):
+        app(scoring={"enabled": True, "scorer": "llm"})
