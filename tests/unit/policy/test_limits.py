@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +19,9 @@ from astrocyte.model import Caller, ForgetSelector, MemoryUpdate, RecallQuery, R
 from astrocyte.policy.gate import Gate
 from astrocyte.policy.limits import Demand, Limits, Operation
 from astrocyte.policy.overrides import Overrides
+from astrocyte.policy.quotas import Quotas
 from astrocyte.policy.rates import NANOSECONDS
+from astrocyte.stores.sqlite.quotas import SqliteQuotaBook
 
 ME, OTHER = Caller(), Caller(tenant="other")
 QUERY = RecallQuery("tea", "b")
@@ -153,11 +156,22 @@ async def test_a_daily_quota_survives_a_restart(tmp_path: Path) -> None:
 
 
 async def test_a_rate_that_refuses_gives_the_quota_back() -> None:
-    built = app({"rate_limits": {"retain_per_minute": 3}, "quotas": {"retain_per_day": 100}})
-    assert await pass_until(lambda: built.gate.retain(ME, "b", RetainItem("tea"))) == 3
-    with pytest.raises(LimitReached, match="a minute"):
-        await built.gate.retain(ME, "b", RetainItem("tea"))
-    await built.close()
+    settings = Settings.from_mapping(
+        {"homeostasis": {"rate_limits": {"retain_per_minute": 3}, "quotas": {"retain_per_day": 10}}}
+    )
+    clock = Clock()
+    quotas = Quotas(SqliteQuotaBook(None), lambda: 0, ThreadPoolExecutor(1))
+    held = Limits(settings, Overrides(settings), quotas, clock)
+    demands = [Demand("default", "b", Operation.RETAIN)]
+    passed = []
+    for _ in range(5):
+        # All of them see a full bucket, wait for the quota, and find the bucket empty.
+        answers = await asyncio.gather(*(held.admit(demands) for _ in range(8)), return_exceptions=True)
+        assert {type(answer) for answer in answers} <= {type(None), LimitReached}
+        passed.append(answers.count(None))
+        clock.now += 60 * NANOSECONDS
+    assert passed == [3, 3, 3, 1, 0]
+    await held.close()
 
 
 async def stored_bytes(gate: Gate) -> int:
