@@ -16,7 +16,8 @@ from dataclasses import replace
 
 from astrocyte.config import Settings
 from astrocyte.errors import CircuitOpen
-from astrocyte.model import Bank, RecallQuery, RecallResult, RecallTrace, ReflectResult
+from astrocyte.model import Bank, MemoryHit, RecallQuery, RecallResult, RecallTrace, ReflectResult
+from astrocyte.pipelines.external import ARM as EXTERNAL
 from astrocyte.policy.events import emit
 from astrocyte.policy.overrides import Overrides
 from astrocyte.policy.requests import plain
@@ -58,7 +59,8 @@ class Escalation:
         self._store = store
         self.retries = retries
         self._most = settings.escalation.cache_entries
-        self._answers: OrderedDict[bytes, RecallResult] = OrderedDict()
+        # By bank and question.
+        self._answers: OrderedDict[tuple[int, bytes], RecallResult] = OrderedDict()
         self._at_recovery: list[Callable[[], None]] = [retries.wake]
         for breaker in breakers:
             breaker.subscribe(self._changed)
@@ -81,6 +83,11 @@ class Escalation:
         if len(self._answers) > self._most:
             self._answers.popitem(last=False)
 
+    def drop(self, bank: Bank) -> None:
+        """Keep no answer of the bank any longer: content was erased that some of them may hold."""
+        for key in [key for key in self._answers if key[0] == bank.key]:
+            del self._answers[key]
+
     def recall(self, bank: Bank, query: RecallQuery, failure: CircuitOpen) -> RecallResult:
         """The answer without the provider.
 
@@ -95,13 +102,16 @@ class Escalation:
         emit("degraded", operation="recall", bank_id=bank.bank_id, provider=failure.provider, mode=mode)
         if earlier is None:
             return RecallResult((), 0, truncated=False, trace=_trace(RecallTrace(), mode))
-        visible = tuple(
-            hit
-            for hit in earlier.hits
-            if hit.memory_id is not None and self._store.memory(bank, hit.memory_id) is not None
-        )
+        visible = tuple(hit for hit in earlier.hits if self._holds(bank, query, hit))
         trace = replace(earlier.trace or _trace(RecallTrace(), mode), degraded=mode, cache_hit=True)
         return replace(earlier, hits=visible, trace=trace)
+
+    def _holds(self, bank: Bank, query: RecallQuery, hit: MemoryHit) -> bool:
+        """Whether a hit of an earlier answer may still be shown: the caller's own, or of a memory as it is now."""
+        if any(arm.arm == EXTERNAL for arm in hit.arms):
+            return True
+        memory = None if hit.memory_id is None else self._store.memory(bank, hit.memory_id)
+        return memory is not None and (query.as_of is not None or memory.version == hit.version)
 
     def reflect(self, banks: Sequence[Bank], failure: CircuitOpen) -> ReflectResult:
         """What is said in place of an answer that needs the provider.
@@ -158,7 +168,7 @@ def _trace(trace: RecallTrace, mode: str) -> RecallTrace:
     )
 
 
-def _key(bank: Bank, query: RecallQuery) -> bytes:
+def _key(bank: Bank, query: RecallQuery) -> tuple[int, bytes]:
     """What an answer is found by: the bank, which is another one when it was deleted and made again, and all fields."""
-    text = json.dumps([bank.key, plain(query)], sort_keys=True, separators=(",", ":"))
-    return hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES).digest()
+    text = json.dumps(plain(query), sort_keys=True, separators=(",", ":"))
+    return bank.key, hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES).digest()

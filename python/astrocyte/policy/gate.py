@@ -269,7 +269,11 @@ class Gate:
             return await self._in_executor(pipeline.preview, bank, selector, compliance=compliance)
         request = key_of(request_id, "erase" if compliance else "forget", bank_id, selector, reason)
         work = pipeline.erase if compliance else pipeline.forget
-        return await work(bank, selector, reason=reason or "", principal=self._access.name(caller), request=request)
+        name = self._access.name(caller)
+        result = await work(bank, selector, reason=reason or "", principal=name, request=request)
+        if compliance:
+            self._policies.escalation.drop(bank)
+        return result
 
     async def undelete(self, caller: Caller, bank_id: str, memory_id: str, *, request_id: str | None = None) -> Memory:
         """Bring a forgotten memory back."""

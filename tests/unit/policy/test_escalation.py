@@ -27,6 +27,7 @@ from astrocyte.model import (
     Embedding,
     ForgetSelector,
     HistoryResult,
+    MemoryHit,
     MemoryUpdate,
     RecallQuery,
     RecallResult,
@@ -164,6 +165,30 @@ async def test_cache_gives_the_last_answer_to_the_same_question(build: Build, em
     await gate.create_bank(ME, "b")
     with pytest.raises(CircuitOpen):
         await gate.recall(ME, QUERY)
+
+
+async def test_the_cache_shows_no_text_of_before_an_update_and_keeps_the_callers_own(
+    build: Build, embedder: RemoteEmbedder
+) -> None:
+    gate = build(**escalation("cache")).gate
+    kept = await gate.retain(ME, "b", RetainItem("tea for 4111 1111 1111 1111", source="a"))
+    own = replace(QUERY, external_context=(MemoryHit("tea of another system", 1.0),))
+    assert len((await gate.recall(ME, own)).hits) == 2
+    update = MemoryUpdate(kept.memory_id or "", frozenset({"source"}), source="b")
+    await gate.update_memory(ME, "b", update)
+    await open_circuit(gate, embedder)
+    assert [hit.text for hit in (await gate.recall(ME, own)).hits] == ["tea of another system"]
+
+
+async def test_the_cache_holds_nothing_of_a_bank_after_an_erasure(build: Build, embedder: RemoteEmbedder) -> None:
+    gate = build(**escalation("cache")).gate
+    kept = await gate.retain(ME, "b", RetainItem("tea"))
+    await gate.retain(ME, "other", RetainItem("tea"))
+    await gate.recall(ME, QUERY)
+    await gate.recall(ME, replace(QUERY, bank_id="other"))
+    await gate.forget(ME, "b", ForgetSelector(memory_ids=(kept.memory_id or "",)), compliance=True)
+    answers = gate._policies.escalation._answers
+    assert [hit.bank_id for result in answers.values() for hit in result.hits] == ["other"]
 
 
 async def test_the_cache_is_bounded(build: Build, embedder: RemoteEmbedder) -> None:
