@@ -61,7 +61,7 @@ class PiiScanner:
     """Looks for the named kinds and for own patterns, in time linear in the text."""
 
     def __new__(
-        cls, kinds: Sequence[str], patterns: Sequence[str] = [], *, min_confidence: float = 0.5
+        cls, kinds: Sequence[str], patterns: Sequence[str] = ..., *, min_confidence: float = 0.5
     ) -> PiiScanner: ...
     def find(self, texts: Sequence[str]) -> list[tuple[int, int, int, int, float]]:
         """Findings as (place of the text, place of the kind, first character, character after the last, confidence).
@@ -223,7 +223,7 @@ class RecallResponse:
     def position(self) -> int: ...
 
 def encode_hits(
-    response: RecallResponse, rows: Sequence[tuple[object, ...]], bank_id: str, include_sources: bool, /
+    response: RecallResponse, rows: Sequence[tuple[object, ...]], bank_id: str, include_sources: bool
 ) -> bytes:
     """The hits whose passage is among ``rows``, as field 1 of `astrocyte.v1.RecallResponse`, repeated.
 

@@ -81,7 +81,7 @@ fn adversarial(criterion: &mut Criterion) {
     let own = scanner(&[r"\w+!"]);
     let text = "a".repeat(BYTES);
     group.bench_function("own pattern", |bencher| {
-        bencher.iter(|| own.find(black_box(&text)))
+        bencher.iter(|| own.find(black_box(&text)));
     });
     group.finish();
 }

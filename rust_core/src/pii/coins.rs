@@ -1,4 +1,4 @@
-//! Addresses of coins: Base58Check, Bech32 and Bech32m with their checks, and hexadecimal Ethereum addresses.
+//! Addresses of coins: `Base58Check`, Bech32 and Bech32m with their checks, and hexadecimal Ethereum addresses.
 
 use sha2::{Digest, Sha256};
 
@@ -23,8 +23,11 @@ pub(super) fn search(view: &mut View<'_>, run: Run) {
     let confidence = match (run.len(), text) {
         (42, [b'0', b'x', rest @ ..]) if rest.iter().all(u8::is_ascii_hexdigit) => 0.7,
         (26..=35, [b'1' | b'3' | b'L' | b'M' | b'D' | b'T', ..]) if base58check(text) => 0.98,
-        (14..=90, [b'b' | b'B', b'c' | b'C', b'1', ..]) if bech32(text) => 0.98,
-        (14..=90, [b'l' | b'L', b't' | b'T', b'c' | b'C', b'1', ..]) if bech32(text) => 0.98,
+        (
+            14..=90,
+            [b'b' | b'B', b'c' | b'C', b'1', ..]
+            | [b'l' | b'L', b't' | b'T', b'c' | b'C', b'1', ..],
+        ) if bech32(text) => 0.98,
         _ => return,
     };
     view.note(Kind::CryptoAddress, run.start, run.end, confidence);

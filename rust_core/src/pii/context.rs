@@ -530,11 +530,7 @@ impl<'a> Context<'a> {
     fn stands_alone(&self, start: usize, end: usize, about: u32) -> bool {
         // Scripts without spaces have no such borders.
         let other = |place: usize| self.bytes.get(place).is_some_and(|byte| *byte >= 128);
-        let letter = |place: usize| {
-            self.bytes
-                .get(place)
-                .is_some_and(|byte| byte.is_ascii_alphabetic())
-        };
+        let letter = |place: usize| self.bytes.get(place).is_some_and(u8::is_ascii_alphabetic);
         if other(start) && other(end - 1) {
             return true;
         }

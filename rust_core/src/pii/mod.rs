@@ -128,7 +128,7 @@ impl Scanner {
                     end,
                     kind,
                     confidence: 1.0,
-                })
+                });
             });
         }
         found

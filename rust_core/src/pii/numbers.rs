@@ -125,9 +125,8 @@ fn windows(view: &mut View<'_>, runs: &[Run], first: usize) {
 }
 
 fn look(view: &mut View<'_>, window: &Window) {
-    if !view.ends(window.end, window.groups > 1)
-        && !(window.shape_is_address() && view.at(window.end) == b':')
-    {
+    let address = window.shape_is_address() && view.at(window.end) == b':';
+    if !(address || view.ends(window.end, window.groups > 1)) {
         return;
     }
     if window.groups == 1 {
@@ -440,13 +439,12 @@ fn issued(digits: &[u8]) -> bool {
     let varied = digits[4..].iter().any(|&digit| digit != digits[4]);
     let lengths: &[usize] = match prefix {
         4000..=4999 => &[13, 16, 19],
-        5100..=5599 | 2221..=2720 => &[16],
+        5100..=5599 | 2221..=2720 | 2200..=2204 | 6060..=6099 => &[16],
         3400..=3499 | 3700..=3799 => &[15],
         3000..=3059 | 3095 | 3600..=3699 | 3800..=3999 => &[14, 16, 19],
         3528..=3589 | 6011 | 6440..=6599 => &[16, 19],
         6200..=6299 | 8100..=8199 => &[16, 17, 18, 19],
         5018 | 5020 | 5038 | 5893 | 6304 | 6759 | 6761..=6763 => &[13, 14, 15, 16, 17, 18, 19],
-        2200..=2204 | 6060..=6099 => &[16],
         _ => &[],
     };
     lengths.contains(&digits.len()) && (varied || prefix == 4111)

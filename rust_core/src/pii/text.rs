@@ -63,7 +63,7 @@ fn fold(character: char, text: &mut String) {
         | '\u{fe00}'..='\u{fe0f}'
         | '\u{e0000}'..='\u{e007f}' => {}
         '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{fe58}' | '\u{fe63}' | '\u{ff0d}' => {
-            text.push('-')
+            text.push('-');
         }
         '\u{2018}' | '\u{2019}' => text.push('\''),
         '\u{201c}' | '\u{201d}' => text.push('"'),

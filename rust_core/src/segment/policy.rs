@@ -83,6 +83,7 @@ fn choose(sizes: &[(u32, u32)], tail_rows: u32, fold_rows: u32) -> Option<Job> {
 mod tests {
     use super::*;
 
+    #[expect(clippy::unnecessary_wraps, reason = "what `choose` answers")]
     fn job(replaced: &[usize], tail: bool) -> Option<Job> {
         Some(Job {
             replaced: replaced.to_vec(),
