@@ -11,6 +11,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
@@ -101,11 +102,13 @@ async def test_calls_at_once_are_counted_each(executor: ThreadPoolExecutor) -> N
     await quotas.close()
 
 
-def count_up(path: Path, limit: int, pipe: Connection) -> None:
+def count_up(path: Path, limit: int, pipe: Connection, start: Barrier) -> None:
     """A server that counts until it is refused, telling each call that it let pass."""
 
     async def run() -> None:
         quotas = Quotas(SqliteQuotaBook(path), Clock(), ThreadPoolExecutor(1))
+        # However long a process takes to start, both count at the same time.
+        start.wait(40)
         while await quotas.take({USE: (1, limit)}) is None:
             pipe.send_bytes(b".")
         await quotas.close()
@@ -117,6 +120,7 @@ def count_up(path: Path, limit: int, pipe: Connection) -> None:
 def count_in_processes(path: Path, limit: int, kill_after: int | None) -> list[int]:
     """What two processes let pass; the first is killed after so many calls."""
     context = multiprocessing.get_context("spawn")
+    start = context.Barrier(2)
     counts = [0, 0]
     processes: list[SpawnProcess] = []
     readers = []
@@ -132,7 +136,7 @@ def count_in_processes(path: Path, limit: int, kill_after: int | None) -> list[i
 
     for number in range(2):
         ours, theirs = context.Pipe(duplex=False)
-        process = context.Process(target=count_up, args=(path, limit, theirs))
+        process = context.Process(target=count_up, args=(path, limit, theirs, start))
         process.start()
         theirs.close()
         processes.append(process)
