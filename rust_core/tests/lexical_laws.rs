@@ -7,8 +7,9 @@ use rust_core::analysis::{analyze_query, analyze_text};
 use rust_core::lexical::{Bm25Index, LexicalIndex};
 use rust_core::rowset::RowSet;
 
-const K1: f64 = 1.2;
-const B: f64 = 0.75;
+// The constants of `lexical::bm25`, written out again: an oracle that imports them could not see them change.
+const K1: f64 = 1.5;
+const B: f64 = 0.65;
 
 /// Words whose stem is the word itself, so that the oracle needs no stemmer.
 const WORDS: [&str; 12] = [
