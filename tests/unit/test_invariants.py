@@ -19,7 +19,7 @@ from astrocyte.model import (
     TimeRange,
 )
 from astrocyte.pipelines.filtering import compile_filter
-from astrocyte.pipelines.recall import RecallPipeline
+from astrocyte.pipelines.planning import Planner
 from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.stores.protocols import IndexBatch
 from astrocyte.stores.sqlite import store as sqlite_store
@@ -145,12 +145,12 @@ NO_FILTER: dict[str, Any] = {
 @pytest.fixture
 async def lying(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[App]:
     """An application whose index is never told of a filter, and so answers as if every row passed."""
-    ask = RecallPipeline._request
+    ask = Planner.request
 
-    def unfiltered(pipeline: RecallPipeline, plan: Any) -> Any:
-        return ask(pipeline, replace(plan, query=replace(plan.query, **NO_FILTER)))
+    def unfiltered(planner: Planner, plan: Any) -> Any:
+        return ask(planner, replace(plan, query=replace(plan.query, **NO_FILTER)))
 
-    monkeypatch.setattr(RecallPipeline, "_request", unfiltered)
+    monkeypatch.setattr(Planner, "request", unfiltered)
     app = App(Settings.from_mapping({"vector_store": "in_memory"}))
     await app.gate.retain_batch(ME, "b", [KEPT, OTHER, BARE])
     yield app

@@ -20,7 +20,8 @@ from astrocyte.model import (
 )
 from astrocyte.pipelines.analysis import from_ms
 from astrocyte.pipelines.intent import NO_INTENT
-from astrocyte.pipelines.recall import FULL_RETRIEVAL, Plan
+from astrocyte.pipelines.planning import Plan
+from astrocyte.pipelines.recall_trace import FULL_RETRIEVAL
 from astrocyte.pipelines.shaping import layer_distribution
 
 

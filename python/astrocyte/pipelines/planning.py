@@ -1,0 +1,146 @@
+"""What a recall asks of the core: the question analysed, the weights of the arms, and the request made of it all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from astrocyte.config import RecallSettings
+from astrocyte.core import RecallRequest
+from astrocyte.model import Bank, DetailLevel, Intent, MemoryHit, QueryIntent, RecallQuery, TimeRange
+from astrocyte.pipelines.analysis import DAY_MS, time_windows
+from astrocyte.pipelines.indexing import id_to_bytes, metadata_pairs
+from astrocyte.pipelines.intent import NO_INTENT, classify
+from astrocyte.pipelines.preparing import optional_ms
+from astrocyte.pipelines.registry import BankIndex
+from astrocyte.stores.protocols import Visibility
+
+NOW = Visibility()
+
+
+@dataclass(slots=True)
+class Plan:
+    """A query on its way, and when each stage ended, in seconds."""
+
+    bank: Bank
+    query: RecallQuery
+    index: BankIndex
+    vector: bytes | None
+    most_tokens: int
+    start: float
+    embedded: float
+    windows: list[tuple[int, int]] = field(default_factory=list)
+    intent: QueryIntent = NO_INTENT
+    budget: int = 0
+    analysed: float = 0.0
+    searched: float = 0.0
+    hydrated: float = 0.0
+    external: Sequence[MemoryHit] = ()
+    blended: float = 0.0
+
+
+class Planner:
+    """Makes requests of queries.
+
+    Args:
+        settings: Weights, depths, what is on.
+    """
+
+    def __init__(self, settings: RecallSettings) -> None:
+        self._settings = settings
+        self._time_tail_ms = round(settings.time_tail_days * DAY_MS)
+        self._factors = {
+            Intent(name): (factor.semantic, factor.keyword, factor.temporal)
+            for name, factor in settings.intent.factors.items()
+        }
+        weights, rrf_weights = settings.weights, settings.rrf_weights
+        self._weights = {
+            "relative_score": (weights.semantic, weights.keyword, weights.temporal),
+            "rrf": (rrf_weights.semantic, rrf_weights.keyword, rrf_weights.temporal),
+        }
+
+    def analyse(self, plan: Plan) -> None:
+        """Find out what the question says beyond its words, and what its answer may hold."""
+        index, query = plan.index, plan.query
+        if index.earliest is not None and index.latest is not None:
+            plan.windows = time_windows(
+                query.query,
+                first=index.earliest,
+                last=index.latest,
+                reference=query.query_reference_date,
+                time_range=query.time_range,
+            )
+        if self._factors or query.include_trace:
+            plan.intent = classify(query.query)
+        # A caller's budget is capped by the configured ceiling.
+        wish = query.max_tokens
+        plan.budget = plan.most_tokens if wish is None else min(wish, plan.most_tokens)
+        plan.analysed = perf_counter()
+
+    def fusion(self, query: RecallQuery) -> str:
+        """How the arms' lists of a query become one."""
+        return str(query.fusion_method or self._settings.fusion_method)
+
+    def arm_weights(self, plan: Plan) -> tuple[float, float, float]:
+        """The weights of the semantic, the keyword and the temporal arm for an analysed query."""
+        query = plan.query
+        weights = self._weights[self.fusion(query)]
+        if query.weights:
+            given = query.weights
+            return (
+                given.get("semantic", weights[0]),
+                given.get("keyword", weights[1]),
+                given.get("temporal", weights[2]),
+            )
+        factors = self._factors.get(plan.intent.intent)
+        if factors:
+            return (weights[0] * factors[0], weights[1] * factors[1], weights[2] * factors[2])
+        return weights
+
+    def request(self, plan: Plan) -> RecallRequest:
+        """What the core is asked for an analysed query."""
+        query, settings = plan.query, self._settings
+        memory_ids = None
+        if query.memory_ids:
+            memory_ids = [identity for one in query.memory_ids if (identity := id_to_bytes(one)) is not None]
+        threshold = query.dedup_threshold if query.dedup_threshold is not None else settings.dedup_threshold
+        return RecallRequest(
+            text=query.query or None,
+            vector=plan.vector,
+            k=query.max_results,
+            depth=max(settings.depth, settings.overfetch * query.max_results),
+            tags=query.tags,
+            tag_match=query.tag_match,
+            fact_types=query.fact_types,
+            metadata=metadata_pairs(query.metadata) if query.metadata else (),
+            session=query.session_id,
+            occurred=_range(query.time_range),
+            retained=_range(query.retained_range),
+            as_of=optional_ms(query.as_of),
+            valid_at=optional_ms(query.valid_at),
+            memory_ids=memory_ids,
+            time_windows=plan.windows,
+            time_tail_ms=self._time_tail_ms,
+            fusion=self.fusion(query),
+            rank_constant=query.rank_constant or settings.rank_constant,
+            weights=self.arm_weights(plan),
+            feedback=settings.feedback,
+            context_windows=settings.context_windows,
+            layer_weights=list(query.layer_weights.items()) if query.layer_weights else (),
+            dedup_threshold=threshold,
+            # Titles are short and are counted when they are made.
+            budget=None if query.detail_level is DetailLevel.TITLES else plan.budget,
+            budget_whole=query.detail_level is DetailLevel.FULL,
+        )
+
+
+def visibility(query: RecallQuery) -> Visibility:
+    """When the query looks."""
+    if query.as_of is None and query.valid_at is None:
+        return NOW
+    return Visibility(optional_ms(query.as_of), optional_ms(query.valid_at))
+
+
+def _range(value: TimeRange | None) -> tuple[int | None, int | None] | None:
+    return None if value is None else (optional_ms(value.start), optional_ms(value.end))
