@@ -45,8 +45,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.state.headers.append({name.lower(): value for name, value in self.headers.items()})
         self.state.paths.append(self.path)
         reply = self.state.replies.pop(0) if len(self.state.replies) > 1 else self.state.replies[0]
-        self.close_connection = True
         self.send_response(reply.status)
+        # Said, not only done: a client that meant to use the connection again would count one try that never came.
+        self.send_header("Connection", "close")
         for name, value in reply.headers.items():
             self.send_header(name, value)
         # The client may have heard enough, which is what some tests are about.

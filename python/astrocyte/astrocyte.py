@@ -7,146 +7,51 @@ async with Astrocyte.from_config("astrocyte.yaml") as brain:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime
-from difflib import get_close_matches
-from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack
+from typing import Any, Self, Unpack
 
+from astrocyte import keywords
+from astrocyte.administration import Administration
 from astrocyte.config import Settings, load_settings
 from astrocyte.core import vector_bytes
-from astrocyte.errors import AstrocyteError, CapabilityNotSupported, ValidationError
+from astrocyte.errors import AstrocyteError
+from astrocyte.keywords import Metadata, RecallOptions, ReflectOptions, RetainOptions, Strategy, Texts, UpdateOptions
 from astrocyte.model import (
-    ACTOR_TYPES,
-    DEFAULT_TENANT,
-    AccessCheck,
-    ActorIdentity,
     AstrocyteContext,
-    AuditPage,
-    Bank,
-    BankGroup,
-    BankPage,
-    BankStats,
-    BankTemplate,
-    Caller,
     Change,
-    DedupAction,
     DetailLevel,
     Dispositions,
     Embedding,
     ForgetResult,
     ForgetSelector,
     FusionMethod,
-    Grant,
-    GrantPage,
     HistoryResult,
-    Hold,
-    HoldPage,
-    KeyInfo,
     Memory,
     MemoryHit,
     MemoryPage,
     MemoryUpdate,
-    MetadataValue,
-    MultiBankStrategy,
-    Permission,
     RecallQuery,
     RecallResult,
-    ReflectMode,
-    ReflectQuery,
     ReflectResult,
     RetainItem,
     RetainResult,
-    RetentionAction,
-    ServerInfo,
     TagMatch,
-    TimeRange,
 )
-from astrocyte.policy import checks
 from astrocyte.policy.backend import Backend
-from astrocyte.policy.trail import Verification, verify
 
 # Items of one commit: enough to share its cost, few enough that the first are acknowledged soon.
 COMMIT_ITEMS = 256
 
 # `Astrocyte.list` hides the name in the class body.
-Texts = list[str]
-Keys = list[KeyInfo]
-Templates = list[BankTemplate]
-Groups = list[BankGroup]
 Results = list[RetainResult]
-Metadata = dict[str, MetadataValue]
-Strategy = Literal["cascade", "parallel", "first_match"] | MultiBankStrategy
-E = TypeVar("E", bound=StrEnum)
-Answer = TypeVar("Answer", RecallResult, HistoryResult)
 
 
-class RetainOptions(TypedDict, total=False):
-    """What retain takes beyond the specification's parameters."""
-
-    session_id: str | None
-    speaker: str | None
-    fact_type: str | None
-    valid_from: datetime | None
-    valid_until: datetime | None
-    embedding: Embedding | None
-    dedup_action: DedupAction | str | None
-    dedup_threshold: float | None
-
-
-class RecallOptions(TypedDict, total=False):
-    """What recall takes beyond the specification's parameters."""
-
-    bank_group: str | None
-    tag_match: TagMatch | str
-    memory_ids: Texts | None
-    metadata: Metadata | None
-    session_id: str | None
-    retained_range: tuple[datetime | None, datetime | None] | None
-    valid_at: datetime | None
-    query_reference_date: datetime | None
-    include_trace: bool
-    weights: dict[str, float] | None
-    fusion_method: FusionMethod | str | None
-    rank_constant: float | None
-    dedup_threshold: float | None
-    embedding: Embedding | None
-    min_position: int
-
-
-class ReflectOptions(TypedDict, total=False):
-    """What reflect takes beyond the specification's parameters."""
-
-    bank_group: str | None
-    mode: ReflectMode | str | None
-    tag_match: TagMatch | str
-    fact_types: Texts | None
-    session_id: str | None
-    time_range: tuple[datetime | None, datetime | None] | None
-    as_of: datetime | None
-    valid_at: datetime | None
-    query_reference_date: datetime | None
-    embedding: Embedding | None
-    min_position: int
-
-
-class UpdateOptions(TypedDict, total=False):
-    """Fields that update can change; those that are given are changed, None clears."""
-
-    content: str
-    tags: Texts | None
-    metadata: Metadata | None
-    source: str | None
-    occurred_at: datetime | None
-    valid_from: datetime | None
-    valid_until: datetime | None
-
-
-class Astrocyte:
+class Astrocyte(Administration):
     """Memory for agents.
 
     Make one by `from_config` or `from_config_dict`, or `astrocyte.connect` for a server's; close it at the end, or use
@@ -226,8 +131,8 @@ class Astrocyte:
             request_id: The same id with the same request answers what it answered before.
             **options: See `RetainOptions`.
         """
-        _known("retain", options, RetainOptions)
-        item = _item(
+        keywords.refuse_unknown("retain", options, RetainOptions)
+        item = keywords.item_of(
             content=content,
             metadata=metadata,
             tags=tags,
@@ -238,7 +143,7 @@ class Astrocyte:
             pii_detected=pii_detected,
             **options,
         )
-        return await self._backend.retain(_caller(context), bank_id, item, request_id=request_id)
+        return await self._backend.retain(keywords.caller_of(context), bank_id, item, request_id=request_id)
 
     async def retain_many(
         self,
@@ -254,12 +159,17 @@ class Astrocyte:
             bank_id: Where.
             context: Who calls.
         """
-        caller = _caller(context)
-        made = [item if isinstance(item, RetainItem) else _keywords(item, index) for index, item in enumerate(items)]
+        caller = keywords.caller_of(context)
+        made = [
+            item if isinstance(item, RetainItem) else keywords.item_from(item, index)
+            for index, item in enumerate(items)
+        ]
         results: Results = []
         for start in range(0, len(made), COMMIT_ITEMS):
             stored = await self._backend.retain_many(caller, bank_id, made[start : start + COMMIT_ITEMS])
-            results.extend(_rejected(result) if isinstance(result, AstrocyteError) else result for result in stored)
+            results.extend(
+                keywords.rejected(result) if isinstance(result, AstrocyteError) else result for result in stored
+            )
         return results
 
     async def recall(  # noqa: PLR0913 - the parameters of the specification
@@ -306,37 +216,39 @@ class Astrocyte:
         Raises:
             BankNotFound: There is no such bank.
         """
-        _known("recall", options, RecallOptions)
-        _named(bank_id, banks, options.get("bank_group"))
+        keywords.refuse_unknown("recall", options, RecallOptions)
+        keywords.refuse_nowhere(bank_id, banks, options.get("bank_group"))
         extra: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-        _convert(extra, "tag_match", lambda value: _choice(TagMatch, value, "tag_match"))
-        _convert(extra, "fusion_method", lambda value: _choice(FusionMethod, value, "fusion_method"))
-        _convert(extra, "retained_range", lambda value: _range(value, "retained_range"))
-        _convert(extra, "memory_ids", lambda value: _texts(value, "memory_ids"))
+        keywords.convert(extra, "tag_match", lambda value: keywords.choice(TagMatch, value, "tag_match"))
+        keywords.convert(extra, "fusion_method", lambda value: keywords.choice(FusionMethod, value, "fusion_method"))
+        keywords.convert(extra, "retained_range", lambda value: keywords.time_range(value, "retained_range"))
+        keywords.convert(extra, "memory_ids", lambda value: keywords.texts(value, "memory_ids"))
         asked = RecallQuery(
             query=query,
             bank_id=bank_id or "",
-            banks=_texts(banks, "banks"),
-            strategy=_strategy(strategy),
+            banks=keywords.texts(banks, "banks"),
+            strategy=keywords.strategy_of(strategy),
             max_results=max_results,
             max_tokens=max_tokens,
-            tags=_texts(tags, "tags"),
-            fact_types=_texts(fact_types, "fact_types"),
-            time_range=_range(time_range, "time_range") if time_range is not None else None,
+            tags=keywords.texts(tags, "tags"),
+            fact_types=keywords.texts(fact_types, "fact_types"),
+            time_range=keywords.time_range(time_range, "time_range") if time_range is not None else None,
             include_sources=include_sources,
             layer_weights=layer_weights or {},
-            detail_level=_choice(DetailLevel, detail_level or DetailLevel.CHUNK, "detail_level"),
+            detail_level=keywords.choice(DetailLevel, detail_level or DetailLevel.CHUNK, "detail_level"),
             as_of=as_of,
             external_context=tuple(external_context or ()),
             **extra,
         )
-        return _plain(await self._backend.recall(_caller(context), asked))
+        return keywords.plain(await self._backend.recall(keywords.caller_of(context), asked))
 
     async def recall_many(
         self, queries: Sequence[RecallQuery], *, context: AstrocyteContext | None = None
     ) -> list[RecallResult]:
         """Answer many queries, over any banks; each result equals the one of `recall`."""
-        return [_plain(result) for result in await self._backend.recall_batch(_caller(context), queries)]
+        return [
+            keywords.plain(result) for result in await self._backend.recall_batch(keywords.caller_of(context), queries)
+        ]
 
     async def history(  # noqa: PLR0913 - the parameters of the specification
         self,
@@ -356,9 +268,9 @@ class Astrocyte:
             as_of=as_of,
             max_results=max_results,
             max_tokens=max_tokens,
-            tags=_texts(tags, "tags"),
+            tags=keywords.texts(tags, "tags"),
         )
-        return _plain(await self._backend.history(_caller(context), asked))
+        return keywords.plain(await self._backend.history(keywords.caller_of(context), asked))
 
     async def reflect(  # noqa: PLR0913 - the parameters of the specification
         self,
@@ -393,8 +305,8 @@ class Astrocyte:
             CapabilityNotSupported: The mode needs a language model.
             ProviderUnavailable: The language model failed, and the settings name nothing to fall back on.
         """
-        asked = _question(query, bank_id, banks, strategy, max_tokens, tags, dispositions, options)
-        return await self._backend.reflect(_caller(context), replace(asked, include_sources=include_sources))
+        asked = keywords.question(query, bank_id, banks, strategy, max_tokens, tags, dispositions, options)
+        return await self._backend.reflect(keywords.caller_of(context), replace(asked, include_sources=include_sources))
 
     async def reflect_stream(  # noqa: PLR0913 - the parameters of reflect
         self,
@@ -410,8 +322,8 @@ class Astrocyte:
         **options: Unpack[ReflectOptions],
     ) -> AsyncIterator[str | ReflectResult]:
         """As `reflect`: the pieces of the answer as they come, and last of all the whole result."""
-        asked = _question(query, bank_id, banks, strategy, max_tokens, tags, dispositions, options)
-        async with aclosing(self._backend.reflect_stream(_caller(context), asked)) as pieces:  # type: ignore[type-var]
+        asked = keywords.question(query, bank_id, banks, strategy, max_tokens, tags, dispositions, options)
+        async with aclosing(self._backend.reflect_stream(keywords.caller_of(context), asked)) as pieces:  # type: ignore[type-var]
             async for piece in pieces:
                 yield piece
 
@@ -444,10 +356,13 @@ class Astrocyte:
             request_id: The same id with the same request answers what it answered before.
         """
         selector = ForgetSelector(
-            memory_ids=_texts(memory_ids, "memory_ids"), tags=_texts(tags, "tags"), scope=scope, before_date=before_date
+            memory_ids=keywords.texts(memory_ids, "memory_ids"),
+            tags=keywords.texts(tags, "tags"),
+            scope=scope,
+            before_date=before_date,
         )
         return await self._backend.forget(
-            _caller(context),
+            keywords.caller_of(context),
             bank_id,
             selector,
             compliance=compliance,
@@ -460,11 +375,11 @@ class Astrocyte:
         self, memory_id: str, bank_id: str, *, request_id: str | None = None, context: AstrocyteContext | None = None
     ) -> Memory:
         """Bring a forgotten memory back."""
-        return await self._backend.undelete(_caller(context), bank_id, memory_id, request_id=request_id)
+        return await self._backend.undelete(keywords.caller_of(context), bank_id, memory_id, request_id=request_id)
 
     async def get(self, memory_id: str, bank_id: str, *, context: AstrocyteContext | None = None) -> Memory:
         """One memory."""
-        return await self._backend.get_memory(_caller(context), bank_id, memory_id)
+        return await self._backend.get_memory(keywords.caller_of(context), bank_id, memory_id)
 
     async def list(
         self,
@@ -478,9 +393,9 @@ class Astrocyte:
     ) -> MemoryPage:
         """A page of memories in order of arrival; all pages show the bank as the first one did."""
         return await self._backend.list_memories(
-            _caller(context),
+            keywords.caller_of(context),
             bank_id,
-            tags=_texts(tags, "tags"),
+            tags=keywords.texts(tags, "tags"),
             session_id=session_id,
             page_size=page_size,
             page_token=page_token,
@@ -498,260 +413,20 @@ class Astrocyte:
         **changes: Unpack[UpdateOptions],
     ) -> Memory:
         """Make a new version of a memory from the fields that are given; see `UpdateOptions`."""
-        _known("update", changes, UpdateOptions)
+        keywords.refuse_unknown("update", changes, UpdateOptions)
         values: dict[str, Any] = dict(changes)
-        _convert(values, "tags", lambda value: _texts(value, "tags"))
+        keywords.convert(values, "tags", lambda value: keywords.texts(value, "tags"))
         for name, empty in (("tags", ()), ("metadata", {})):
             if name in values and values[name] is None:
                 values[name] = empty
         update = MemoryUpdate(memory_id, frozenset(values), embedding=embedding, etag=etag, **values)
-        return await self._backend.update_memory(_caller(context), bank_id, update, request_id=request_id)
+        return await self._backend.update_memory(keywords.caller_of(context), bank_id, update, request_id=request_id)
 
     def watch(
         self, bank_id: str, *, after: int | None = None, context: AstrocyteContext | None = None
     ) -> AsyncIterator[Change]:
         """The bank's changes after a position (None: from now on), as they come, without end."""
-        return self._backend.watch(_caller(context), bank_id, after=after)
-
-    async def create_bank(  # noqa: PLR0913 - what a bank is made of, and the request's key
-        self,
-        bank_id: str,
-        *,
-        display_name: str = "",
-        description: str = "",
-        embedding_model: str | None = None,
-        dimensions: int | None = None,
-        request_id: str | None = None,
-        context: AstrocyteContext | None = None,
-    ) -> Bank:
-        """Create a bank. One with an embedding model of your own takes your vectors only."""
-        return await self._backend.create_bank(
-            _caller(context),
-            bank_id,
-            display_name=display_name,
-            description=description,
-            embedding_model=embedding_model,
-            dimensions=dimensions,
-            request_id=request_id,
-        )
-
-    async def get_bank(self, bank_id: str, *, context: AstrocyteContext | None = None) -> Bank:
-        """One bank."""
-        return await self._backend.get_bank(_caller(context), bank_id)
-
-    async def list_banks(
-        self, *, prefix: str = "", page_size: int = 0, page_token: str = "", context: AstrocyteContext | None = None
-    ) -> BankPage:
-        """A page of banks by id."""
-        return await self._backend.list_banks(
-            _caller(context), prefix=prefix, page_size=page_size, page_token=page_token
-        )
-
-    async def update_bank(
-        self,
-        bank_id: str,
-        *,
-        display_name: str | None = None,
-        description: str | None = None,
-        etag: str | None = None,
-        request_id: str | None = None,
-        context: AstrocyteContext | None = None,
-    ) -> Bank:
-        """Change what is not None."""
-        return await self._backend.update_bank(
-            _caller(context),
-            bank_id,
-            display_name=display_name,
-            description=description,
-            etag=etag,
-            request_id=request_id,
-        )
-
-    async def delete_bank(
-        self,
-        bank_id: str,
-        *,
-        etag: str | None = None,
-        request_id: str | None = None,
-        context: AstrocyteContext | None = None,
-    ) -> int:
-        """Delete a bank and everything in it; returns how many memories it showed."""
-        return await self._backend.delete_bank(_caller(context), bank_id, etag=etag, request_id=request_id)
-
-    async def bank_stats(self, bank_id: str, *, context: AstrocyteContext | None = None) -> BankStats:
-        """Counts of a bank."""
-        return await self._backend.bank_stats(_caller(context), bank_id)
-
-    async def grant_access(
-        self,
-        bank_id: str,
-        principal: str,
-        permissions: Sequence[str],
-        *,
-        request_id: str | None = None,
-        context: AstrocyteContext | None = None,
-    ) -> Grant:
-        """Give a principal permissions on a bank: any of read, write, forget, admin, or ``*`` for all four.
-
-        Both names may be patterns, in which ``*`` stands for any characters and ``?`` for one.
-        """
-        return await self._backend.grant(
-            _caller(context), bank_id, principal, _texts(permissions, "permissions"), request_id=request_id
-        )
-
-    async def revoke_access(
-        self,
-        bank_id: str,
-        principal: str,
-        permissions: Sequence[str] | None = None,
-        *,
-        request_id: str | None = None,
-        context: AstrocyteContext | None = None,
-    ) -> frozenset[Permission]:
-        """Take permissions (None: all) of a grant for these two names; returns those that it gave."""
-        return await self._backend.revoke(
-            _caller(context), bank_id, principal, _texts(permissions, "permissions"), request_id=request_id
-        )
-
-    async def list_grants(
-        self,
-        *,
-        bank_id: str = "",
-        principal: str = "",
-        include_revoked: bool = False,
-        page_size: int = 0,
-        page_token: str = "",
-        context: AstrocyteContext | None = None,
-    ) -> GrantPage:
-        """A page of grants: those that mean the bank and the principal where they are named, else all."""
-        return await self._backend.list_grants(
-            _caller(context),
-            bank_id=bank_id,
-            principal=principal,
-            revoked=include_revoked,
-            page_size=page_size,
-            page_token=page_token,
-        )
-
-    async def check_access(
-        self,
-        bank_id: str,
-        *,
-        principal: str | None = None,
-        permission: str | None = None,
-        context: AstrocyteContext | None = None,
-    ) -> AccessCheck:
-        """What a principal (None: the caller) may do in a bank; ``allowed`` answers for the permission, or for any."""
-        return await self._backend.check_access(_caller(context), bank_id, principal=principal, permission=permission)
-
-    async def create_api_key(
-        self,
-        name: str,
-        principal: str,
-        *,
-        expires_at: datetime | None = None,
-        request_id: str | None = None,
-        context: AstrocyteContext | None = None,
-    ) -> tuple[KeyInfo, str]:
-        """Make an API key for a principal; the second part of the answer is the key, which is never shown again."""
-        return await self._backend.create_api_key(
-            _caller(context), name, principal, expires_at=expires_at, request_id=request_id
-        )
-
-    async def list_bank_templates(self, *, context: AstrocyteContext | None = None) -> Templates:
-        """The bank templates of the configuration: what holds for all banks whose names have one form."""
-        return await self._backend.list_bank_templates(_caller(context))
-
-    async def list_bank_groups(self, *, context: AstrocyteContext | None = None) -> Groups:
-        """The bank groups of the configuration: sets of banks that a recall can name."""
-        return await self._backend.list_bank_groups(_caller(context))
-
-    async def list_api_keys(self, *, context: AstrocyteContext | None = None) -> Keys:
-        """All API keys of the tenant that were made by call, by age."""
-        return await self._backend.list_api_keys(_caller(context))
-
-    async def revoke_api_key(
-        self, key_id: str, *, request_id: str | None = None, context: AstrocyteContext | None = None
-    ) -> KeyInfo:
-        """End an API key from the next call on."""
-        return await self._backend.revoke_api_key(_caller(context), key_id, request_id=request_id)
-
-    async def place_hold(  # noqa: PLR0913 - the parts of a hold, and the request's key
-        self,
-        bank_id: str,
-        *,
-        reason: str,
-        memory_ids: Texts | None = None,
-        tags: Texts | None = None,
-        hold_id: str | None = None,
-        request_id: str | None = None,
-        context: AstrocyteContext | None = None,
-    ) -> Hold:
-        """Keep memories from being forgotten, erased or given other content, and their bank from being deleted.
-
-        Args:
-            bank_id: Where.
-            reason: Why.
-            memory_ids: Memories to hold, forgotten ones too.
-            tags: Memories that have, or had, any of these tags are held, also those that come later. Without ids and
-                tags it is the whole bank.
-            hold_id: Its name, such as a case number; one is made where it is None.
-            request_id: The same id with the same request answers the same hold.
-            context: Who calls; needs admin.
-        """
-        return await self._backend.place_hold(
-            _caller(context),
-            bank_id,
-            reason=reason,
-            memory_ids=_texts(memory_ids, "memory_ids"),
-            tags=_texts(tags, "tags"),
-            hold_id=hold_id,
-            request_id=request_id,
-        )
-
-    async def release_hold(
-        self, bank_id: str, hold_id: str, *, request_id: str | None = None, context: AstrocyteContext | None = None
-    ) -> Hold:
-        """End a hold; one that was released before stays as it is."""
-        return await self._backend.release_hold(_caller(context), bank_id, hold_id, request_id=request_id)
-
-    async def list_holds(
-        self,
-        *,
-        bank_id: str = "",
-        include_released: bool = False,
-        page_size: int = 0,
-        page_token: str = "",
-        context: AstrocyteContext | None = None,
-    ) -> HoldPage:
-        """A page of the holds that stand, of one bank or all, by age."""
-        return await self._backend.list_holds(
-            _caller(context), bank_id=bank_id, released=include_released, page_size=page_size, page_token=page_token
-        )
-
-    async def list_audit_events(
-        self, *, bank_id: str = "", page_size: int = 0, page_token: str = "", context: AstrocyteContext | None = None
-    ) -> AuditPage:
-        """A page of the trail, of one bank or all, oldest first."""
-        return await self._backend.list_audit_events(
-            _caller(context), bank_id=bank_id, page_size=page_size, page_token=page_token
-        )
-
-    async def verify_audit(
-        self, *, noted: tuple[int, bytes] | None = None, context: AstrocyteContext | None = None
-    ) -> Verification:
-        """Compute every hash of the trail anew and say what the first wrong row is, if any.
-
-        Args:
-            noted: Sequence and hash of a row from an earlier check; only with one is it seen that the end was cut off
-                by somebody who could write to the database.
-            context: Who calls; needs admin in all banks.
-        """
-        return await verify(self._backend, _caller(context), noted=noted)
-
-    async def server_info(self, *, context: AstrocyteContext | None = None) -> ServerInfo:
-        """What runs."""
-        return await self._backend.server_info(_caller(context))
+        return self._backend.watch(keywords.caller_of(context), bank_id, after=after)
 
 
 def make_embedding(model: str, values: Sequence[float]) -> Embedding:
@@ -767,178 +442,7 @@ def make_embedding(model: str, values: Sequence[float]) -> Embedding:
     return Embedding(model, len(values), vector_bytes(values))
 
 
-def _named(bank_id: str | None, banks: Texts | None, bank_group: object) -> None:
-    """Refuse a call that says nothing of where to look."""
-    if bank_id is None and banks is None and bank_group is None:
-        raise ValidationError("is missing; say which bank to search", field="bank_id")
-    if banks is not None and not banks:
-        raise ValidationError("is empty; name the banks to search", field="banks")
-
-
-def _strategy(value: Strategy | None) -> MultiBankStrategy | None:
-    return MultiBankStrategy(value) if isinstance(value, str) else value
-
-
-def _question(  # noqa: PLR0913, PLR0917 - the parameters that reflect and reflect_stream share
-    query: str,
-    bank_id: str | None,
-    banks: Texts | None,
-    strategy: Strategy | None,
-    max_tokens: int | None,
-    tags: Texts | None,
-    dispositions: Dispositions | Mapping[str, int] | None,
-    options: Mapping[str, Any],
-) -> ReflectQuery:
-    """A reflect from its keywords."""
-    _known("reflect", options, ReflectOptions)
-    _named(bank_id, banks, options.get("bank_group"))
-    extra: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    _convert(extra, "mode", lambda value: _choice(ReflectMode, value, "mode"))
-    _convert(extra, "tag_match", lambda value: _choice(TagMatch, value, "tag_match"))
-    _convert(extra, "time_range", lambda value: _range(value, "time_range"))
-    _convert(extra, "fact_types", lambda value: _texts(value, "fact_types"))
-    return ReflectQuery(
-        query=query,
-        bank_id=bank_id or "",
-        banks=_texts(banks, "banks"),
-        strategy=_strategy(strategy),
-        max_tokens=max_tokens,
-        tags=_texts(tags, "tags"),
-        dispositions=_dispositions(dispositions),
-        **extra,
-    )
-
-
-def _dispositions(value: Dispositions | Mapping[str, int] | None) -> Dispositions | None:
-    if value is None or isinstance(value, Dispositions):
-        return value
-    names = [field.name for field in fields(Dispositions)]
-    try:
-        return Dispositions(**value)
-    except TypeError:
-        raise ValidationError(f"expected a mapping with any of {', '.join(names)}", field="dispositions") from None
-
-
 def _open(settings: Settings) -> Backend:
     from astrocyte.app import App  # noqa: PLC0415 - who works on a server needs no store
 
     return App(settings).gate
-
-
-def _caller(context: AstrocyteContext | None) -> Caller:
-    """Who calls, out of the caller's own words: in process there is no credential to ask."""
-    if context is None:
-        return Caller()
-    if context.actor is not None:
-        _check_actor(context.actor, context.principal)
-    checks.name(context.principal, "context.principal")
-    tenant = context.tenant_id or DEFAULT_TENANT
-    checks.name(tenant, "context.tenant_id")
-    behalf = None if context.on_behalf_of is None else _identity(context.on_behalf_of, "context.on_behalf_of")
-    return Caller(tenant, context.principal, behalf)
-
-
-def _identity(actor: ActorIdentity, field: str) -> str:
-    """The principal that an identity names."""
-    if actor.type not in ACTOR_TYPES:
-        raise ValidationError(
-            f"expected one of {', '.join(ACTOR_TYPES)}, got {ascii(actor.type)[:64]}", field=f"{field}.type"
-        )
-    _refuse_claims(actor, field)
-    principal = f"{actor.type}:{actor.id}"
-    checks.name(principal, f"{field}.id")
-    return principal
-
-
-def _plain(result: Answer) -> Answer:
-    """``result`` with hits in a tuple, which `dataclasses.asdict`, copies and pickles know."""
-    return replace(result, hits=tuple(result.hits))
-
-
-def _check_actor(actor: ActorIdentity, principal: str) -> None:
-    """An actor says in parts who the principal is; one who is somebody else, or claims more, is refused."""
-    if principal not in {actor.id, f"{actor.type}:{actor.id}"}:
-        raise CapabilityNotSupported(
-            f"context.actor {f'{actor.type}:{actor.id}'!r:.64} is not the principal {principal!r:.64}; name the same "
-            "identity in both, and whom it acts for in on_behalf_of",
-            metadata={"parameter": "context.actor"},
-        )
-    _refuse_claims(actor, "context.actor")
-
-
-def _refuse_claims(actor: ActorIdentity, field: str) -> None:
-    if actor.claims:
-        raise CapabilityNotSupported(
-            f"{field}.claims has no effect yet; leave it out", metadata={"parameter": f"{field}.claims"}
-        )
-
-
-def _item(**values: Any) -> RetainItem:  # noqa: ANN401 - keywords of retain, checked by the gate
-    """An item from the keywords of retain."""
-    given = {name: value for name, value in values.items() if value is not None}
-    _convert(given, "tags", lambda value: _texts(value, "tags"))
-    _convert(given, "dedup_action", lambda value: _choice(DedupAction, value, "dedup_action"))
-    return RetainItem(**given)
-
-
-def _keywords(item: object, index: int) -> RetainItem:
-    """An item of retain_many from a mapping."""
-    path = f"items[{index}]"
-    if not isinstance(item, Mapping):
-        raise ValidationError(f"expected a RetainItem or a mapping of keywords, got {type(item).__name__}", field=path)
-    unknown = next((name for name in item if name not in ITEM_FIELDS), None)
-    if unknown is not None:
-        raise ValidationError(f"{ascii(unknown)[:64]} is not one of {', '.join(sorted(ITEM_FIELDS))}", field=path)
-    if "content" not in item:
-        raise ValidationError("is missing; there is nothing to remember", field=f"{path}.content")
-    return _item(**item)
-
-
-def _known(method: str, given: Mapping[str, object], options: type) -> None:
-    """Refuse a keyword that a method does not have, in the words that Python has for it."""
-    for name in given:
-        if name not in options.__annotations__:
-            near = get_close_matches(name, options.__annotations__, 1)
-            hint = f". Did you mean {near[0]!r}?" if near else ""
-            raise TypeError(f"Astrocyte.{method}() got an unexpected keyword argument {name!r}{hint}")
-
-
-def _rejected(error: AstrocyteError) -> RetainResult:
-    return RetainResult(stored=False, error=error.message, retention_action=RetentionAction.REJECTED.value)
-
-
-def _convert(values: dict[str, Any], name: str, convert: Callable[[Any], Any]) -> None:
-    """Convert a value in place where it is there and not None."""
-    if values.get(name) is not None:
-        values[name] = convert(values[name])
-
-
-def _choice(kind: type[E], value: str, field: str) -> E:
-    try:
-        return kind(value)
-    except ValueError:
-        known = ", ".join(kind)
-        raise ValidationError(f"expected one of {known}, got {ascii(value)[:64]}", field=field) from None
-
-
-def _texts(value: Sequence[str] | None, field: str) -> tuple[str, ...]:
-    """A tuple of texts; one text alone is a mistake, since it is a sequence of letters too."""
-    if value is None:
-        return ()
-    if isinstance(value, str):
-        raise ValidationError("expected a list of texts, got one text", field=field)
-    if not isinstance(value, Iterable):
-        raise ValidationError(f"expected a list of texts, got {type(value).__name__}", field=field)
-    return tuple(value)
-
-
-def _range(value: tuple[datetime | None, datetime | None], field: str) -> TimeRange:
-    try:
-        start, end = value
-    except (TypeError, ValueError):
-        raise ValidationError("expected a pair of datetimes, start and end", field=field) from None
-    return TimeRange(start, end)
-
-
-# What an item of retain_many may name: the keywords of retain that belong to the item.
-ITEM_FIELDS = frozenset(field.name for field in fields(RetainItem))

@@ -11,9 +11,9 @@ import pytest
 import astrocyte
 from astrocyte import Astrocyte, RecallQuery, RetainItem, make_embedding
 from astrocyte.app import App
-from astrocyte.astrocyte import RecallOptions
 from astrocyte.config import Settings
 from astrocyte.errors import ConfigError, MemoryNotFound, StoreLocked, ValidationError
+from astrocyte.keywords import RecallOptions
 from astrocyte.model import Caller, ForgetSelector
 
 

@@ -10,38 +10,23 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import ParamSpec, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Protocol
 
 from astrocyte.config import Settings
-from astrocyte.errors import AstrocyteError, CircuitOpen, MemoryNotFound, ValidationError
+from astrocyte.errors import AstrocyteError, MemoryNotFound, ValidationError
 from astrocyte.model import (
-    AccessCheck,
-    AuditPage,
     Bank,
-    BankGroup,
-    BankPage,
-    BankStats,
-    BankStrategy,
-    BankTemplate,
     Caller,
     Change,
     ForgetResult,
     ForgetSelector,
-    Grant,
-    GrantPage,
     HistoryResult,
-    Hold,
-    HoldPage,
-    KeyInfo,
     Memory,
     MemoryPage,
     MemoryUpdate,
-    Permission,
     RecallQuery,
     RecallResult,
     ReflectQuery,
@@ -51,23 +36,24 @@ from astrocyte.model import (
     ServerInfo,
 )
 from astrocyte.pipelines.forget import ForgetPipeline
-from astrocyte.pipelines.multi_bank import MultiBankPipeline, Question
+from astrocyte.pipelines.multi_bank import MultiBankPipeline
 from astrocyte.pipelines.recall import RecallPipeline
 from astrocyte.pipelines.reflect import ReflectPipeline
 from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.pipelines.retain import RetainPipeline
 from astrocyte.pipelines.update import UpdatePipeline
 from astrocyte.policy.access import Access
-from astrocyte.policy.bank_sets import BankSet, BankSets
+from astrocyte.policy.administration import Administration
+from astrocyte.policy.bank_sets import BankSets
 from astrocyte.policy.banks import Banks
 from astrocyte.policy.granting import Granting
 from astrocyte.policy.holding import Holding
 from astrocyte.policy.keys import Keys
 from astrocyte.policy.limits import Demand, Operation
 from astrocyte.policy.paging import decode_token, encode_token
-from astrocyte.policy.patterns import ANY
 from astrocyte.policy.permissions import FORGET_ALL
 from astrocyte.policy.policies import Policies
+from astrocyte.policy.recalling import Recalling
 from astrocyte.policy.reflecting import Reflecting
 from astrocyte.policy.requests import key_of
 from astrocyte.policy.retaining import Retaining
@@ -77,9 +63,6 @@ from astrocyte.stores.access import AccessStore, KeyStore
 from astrocyte.stores.audit import AuditStore
 from astrocyte.stores.holds import HoldStore
 from astrocyte.stores.protocols import MemoryStore
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +77,6 @@ class Pipelines:
     forget: ForgetPipeline
 
 
-def _recalls(caller: Caller, bank_ids: Iterable[str]) -> list[Demand]:
-    """What a recall of these banks asks of their limits."""
-    return [Demand(caller.tenant, bank_id, Operation.RECALL) for bank_id in bank_ids]
-
-
 class Lifecycle(Protocol):
     """What was built around the gate, and lives as long as it."""
 
@@ -109,7 +87,7 @@ class Lifecycle(Protocol):
         """Release everything."""
 
 
-class Gate:
+class Gate(Administration):
     """Implements `astrocyte.policy.backend.Backend` in process; see there for what each method does and raises."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - the composition root hands over everything that the gate guards
@@ -151,8 +129,11 @@ class Gate:
         self._granting = Granting(grants, access, self._check)
         self._holding = Holding(holds, audit, self._banks, access, self._check, settings.limits)
         self._retaining = Retaining(store, self._banks, pipelines.retain, self._check, access, policies)
+        self._recalling = Recalling(
+            policies, self._banks, self._bank_sets, pipelines.recall, pipelines.multi_bank, self._check
+        )
         self._reflecting = Reflecting(
-            policies, self._banks, self._bank_sets, pipelines.reflect, self._recalled, self._check
+            policies, self._banks, self._bank_sets, pipelines.reflect, self._recalling.found, self._check
         )
 
     async def retain(
@@ -192,51 +173,15 @@ class Gate:
 
     async def recall(self, caller: Caller, query: RecallQuery) -> RecallResult:
         """Rank the bank's memories for a query."""
-        return await self._recall(caller, "Recall", query)
+        return await self._recalling.one(caller, "Recall", query)
 
     async def recall_batch(self, caller: Caller, queries: Sequence[RecallQuery]) -> list[RecallResult]:
         """Answer all queries, or fail with the first that cannot be answered."""
-        self._check.query_count(queries)
-        asked = [
-            self._banks_of(caller, "BatchRecall", query, f"queries[{index}].") for index, query in enumerate(queries)
-        ]
-        await self._limits.admit(_recalls(caller, (bank_id for one in asked for bank_id in one.bank_ids)))
-        self._check.queries(queries)
-        banks = [[self._banks.expected(caller, "BatchRecall", bank_id) for bank_id in one.bank_ids] for one in asked]
-        screened = [
-            await self._barriers.query("BatchRecall", query, one.bank_ids, f"queries[{index}].")
-            for index, (query, one) in enumerate(zip(queries, asked, strict=True))
-        ]
-        banks = [[await self._banks.ready(caller, "BatchRecall", bank) for bank in own] for own in banks]
-        alone = [
-            (own[0], query) for one, own, (query, _) in zip(asked, banks, screened, strict=True) if one.strategy is None
-        ]
-        answers = iter(await self._answers(alone))
-        results = [
-            next(answers)
-            if one.strategy is None
-            else await self._answer_several(one.strategy, own, query, f"queries[{index}].")
-            for index, (one, own, (query, _)) in enumerate(zip(asked, banks, screened, strict=True))
-        ]
-        return [
-            self._barriers.output(query.bank_id, "BatchRecall", result, warnings)
-            for result, (query, warnings) in zip(results, screened, strict=True)
-        ]
+        return await self._recalling.batch(caller, queries)
 
     async def history(self, caller: Caller, query: RecallQuery) -> HistoryResult:
         """Recall as of an instant."""
-        if query.as_of is None:
-            raise ValidationError("is missing; say the instant to look from", field="as_of")
-        result = await self._recall(caller, "History", query)
-        return HistoryResult(
-            result.hits,
-            result.total_available,
-            result.truncated,
-            query.as_of,
-            query.bank_id,
-            result.trace,
-            result.warnings,
-        )
+        return await self._recalling.history(caller, query)
 
     async def reflect(self, caller: Caller, query: ReflectQuery) -> ReflectResult:
         """Answer a question from memory."""
@@ -358,255 +303,6 @@ class Gate:
     def watch(self, caller: Caller, bank_id: str, *, after: int | None = None) -> AsyncIterator[Change]:
         """The bank's changes, as they come."""
         return self._banks.watch(caller, bank_id, after=after)
-
-    async def create_bank(  # noqa: PLR0913 - what a bank is made of, and the request's key
-        self,
-        caller: Caller,
-        bank_id: str,
-        *,
-        display_name: str = "",
-        description: str = "",
-        embedding_model: str | None = None,
-        dimensions: int | None = None,
-        request_id: str | None = None,
-    ) -> Bank:
-        """Create a bank."""
-        return await self._banks.create(
-            caller,
-            bank_id,
-            display_name=display_name,
-            description=description,
-            embedding_model=embedding_model,
-            dimensions=dimensions,
-            request_id=request_id,
-        )
-
-    async def get_bank(self, caller: Caller, bank_id: str) -> Bank:
-        """The bank as it is now."""
-        return self._banks.described(self._banks.current(caller, "GetBank", bank_id))
-
-    async def list_banks(
-        self, caller: Caller, *, prefix: str = "", page_size: int = 0, page_token: str = ""
-    ) -> BankPage:
-        """A page of banks by id."""
-        return await self._banks.page(caller, prefix=prefix, page_size=page_size, page_token=page_token)
-
-    async def update_bank(
-        self,
-        caller: Caller,
-        bank_id: str,
-        *,
-        display_name: str | None = None,
-        description: str | None = None,
-        etag: str | None = None,
-        request_id: str | None = None,
-    ) -> Bank:
-        """Change what is not None."""
-        return await self._banks.update(
-            caller, bank_id, display_name=display_name, description=description, etag=etag, request_id=request_id
-        )
-
-    async def delete_bank(
-        self, caller: Caller, bank_id: str, *, etag: str | None = None, request_id: str | None = None
-    ) -> int:
-        """Delete the bank and everything in it."""
-        return await self._banks.delete(caller, bank_id, etag=etag, request_id=request_id)
-
-    async def bank_stats(self, caller: Caller, bank_id: str) -> BankStats:
-        """Counts of the bank."""
-        bank = self._banks.current(caller, "GetBankStats", bank_id)
-        stats = await self._in_executor(self._store.bank_stats, bank)
-        index = self._registry.peek(bank)
-        if index is None:
-            return stats
-        held = await self._in_executor(index.stats)
-        return replace(stats, indexed_position=index.core.position, index_bytes=index.core.stats()["bytes"], index=held)
-
-    async def server_info(self, caller: Caller) -> ServerInfo:
-        """What runs, and what the indexes of all banks hold; the same for every caller."""
-        self._access.require_name(caller, "GetServerInfo")
-        return replace(self._info, index_memory=self._registry.memory)
-
-    async def grant(
-        self, caller: Caller, bank_id: str, principal: str, permissions: Sequence[str], *, request_id: str | None = None
-    ) -> Grant:
-        """Give permissions."""
-        return await self._granting.grant(caller, bank_id, principal, permissions, request_id=request_id)
-
-    async def revoke(
-        self,
-        caller: Caller,
-        bank_id: str,
-        principal: str,
-        permissions: Sequence[str] = (),
-        *,
-        request_id: str | None = None,
-    ) -> frozenset[Permission]:
-        """Take permissions."""
-        return await self._granting.revoke(caller, bank_id, principal, permissions, request_id=request_id)
-
-    async def list_grants(
-        self,
-        caller: Caller,
-        *,
-        bank_id: str = "",
-        principal: str = "",
-        revoked: bool = False,
-        page_size: int = 0,
-        page_token: str = "",
-    ) -> GrantPage:
-        """A page of grants."""
-        return await self._granting.page(
-            caller,
-            bank_id=bank_id,
-            principal=principal,
-            revoked=revoked,
-            page_size=page_size,
-            page_token=page_token,
-        )
-
-    async def create_api_key(
-        self,
-        caller: Caller,
-        name: str,
-        principal: str,
-        *,
-        expires_at: datetime | None = None,
-        request_id: str | None = None,
-    ) -> tuple[KeyInfo, str]:
-        """Make a key."""
-        return await self.keys.create(caller, name, principal, expires_at=expires_at, request_id=request_id)
-
-    async def list_bank_templates(self, caller: Caller) -> list[BankTemplate]:
-        """The templates of the configuration."""
-        return self._access.templates(caller)
-
-    async def list_bank_groups(self, caller: Caller) -> list[BankGroup]:
-        """The groups of the configuration."""
-        self._access.require_pattern(caller, "ListBankGroups", ANY)
-        return self._bank_sets.groups()
-
-    async def list_api_keys(self, caller: Caller) -> list[KeyInfo]:
-        """All keys of the tenant."""
-        return self.keys.listed(caller)
-
-    async def revoke_api_key(self, caller: Caller, key_id: str, *, request_id: str | None = None) -> KeyInfo:
-        """End a key."""
-        return await self.keys.revoke(caller, key_id, request_id=request_id)
-
-    async def check_access(
-        self, caller: Caller, bank_id: str, *, principal: str | None = None, permission: str | None = None
-    ) -> AccessCheck:
-        """What a principal may do in a bank."""
-        return await self._granting.check(caller, bank_id, principal=principal, permission=permission)
-
-    async def place_hold(  # noqa: PLR0913 - the parts of a hold, and the request's key
-        self,
-        caller: Caller,
-        bank_id: str,
-        *,
-        reason: str,
-        memory_ids: Sequence[str] = (),
-        tags: Sequence[str] = (),
-        hold_id: str | None = None,
-        request_id: str | None = None,
-    ) -> Hold:
-        """Place a hold."""
-        return await self._holding.place(
-            caller,
-            bank_id,
-            reason=reason,
-            memory_ids=memory_ids,
-            tags=tags,
-            hold_id=hold_id,
-            request_id=request_id,
-        )
-
-    async def release_hold(self, caller: Caller, bank_id: str, hold_id: str, *, request_id: str | None = None) -> Hold:
-        """Release a hold."""
-        return await self._holding.release(caller, bank_id, hold_id, request_id=request_id)
-
-    async def list_holds(
-        self, caller: Caller, *, bank_id: str = "", released: bool = False, page_size: int = 0, page_token: str = ""
-    ) -> HoldPage:
-        """A page of holds."""
-        return await self._holding.page(
-            caller, bank_id=bank_id, released=released, page_size=page_size, page_token=page_token
-        )
-
-    async def list_audit_events(
-        self, caller: Caller, *, bank_id: str = "", page_size: int = 0, page_token: str = ""
-    ) -> AuditPage:
-        """A page of the trail."""
-        return await self._holding.trail(caller, bank_id=bank_id, page_size=page_size, page_token=page_token)
-
-    async def _recall(self, caller: Caller, operation: str, query: RecallQuery) -> RecallResult:
-        asked = self._banks_of(caller, operation, query)
-        await self._limits.admit(_recalls(caller, asked.bank_ids))
-        self._check.query(query)
-        banks = [self._banks.expected(caller, operation, bank_id) for bank_id in asked.bank_ids]
-        query, warnings = await self._barriers.query(operation, query, asked.bank_ids)
-        banks = [await self._banks.ready(caller, operation, bank) for bank in banks]
-        if asked.strategy is None:
-            result = await self._answer(banks[0], query)
-        else:
-            result = await self._answer_several(asked.strategy, banks, query)
-        return self._barriers.output(query.bank_id, operation, result, warnings)
-
-    async def _answer_several(
-        self, strategy: BankStrategy, banks: Sequence[Bank], query: RecallQuery, at: str = ""
-    ) -> RecallResult:
-        """The answer of several banks, or what there is while the provider that they need is left alone."""
-        try:
-            return await self._recalled(strategy, banks, query, at)
-        except CircuitOpen as failure:
-            return self._policies.escalation.recall_several(banks, failure)
-
-    async def _recalled(
-        self, strategy: BankStrategy | None, banks: Sequence[Bank], query: RecallQuery, at: str = ""
-    ) -> RecallResult:
-        """What the pipelines find in the bank, or in several by the strategy."""
-        most_tokens = min(self._most_tokens(bank.bank_id) for bank in banks)
-        if strategy is None:
-            return await self._pipelines.recall.run(banks[0], query, most_tokens)
-        return await self._pipelines.multi_bank.run(Question(query, banks, strategy, most_tokens, at))
-
-    async def _answer(self, bank: Bank, query: RecallQuery) -> RecallResult:
-        """The pipeline's answer, or what there is while its provider is left alone."""
-        escalation = self._policies.escalation
-        try:
-            result = await self._pipelines.recall.run(bank, query, self._most_tokens(query.bank_id))
-        except CircuitOpen as failure:
-            return escalation.recall(bank, query, failure)
-        escalation.keep(bank, query, result)
-        return result
-
-    async def _answers(self, requests: Sequence[tuple[Bank, RecallQuery]]) -> list[RecallResult]:
-        """As `_answer` of each, together."""
-        try:
-            results = await self._pipelines.recall.run_many(
-                [(bank, query, self._most_tokens(query.bank_id)) for bank, query in requests]
-            )
-        except CircuitOpen:
-            # Some of them may need no provider.
-            return [await self._answer(bank, query) for bank, query in requests]
-        for (bank, query), result in zip(requests, results, strict=True):
-            self._policies.escalation.keep(bank, query, result)
-        return results
-
-    def _banks_of(self, caller: Caller, operation: str, query: RecallQuery, at: str = "") -> BankSet:
-        """The banks that a query names, each of which the caller may use for this, before any is looked at."""
-        asked = self._bank_sets.resolve(caller, query, at)
-        self._banks.require_each(caller, operation, asked, at)
-        return asked
-
-    def _most_tokens(self, bank_id: str) -> int:
-        """Ceiling of a recall's token budget; of several banks, the lowest holds."""
-        return self._overrides.of(bank_id).homeostasis.recall_max_tokens
-
-    async def _in_executor(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """A read that may take longer than the loop should wait."""
-        return await asyncio.get_running_loop().run_in_executor(self._executor, lambda: work(*args, **kwargs))
 
     async def close(self) -> None:
         """Release everything that was built for this gate, when the deletions that were begun have ended."""

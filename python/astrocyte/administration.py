@@ -1,0 +1,293 @@
+"""The half of the Python API that administers: banks, grants, keys, holds, the audit trail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from astrocyte import keywords
+from astrocyte.keywords import Texts
+from astrocyte.model import (
+    AccessCheck,
+    AstrocyteContext,
+    AuditPage,
+    Bank,
+    BankGroup,
+    BankPage,
+    BankStats,
+    BankTemplate,
+    Grant,
+    GrantPage,
+    Hold,
+    HoldPage,
+    KeyInfo,
+    Permission,
+    ServerInfo,
+)
+from astrocyte.policy.backend import Backend
+from astrocyte.policy.trail import Verification, verify
+
+# `Administration` has methods that hide `list` in a class body.
+Keys = list[KeyInfo]
+Templates = list[BankTemplate]
+Groups = list[BankGroup]
+
+
+class Administration:
+    """What `Astrocyte` does beside remembering. ``context`` says who calls, and defaults to the local user."""
+
+    _backend: Backend
+
+    async def create_bank(  # noqa: PLR0913 - what a bank is made of, and the request's key
+        self,
+        bank_id: str,
+        *,
+        display_name: str = "",
+        description: str = "",
+        embedding_model: str | None = None,
+        dimensions: int | None = None,
+        request_id: str | None = None,
+        context: AstrocyteContext | None = None,
+    ) -> Bank:
+        """Create a bank. One with an embedding model of your own takes your vectors only."""
+        return await self._backend.create_bank(
+            keywords.caller_of(context),
+            bank_id,
+            display_name=display_name,
+            description=description,
+            embedding_model=embedding_model,
+            dimensions=dimensions,
+            request_id=request_id,
+        )
+
+    async def get_bank(self, bank_id: str, *, context: AstrocyteContext | None = None) -> Bank:
+        """One bank."""
+        return await self._backend.get_bank(keywords.caller_of(context), bank_id)
+
+    async def list_banks(
+        self, *, prefix: str = "", page_size: int = 0, page_token: str = "", context: AstrocyteContext | None = None
+    ) -> BankPage:
+        """A page of banks by id."""
+        return await self._backend.list_banks(
+            keywords.caller_of(context), prefix=prefix, page_size=page_size, page_token=page_token
+        )
+
+    async def update_bank(
+        self,
+        bank_id: str,
+        *,
+        display_name: str | None = None,
+        description: str | None = None,
+        etag: str | None = None,
+        request_id: str | None = None,
+        context: AstrocyteContext | None = None,
+    ) -> Bank:
+        """Change what is not None."""
+        return await self._backend.update_bank(
+            keywords.caller_of(context),
+            bank_id,
+            display_name=display_name,
+            description=description,
+            etag=etag,
+            request_id=request_id,
+        )
+
+    async def delete_bank(
+        self,
+        bank_id: str,
+        *,
+        etag: str | None = None,
+        request_id: str | None = None,
+        context: AstrocyteContext | None = None,
+    ) -> int:
+        """Delete a bank and everything in it; returns how many memories it showed."""
+        return await self._backend.delete_bank(keywords.caller_of(context), bank_id, etag=etag, request_id=request_id)
+
+    async def bank_stats(self, bank_id: str, *, context: AstrocyteContext | None = None) -> BankStats:
+        """Counts of a bank."""
+        return await self._backend.bank_stats(keywords.caller_of(context), bank_id)
+
+    async def grant_access(
+        self,
+        bank_id: str,
+        principal: str,
+        permissions: Sequence[str],
+        *,
+        request_id: str | None = None,
+        context: AstrocyteContext | None = None,
+    ) -> Grant:
+        """Give a principal permissions on a bank: any of read, write, forget, admin, or ``*`` for all four.
+
+        Both names may be patterns, in which ``*`` stands for any characters and ``?`` for one.
+        """
+        return await self._backend.grant(
+            keywords.caller_of(context),
+            bank_id,
+            principal,
+            keywords.texts(permissions, "permissions"),
+            request_id=request_id,
+        )
+
+    async def revoke_access(
+        self,
+        bank_id: str,
+        principal: str,
+        permissions: Sequence[str] | None = None,
+        *,
+        request_id: str | None = None,
+        context: AstrocyteContext | None = None,
+    ) -> frozenset[Permission]:
+        """Take permissions (None: all) of a grant for these two names; returns those that it gave."""
+        return await self._backend.revoke(
+            keywords.caller_of(context),
+            bank_id,
+            principal,
+            keywords.texts(permissions, "permissions"),
+            request_id=request_id,
+        )
+
+    async def list_grants(
+        self,
+        *,
+        bank_id: str = "",
+        principal: str = "",
+        include_revoked: bool = False,
+        page_size: int = 0,
+        page_token: str = "",
+        context: AstrocyteContext | None = None,
+    ) -> GrantPage:
+        """A page of grants: those that mean the bank and the principal where they are named, else all."""
+        return await self._backend.list_grants(
+            keywords.caller_of(context),
+            bank_id=bank_id,
+            principal=principal,
+            revoked=include_revoked,
+            page_size=page_size,
+            page_token=page_token,
+        )
+
+    async def check_access(
+        self,
+        bank_id: str,
+        *,
+        principal: str | None = None,
+        permission: str | None = None,
+        context: AstrocyteContext | None = None,
+    ) -> AccessCheck:
+        """What a principal (None: the caller) may do in a bank; ``allowed`` answers for the permission, or for any."""
+        return await self._backend.check_access(
+            keywords.caller_of(context), bank_id, principal=principal, permission=permission
+        )
+
+    async def create_api_key(
+        self,
+        name: str,
+        principal: str,
+        *,
+        expires_at: datetime | None = None,
+        request_id: str | None = None,
+        context: AstrocyteContext | None = None,
+    ) -> tuple[KeyInfo, str]:
+        """Make an API key for a principal; the second part of the answer is the key, which is never shown again."""
+        return await self._backend.create_api_key(
+            keywords.caller_of(context), name, principal, expires_at=expires_at, request_id=request_id
+        )
+
+    async def list_bank_templates(self, *, context: AstrocyteContext | None = None) -> Templates:
+        """The bank templates of the configuration: what holds for all banks whose names have one form."""
+        return await self._backend.list_bank_templates(keywords.caller_of(context))
+
+    async def list_bank_groups(self, *, context: AstrocyteContext | None = None) -> Groups:
+        """The bank groups of the configuration: sets of banks that a recall can name."""
+        return await self._backend.list_bank_groups(keywords.caller_of(context))
+
+    async def list_api_keys(self, *, context: AstrocyteContext | None = None) -> Keys:
+        """All API keys of the tenant that were made by call, by age."""
+        return await self._backend.list_api_keys(keywords.caller_of(context))
+
+    async def revoke_api_key(
+        self, key_id: str, *, request_id: str | None = None, context: AstrocyteContext | None = None
+    ) -> KeyInfo:
+        """End an API key from the next call on."""
+        return await self._backend.revoke_api_key(keywords.caller_of(context), key_id, request_id=request_id)
+
+    async def place_hold(  # noqa: PLR0913 - the parts of a hold, and the request's key
+        self,
+        bank_id: str,
+        *,
+        reason: str,
+        memory_ids: Texts | None = None,
+        tags: Texts | None = None,
+        hold_id: str | None = None,
+        request_id: str | None = None,
+        context: AstrocyteContext | None = None,
+    ) -> Hold:
+        """Keep memories from being forgotten, erased or given other content, and their bank from being deleted.
+
+        Args:
+            bank_id: Where.
+            reason: Why.
+            memory_ids: Memories to hold, forgotten ones too.
+            tags: Memories that have, or had, any of these tags are held, also those that come later. Without ids and
+                tags it is the whole bank.
+            hold_id: Its name, such as a case number; one is made where it is None.
+            request_id: The same id with the same request answers the same hold.
+            context: Who calls; needs admin.
+        """
+        return await self._backend.place_hold(
+            keywords.caller_of(context),
+            bank_id,
+            reason=reason,
+            memory_ids=keywords.texts(memory_ids, "memory_ids"),
+            tags=keywords.texts(tags, "tags"),
+            hold_id=hold_id,
+            request_id=request_id,
+        )
+
+    async def release_hold(
+        self, bank_id: str, hold_id: str, *, request_id: str | None = None, context: AstrocyteContext | None = None
+    ) -> Hold:
+        """End a hold; one that was released before stays as it is."""
+        return await self._backend.release_hold(keywords.caller_of(context), bank_id, hold_id, request_id=request_id)
+
+    async def list_holds(
+        self,
+        *,
+        bank_id: str = "",
+        include_released: bool = False,
+        page_size: int = 0,
+        page_token: str = "",
+        context: AstrocyteContext | None = None,
+    ) -> HoldPage:
+        """A page of the holds that stand, of one bank or all, by age."""
+        return await self._backend.list_holds(
+            keywords.caller_of(context),
+            bank_id=bank_id,
+            released=include_released,
+            page_size=page_size,
+            page_token=page_token,
+        )
+
+    async def list_audit_events(
+        self, *, bank_id: str = "", page_size: int = 0, page_token: str = "", context: AstrocyteContext | None = None
+    ) -> AuditPage:
+        """A page of the trail, of one bank or all, oldest first."""
+        return await self._backend.list_audit_events(
+            keywords.caller_of(context), bank_id=bank_id, page_size=page_size, page_token=page_token
+        )
+
+    async def verify_audit(
+        self, *, noted: tuple[int, bytes] | None = None, context: AstrocyteContext | None = None
+    ) -> Verification:
+        """Compute every hash of the trail anew and say what the first wrong row is, if any.
+
+        Args:
+            noted: Sequence and hash of a row from an earlier check; only with one is it seen that the end was cut off
+                by somebody who could write to the database.
+            context: Who calls; needs admin in all banks.
+        """
+        return await verify(self._backend, keywords.caller_of(context), noted=noted)
+
+    async def server_info(self, *, context: AstrocyteContext | None = None) -> ServerInfo:
+        """What runs."""
+        return await self._backend.server_info(keywords.caller_of(context))

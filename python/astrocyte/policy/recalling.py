@@ -1,0 +1,158 @@
+"""What the gate does for a recall, a batch of them and a look back: limits, checks, barriers, pipeline, barriers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from astrocyte.errors import CircuitOpen, ValidationError
+from astrocyte.model import (
+    Bank,
+    BankStrategy,
+    Caller,
+    HistoryResult,
+    RecallQuery,
+    RecallResult,
+)
+from astrocyte.pipelines.multi_bank import MultiBankPipeline, Question
+from astrocyte.pipelines.recall import RecallPipeline
+from astrocyte.policy.bank_sets import BankSet, BankSets
+from astrocyte.policy.banks import Banks
+from astrocyte.policy.limits import Demand, Operation
+from astrocyte.policy.policies import Policies
+from astrocyte.policy.validation import Validator
+
+
+def _recalls(caller: Caller, bank_ids: Iterable[str]) -> list[Demand]:
+    """What a recall of these banks asks of their limits."""
+    return [Demand(caller.tenant, bank_id, Operation.RECALL) for bank_id in bank_ids]
+
+
+class Recalling:
+    """Judges and answers queries; the gate's arguments, as far as they matter here."""
+
+    def __init__(
+        self,
+        policies: Policies,
+        banks: Banks,
+        bank_sets: BankSets,
+        recall: RecallPipeline,
+        multi_bank: MultiBankPipeline,
+        check: Validator,
+    ) -> None:
+        self._limits = policies.limits
+        self._barriers = policies.barriers
+        self._overrides = policies.overrides
+        self._escalation = policies.escalation
+        self._banks = banks
+        self._bank_sets = bank_sets
+        self._recall = recall
+        self._multi_bank = multi_bank
+        self._check = check
+
+    async def one(self, caller: Caller, operation: str, query: RecallQuery) -> RecallResult:
+        """The answer of the bank, or the banks, that a query names."""
+        asked = self._banks_of(caller, operation, query)
+        await self._limits.admit(_recalls(caller, asked.bank_ids))
+        self._check.query(query)
+        banks = [self._banks.expected(caller, operation, bank_id) for bank_id in asked.bank_ids]
+        query, warnings = await self._barriers.query(operation, query, asked.bank_ids)
+        banks = [await self._banks.ready(caller, operation, bank) for bank in banks]
+        if asked.strategy is None:
+            result = await self._answer(banks[0], query)
+        else:
+            result = await self._answer_several(asked.strategy, banks, query)
+        return self._barriers.output(query.bank_id, operation, result, warnings)
+
+    async def batch(self, caller: Caller, queries: Sequence[RecallQuery]) -> list[RecallResult]:
+        """Answer all queries, or fail with the first that cannot be answered."""
+        self._check.query_count(queries)
+        asked = [
+            self._banks_of(caller, "BatchRecall", query, f"queries[{index}].") for index, query in enumerate(queries)
+        ]
+        await self._limits.admit(_recalls(caller, (bank_id for one in asked for bank_id in one.bank_ids)))
+        self._check.queries(queries)
+        banks = [[self._banks.expected(caller, "BatchRecall", bank_id) for bank_id in one.bank_ids] for one in asked]
+        screened = [
+            await self._barriers.query("BatchRecall", query, one.bank_ids, f"queries[{index}].")
+            for index, (query, one) in enumerate(zip(queries, asked, strict=True))
+        ]
+        banks = [[await self._banks.ready(caller, "BatchRecall", bank) for bank in own] for own in banks]
+        alone = [
+            (own[0], query) for one, own, (query, _) in zip(asked, banks, screened, strict=True) if one.strategy is None
+        ]
+        answers = iter(await self._answers(alone))
+        results = [
+            next(answers)
+            if one.strategy is None
+            else await self._answer_several(one.strategy, own, query, f"queries[{index}].")
+            for index, (one, own, (query, _)) in enumerate(zip(asked, banks, screened, strict=True))
+        ]
+        return [
+            self._barriers.output(query.bank_id, "BatchRecall", result, warnings)
+            for result, (query, warnings) in zip(results, screened, strict=True)
+        ]
+
+    async def history(self, caller: Caller, query: RecallQuery) -> HistoryResult:
+        """Recall as of an instant."""
+        if query.as_of is None:
+            raise ValidationError("is missing; say the instant to look from", field="as_of")
+        result = await self.one(caller, "History", query)
+        return HistoryResult(
+            result.hits,
+            result.total_available,
+            result.truncated,
+            query.as_of,
+            query.bank_id,
+            result.trace,
+            result.warnings,
+        )
+
+    async def found(
+        self, strategy: BankStrategy | None, banks: Sequence[Bank], query: RecallQuery, at: str = ""
+    ) -> RecallResult:
+        """What the pipelines find in the bank, or in several by the strategy."""
+        most_tokens = min(self._most_tokens(bank.bank_id) for bank in banks)
+        if strategy is None:
+            return await self._recall.run(banks[0], query, most_tokens)
+        return await self._multi_bank.run(Question(query, banks, strategy, most_tokens, at))
+
+    async def _answer_several(
+        self, strategy: BankStrategy, banks: Sequence[Bank], query: RecallQuery, at: str = ""
+    ) -> RecallResult:
+        """The answer of several banks, or what there is while the provider that they need is left alone."""
+        try:
+            return await self.found(strategy, banks, query, at)
+        except CircuitOpen as failure:
+            return self._escalation.recall_several(banks, failure)
+
+    async def _answer(self, bank: Bank, query: RecallQuery) -> RecallResult:
+        """The pipeline's answer, or what there is while its provider is left alone."""
+        try:
+            result = await self._recall.run(bank, query, self._most_tokens(query.bank_id))
+        except CircuitOpen as failure:
+            return self._escalation.recall(bank, query, failure)
+        self._escalation.keep(bank, query, result)
+        return result
+
+    async def _answers(self, requests: Sequence[tuple[Bank, RecallQuery]]) -> list[RecallResult]:
+        """What `_answer` gives for each, together."""
+        try:
+            results = await self._recall.run_many(
+                [(bank, query, self._most_tokens(query.bank_id)) for bank, query in requests]
+            )
+        except CircuitOpen:
+            # Some of them may need no provider.
+            return [await self._answer(bank, query) for bank, query in requests]
+        for (bank, query), result in zip(requests, results, strict=True):
+            self._escalation.keep(bank, query, result)
+        return results
+
+    def _banks_of(self, caller: Caller, operation: str, query: RecallQuery, at: str = "") -> BankSet:
+        """The banks that a query names, each of which the caller may use for this, before any is looked at."""
+        asked = self._bank_sets.resolve(caller, query, at)
+        self._banks.require_each(caller, operation, asked, at)
+        return asked
+
+    def _most_tokens(self, bank_id: str) -> int:
+        """Ceiling of a recall's token budget; of several banks, the lowest holds."""
+        return self._overrides.of(bank_id).homeostasis.recall_max_tokens
