@@ -27,6 +27,8 @@ DIMENSIONS = 384
 WORDS = 16
 QUERY_WORDS = 6
 QUERIES = 200
+# Where a graph begins to be worth its memory, if anywhere; the product builds none by default.
+GRAPH_ROWS = 50_000
 BLOCK = 20
 # Rows per commit.
 BATCH = 10_000
@@ -84,7 +86,7 @@ def _measure(console: Console, rows: int, scratch: str | None, scan_rows: int) -
     corpus = make_corpus(rows, dimensions=DIMENSIONS, words=WORDS, seed=SEED)
     queries = make_queries(corpus, QUERIES, words=QUERY_WORDS)
     before = resident_bytes()
-    large = Core(scratch, build_share=1.0, sampling=0.0, scan_rows=scan_rows).bank(DIMENSIONS)
+    large = Core(scratch, graph_rows=GRAPH_ROWS, build_share=1.0, sampling=0.0, scan_rows=scan_rows).bank(DIMENSIONS)
     seconds = _fill(large, corpus)
     start = time.perf_counter()
     large.fold()

@@ -214,7 +214,7 @@ class Core:
         self,
         scratch_dir: str | None = None,
         *,
-        graph_rows: int = 50_000,
+        graph_rows: int = 0,
         build_share: float = 0.5,
         graph_candidates: int = 128,
         scan_rows: int = 0,
