@@ -26,6 +26,7 @@ from astrocyte.model import (
     DetailLevel,
     Dispositions,
     Embedding,
+    Entity,
     ErasureReceipt,
     ForgetResult,
     ForgetSelector,
@@ -143,6 +144,7 @@ memories = st.builds(
     position=positions,
     etag=names,
     state=st.sampled_from(MemoryState),
+    entities=st.lists(st.builds(Entity, names, names), max_size=3).map(tuple),
 )
 updates = st.builds(
     MemoryUpdate,

@@ -16,10 +16,13 @@ import apsw
 import structlog
 
 from astrocyte.config import Settings
+from astrocyte.config.extraction import merged_profiles
 from astrocyte.config.machine import memory_limit
 from astrocyte.core import Core, build_info
 from astrocyte.errors import AstrocyteError, ConfigError, frames
 from astrocyte.model import IndexMemory, ServerInfo
+from astrocyte.pipelines.extraction.entities import create_extraction
+from astrocyte.pipelines.extraction.profiles import Profiles
 from astrocyte.pipelines.forget import ForgetPipeline
 from astrocyte.pipelines.multi_bank import MultiBankPipeline
 from astrocyte.pipelines.preparing import Preparer
@@ -78,6 +81,13 @@ class App:
             self.language_model = _language_model(settings, breakers)
             barriers = Barriers(settings, embedder.model_id, self.language_model)
             check_models(settings, self.language_model)
+            overrides = Overrides(settings)
+            profiles = Profiles(
+                merged_profiles(settings.extraction_profiles),
+                lambda bank_id: overrides.of(bank_id).extraction.profile,
+                settings.limits.metadata_value_bytes,
+            )
+            entities = create_extraction(settings, profiles, self.language_model)
             data_dir = settings.data_dir.expanduser() if settings.vector_store == "sqlite" else None
             store = open_store(data_dir, clock=clock, **settings.store.model_dump())
             undo.callback(store.close)
@@ -88,7 +98,6 @@ class App:
             registry = IndexRegistry(
                 store, core, executor, memory_bytes=settings.index.memory_bytes or memory_limit() // 2
             )
-            overrides = Overrides(settings)
             scorer = _scorer(settings, overrides, self.language_model)
             self._limits = Limits(settings, overrides, _quotas(settings, overrides, data_dir, clock, executor))
             info = _describe(settings, store, embedder, registry.memory)
@@ -98,7 +107,7 @@ class App:
         self._store = store
         self._executor = executor
         self._purging: asyncio.Task[None] | None = None
-        preparer = Preparer(settings.retain, embedder, executor)
+        preparer = Preparer(settings, embedder, executor, profiles, entities)
         retain = RetainPipeline(store, registry, settings, preparer)
         self._retries = Retries(settings, overrides, store, retain)
         quality = SignalQuality(overrides, Noise(), scorer)
@@ -130,6 +139,7 @@ class App:
                 barriers,
                 escalation,
                 quality,
+                profiles,
             ),
             info,
             executor,
@@ -186,7 +196,9 @@ class App:
 
 def _embedder(settings: Settings, breakers: list[Breaker]) -> Embedder:
     """The embedder, behind a breaker of its own where it is not part of this process."""
-    embedder = create_embedder(settings.embedding.provider, settings.embedding.options)
+    model = settings.pipeline.embedding.model
+    options = {**settings.embedding.options, **({} if model is None else {"model": model})}
+    embedder = create_embedder(settings.embedding.provider, options)
     if embedder.local:
         return embedder
     breaker = Breaker(settings.embedding.provider, settings.escalation.circuit_breaker)

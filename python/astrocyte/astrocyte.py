@@ -124,7 +124,7 @@ class Astrocyte(Administration):
             context: Who calls.
             content_type: text, conversation, transcript, document, email or event. A name of your own is kept with the
                 memory and treated as text; one that looks like a slip of these is refused.
-            extraction_profile: builtin_text or builtin_conversation.
+            extraction_profile: One of the settings, or a built-in one such as builtin_conversation.
             occurred_at: When it happened, with a time zone.
             source: Where it comes from.
             pii_detected: You know that it holds personal data: the barrier acts on it even where it finds none.

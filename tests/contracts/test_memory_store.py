@@ -20,7 +20,7 @@ from astrocyte.errors import (
     RequestIdReused,
     StoreError,
 )
-from astrocyte.model import Bank, ChangeKind, ForgetSelector, Memory, MemoryState
+from astrocyte.model import Bank, ChangeKind, Entity, ForgetSelector, Memory, MemoryState
 from astrocyte.pipelines.analysis import to_ms
 from astrocyte.stores.protocols import (
     ChunkRecord,
@@ -67,6 +67,7 @@ RICH = memory(
     occurred_at=-1_000,
     valid_from=5,
     valid_until=4_102_444_800_000,
+    entities=(Entity("Zürich", "PLACE"), Entity("Straße", "NAME")),
 )
 
 
@@ -181,7 +182,7 @@ class TestCommit:
         found = store.memory(bank, RICH.memory_id)
         assert found is not None
         for name in ("content", "content_type", "fact_type", "memory_layer", "tags", "metadata", "source",
-                     "session_id", "speaker", "principal", "token_count"):  # fmt: skip
+                     "session_id", "speaker", "principal", "token_count", "entities"):  # fmt: skip
             assert getattr(found, name) == getattr(RICH, name), name
         now = datetime.fromtimestamp(clock.now / 1_000, UTC)
         assert (found.retained_at, found.updated_at, found.forgotten_at) == (now, now, None)

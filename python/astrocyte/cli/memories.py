@@ -55,6 +55,9 @@ Body = Callable[..., object]
 @click.option("--occurred-at", type=MOMENT, help="When it happened, with the time zone.")
 @click.option("--source", help="Where it comes from, in your words.")
 @click.option(
+    "--profile", "extraction_profile", help="Extraction profile: of the server's settings, or a built-in one."
+)
+@click.option(
     "--on-duplicate",
     "dedup_action",
     type=click.Choice([kind.value for kind in DedupAction]),

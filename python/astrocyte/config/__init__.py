@@ -21,6 +21,16 @@ from astrocyte.config.auth import ApiKey, AuthSettings, CertificateSettings, Jwt
 from astrocyte.config.banks import BankDefaultSettings, BankSettings, check_shared, complete, spell_out
 from astrocyte.config.barriers import BarrierSettings, DlpSettings, PiiSettings
 from astrocyte.config.escalation import CircuitBreakerSettings, EscalationSettings
+from astrocyte.config.extraction import (
+    Chunking,
+    ChunkingSettings,
+    EntityExtractionSettings,
+    ExtractionProfileSettings,
+    ExtractionSettings,
+    ProfileKey,
+    check_embedding_model,
+    check_profiles,
+)
 from astrocyte.config.homeostasis import HomeostasisSettings
 from astrocyte.config.index import IndexSettings
 from astrocyte.config.intent import IntentSettings
@@ -57,11 +67,15 @@ __all__ = [
     "BankTemplateSettings",
     "BarrierSettings",
     "CertificateSettings",
+    "ChunkingSettings",
     "CircuitBreakerSettings",
     "DedupSettings",
     "DlpSettings",
     "EmbeddingSettings",
+    "EntityExtractionSettings",
     "EscalationSettings",
+    "ExtractionProfileSettings",
+    "ExtractionSettings",
     "ForgetSettings",
     "HomeostasisSettings",
     "IdentitySettings",
@@ -88,7 +102,6 @@ __all__ = [
 
 # The ids that the gate takes.
 BankId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@-]{0,254}$")]
-Chunking = Literal["sentence", "paragraph", "dialogue", "fixed"]
 # Where each kind of content has its joints.
 CHUNKING: dict[str, Chunking] = {
     "text": "sentence",
@@ -296,6 +309,10 @@ class Settings(BaseSettings):
     agentic_reflect: AgenticReflectSettings = AgenticReflectSettings()
     adversarial_defense: AdversarialDefenseSettings = AdversarialDefenseSettings()
     retain: RetainSettings = RetainSettings()
+    extraction: ExtractionSettings = ExtractionSettings()
+    extraction_profiles: dict[ProfileKey, ExtractionProfileSettings] = Field(
+        default_factory=dict, description="Profile name to how contents of one kind are taken in."
+    )
     forget: ForgetSettings = ForgetSettings()
     store: StoreSettings = StoreSettings()
     index: IndexSettings = IndexSettings()
@@ -382,4 +399,6 @@ def _build(values: dict[str, Any], lines: SourceLines) -> Settings:
         raise refuse(error, lines) from error
     check_shared(settings, settings.banks, lines)
     settings._lines = lines  # noqa: SLF001 (own class)
+    check_profiles(settings)
+    check_embedding_model(settings)
     return settings

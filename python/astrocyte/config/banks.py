@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from astrocyte.config.access import BankGrant
 from astrocyte.config.barriers import BarrierSettings, DlpSettings
 from astrocyte.config.escalation import EscalationSettings
+from astrocyte.config.extraction import ExtractionSettings
 from astrocyte.config.homeostasis import HomeostasisSettings
 from astrocyte.config.profiles import ProfileName, profile_values
 from astrocyte.config.section import Section
@@ -40,6 +41,7 @@ class BankSettings(Section):
     dlp: DlpSettings = DlpSettings()
     signal_quality: SignalQualitySettings = SignalQualitySettings()
     escalation: EscalationSettings = EscalationSettings()
+    extraction: ExtractionSettings = ExtractionSettings()
     access: tuple[BankGrant, ...] = Field((), description="Who may do what in this bank; as in access_grants.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from astrocyte.config.extraction import ChunkingSettings, EntityExtractionSettings, PipelineEmbeddingSettings
 from astrocyte.config.reflect import ReflectSettings
 from astrocyte.config.section import Section
 
@@ -9,4 +10,7 @@ from astrocyte.config.section import Section
 class PipelineSettings(Section):
     """The steps of the pipelines."""
 
+    chunking: ChunkingSettings = ChunkingSettings()
+    entity_extraction: EntityExtractionSettings = EntityExtractionSettings()
+    embedding: PipelineEmbeddingSettings = PipelineEmbeddingSettings()
     reflect: ReflectSettings = ReflectSettings()

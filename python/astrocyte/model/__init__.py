@@ -10,6 +10,7 @@ from astrocyte.model.bank import (
     ServerInfo,
     TemplateGrant,
 )
+from astrocyte.model.entity import Entity
 from astrocyte.model.fusion import FusionMethod
 from astrocyte.model.governance import (
     GENESIS,
@@ -102,6 +103,7 @@ __all__ = [
     "DetailLevel",
     "Dispositions",
     "Embedding",
+    "Entity",
     "ErasureReceipt",
     "ForgetResult",
     "ForgetSelector",

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from astrocyte.model.entity import Entity
+
 MetadataValue = str | int | float | bool | None
 Metadata = Mapping[str, MetadataValue]
 
@@ -109,6 +111,7 @@ class Memory:
     """A stored memory: the current version, unless history was asked for.
 
     ``version`` counts from 1. ``retained_at`` is when version 1 was stored, ``updated_at`` when this version was.
+    ``entities`` are what the content names, as far as the server looked for them.
     """
 
     memory_id: str
@@ -136,6 +139,7 @@ class Memory:
     position: int
     etag: str
     state: MemoryState = MemoryState.ACTIVE
+    entities: tuple[Entity, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

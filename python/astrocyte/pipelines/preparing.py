@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
-from astrocyte.config import RetainSettings
+from astrocyte.config import ExtractionProfileSettings, Settings
 from astrocyte.core import content_hash, count_tokens, count_tokens_many
 from astrocyte.errors import DimensionMismatch, ValidationError
-from astrocyte.model import Bank, Embedding, RetainItem
+from astrocyte.model import Bank, Embedding, Entity, RetainItem
 from astrocyte.pipelines.analysis import to_ms
 from astrocyte.pipelines.chunking import Chunk, split
+from astrocyte.pipelines.extraction.entities import EntityExtraction
+from astrocyte.pipelines.extraction.profiles import Profiles
 from astrocyte.pipelines.indexing import ID_PREFIX, embedded_text
 from astrocyte.pipelines.normalising import normalise
 from astrocyte.providers.protocols import Embedder
@@ -26,8 +28,6 @@ from astrocyte.stores.protocols import ChunkRecord, NewMemory
 # Content types of things that happened, against things that are known.
 EPISODIC = frozenset({"conversation", "transcript", "email", "event"})
 SPOKEN = frozenset({"conversation", "transcript"})
-# What a profile says about content whose type it overrides: (type that chooses the steps, fact type).
-PROFILES = {"builtin_text": ("text", "world"), "builtin_conversation": ("conversation", "experience")}
 # A content a little above the chunk size stays whole: a short last piece finds less than the whole does.
 SLACK = 1.25
 # Longer values under a speaker's or session's metadata key are something else.
@@ -60,6 +60,9 @@ class Draft:
     chunk_vectors: list[bytes | None] = field(default_factory=list)
     # The id that was promised for it, where it waited in the retry queue.
     memory_id: str | None = None
+    entities: tuple[Entity, ...] = ()
+    # What its caller is to be told.
+    warnings: tuple[str, ...] = ()
 
     def texts(self) -> list[str]:
         """What is embedded: the whole, then each chunk."""
@@ -91,6 +94,7 @@ class Draft:
             occurred_at=optional_ms(item.occurred_at),
             valid_from=optional_ms(item.valid_from),
             valid_until=optional_ms(item.valid_until),
+            entities=self.entities,
         )
 
 
@@ -112,12 +116,30 @@ def hash_of(content: str, speaker: str | None) -> bytes:
 
 
 class Preparer:
-    """Turns items into drafts by the configured rules; what may take long runs in the executor."""
+    """Turns items into drafts by the configured rules; what may take long runs in the executor.
 
-    def __init__(self, settings: RetainSettings, embedder: Embedder, executor: Executor) -> None:
-        self._settings = settings
+    Args:
+        settings: How contents are cut.
+        embedder: Makes vectors.
+        executor: Where what takes long runs.
+        profiles: What holds for the contents of a kind.
+        entities: Finds what they name.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        embedder: Embedder,
+        executor: Executor,
+        profiles: Profiles,
+        entities: EntityExtraction,
+    ) -> None:
+        self._settings = settings.retain
+        self._chunking = settings.pipeline.chunking
         self._embedder = embedder
         self._executor = executor
+        self._profiles = profiles
+        self._entities = entities
 
     async def drafts(self, bank: Bank, items: Sequence[tuple[RetainItem, str]]) -> list[Draft]:
         """Drafts of items, given with their paths in the request; without vectors but those that the caller sent.
@@ -139,6 +161,7 @@ class Preparer:
         if not self._embedder.local:
             drafts = await self.drafts(bank, items)
             await self._embed(drafts)
+            await self._name(bank, drafts)
             return drafts
 
         def work() -> list[Draft]:
@@ -146,7 +169,9 @@ class Preparer:
             self._embed_now(drafts)
             return drafts
 
-        return await self.compute(work, [item.content for item, _ in items])
+        drafts = await self.compute(work, [item.content for item, _ in items])
+        await self._name(bank, drafts)
+        return drafts
 
     async def compute(self, work: Callable[[], T], contents: Sequence[str], *, inline: bool = True) -> T:
         """The result of ``work`` on contents: on the loop where it is sure to be short, and ``inline`` allows it."""
@@ -163,7 +188,8 @@ class Preparer:
         Raises:
             ValidationError: Nothing is left of the content, or the vector does not belong into this bank.
         """
-        kind, fact_type = PROFILES.get(item.extraction_profile or "", (item.content_type, ""))
+        profile = self._profiles.of(bank.bank_id, item)
+        kind = profile.content_type or item.content_type
         content = normalise(item.content, kind)
         if not content:
             raise ValidationError("is empty; there is nothing to remember", field=f"{at}content")
@@ -173,15 +199,22 @@ class Preparer:
             content=content,
             content_hash=hash_of(content, speaker),
             tokens=count_tokens(content),
-            fact_type=item.fact_type or fact_type or ("experience" if kind in SPOKEN else "world"),
+            fact_type=item.fact_type or profile.fact_type or ("experience" if kind in SPOKEN else "world"),
             layer="episodic" if kind in EPISODIC else "semantic",
             speaker=speaker,
             session_id=item.session_id or _text(item.metadata.get("session_id")),
         )
-        if draft.tokens > SLACK * self._settings.chunk_tokens:
-            draft.chunks = self._cut(content, draft.tokens, kind)
+        draft.entities = self._entities.now(bank.bank_id, item, content, speaker)
+        draft.chunks = self._cut(draft, kind, profile)
         self._take_vector(bank, draft, at)
         return draft
+
+    def entities_of(self, bank: Bank, memory: NewMemory) -> tuple[Entity, ...]:
+        """The entities of a memory whose metadata changed: other ones only where the metadata name them."""
+        item = RetainItem(memory.content, metadata=memory.metadata)
+        if self._entities.mode(bank.bank_id, item) != "metadata":
+            return memory.entities
+        return self._entities.now(bank.bank_id, item, memory.content, memory.speaker)
 
     def _embed_now(self, drafts: Sequence[Draft]) -> None:
         """Give each draft that lacks them its vectors, by a local embedder."""
@@ -204,15 +237,45 @@ class Preparer:
         waiting = [draft for draft in drafts if draft.vector is None]
         return waiting, [text for draft in waiting for text in draft.texts()]
 
-    def _cut(self, content: str, tokens: int, kind: str) -> list[Chunk]:
-        """Chunks of about equal size; none when no boundary was found."""
+    async def _name(self, bank: Bank, drafts: Sequence[Draft]) -> None:
+        """Give the drafts the entities that somebody else has to find."""
+        waiting = [draft for draft in drafts if self._entities.waits(bank.bank_id, draft.item)]
+        found = await asyncio.gather(
+            *[self._entities.of(bank.bank_id, draft.item, draft.content, draft.speaker) for draft in waiting]
+        )
+        for draft, (entities, told) in zip(waiting, found, strict=True):
+            draft.entities = entities
+            draft.warnings += told
+
+    def _cut(self, draft: Draft, kind: str, profile: ExtractionProfileSettings) -> list[Chunk]:
+        """Chunks of about equal size; none where the whole is short enough, or no boundary was found.
+
+        Sizes are in tokens, or in characters where the profile, or the settings of the pipeline, say one.
+        """
         settings = self._settings
-        strategy = settings.chunking.get(kind) or settings.chunking.get("text", "sentence")
-        pieces = math.ceil(tokens / settings.chunk_tokens)
-        size = min(settings.chunk_tokens, math.ceil(EVEN_SHARE * tokens / pieces))
-        overlap = min(settings.overlap_tokens, size // 2)
-        chunks = split(content, strategy, size=size, overlap=overlap, count_tokens=count_tokens_many)
-        return chunks if len(chunks) > 1 else []
+        content, most, length, count = draft.content, settings.chunk_tokens, draft.tokens, count_tokens_many
+        chars = profile.chunk_size or self._chunking.max_chunk_size
+        if chars is not None:
+            most, length, count = chars, len(content), _lengths
+        if length <= SLACK * most:
+            return []
+        pieces = math.ceil(length / most)
+        size = min(most, math.ceil(EVEN_SHARE * length / pieces))
+        overlap = min(most * settings.overlap_tokens // settings.chunk_tokens, size // 2)
+        chunks = split(content, self._strategy(kind, profile), size=size, overlap=overlap, count_tokens=count)
+        if len(chunks) < 2:  # noqa: PLR2004 - one piece is the whole
+            return []
+        if chars is None:
+            return chunks
+        tokens = count_tokens_many([chunk.text for chunk in chunks])
+        return [Chunk(chunk.text, number) for chunk, number in zip(chunks, tokens, strict=True)]
+
+    def _strategy(self, kind: str, profile: ExtractionProfileSettings) -> str:
+        """Where contents of a kind are cut: text, and what has no joints of its own, as the pipeline says."""
+        named = profile.chunking_strategy
+        if named is None and kind != "text":
+            named = self._settings.chunking.get(kind)
+        return named or self._chunking.strategy or self._settings.chunking.get("text", "sentence")
 
     def _take_vector(self, bank: Bank, draft: Draft, at: str) -> None:
         embedding = draft.item.embedding
@@ -255,6 +318,10 @@ def _hand_out(drafts: list[Draft], vectors: list[bytes]) -> None:
         end = start + 1 + len(draft.chunks)
         draft.vector, *draft.chunk_vectors = map(usable, vectors[start:end])
         start = end
+
+
+def _lengths(texts: Sequence[str]) -> list[int]:
+    return [len(text) for text in texts]
 
 
 def _text(value: object) -> str | None:

@@ -158,6 +158,7 @@ def _result(decision: Decision, outcome: WriteOutcome | None) -> RetainResult:
             retention_action=RetentionAction.SKIPPED.value,
             memory_layer=draft.layer,
             similarity=near.similarity if near is not None and near.memory_id == kept else 1.0,
+            warnings=draft.warnings,
         )
     updated = isinstance(decision.write, Replace)
     return RetainResult(
@@ -172,4 +173,5 @@ def _result(decision: Decision, outcome: WriteOutcome | None) -> RetainResult:
         was_update=updated,
         near_duplicate_of=near.memory_id if near is not None and not updated else None,
         similarity=near.similarity if near is not None else None,
+        warnings=draft.warnings,
     )

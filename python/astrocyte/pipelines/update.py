@@ -71,13 +71,18 @@ class UpdatePipeline:
     async def _next_version(self, bank: Bank, current: VersionRecord, update: MemoryUpdate) -> NewMemory:
         """The current version with the update's fields in place."""
         memory = _fields(current.memory, update)
-        return await self._content(bank, current, memory, update) if "content" in update.fields else memory
+        if "content" in update.fields:
+            return await self._content(bank, current, memory, update)
+        if "metadata" in update.fields:
+            return replace(memory, entities=self._preparer.entities_of(bank, memory))
+        return memory
 
     async def _content(self, bank: Bank, current: VersionRecord, memory: NewMemory, update: MemoryUpdate) -> NewMemory:
         """``memory`` with the update's content, normalised, cut and embedded as the first version was."""
         item = RetainItem(
             content=update.content,
             content_type=memory.content_type,
+            metadata=memory.metadata,
             fact_type=memory.fact_type,
             speaker=memory.speaker,
             session_id=memory.session_id,
@@ -93,6 +98,7 @@ class UpdatePipeline:
             token_count=made.token_count,
             vector=made.vector,
             chunks=made.chunks,
+            entities=made.entities,
         )
 
 

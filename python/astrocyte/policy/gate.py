@@ -117,6 +117,7 @@ class Gate(Administration):
             settings.limits,
             content_types=settings.retain.chunking,
             fusion_method=settings.recall.fusion_method,
+            profiles=policies.profiles.names,
         )
         self._bank_sets = BankSets(settings.multi_bank)
         self._access = access = Access(settings, store, grants)

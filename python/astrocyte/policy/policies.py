@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from astrocyte.pipelines.extraction.profiles import Profiles
 from astrocyte.policy.barriers import Barriers
 from astrocyte.policy.escalation import Escalation
 from astrocyte.policy.limits import Limits
@@ -22,3 +23,4 @@ class Policies:
     barriers: Barriers
     escalation: Escalation
     signal_quality: SignalQuality
+    profiles: Profiles

@@ -59,6 +59,7 @@ class Retaining:
         self._overrides = policies.overrides
         self._limits = policies.limits
         self._barriers = policies.barriers
+        self._profiles = policies.profiles
         self._storage = policies.storage
         self._escalation = policies.escalation
         self._quality = policies.signal_quality
@@ -283,11 +284,20 @@ class Retaining:
     async def _screened(
         self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]], *, quiet: bool = False
     ) -> tuple[list[tuple[RetainItem, str]], list[Warnings]]:
-        """Items as the barriers let them pass, and what they say about each."""
+        """Items with what their profiles add, as the barriers let them pass, and what is said about each."""
         # Who may not write learns nothing of what the bank takes.
         self._bank_or_draft(caller, bank_id)
-        passed = [(*await self._barriers.item(bank_id, "Retain", item, at, quiet=quiet), at) for item, at in items]
-        return [(item, at) for item, _, at in passed], [warnings for _, warnings, _ in passed]
+        passed: list[tuple[RetainItem, str]] = []
+        told: list[Warnings] = []
+        for item, at in items:
+            # What a profile adds is held to the limits of requests, and looked at by the barriers.
+            profiled, mapped = self._profiles.applied(bank_id, item)
+            if profiled is not item:
+                self._check.item(profiled, self._most_bytes(bank_id), at)
+            screened, warnings = await self._barriers.item(bank_id, "Retain", profiled, at, quiet=quiet)
+            passed.append((screened, at))
+            told.append((*mapped, *warnings))
+        return passed, told
 
     async def _prepared(
         self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]]
@@ -322,8 +332,11 @@ def _size(drafts: Sequence[Draft]) -> int:
 
 
 def _told(results: Sequence[RetainResult], warnings: Sequence[Warnings]) -> list[RetainResult]:
-    """Results with what the barriers say about each."""
-    return [replace(result, warnings=said) if said else result for result, said in zip(results, warnings, strict=True)]
+    """Results with what profiles and barriers say about each, before what the pipeline says."""
+    return [
+        replace(result, warnings=(*said, *result.warnings)) if said else result
+        for result, said in zip(results, warnings, strict=True)
+    ]
 
 
 def _telling(replay: Replay, warnings: Sequence[Warnings], refused: Mapping[int, str]) -> Replay | None:

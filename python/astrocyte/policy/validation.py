@@ -29,8 +29,6 @@ from astrocyte.policy import checks
 
 # Arms whose weight a caller may set.
 ARMS = ("semantic", "keyword", "temporal")
-# Profiles that come with the product; S2 names them.
-PROFILES = ("builtin_conversation", "builtin_text")
 # Fields that an update may name.
 UPDATABLE = frozenset({"content", "tags", "metadata", "source", "occurred_at", "valid_from", "valid_until"})
 # Fields that a reflect hands on to its recall.
@@ -56,6 +54,7 @@ class Validator:
         limits: How much of everything.
         content_types: Formats of the server's own, beside those of `ContentType`.
         fusion_method: What a query without one is fused by.
+        profiles: Extraction profiles that an item may name.
     """
 
     def __init__(
@@ -64,10 +63,12 @@ class Validator:
         *,
         content_types: Iterable[str] = (),
         fusion_method: str = FusionMethod.RELATIVE_SCORE,
+        profiles: Iterable[str] = (),
     ) -> None:
         self._limits = limits
         self._content_types = frozenset({*map(str, ContentType), *content_types})
         self._fusion_method = FusionMethod(fusion_method)
+        self._profiles = tuple(profiles)
 
     def item(self, item: RetainItem, content_bytes: int, at: str = "") -> None:
         """One thing to remember, of at most so many bytes."""
@@ -89,9 +90,9 @@ class Validator:
                 checks.label(value, f"{at}{name}", limits.name_chars)
         if item.fact_type is not None:
             checks.label(item.fact_type, f"{at}fact_type", limits.label_chars)
-        if item.extraction_profile is not None and item.extraction_profile not in PROFILES:
+        if item.extraction_profile is not None and item.extraction_profile not in self._profiles:
             raise ValidationError(
-                f"there is no profile {ascii(item.extraction_profile)[:64]}; there are {', '.join(PROFILES)}",
+                f"there is no profile {ascii(item.extraction_profile)[:64]}; there are {', '.join(self._profiles)}",
                 field=f"{at}extraction_profile",
             )
         _deduplication(item, at)

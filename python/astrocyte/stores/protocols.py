@@ -12,7 +12,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from astrocyte.model import DEFAULT_PRINCIPAL, Bank, BankStats, Change, ErasureReceipt, ForgetSelector, Memory, Metadata
+from astrocyte.model import (
+    DEFAULT_PRINCIPAL,
+    Bank,
+    BankStats,
+    Change,
+    Entity,
+    ErasureReceipt,
+    ForgetSelector,
+    Memory,
+    Metadata,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +59,7 @@ class NewMemory:
     occurred_at: int | None = None
     valid_from: int | None = None
     valid_until: int | None = None
+    entities: tuple[Entity, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

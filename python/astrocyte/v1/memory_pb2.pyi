@@ -349,7 +349,9 @@ class RetainRequest(_message.Message):
     fact_type: _builtins.str
     """What kind of fact it is. Empty: "experience" for conversations and transcripts, otherwise "world"."""
     extraction_profile: _builtins.str
-    """Named profile that controls extraction: "builtin_text" or "builtin_conversation". Empty: chosen by content_type."""
+    """Named profile that controls extraction: one of the server's configuration, or a built-in one such as "builtin_text" or
+    "builtin_conversation". Empty: the bank's, or else chosen by content_type.
+    """
     pii_detected: _builtins.bool
     """You know that the content holds personal data: the bank's barrier acts on it even where it finds none. Where it is to
     redact, and nothing in the content was found, the whole content is replaced.
@@ -477,7 +479,9 @@ class RetainResponse(_message.Message):
     """Cosine to the near duplicate. Unset: there is none."""
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What the barriers changed or found, in sentences: types and counts of personal data, keys of metadata left out."""
+        """What was changed, found or could not be done, in sentences: types and counts of personal data, keys of metadata left
+        out, entities that nobody could name.
+        """
 
     def __init__(
         self,

@@ -175,6 +175,7 @@ class Memory(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     CONTENT_TYPE_NAME_FIELD_NUMBER: _builtins.int
+    ENTITIES_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
     """Server-made id: "mem_" and 32 hexadecimal digits. It stays when the memory is updated."""
     bank_id: _builtins.str
@@ -247,6 +248,10 @@ class Memory(_message.Message):
     def purge_after(self) -> _timestamp_pb2.Timestamp:
         """When a forgotten memory is erased and can no longer be undeleted. Unset unless it is forgotten."""
 
+    @_builtins.property
+    def entities(self) -> _containers.RepeatedCompositeFieldContainer[Global___Entity]:
+        """What the content names, as far as the server looked for it (pipeline.entity_extraction), the weightiest first."""
+
     def __init__(
         self,
         *,
@@ -276,14 +281,47 @@ class Memory(_message.Message):
         etag: _builtins.str = ...,
         state: Global___MemoryState.ValueType = ...,
         content_type_name: _builtins.str = ...,
+        entities: _abc.Iterable[Global___Entity] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["forgotten_at", b"forgotten_at", "occurred_at", b"occurred_at", "purge_after", b"purge_after", "retained_at", b"retained_at", "updated_at", b"updated_at", "valid_from", b"valid_from", "valid_until", b"valid_until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "chunk_count", b"chunk_count", "content", b"content", "content_type", b"content_type", "content_type_name", b"content_type_name", "etag", b"etag", "fact_type", b"fact_type", "forgotten_at", b"forgotten_at", "memory_id", b"memory_id", "memory_layer", b"memory_layer", "metadata", b"metadata", "occurred_at", b"occurred_at", "position", b"position", "principal", b"principal", "purge_after", b"purge_after", "retained_at", b"retained_at", "session_id", b"session_id", "source", b"source", "speaker", b"speaker", "state", b"state", "tags", b"tags", "token_count", b"token_count", "updated_at", b"updated_at", "valid_from", b"valid_from", "valid_until", b"valid_until", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "chunk_count", b"chunk_count", "content", b"content", "content_type", b"content_type", "content_type_name", b"content_type_name", "entities", b"entities", "etag", b"etag", "fact_type", b"fact_type", "forgotten_at", b"forgotten_at", "memory_id", b"memory_id", "memory_layer", b"memory_layer", "metadata", b"metadata", "occurred_at", b"occurred_at", "position", b"position", "principal", b"principal", "purge_after", b"purge_after", "retained_at", b"retained_at", "session_id", b"session_id", "source", b"source", "speaker", b"speaker", "state", b"state", "tags", b"tags", "token_count", b"token_count", "updated_at", b"updated_at", "valid_from", b"valid_from", "valid_until", b"valid_until", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Memory: _TypeAlias = Memory  # noqa: Y015
+
+@_typing.final
+class Entity(_message.Message):
+    """Somebody or something that has a name."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    ENTITY_TYPE_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Type and name in one word, such as "person:alice-smith": the same for all ways of writing the name that differ in case,
+    blanks or hyphens only.
+    """
+    name: _builtins.str
+    """The name, as the content has it."""
+    entity_type: _builtins.str
+    """Its kind in one word, such as "PERSON" or "ORG"; "NAME" where nobody knows."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        entity_type: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entity_type", b"entity_type", "id", b"id", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Entity: _TypeAlias = Entity  # noqa: Y015
 
 @_typing.final
 class MemoryHit(_message.Message):

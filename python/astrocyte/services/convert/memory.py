@@ -10,6 +10,7 @@ from astrocyte.errors import ValidationError
 from astrocyte.model import (
     ContentType,
     DedupAction,
+    Entity,
     Memory,
     MemoryState,
     MemoryUpdate,
@@ -215,6 +216,7 @@ def decode_memory(message: types_pb2.Memory) -> Memory:
         position=message.position,
         etag=message.etag,
         state=STATES.decode(message.state),
+        entities=tuple(Entity(entity.name, entity.entity_type) for entity in message.entities),
     )
 
 
@@ -246,6 +248,10 @@ def encode_memory(memory: Memory) -> types_pb2.Memory:
         position=memory.position,
         etag=memory.etag,
         state=STATES.encode(memory.state),
+        entities=[
+            types_pb2.Entity(id=entity.id, name=entity.name, entity_type=entity.entity_type)
+            for entity in memory.entities
+        ],
     )
 
 

@@ -22,6 +22,7 @@ from astrocyte.stores.protocols import (
 from astrocyte.stores.sqlite import holding, queueing, requests
 from astrocyte.stores.sqlite.rows import (
     Row,
+    encode_entities,
     encode_metadata,
     encode_tags,
     fetch,
@@ -144,6 +145,7 @@ class _VersionRows:
         self._memories: list[Row] = []
         self._contents: list[Row] = []
         self._tags: list[Row] = []
+        self._entities: list[Row] = []
         self._chunks: list[Row] = []
         self._embeddings: list[Row] = []
 
@@ -159,8 +161,9 @@ class _VersionRows:
         ))  # fmt: skip
         self._contents.append((
             key, memory.content, encode_tags(memory.tags), encode_metadata(memory.metadata), memory.source,
-            memory.speaker,
+            memory.speaker, encode_entities(memory.entities),
         ))  # fmt: skip
+        self._entities += [(work.bank.key, folded, key) for folded in {one.folded: None for one in memory.entities}]
         self._tags += [(work.bank.key, tag, key) for tag in dict.fromkeys(memory.tags)]
         self._vector(key, -1, memory.vector)
         for ordinal, chunk in enumerate(memory.chunks):
@@ -180,6 +183,7 @@ class _VersionRows:
             raise AlreadyExists("the bank has a memory of that id, perhaps a forgotten one; use a new id") from error
         insert_rows(self._connection, "contents", self._contents)
         insert_rows(self._connection, "tags", self._tags)
+        insert_rows(self._connection, "entities", self._entities)
         insert_rows(self._connection, "chunks", self._chunks)
         insert_rows(self._connection, "embeddings", self._embeddings)
 

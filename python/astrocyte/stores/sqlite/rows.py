@@ -10,7 +10,7 @@ from typing import Any
 
 import apsw
 
-from astrocyte.model import Bank, Memory, MemoryState, Metadata
+from astrocyte.model import Bank, Entity, Memory, MemoryState, Metadata
 from astrocyte.model.building import open_twin
 from astrocyte.stores.protocols import ChunkRecord, HydratedRow, NewMemory, VersionRecord
 
@@ -24,7 +24,7 @@ BANK_COLUMNS = (
 MEMORY_COLUMNS = (
     "m.row_key, m.memory_id, m.version, c.content, m.content_type, m.fact_type, m.memory_layer, c.tags, c.metadata, "
     "c.source, m.session_id, c.speaker, m.principal, m.occurred_at, m.valid_from, m.valid_until, m.retained_at, "
-    "m.known_from, m.forgotten_at, m.purge_after, m.chunk_count, m.token_count, m.position"
+    "m.known_from, m.forgotten_at, m.purge_after, m.chunk_count, m.token_count, m.position, c.entities"
 )
 # As `HydratedRow` has them; w is the passage asked for, k its chunk.
 HYDRATED_COLUMNS = (
@@ -34,7 +34,7 @@ HYDRATED_COLUMNS = (
 RECORD_COLUMNS = (
     "m.row_key, m.memory_id, m.version, c.content, m.content_type, m.fact_type, m.memory_layer, c.tags, c.metadata, "
     "c.source, m.session_id, c.speaker, m.principal, m.occurred_at, m.valid_from, m.valid_until, m.retained_at, "
-    "m.known_from, m.known_until, m.content_hash, m.token_count, m.ended_position"
+    "m.known_from, m.known_until, m.content_hash, m.token_count, m.ended_position, c.entities"
 )
 
 # A version has at most this many passages, its whole included; content of the largest size allowed has far fewer.
@@ -99,6 +99,16 @@ def decode_tags(text: str) -> tuple[str, ...]:
     return () if text == "[]" else tuple(json.loads(text))
 
 
+def encode_entities(entities: Sequence[Entity]) -> str:
+    """Entities as JSON, in their order: name, type, and the name as it is looked for."""
+    return _encode_json([[*entity, entity.folded] for entity in entities]) if entities else "[]"
+
+
+def decode_entities(text: str) -> tuple[Entity, ...]:
+    """What `encode_entities` wrote."""
+    return tuple(Entity(name, kind) for name, kind, _ in json.loads(text))
+
+
 def encode_metadata(metadata: Metadata) -> str:
     """Metadata as JSON; it has no NaN and no infinity."""
     return _encode_json(dict(metadata)) if metadata else "{}"
@@ -139,7 +149,7 @@ def decode_memory(row: Row, bank_id: str) -> Memory:
     (
         row_key, memory_id, version, content, content_type, fact_type, layer, tags, metadata, source, session_id,
         speaker, principal, occurred_at, valid_from, valid_until, retained_at, known_from, forgotten_at, purge_after,
-        chunk_count, token_count, position,
+        chunk_count, token_count, position, entities,
     ) = row  # fmt: skip
     made = _OpenMemory()
     made.memory_id = memory_id
@@ -166,6 +176,7 @@ def decode_memory(row: Row, bank_id: str) -> Memory:
     made.token_count = token_count
     made.position = position
     made.etag = f"{row_key:x}"
+    made.entities = () if entities == "[]" else decode_entities(entities)
     made.state = MemoryState.ACTIVE if forgotten_at is None else MemoryState.FORGOTTEN
     made.__class__ = Memory
     memory: Memory = made
@@ -212,7 +223,7 @@ def decode_record(row: Row, chunks: tuple[ChunkRecord, ...], vector: bytes | Non
     (
         row_key, memory_id, version, content, content_type, fact_type, layer, tags, metadata, source, session_id,
         speaker, principal, occurred_at, valid_from, valid_until, retained_at, known_from, known_until, content_hash,
-        token_count, ended_position,
+        token_count, ended_position, entities,
     ) = row  # fmt: skip
     ended = ended_position is not None and ended_position <= at_position
     memory = _OpenNewMemory()
@@ -234,6 +245,7 @@ def decode_record(row: Row, chunks: tuple[ChunkRecord, ...], vector: bytes | Non
     memory.occurred_at = occurred_at
     memory.valid_from = valid_from
     memory.valid_until = valid_until
+    memory.entities = () if entities == "[]" else decode_entities(entities)
     memory.__class__ = NewMemory
     record = _OpenVersionRecord()
     record.row_key = row_key

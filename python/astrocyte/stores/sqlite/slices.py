@@ -27,6 +27,10 @@ _TAGS = (
     "DELETE FROM tags WHERE (bank_key, tag, row_key) IN (SELECT ?2, t.value, c.row_key FROM carray(?1) w"
     " CROSS JOIN contents c ON c.row_key = w.value CROSS JOIN json_each(c.tags) t)"
 )
+_ENTITIES = (
+    "DELETE FROM entities WHERE (bank_key, folded, row_key) IN (SELECT ?2, e.value ->> 2, c.row_key FROM carray(?1) w"
+    " CROSS JOIN contents c ON c.row_key = w.value CROSS JOIN json_each(c.entities) e)"
+)
 _PARTS = (
     "DELETE FROM {table} WHERE passage_key IN (SELECT p.passage_key FROM carray(?1) w CROSS JOIN {table} p"
     f" ON p.passage_key >= w.value * {PASSAGES_PER_ROW} AND p.passage_key < (w.value + 1) * {PASSAGES_PER_ROW})"
@@ -54,6 +58,7 @@ def delete_versions(connection: apsw.Connection, bank_key: int, row_keys: Sequen
         return Counter()
     keys = array("q", row_keys)
     connection.execute(_TAGS, (apsw.carray(keys), bank_key))
+    connection.execute(_ENTITIES, (apsw.carray(keys), bank_key))
     counts: Counter[str] = Counter(versions=len(row_keys))
     for table in ("chunks", "embeddings"):
         connection.execute(_PARTS.format(table=table), (apsw.carray(keys),))
