@@ -154,7 +154,7 @@ def test_degraded_mode(product: Product, benchmark: BenchmarkFixture) -> None:
     query = RecallQuery(next(product.queries), BANK)
     result = drive(gate.recall(CALLER, query))
     escalation = gate._policies.escalation
-    benchmark.pedantic(lambda: escalation.keep(bank, query, result), rounds=ROUNDS, iterations=20)
+    benchmark.pedantic(lambda: escalation.keep(bank, query, result, escalation.erasures), rounds=ROUNDS, iterations=20)
     assert not escalation._answers
 
 

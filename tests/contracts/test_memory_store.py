@@ -854,6 +854,20 @@ class TestChanges:
         assert [batch.position for batch in batches] == [1, 2, 3, 4, 5]
         assert {batch.bank.key for batch in batches} == {bank.key}
 
+    async def test_listeners_hear_what_is_gone_for_good(self, store: MemoryStore, bank: Bank) -> None:
+        batches: list[IndexBatch] = []
+        store.subscribe(batches.append)
+        for number in (1, 2):
+            await insert(store, bank, memory(number))
+        await forget(store, bank, ForgetSelector(memory_ids=(memory_id(1),)))
+        assert not any(batch.erased for batch in batches)
+        await store.purge(2**60)
+        assert batches[-1].erased
+        count = len(batches)
+        selector = ForgetSelector(memory_ids=(memory_id(2),))
+        await store.erase(bank, selector, reason="", principal="p", request=None)
+        assert any(batch.erased for batch in batches[count:])
+
     async def test_concurrent_commits_reach_the_listener_in_order(self, store: MemoryStore, bank: Bank) -> None:
         heard: list[str] = []
         positions: list[int] = []

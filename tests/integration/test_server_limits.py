@@ -115,7 +115,10 @@ async def test_a_write_that_has_begun_survives_its_caller(tmp_path: Path) -> Non
             call = served.memory.Retain(memory_pb2.RetainRequest(bank_id="family", content=content))
             await asyncio.sleep(0.0005 * number)
             call.cancel()
-        # Whatever was begun is complete, and recall agrees with the store about it.
+        # When the calls have ended and a later write is stored, whatever was begun is complete.
+        await until(lambda: not served.server._busy())
+        await served.memory.Retain(memory_pb2.RetainRequest(bank_id="family", content="Tom repairs bicycles."))
+        # And recall agrees with the store about it.
         listed = await served.memory.ListMemories(memory_pb2.ListMemoriesRequest(bank_id="family"))
         stats = await served.backend.bank_stats(Caller(), "family")
         assert stats.memory_count == listed.total_size == len(listed.memories)

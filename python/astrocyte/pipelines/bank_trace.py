@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 from astrocyte.core import RecallResponse
@@ -19,6 +19,7 @@ from astrocyte.model import (
     TimeRange,
 )
 from astrocyte.pipelines.analysis import from_ms
+from astrocyte.pipelines.external import brought
 from astrocyte.pipelines.intent import NO_INTENT
 from astrocyte.pipelines.planning import Plan
 from astrocyte.pipelines.recall_trace import FULL_RETRIEVAL
@@ -36,8 +37,6 @@ class Part:
     outcome: BankOutcome = BankOutcome.NOT_NEEDED
     reason: str = ""
     error: AstrocyteError | None = None
-    kept: int = 0
-    tokens: int = 0
     token_budget: int = 0
 
     @property
@@ -77,7 +76,7 @@ def trace_of(
     now = perf_counter()
     kind, confidence = asked[0][0].intent if asked else NO_INTENT
     windows = next((plan.windows for plan, _ in asked if plan.windows), [])
-    return RecallTrace(
+    trace = RecallTrace(
         strategies_used=tuple(name for name, count in counts.items() if count),
         total_candidates=sum(counts.values()),
         fusion_method=str(strategy.fusion_method),
@@ -85,7 +84,6 @@ def trace_of(
         strategy_timings_ms=millis,
         strategy_candidate_counts=counts,
         tier_used=FULL_RETRIEVAL,
-        layer_distribution=layer_distribution(hits),
         cache_hit=False,
         wiki_tier_used=False,
         stage_timings_ms={"core": (searched - start) * 1e3, "hydrate": (now - searched) * 1e3},
@@ -95,6 +93,20 @@ def trace_of(
         time_windows=tuple(TimeRange(from_ms(first), from_ms(last)) for first, last in windows),
         banks=tuple(_bank_trace(part) for part in parts),
     )
+    return recounted(trace, hits)
+
+
+def recounted(trace: RecallTrace, hits: Sequence[MemoryHit]) -> RecallTrace:
+    """The trace of an answer of which some hits were left out or changed: it tells of these."""
+    kept: dict[str | None, list[int]] = {}
+    for hit in hits:
+        if not brought(hit):
+            kept.setdefault(hit.bank_id, []).append(hit.token_count)
+    banks = [
+        replace(bank, kept=len(kept.get(bank.bank_id, ())), tokens=sum(kept.get(bank.bank_id, ())))
+        for bank in trace.banks
+    ]
+    return replace(trace, layer_distribution=layer_distribution(hits), banks=tuple(banks))
 
 
 def _bank_trace(part: Part) -> BankTrace:
@@ -104,8 +116,6 @@ def _bank_trace(part: Part) -> BankTrace:
         outcome=part.outcome,
         weight=part.weight,
         found=0 if response is None else len(response.hits),
-        kept=part.kept,
-        tokens=part.tokens,
         token_budget=part.token_budget,
         position=0 if response is None else response.position,
         reason=part.reason,

@@ -23,6 +23,11 @@ ARM = "external_context"
 ID_PREFIX = "ext_"
 
 
+def brought(hit: MemoryHit) -> bool:
+    """Whether a hit of an answer is an item of the caller's, not a bank's memory."""
+    return any(arm.arm == ARM for arm in hit.arms)
+
+
 def passing(query: RecallQuery) -> list[MemoryHit]:
     """The caller's items that meet the query's filter and clock, best first; equal scores in the caller's order."""
     meets = compile_filter(query)
@@ -91,6 +96,10 @@ def _hit(query: RecallQuery, item: MemoryHit, score: float, rank: int) -> Memory
         item,
         text=text,
         score=score,
+        # Whatever the caller says of it: it is no bank's.
+        bank_id=query.bank_id or None,
+        also_in=(),
+        bank_rank=0,
         memory_id=item.memory_id or f"{ID_PREFIX}{content_hash(item.text).hex()}",
         metadata=item.metadata or {},
         tags=item.tags or (),

@@ -11,13 +11,15 @@ A bank that fails or is late is named in the trace, and the others answer, unles
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import NamedTuple
 
 from astrocyte.config import Settings
-from astrocyte.core import RecallResponse, count_tokens
+from astrocyte.core import Hit, count_tokens
 from astrocyte.errors import AstrocyteError, DeadlineExceeded
 from astrocyte.model import (
     Bank,
@@ -41,6 +43,8 @@ from astrocyte.stores.protocols import HydratedRow
 ENOUGH_RESULTS = "enough_results"
 MATCHED = "first_match"
 
+# A hit among all banks: the place of its bank, its row key and ordinal.
+Place = tuple[int, int, int]
 # A candidate with its row, and what it shows with its tokens.
 Shown = tuple[Candidate, HydratedRow, tuple[str, int]]
 
@@ -49,7 +53,8 @@ Shown = tuple[Candidate, HydratedRow, tuple[str, int]]
 class Question:
     """A query to several banks, in the order in which they are asked; the strategy is complete.
 
-    Errors of its fields are told with ``at`` before their names.
+    Errors of its fields are told with ``at`` before their names. ``refuses`` says of a memory whether its bank keeps it
+    out of answers, in which case another bank may show the same.
     """
 
     query: RecallQuery
@@ -57,6 +62,15 @@ class Question:
     strategy: BankStrategy
     most_tokens: int
     at: str = ""
+    refuses: Callable[[MemoryHit], bool] = lambda _: False
+
+
+class _Answer(NamedTuple):
+    """What leaves; ``brought`` counts the caller's items that passed the filter."""
+
+    hits: tuple[MemoryHit, ...]
+    truncated: bool
+    brought: int
 
 
 class MultiBankPipeline:
@@ -96,17 +110,16 @@ class MultiBankPipeline:
                 break
         _fail(parts, require_all=question.strategy.require_all)
         searched = perf_counter()
-        hits, truncated = self._answer(question, parts)
-        external = passing(question.query) if question.query.external_context else []
-        if external:
-            budget = _budget(question)
-            hits, dropped = blend(question.query, hits, external, weight=self._external_weight, budget=budget)
-            truncated = truncated or dropped
+        if sum(part.searched.index.row_count for part in parts if part.response is not None) <= self._inline_rows:
+            answer = self._answer(question, parts)
+        else:
+            run = asyncio.get_running_loop().run_in_executor
+            answer = await run(self._executor, self._answer, question, parts)
         available = sum(part.response.candidates for part in _counted(question.strategy, parts) if part.response)
-        result = RecallResult(hits, available + len(external), truncated)
+        result = RecallResult(answer.hits, available + answer.brought, answer.truncated)
         if not question.query.include_trace:
             return result
-        return replace(result, trace=trace_of(parts, hits, question.strategy, start, searched))
+        return replace(result, trace=trace_of(parts, answer.hits, question.strategy, start, searched))
 
     async def _ask(self, question: Question, step: Sequence[Part], start: float) -> None:
         """Search the banks of a step, and write down what became of each."""
@@ -167,13 +180,32 @@ class MultiBankPipeline:
         for part, response in zip(planned, responses, strict=True):
             part.answered(response)
 
-    def _answer(self, question: Question, parts: Sequence[Part]) -> tuple[tuple[MemoryHit, ...], bool]:
-        """The hits of the banks that count, within the budget, and whether one was cut or left out for it."""
+    def _answer(self, question: Question, parts: Sequence[Part]) -> _Answer:
+        """The hits of the banks that count, and what the caller brought, within the budget."""
+        query, counted = question.query, _counted(question.strategy, parts)
+        gone: set[Place] = set()
+        hits, truncated, missing = self._fused(question, counted, gone)
+        while missing:
+            # Another bank holds what one of these says.
+            gone |= missing
+            hits, truncated, missing = self._fused(question, counted, gone)
+        external = passing(query) if query.external_context else []
+        if external:
+            budget = _budget(question)
+            hits, dropped = blend(query, hits, external, weight=self._external_weight, budget=budget)
+            truncated = truncated or dropped
+        return _Answer(hits, truncated, len(external))
+
+    def _fused(
+        self, question: Question, counted: Sequence[Part], gone: AbstractSet[Place]
+    ) -> tuple[tuple[MemoryHit, ...], bool, set[Place]]:
+        """The hits of the banks but for those that are gone, within the budget; whether one was cut or left out for it.
+
+        And which of them cannot be shown, though another bank holds the same: the answer is to be made without them.
+        """
         query, strategy = question.query, question.strategy
-        counted = _counted(strategy, parts)
-        lists = [self._list(part, part.response) for part in counted if part.response is not None]
         fused = fuse(
-            lists,
+            [self._list(part, _left(number, part, gone)) for number, part in enumerate(counted)],
             strategy.fusion_method,
             query.rank_constant or self._rank_constant,
             dedup=strategy.dedup_across_banks,
@@ -181,7 +213,8 @@ class MultiBankPipeline:
         budget = _budget(question)
         titles = query.detail_level is DetailLevel.TITLES
         # Titles are counted when they are made, so that only those are made that may be wanted.
-        shown = self._shown(query, counted, fused[: query.max_results]) if titles else []
+        chosen = fused[: query.max_results] if titles else []
+        shown = self._shown(query, counted, chosen)
         sizes = (
             [(one.bank, tokens) for one, _, (_, tokens) in shown]
             if titles
@@ -189,9 +222,13 @@ class MultiBankPipeline:
         )
         share = split_budget(sizes, [part.weight for part in counted], budget, query.max_results)
         if titles:
+            found = [one for one, _, _ in shown]
             shown = [shown[place] for place in share.places]
         else:
-            shown = self._shown(query, counted, [fused[place] for place in share.places])
+            chosen = [fused[place] for place in share.places]
+            shown = self._shown(query, counted, chosen)
+            found = [one for one, _, _ in shown]
+        missing = {_place(one) for one in chosen if one.others} - {_place(one) for one in found}
         if share.cut and shown:
             one, row, (text, _) = shown[0]
             text = detail.cut(text, budget)
@@ -199,14 +236,19 @@ class MultiBankPipeline:
         for part, tokens in zip(counted, share.parts, strict=True):
             part.token_budget = tokens
         truncated = share.truncated or any(part.response.truncated for part in counted if part.response is not None)
-        return tuple(_hit(counted, one) for one in shown), truncated
+        hits = tuple(_hit(counted, one) for one in shown)
+        refused = [one for (one, _, _), hit in zip(shown, hits, strict=True) if one.others and question.refuses(hit)]
+        missing.update(map(_place, refused))
+        return hits, truncated, missing
 
-    def _list(self, part: Part, response: RecallResponse) -> BankList:
+    def _list(self, part: Part, hits: Sequence[Hit]) -> BankList:
+        assert part.response is not None  # noqa: S101 - only banks that answered count
+        response = part.response
         weights = self._recall.arm_weights(part.searched)
         by_arm = dict(zip(("semantic", "keyword", "temporal"), weights, strict=True))
         return BankList(
             part.weight,
-            response.hits,
+            hits,
             response.arm_names,
             [by_arm.get(name, 1.0) for name in response.arm_names],
             [Spread(response.allowed, mean, deviation) for mean, deviation in response.arm_spreads],
@@ -240,6 +282,16 @@ def _budget(question: Question) -> int:
 def _for_bank(query: RecallQuery, bank: Bank) -> RecallQuery:
     """The query as a recall on that bank alone."""
     return replace(query, bank_id=bank.bank_id, banks=(), bank_group=None, strategy=None, external_context=())
+
+
+def _place(one: Candidate) -> Place:
+    return one.bank, one.hit.key, one.hit.ordinal
+
+
+def _left(number: int, part: Part, gone: AbstractSet[Place]) -> Sequence[Hit]:
+    """The bank's hits but for those that are gone."""
+    hits = part.response.hits if part.response is not None else ()
+    return [hit for hit in hits if (number, hit.key, hit.ordinal) not in gone] if gone else hits
 
 
 def _counted(strategy: BankStrategy, parts: Sequence[Part]) -> list[Part]:
@@ -285,8 +337,6 @@ def _hit(parts: Sequence[Part], shown: Shown) -> MemoryHit:
     """The hit that leaves, with its place in its own bank and the other banks that hold it."""
     one, row, text = shown
     part = parts[one.bank]
-    part.kept += 1
-    part.tokens += text[1]
     names = [] if part.response is None else part.response.arm_names
     hit = hit_of(part.query, one.hit, row, names, text)
     return replace(

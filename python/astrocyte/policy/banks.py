@@ -63,6 +63,11 @@ class Banks:
         # Banks whose deletion runs: no handle of these is kept, since any moment may be the one that they go.
         self._leaving: Counter[tuple[str, str]] = Counter()
         self._deletions: set[asyncio.Task[int]] = set()
+        self._at_deletion: list[Callable[[Bank], None]] = []
+
+    def at_deletion(self, listener: Callable[[Bank], None]) -> None:
+        """Call the listener with each bank that was deleted, whether or not its caller still waits."""
+        self._at_deletion.append(listener)
 
     def handle(self, caller: Caller, operation: str, bank_id: str) -> Bank:
         """The bank, perhaps with an old position.
@@ -330,13 +335,16 @@ class Banks:
         self._leaving[name] += 1
         self._handles.pop(name, None)
         try:
-            return await self._store.delete_bank(bank, expected_etag=etag, principal=principal, request=request)
+            count = await self._store.delete_bank(bank, expected_etag=etag, principal=principal, request=request)
         finally:
             self._leaving -= Counter([name])
             # A deletion that failed may have hidden the bank before that.
             current = self._store.get_bank(*name)
             if current is None or current.key != bank.key:
                 self._registry.drop(bank)
+                for listener in self._at_deletion:
+                    listener(bank)
+        return count
 
     def _space(self, model: str | None, dimensions: int | None) -> tuple[str, int]:
         """The embedding space of a new bank."""

@@ -14,24 +14,29 @@ import operator
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from astrocyte.config import Settings
 from astrocyte.config.banks import BankSettings
 from astrocyte.config.barriers import RESERVED
+from astrocyte.core import count_tokens
 from astrocyte.errors import ConfigError, PiiRejected, ValidationError
 from astrocyte.model import MemoryHit, MemoryUpdate, RecallQuery, RecallResult, ReflectQuery, RetainItem
+from astrocyte.pipelines.bank_trace import recounted
+from astrocyte.pipelines.external import brought
 from astrocyte.pipelines.normalising import normalise
 from astrocyte.policy import shapes
-from astrocyte.policy.detectors import create_detector
+from astrocyte.policy.detectors import Span, create_detector
 from astrocyte.policy.events import emit
 from astrocyte.policy.overrides import Overrides
 from astrocyte.policy.parts import Parts, hit_parts, item_parts, update_parts
-from astrocyte.policy.pii import Action, PiiPolicy, Verdict, listed
+from astrocyte.policy.pii import Action, PiiPolicy, Verdict, listed, redacted
 from astrocyte.providers.protocols import LanguageModel
 
 T = TypeVar("T", RetainItem, MemoryUpdate)
 Q = TypeVar("Q", RecallQuery, ReflectQuery)
+# Numbers of findings by action and type.
+Counts = Mapping[Action, Mapping[str, int]]
 EVENTS: Mapping[Action, str] = {"redact": "pii_redacted", "reject": "pii_rejected", "warn": "pii_detected"}
 
 
@@ -151,76 +156,89 @@ class Barriers:
     async def query(self, operation: str, query: Q, bank_ids: Sequence[str], at: str = "") -> tuple[Q, tuple[str, ...]]:
         """A query as these banks may be searched for it, and what its caller is to be told.
 
-        It is looked at once for all banks of the same settings.
+        It is looked at once for all banks of the same settings, and as it came: what one bank refuses is refused,
+        whatever another would make of it, and what any of them redacts is redacted for all.
 
         Raises:
             PiiRejected: Something was found that is refused.
         """
-        if len(bank_ids) == 1:
-            return await self._query(operation, query, bank_ids[0], at)
-        # By the settings themselves: a bank's own, its template's, or the whole's.
-        first = {id(self._of(bank_id)): bank_id for bank_id in reversed(bank_ids)}
-        screened = query
-        warnings: tuple[str, ...] = ()
-        for bank_id in reversed(first.values()):
-            screened, told = await self._query(operation, screened, bank_id, at)
-            warnings += told
-        return screened, warnings
-
-    async def _query(self, operation: str, query: Q, bank_id: str, at: str) -> tuple[Q, tuple[str, ...]]:
-        bank = self._of(bank_id)
-        if bank.pii is None or "query" not in bank.pii.settings.scan:
+        found = [
+            one
+            for bank_id, bank in self._distinct(bank_ids).items()
+            if bank.pii is not None and (one := await _seen(bank_id, bank.pii, query.query)) is not None
+        ]
+        if not found:
             return query, ()
-        spans = await bank.pii.examine((query.query,))
-        if not spans:
-            return query, ()
-        verdict = bank.pii.judge((query.query,), spans)
-        _emit(bank_id, operation, verdict)
-        _refuse(verdict, f"{at}query")
-        return (replace(query, query=verdict.texts[0]) if verdict.changed else query), verdict.warnings()
+        refusing = [one for one in found if one.verdict.counts.get("reject")]
+        for one in refusing or found:
+            _emit(one.bank_id, operation, one.verdict)
+        for one in refusing:
+            _refuse(one.verdict, f"{at}query")
+        text = redacted(query.query, [each for one in found for each in one.redactions])
+        warnings = dict.fromkeys(warning for one in found for warning in one.verdict.warnings())
+        return (replace(query, query=text) if text != query.query else query), tuple(warnings)
 
     def output(
-        self, bank_id: str, operation: str, result: RecallResult, warnings: tuple[str, ...] = ()
+        self, bank_ids: Sequence[str], operation: str, result: RecallResult, warnings: tuple[str, ...] = ()
     ) -> RecallResult:
         """An answer as it may leave, with ``warnings``: hits with personal data are redacted, left out or told of.
 
-        ``bank_id`` is empty for the answer of several banks, where each hit is judged by its own bank's settings.
+        Each hit is judged by the settings of its own bank, out of the ``bank_ids`` that were asked; what the caller
+        brought from elsewhere has none, and is judged by those of all.
         """
         if warnings:
             result = replace(result, warnings=warnings)
-        return self._screened(operator.attrgetter("outgoing"), bank_id, operation, result)
+        return self._screened(operator.attrgetter("outgoing"), bank_ids, operation, result)
 
-    def evidence(self, bank_id: str, operation: str, result: RecallResult) -> RecallResult:
-        """What an answer may be made of: as `output`, where the bank looks at that."""
-        return self._screened(operator.attrgetter("evidence"), bank_id, operation, result)
+    def evidence(self, bank_ids: Sequence[str], operation: str, result: RecallResult) -> RecallResult:
+        """What an answer may be made of: as `output`, where the banks look at that."""
+        return self._screened(operator.attrgetter("evidence"), bank_ids, operation, result)
+
+    def refuses(self, hit: MemoryHit) -> bool:
+        """Whether a memory would be left out of answers by its bank's settings."""
+        return _refused(self._of(hit.bank_id or "").outgoing, hit)
+
+    def refuses_evidence(self, hit: MemoryHit) -> bool:
+        """Whether a memory would be left out of what answers are made of."""
+        return _refused(self._of(hit.bank_id or "").evidence, hit)
 
     def _screened(
-        self, policy_of: Callable[[_Bank], PiiPolicy | None], bank_id: str, operation: str, result: RecallResult
+        self,
+        policy_of: Callable[[_Bank], PiiPolicy | None],
+        bank_ids: Sequence[str],
+        operation: str,
+        result: RecallResult,
     ) -> RecallResult:
-        if (bank_id and policy_of(self._of(bank_id)) is None) or not result.hits:
+        own = {bank_id: policy for bank_id in bank_ids if (policy := policy_of(self._of(bank_id))) is not None}
+        if not own or not result.hits:
             return result
+        every = {bank_id: own[bank_id] for bank_id in self._distinct(bank_ids) if bank_id in own}
         hits: list[MemoryHit] = []
         totals: dict[str, dict[Action, Counter[str]]] = {}
         for hit in result.hits:
-            source = bank_id or hit.bank_id or ""
-            policy = policy_of(self._of(source))
-            if policy is None:
-                hits.append(hit)
-                continue
-            parts = hit_parts(hit)
-            verdict = _judge(policy, parts)
-            for action, counts in verdict.counts.items():
-                totals.setdefault(source, {}).setdefault(action, Counter()).update(counts)
-            if not verdict.counts.get("reject"):
-                hits.append(parts.put(hit, verdict) if verdict.changed else hit)
+            source = hit.bank_id or ""
+            judges = every if brought(hit) else {source: own[source]} if source in own else {}
+            judged, counted = _judged(hit, judges)
+            if judged is not None:
+                hits.append(judged)
+            for bank_id, counts in counted:
+                total = totals.setdefault(bank_id, {})
+                for action, types in counts.items():
+                    total.setdefault(action, Counter()).update(types)
         if not totals:
             return result
         warned = list(result.warnings)
-        for source, total in totals.items():
+        for bank_id, total in totals.items():
             told = Verdict((), frozenset(), total)
-            _emit(source, operation, told)
+            _emit(bank_id, operation, told)
             warned += told.warnings()
-        return replace(result, hits=tuple(hits), warnings=tuple(warned))
+        trace = None if result.trace is None else recounted(result.trace, hits)
+        return replace(result, hits=tuple(hits), trace=trace, warnings=tuple(warned))
+
+    def _distinct(self, bank_ids: Sequence[str]) -> dict[str, _Bank]:
+        """The first bank of each settings: a bank's own, its template's, or the whole's; in the order asked."""
+        first = {id(self._of(bank_id)): bank_id for bank_id in reversed(bank_ids)}
+        return {bank_id: self._of(bank_id) for bank_id in reversed(first.values())}
 
     def _of(self, bank_id: str) -> _Bank:
         own = self._banks.get(bank_id)
@@ -261,9 +279,47 @@ def _bank(settings: Settings, own: BankSettings, above: tuple[str, ...], model: 
     )
 
 
+def _refused(policy: PiiPolicy | None, hit: MemoryHit) -> bool:
+    return policy is not None and "reject" in _judge(policy, hit_parts(hit)).counts
+
+
 def _judge(policy: PiiPolicy, parts: Parts) -> Verdict:
     spans = policy.find(parts.texts)
     return policy.judge(parts.texts, parts.own(spans)) if spans else Verdict(tuple(parts.texts))
+
+
+def _judged(hit: MemoryHit, judges: Mapping[str, PiiPolicy]) -> tuple[MemoryHit | None, list[tuple[str, Counts]]]:
+    """The hit as it may leave, None if it may not, and what was found, by the bank that says so."""
+    parts = hit_parts(hit)
+    verdicts = {bank_id: _judge(policy, parts) for bank_id, policy in judges.items()}
+    refusing = [(bank_id, verdict.counts) for bank_id, verdict in verdicts.items() if verdict.counts.get("reject")]
+    if refusing:
+        return None, refusing
+    changed = hit
+    for bank_id, verdict in verdicts.items():
+        if changed is hit:
+            changed = parts.put(hit, verdict) if verdict.changed else hit
+        else:
+            # An earlier bank's placeholders stand in it.
+            left = hit_parts(changed)
+            changed = left.put(changed, _judge(judges[bank_id], left))
+    if changed.text != hit.text:
+        changed = replace(changed, token_count=count_tokens(changed.text))
+    return changed, [(bank_id, verdict.counts) for bank_id, verdict in verdicts.items() if verdict.counts]
+
+
+class _Seen(NamedTuple):
+    """What a bank's policy found in a query."""
+
+    bank_id: str
+    verdict: Verdict
+    redactions: list[tuple[Span, str]]
+
+
+async def _seen(bank_id: str, policy: PiiPolicy, text: str) -> _Seen | None:
+    """What the policy finds in a query, if it looks there and finds anything."""
+    spans = await policy.examine((text,)) if "query" in policy.settings.scan else []
+    return _Seen(bank_id, policy.judge((text,), spans), policy.redactions(spans)) if spans else None
 
 
 async def _examined(policy: PiiPolicy, parts: Parts) -> Verdict:

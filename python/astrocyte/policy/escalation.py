@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,13 +18,13 @@ from dataclasses import replace
 from astrocyte.config import Settings
 from astrocyte.errors import CircuitOpen
 from astrocyte.model import Bank, MemoryHit, RecallQuery, RecallResult, RecallTrace, ReflectResult
-from astrocyte.pipelines.external import ARM as EXTERNAL
+from astrocyte.pipelines.external import brought
 from astrocyte.policy.events import emit
 from astrocyte.policy.overrides import Overrides
 from astrocyte.policy.requests import plain
 from astrocyte.policy.retries import Retries
 from astrocyte.providers.breaker import Breaker, State
-from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.protocols import IndexBatch, MemoryStore
 
 EVENTS = {State.CLOSED: "circuit_closed", State.OPEN: "circuit_opened", State.HALF_OPEN: "circuit_half_open"}
 # The mode in which banks answer with nothing.
@@ -59,8 +60,11 @@ class Escalation:
         self._store = store
         self.retries = retries
         self._most = settings.escalation.cache_entries
-        # By bank and question.
+        # By bank and question; the writer's thread drops those of a bank whose content was erased, and counts that.
+        self._lock = threading.Lock()
         self._answers: OrderedDict[tuple[int, bytes], RecallResult] = OrderedDict()
+        self._erasures = 0
+        store.subscribe(self._committed)
         self._at_recovery: list[Callable[[], None]] = [retries.wake]
         for breaker in breakers:
             breaker.subscribe(self._changed)
@@ -73,20 +77,34 @@ class Escalation:
         """Whether retains of the bank wait while a provider is left alone."""
         return self._overrides.of(bank_id).escalation.degraded_mode == EMPTY
 
-    def keep(self, bank: Bank, query: RecallQuery, result: RecallResult) -> None:
-        """Remember an answer, where it may be needed again."""
+    @property
+    def erasures(self) -> int:
+        """How many commits have erased content: for `keep`, to be asked before an answer is begun."""
+        return self._erasures
+
+    def keep(self, bank: Bank, query: RecallQuery, result: RecallResult, erasures: int) -> None:
+        """Remember an answer, where it may be needed again and nothing was erased since it was begun."""
         if self._overrides.of(bank.bank_id).escalation.degraded_mode != "cache":
             return
         key = _key(bank, query)
-        self._answers[key] = result
-        self._answers.move_to_end(key)
-        if len(self._answers) > self._most:
-            self._answers.popitem(last=False)
+        with self._lock:
+            if erasures != self._erasures:
+                return
+            self._answers[key] = result
+            self._answers.move_to_end(key)
+            if len(self._answers) > self._most:
+                self._answers.popitem(last=False)
 
     def drop(self, bank: Bank) -> None:
-        """Keep no answer of the bank any longer: content was erased that some of them may hold."""
-        for key in [key for key in self._answers if key[0] == bank.key]:
-            del self._answers[key]
+        """Keep no answer of the bank any longer: content is gone that some of them may hold."""
+        with self._lock:
+            self._erasures += 1
+            for key in [key for key in self._answers if key[0] == bank.key]:
+                del self._answers[key]
+
+    def _committed(self, batch: IndexBatch) -> None:
+        if batch.erased:
+            self.drop(batch.bank)
 
     def recall(self, bank: Bank, query: RecallQuery, failure: CircuitOpen) -> RecallResult:
         """The answer without the provider.
@@ -95,7 +113,8 @@ class Escalation:
             CircuitOpen: There is none.
         """
         mode = self._overrides.of(bank.bank_id).escalation.degraded_mode
-        earlier = self._answers.get(_key(bank, query)) if mode == "cache" else None
+        with self._lock:
+            earlier = self._answers.get(_key(bank, query)) if mode == "cache" else None
         if mode == "error" or (mode == "cache" and earlier is None):
             emit("provider_unavailable", operation="recall", bank_id=bank.bank_id, provider=failure.provider)
             raise failure
@@ -108,7 +127,7 @@ class Escalation:
 
     def _holds(self, bank: Bank, query: RecallQuery, hit: MemoryHit) -> bool:
         """Whether a hit of an earlier answer may still be shown: the caller's own, or of a memory as it is now."""
-        if any(arm.arm == EXTERNAL for arm in hit.arms):
+        if brought(hit):
             return True
         memory = None if hit.memory_id is None else self._store.memory(bank, hit.memory_id)
         return memory is not None and (query.as_of is not None or memory.version == hit.version)

@@ -126,6 +126,7 @@ class Gate(Administration):
         self._barriers = policies.barriers
         self._overrides = policies.overrides
         self._banks = Banks(store, registry, embedder, self._check, access, policies.overrides, lifecycle.start_purging)
+        self._banks.at_deletion(policies.deleted)
         self.keys = Keys(keys, access, self._check, clock)
         self._granting = Granting(grants, access, self._check)
         self._holding = Holding(holds, audit, self._banks, access, self._check, settings.limits)
@@ -216,10 +217,7 @@ class Gate(Administration):
         request = key_of(request_id, "erase" if compliance else "forget", bank_id, selector, reason)
         work = pipeline.erase if compliance else pipeline.forget
         name = self._access.name(caller)
-        result = await work(bank, selector, reason=reason or "", principal=name, request=request)
-        if compliance:
-            self._policies.escalation.drop(bank)
-        return result
+        return await work(bank, selector, reason=reason or "", principal=name, request=request)
 
     async def undelete(self, caller: Caller, bank_id: str, memory_id: str, *, request_id: str | None = None) -> Memory:
         """Bring a forgotten memory back."""

@@ -107,6 +107,10 @@ class Noise:
             self._patterns.move_to_end((tenant, bank_id))
         pattern.note(now, length, duplicate=duplicate)
 
+    def forget(self, tenant: str, bank_id: str) -> None:
+        """Know nothing of a bank any longer."""
+        self._patterns.pop((tenant, bank_id), None)
+
     def reset(self) -> None:
         """Begin anew: what was an outage's doing is not held against a bank."""
         self._patterns.clear()

@@ -106,6 +106,14 @@ class PiiPolicy:
                 changed.add(span.text)
         return Verdict(tuple(judged), frozenset(changed), counts)
 
+    def redactions(self, spans: Sequence[Span]) -> list[tuple[Span, str]]:
+        """Those of the findings that are to be redacted, each with what stands in its place."""
+        return [
+            (span, self.placeholder(span.type))
+            for span in spans
+            if self._actions.get(span.type, self.settings.action) == "redact"
+        ]
+
     def placeholder(self, name: str) -> str:
         """What stands in the place of a finding of a type."""
         return self._replacements.get(name, f"[{name.upper()}_REDACTED]")
@@ -123,6 +131,32 @@ def distinct(spans: Sequence[Span]) -> list[Span]:
         if all(span.text != one.text or span.end <= one.start or span.start >= one.end for one in kept):
             kept.append(span)
     return sorted(kept)
+
+
+def redacted(text: str, redactions: Sequence[tuple[Span, str]]) -> str:
+    """The text without the findings of several policies; what overlaps goes together, by the longest one's word."""
+    parts: list[str] = []
+    end = len(text)
+    for start, stop, placeholder in reversed(_joined(redactions)):
+        parts += [text[stop:end], placeholder]
+        end = start
+    return "".join(reversed([*parts, text[:end]]))
+
+
+def _joined(redactions: Sequence[tuple[Span, str]]) -> list[tuple[int, int, str]]:
+    """Beginning, end and placeholder of what is to be replaced, in order and apart from each other."""
+    joined: list[tuple[int, int, str]] = []
+    longest = 0
+    for span, placeholder in sorted(redactions, key=lambda each: (each[0].start, each[0].start - each[0].end)):
+        length = span.end - span.start
+        if not joined or span.start >= joined[-1][1]:
+            joined.append((span.start, span.end, placeholder))
+            longest = length
+            continue
+        start, end, earlier = joined[-1]
+        joined[-1] = (start, max(end, span.end), placeholder if length > longest else earlier)
+        longest = max(longest, length)
+    return joined
 
 
 def listed(counts: Mapping[str, int]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from astrocyte.model import Bank
 from astrocyte.pipelines.extraction.profiles import Profiles
 from astrocyte.policy.barriers import Barriers
 from astrocyte.policy.escalation import Escalation
@@ -24,3 +25,8 @@ class Policies:
     escalation: Escalation
     signal_quality: SignalQuality
     profiles: Profiles
+
+    def deleted(self, bank: Bank) -> None:
+        """A bank is gone: what was learnt of it and what is kept of its content go too. Its rates stay as they are."""
+        self.escalation.drop(bank)
+        self.signal_quality.forget(bank.tenant, bank.bank_id)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from astrocyte.errors import CircuitOpen, ValidationError
+from astrocyte.errors import CircuitOpen
 from astrocyte.model import (
     Bank,
     BankStrategy,
     Caller,
     HistoryResult,
+    MemoryHit,
     RecallQuery,
     RecallResult,
 )
@@ -61,7 +62,7 @@ class Recalling:
             result = await self._answer(banks[0], query)
         else:
             result = await self._answer_several(asked.strategy, banks, query)
-        return self._barriers.output(query.bank_id, operation, result, warnings)
+        return self._barriers.output(asked.bank_ids, operation, result, warnings)
 
     async def batch(self, caller: Caller, queries: Sequence[RecallQuery]) -> list[RecallResult]:
         """Answer all queries, or fail with the first that cannot be answered."""
@@ -88,54 +89,60 @@ class Recalling:
             for index, (one, own, (query, _)) in enumerate(zip(asked, banks, screened, strict=True))
         ]
         return [
-            self._barriers.output(query.bank_id, "BatchRecall", result, warnings)
-            for result, (query, warnings) in zip(results, screened, strict=True)
+            self._barriers.output(one.bank_ids, "BatchRecall", result, warnings)
+            for result, one, (_, warnings) in zip(results, asked, screened, strict=True)
         ]
 
     async def history(self, caller: Caller, query: RecallQuery) -> HistoryResult:
         """Recall as of an instant."""
-        if query.as_of is None:
-            raise ValidationError("is missing; say the instant to look from", field="as_of")
+        as_of = self._check.history(query)
         result = await self.one(caller, "History", query)
         return HistoryResult(
             result.hits,
             result.total_available,
             result.truncated,
-            query.as_of,
+            as_of,
             query.bank_id,
             result.trace,
             result.warnings,
         )
 
     async def found(
-        self, strategy: BankStrategy | None, banks: Sequence[Bank], query: RecallQuery, at: str = ""
+        self,
+        strategy: BankStrategy | None,
+        banks: Sequence[Bank],
+        query: RecallQuery,
+        refuses: Callable[[MemoryHit], bool],
+        at: str = "",
     ) -> RecallResult:
-        """What the pipelines find in the bank, or in several by the strategy."""
+        """What the pipelines find in the bank, or in several by the strategy: of equals, one that is not refused."""
         most_tokens = min(self._most_tokens(bank.bank_id) for bank in banks)
         if strategy is None:
             return await self._recall.run(banks[0], query, most_tokens)
-        return await self._multi_bank.run(Question(query, banks, strategy, most_tokens, at))
+        return await self._multi_bank.run(Question(query, banks, strategy, most_tokens, at, refuses))
 
     async def _answer_several(
         self, strategy: BankStrategy, banks: Sequence[Bank], query: RecallQuery, at: str = ""
     ) -> RecallResult:
         """The answer of several banks, or what there is while the provider that they need is left alone."""
         try:
-            return await self.found(strategy, banks, query, at)
+            return await self.found(strategy, banks, query, self._barriers.refuses, at)
         except CircuitOpen as failure:
             return self._escalation.recall_several(banks, failure)
 
     async def _answer(self, bank: Bank, query: RecallQuery) -> RecallResult:
         """The pipeline's answer, or what there is while its provider is left alone."""
+        erasures = self._escalation.erasures
         try:
             result = await self._recall.run(bank, query, self._most_tokens(query.bank_id))
         except CircuitOpen as failure:
             return self._escalation.recall(bank, query, failure)
-        self._escalation.keep(bank, query, result)
+        self._escalation.keep(bank, query, result, erasures)
         return result
 
     async def _answers(self, requests: Sequence[tuple[Bank, RecallQuery]]) -> list[RecallResult]:
         """What `_answer` gives for each, together."""
+        erasures = self._escalation.erasures
         try:
             results = await self._recall.run_many(
                 [(bank, query, self._most_tokens(query.bank_id)) for bank, query in requests]
@@ -144,7 +151,7 @@ class Recalling:
             # Some of them may need no provider.
             return [await self._answer(bank, query) for bank, query in requests]
         for (bank, query), result in zip(requests, results, strict=True):
-            self._escalation.keep(bank, query, result)
+            self._escalation.keep(bank, query, result, erasures)
         return results
 
     def _banks_of(self, caller: Caller, operation: str, query: RecallQuery, at: str = "") -> BankSet:

@@ -11,7 +11,16 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from astrocyte.errors import CircuitOpen
-from astrocyte.model import Bank, BankStrategy, Caller, RecallQuery, RecallResult, ReflectQuery, ReflectResult
+from astrocyte.model import (
+    Bank,
+    BankStrategy,
+    Caller,
+    MemoryHit,
+    RecallQuery,
+    RecallResult,
+    ReflectQuery,
+    ReflectResult,
+)
 from astrocyte.pipelines.reflect import Allowance, ReflectPipeline
 from astrocyte.policy.bank_sets import BankSet, BankSets
 from astrocyte.policy.banks import Banks
@@ -19,8 +28,10 @@ from astrocyte.policy.limits import Demand, Operation
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.validation import Validator
 
-# Finds the memories of one bank, where there is no strategy, or of several.
-Recall = Callable[[BankStrategy | None, Sequence[Bank], RecallQuery], Awaitable[RecallResult]]
+# Finds the memories of one bank, where there is no strategy, or of several: of equal ones one that is not refused.
+Recall = Callable[
+    [BankStrategy | None, Sequence[Bank], RecallQuery, Callable[[MemoryHit], bool]], Awaitable[RecallResult]
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +116,12 @@ class Reflecting:
 
     def _allowance(self, operation: str, asked: BankSet, banks: Sequence[Bank]) -> Allowance:
         """What the banks allow together: of their ceilings the lowest holds, and each judges its own memories."""
-        # Barriers look at each hit's own bank where they are told none.
-        bank_id = asked.bank_ids[0] if asked.strategy is None else ""
+        barriers = self._policies.barriers
 
         async def recall(query: RecallQuery) -> RecallResult:
-            found = await self._recall(asked.strategy, banks, query)
+            found = await self._recall(asked.strategy, banks, query, barriers.refuses_evidence)
             found = replace(found, hits=tuple(found.hits))
-            return self._policies.barriers.evidence(bank_id, operation, found)
+            return barriers.evidence(asked.bank_ids, operation, found)
 
         most = min(self._policies.overrides.of(bank.bank_id).homeostasis.reflect_max_tokens for bank in banks)
         return Allowance(most, recall)

@@ -11,8 +11,6 @@ from astrocyte.errors import (
     CircuitOpen,
     Conflict,
     MemoryNotFound,
-    PiiRejected,
-    RequestIdReused,
     ValidationError,
 )
 from astrocyte.model import Bank, Caller, RetainItem, RetainResult, RetentionAction
@@ -155,40 +153,76 @@ class Retaining:
     async def _together(
         self, caller: Caller, bank_id: str, items: Sequence[RetainItem], group: Mapping[int, Replay | None]
     ) -> dict[int, RetainResult | AstrocyteError]:
-        """What became of the chosen items, stored in one commit; each for itself where one of them spoils it."""
+        """What became of the chosen items, stored in one commit; each for itself where one of them spoils it.
+
+        They are judged once: what is stored again for itself has passed the barriers, and counts as one.
+        """
         results: dict[int, RetainResult | AstrocyteError] = {}
-        replays = []
-        fresh: list[int] = []
+        passed: dict[int, tuple[RetainItem, Warnings]] = {}
         for index, replay in group.items():
             try:
                 response = None if replay is None else self._store.find_response(caller.tenant, replay.key)
-            except RequestIdReused as error:
+                if replay is not None and response is not None:
+                    results[index] = replay.decode(response)[0]
+                    continue
+                (placed,), (warnings,) = await self._screened(caller, bank_id, [(items[index], "")])
+            except AstrocyteError as error:
                 results[index] = error
-                continue
-            if replay is not None and response is not None:
-                results[index] = replay.decode(response)[0]
-                continue
-            if replay is not None:
-                replays.append(replace(replay, place=len(fresh)))
-            fresh.append(index)
-        if not fresh:
-            return results
+            else:
+                passed[index] = placed[0], warnings
         try:
-            stored = await self._new(caller, bank_id, [(items[index], "") for index in fresh], replays)
-        except (ValidationError, PiiRejected, MemoryNotFound, Conflict):
-            for index in fresh:
-                results[index] = await self._alone(caller, bank_id, items[index], group[index])
+            return results | await self._judged(caller, bank_id, passed, group)
         except AstrocyteError as error:
-            results |= dict.fromkeys(fresh, error)
-        else:
-            results |= zip(fresh, stored, strict=True)
-        return results
+            return results | dict.fromkeys(passed, error)
+
+    async def _judged(
+        self,
+        caller: Caller,
+        bank_id: str,
+        passed: Mapping[int, tuple[RetainItem, Warnings]],
+        group: Mapping[int, Replay | None],
+    ) -> dict[int, RetainResult | AstrocyteError]:
+        """What became of items that passed the barriers."""
+        if not passed:
+            return {}
+        kept, refused = await self._quality.judge(caller.tenant, bank_id, [(item, "") for item, _ in passed.values()])
+        places = [index for place, index in enumerate(passed) if place not in refused]
+        warnings = {index: said for index, (_, said) in passed.items()}
+        told = {
+            index: _telling(replay, [warnings[index]], {}) for index in places if (replay := group[index]) is not None
+        }
+        results: dict[int, RetainResult | AstrocyteError] = {
+            index: with_refusals((), {0: refused[place]})[0] for place, index in enumerate(passed) if place in refused
+        }
+        try:
+            replays = [
+                replace(replay, place=places.index(index)) for index, replay in told.items() if replay is not None
+            ]
+            stored = await self._store_or_wait(caller, bank_id, kept, replays) if kept else []
+            results |= zip(places, stored, strict=True)
+        except (ValidationError, MemoryNotFound, Conflict):
+            for index, one in zip(places, kept, strict=True):
+                results[index] = await self._alone(caller, bank_id, one, told.get(index))
+        fresh = [
+            (one, result)
+            for index, one in zip(places, kept, strict=True)
+            if isinstance(result := results[index], RetainResult)
+        ]
+        self._quality.note(caller.tenant, bank_id, [one for one, _ in fresh], [result for _, result in fresh])
+        return {
+            index: _told([result], [warnings[index]])[0] if isinstance(result, RetainResult) else result
+            for index, result in results.items()
+        }
 
     async def _alone(
-        self, caller: Caller, bank_id: str, item: RetainItem, replay: Replay | None
+        self, caller: Caller, bank_id: str, item: tuple[RetainItem, str], replay: Replay | None
     ) -> RetainResult | AstrocyteError:
+        """What became of an item that was judged before."""
         try:
-            return (await self._retain(caller, bank_id, [(item, "")], replay))[0]
+            response = None if replay is None else self._store.find_response(caller.tenant, replay.key)
+            if replay is not None and response is not None:
+                return replay.decode(response)[0]
+            return (await self._store_or_wait(caller, bank_id, [item], [] if replay is None else [replay]))[0]
         except AstrocyteError as error:
             return error
 

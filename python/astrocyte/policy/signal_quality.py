@@ -80,6 +80,11 @@ class SignalQuality:
             for (item, _), result in zip(items, results, strict=True):
                 self._noise.note(tenant, bank_id, len(item.content), duplicate=result.deduplicated)
 
+    def forget(self, tenant: str, bank_id: str) -> None:
+        """A bank is gone; one that is made by its name later is another one."""
+        self._noise.forget(tenant, bank_id)
+        self._told.pop((tenant, bank_id), None)
+
     def recovered(self) -> None:
         """A provider is back: what was retained meanwhile was its outage's doing."""
         self._noise.reset()

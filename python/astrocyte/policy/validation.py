@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import fields, replace
-from datetime import UTC
+from datetime import UTC, datetime
 from difflib import get_close_matches
 
 from astrocyte.config import LimitSettings
@@ -127,6 +127,16 @@ class Validator:
         self._ranking(query, at)
         if query.external_context != ():
             self._external(query.external_context, f"{at}external_context")
+
+    @staticmethod
+    def history(query: RecallQuery) -> datetime:
+        """The instant that a history looks from, in one bank."""
+        if query.as_of is None:
+            raise ValidationError("is missing; say the instant to look from", field="as_of")
+        for path in ("banks", "bank_group", "strategy"):
+            if getattr(query, path):
+                raise ValidationError("a history is of one bank; use recall with as_of for several", field=path)
+        return query.as_of
 
     def _external(self, items: Sequence[MemoryHit], path: str) -> None:
         """Results of another system: no more than hits may be, each as right as a memory would have to be."""

@@ -130,7 +130,8 @@ class IndexBatch:
     """What one commit changed in one bank, for the index: applied in order, once, after the commit.
 
     ``ended`` holds (row_key, known_until) of versions that stopped being current but stay visible in history;
-    ``removed`` holds versions that must never be returned again.
+    ``removed`` holds versions that must never be returned again. ``erased`` says that rows of some of them are gone for
+    good, and that nobody may keep what they held.
     """
 
     bank: Bank
@@ -138,6 +139,7 @@ class IndexBatch:
     upserts: tuple[VersionRecord, ...] = ()
     ended: tuple[tuple[int, int], ...] = ()
     removed: tuple[int, ...] = ()
+    erased: bool = False
 
 
 class Passage(NamedTuple):

@@ -218,7 +218,11 @@ def test_the_limit_of_a_control_group_counts(tmp_path: Path) -> None:
 
 async def test_waiting_works_across_an_eviction(banks: Banks, executor: ThreadPoolExecutor, room: int) -> None:
     registry = IndexRegistry(cast("MemoryStore", banks), Core(), executor, memory_bytes=room)
-    waiting = asyncio.create_task(registry.wait_for(bank(0), ROWS + 1, 5))
+    # Were it loaded beside the others, it could be the one that was used last.
+    await registry.get(bank(0))
+    waiting = asyncio.create_task(registry.wait_for(bank(0), ROWS + 1, 60))
+    await asyncio.sleep(0)
+    assert registry._waiters
     for number in range(1, 6):
         await registry.get(bank(number))
     assert registry.peek(bank(0)) is None

@@ -191,6 +191,51 @@ async def test_the_cache_holds_nothing_of_a_bank_after_an_erasure(build: Build, 
     assert [hit.bank_id for result in answers.values() for hit in result.hits] == ["other"]
 
 
+@pytest.mark.parametrize("batch", [False, True])
+async def test_an_answer_that_was_begun_before_an_erasure_is_not_kept_after_it(
+    build: Build, monkeypatch: pytest.MonkeyPatch, *, batch: bool
+) -> None:
+    gate = build(**escalation("cache")).gate
+    kept = await gate.retain(ME, "b", RetainItem("tea"))
+    recall = gate._pipelines.recall
+    method = "run_many" if batch else "run"
+    found, erased = asyncio.Event(), asyncio.Event()
+    work: Any = getattr(recall, method)
+
+    async def slow(*args: Any) -> Any:
+        answer = await work(*args)
+        found.set()
+        await erased.wait()
+        return answer
+
+    monkeypatch.setattr(recall, method, slow)
+    asked: Any = gate.recall_batch(ME, [QUERY]) if batch else gate.recall(ME, QUERY)
+    asking = asyncio.create_task(asked)
+    await found.wait()
+    await gate.forget(ME, "b", ForgetSelector(memory_ids=(kept.memory_id or "",)), compliance=True)
+    erased.set()
+    await asking
+    assert not gate._policies.escalation._answers
+
+
+async def test_the_cache_holds_nothing_that_was_purged_or_of_a_bank_that_is_gone(build: Build) -> None:
+    app = build(**escalation("cache"), forget={"purge_after_days": 0})
+    gate = app.gate
+    kept = await gate.retain(ME, "b", RetainItem("tea"))
+    await gate.recall(ME, QUERY)
+    await gate.forget(ME, "b", ForgetSelector(memory_ids=(kept.memory_id or "",)))
+    answers = gate._policies.escalation._answers
+    # Until it is purged it can come back.
+    assert len(answers) == 1
+    await app._store.purge(2**60)
+    assert not answers
+    await gate.retain(ME, "b", RetainItem("tea"))
+    await gate.recall(ME, QUERY)
+    assert len(answers) == 1
+    await gate.delete_bank(ME, "b")
+    assert not answers
+
+
 async def test_the_cache_is_bounded(build: Build, embedder: RemoteEmbedder) -> None:
     gate = build(**escalation("cache", cache_entries=2)).gate
     await gate.retain(ME, "b", RetainItem("tea"))

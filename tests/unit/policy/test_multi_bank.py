@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,14 @@ from astrocyte.errors import (
     DimensionMismatch,
     ProviderUnavailable,
     StoreError,
+    ValidationError,
 )
 from astrocyte.model import (
     BankOutcome,
     Caller,
     DetailLevel,
     Embedding,
+    MemoryHit,
     MultiBankStrategy,
     RecallQuery,
     RecallResult,
@@ -228,6 +232,53 @@ async def test_a_bank_that_is_late_is_named_and_the_others_answer(
         await app.close()
 
 
+@pytest.mark.parametrize("level", DetailLevel)
+async def test_of_equal_contents_one_is_shown_that_the_database_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: DetailLevel
+) -> None:
+    app = await filled(tmp_path)
+    try:
+        query = ask("the bicycle", detail_level=level)
+        before = await app.gate.recall(ANN, query)
+        first = next(hit for hit in before.hits if "bicycle" in hit.text)
+        recall = app.gate._pipelines.recall
+        rows = recall.rows
+
+        def without(plan: Any, passages: Any) -> Any:
+            return [row for row in rows(plan, passages) if row.memory_id != first.memory_id]
+
+        monkeypatch.setattr(recall, "rows", without)
+        result = await app.gate.recall(ANN, query)
+        shown = [hit for hit in result.hits if "bicycle" in hit.text]
+        assert [(hit.bank_id, hit.also_in) for hit in shown] == [(first.also_in[0], ())]
+        assert len(result.hits) == len(before.hits)
+    finally:
+        await app.close()
+
+
+@pytest.mark.parametrize(("inline_rows", "inline"), [(0, False), (1_000, True)])
+async def test_what_is_not_small_is_read_back_beside_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inline_rows: int, *, inline: bool
+) -> None:
+    app = await filled(tmp_path, recall={"inline_rows": inline_rows})
+    try:
+        recall = app.gate._pipelines.recall
+        rows = recall.rows
+        threads: set[int] = set()
+
+        def watched(plan: Any, passages: Any) -> Any:
+            threads.add(threading.get_ident())
+            return rows(plan, passages)
+
+        monkeypatch.setattr(recall, "rows", watched)
+        external = (MemoryHit("Coffee costs nothing on Mondays.", 1.0),)
+        result = await app.gate.recall(ANN, ask(external_context=external))
+        assert len(result.hits) == 6
+        assert (threads == {threading.get_ident()}) is inline
+    finally:
+        await app.close()
+
+
 async def test_access_to_every_bank_is_decided_before_any_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,6 +294,24 @@ async def test_access_to_every_bank_is_decided_before_any_is_read(
             with pytest.raises(AccessDenied) as refused:
                 await app.gate.recall(bob, ask(banks=others))
             assert refused.value.metadata["bank_id"] == others[1]
+    finally:
+        await app.close()
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({}, "banks"),
+        ({"banks": (), "bank_group": "all"}, "bank_group"),
+        ({"banks": (), "bank_id": "org", "strategy": MultiBankStrategy("cascade")}, "strategy"),
+    ],
+)
+async def test_a_history_is_of_one_bank(tmp_path: Path, fields: dict[str, Any], field: str) -> None:
+    app = await filled(tmp_path)
+    try:
+        with pytest.raises(ValidationError) as refused:
+            await app.gate.history(ANN, ask(as_of=datetime(2100, 1, 1, tzinfo=UTC), **fields))
+        assert refused.value.field == field
     finally:
         await app.close()
 

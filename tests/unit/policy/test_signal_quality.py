@@ -13,8 +13,8 @@ from structlog.testing import capture_logs
 
 from astrocyte.app import App
 from astrocyte.config import NoisyBankSettings, Settings
-from astrocyte.errors import ConfigError, LimitReached
-from astrocyte.model import Caller, RecallQuery, RetainItem, RetainResult
+from astrocyte.errors import ConfigError, DimensionMismatch, LimitReached
+from astrocyte.model import Caller, Embedding, RecallQuery, RetainItem, RetainResult
 from astrocyte.policy.noise import KEPT_BANKS, RECENT, Noise
 from astrocyte.policy.scoring import score
 
@@ -267,3 +267,49 @@ async def test_rules_score_where_the_model_fails(reply: str) -> None:
 def test_a_model_must_be_there_to_score() -> None:
     with pytest.raises(ConfigError, match="set llm_provider"):
         app(scoring={"enabled": True, "scorer": "llm"})
+
+
+async def test_what_is_stored_again_for_itself_is_judged_and_counted_once() -> None:
+    built = app(scoring={"enabled": True, "action": "warn"}, noisy_bank={"enabled": True})
+    gate = built.gate
+    await gate.create_bank(ME, "b")
+    wrong = RetainItem(WORTH[0], embedding=Embedding("theirs", 2, bytes(4) + b"\x00\x00\x80?"))
+    items = [RetainItem("mail ana@example.org"), RetainItem("ok"), wrong]
+    with capture_logs() as logs:
+        results = await gate.retain_many(ME, "b", items, request_ids=["one", "two", "three"])
+    assert [isinstance(result, RetainResult) and result.stored for result in results] == [True, True, False]
+    assert isinstance(results[2], DimensionMismatch)
+    events = [entry["event"].rpartition(".")[2] for entry in logs]
+    assert (events.count("pii_redacted"), events.count("low_quality")) == (1, 1)
+    noise = gate._policies.signal_quality._noise
+    assert [(one.length, one.duplicate) for one in noise._patterns["default", "b"]._recent] == [(21, False), (2, False)]
+    # Each keeps its answer, with what was said of it.
+    again = await gate.retain_many(ME, "b", items[:2], request_ids=["one", "two"])
+    assert again == results[:2]
+    assert isinstance(again[0], RetainResult)
+    assert again[0].warnings == ("pii: redacted email (1)",)
+    await built.close()
+
+
+async def test_one_refused_item_of_a_stream_spoils_no_other() -> None:
+    settings = {"vector_store": "in_memory", "barriers": {"pii": {"action": "reject"}}}
+    built = App(Settings.from_mapping(settings))
+    with capture_logs() as logs:
+        results = await built.gate.retain_many(
+            ME, "b", [RetainItem("tea at noon"), RetainItem("ana@example.org"), RetainItem("jam at four")]
+        )
+    assert [isinstance(result, RetainResult) for result in results] == [True, False, True]
+    assert [entry["event"].rpartition(".")[2] for entry in logs].count("pii_rejected") == 1
+    await built.close()
+
+
+async def test_a_bank_that_is_made_anew_is_not_held_to_the_one_before() -> None:
+    built = app(noisy_bank={"enabled": True, "action": "reject"})
+    gate = built.gate
+    for number in range(20):
+        await gate.retain(ME, "b", RetainItem(f"{number}"))
+    assert not (await gate.retain(ME, "b", RetainItem(WORTH[0]))).stored
+    await gate.delete_bank(ME, "b")
+    assert (await gate.retain(ME, "b", RetainItem(WORTH[0]))).stored
+    assert not gate._policies.signal_quality._told
+    await built.close()

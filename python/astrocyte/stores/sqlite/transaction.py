@@ -31,11 +31,13 @@ class BankWork:
         self._upserts: dict[int, VersionRecord] = {}
         self._ended: list[tuple[int, int]] = []
         self._removed: list[int] = []
+        self._erased = False
 
     def change(self, kind: ChangeKind, memory_id: str) -> int:
         """Note a change; returns its position."""
         self.position += 1
         self._changes.append((self.bank.key, self.position, kind.value, memory_id, self.now))
+        self._erased = self._erased or kind is ChangeKind.ERASED
         return self.position
 
     def upsert(self, record: VersionRecord) -> None:
@@ -69,6 +71,7 @@ class BankWork:
             tuple(self._upserts.values()),
             tuple(self._ended),
             tuple(self._removed),
+            erased=self._erased,
         )
 
 
