@@ -38,7 +38,13 @@ async def serving(**sections: Any) -> AsyncIterator[Served]:
     """Serve on an in-memory store, unless ``sections`` of the settings say otherwise."""
     values = {"vector_store": "in_memory", **sections, "server": {"port": 0, **sections.get("server", {})}}
     app = App(Settings.from_mapping(values))
-    server = Server(app.gate, app.settings, healthy=lambda: app.healthy, keys=app.gate.keys.caller)
+    server = Server(
+        app.backend,
+        app.settings,
+        healthy=lambda: app.healthy,
+        keys=app.gate.keys.caller,
+        tracing=app.telemetry.tracing,
+    )
     address = await server.start()
     backend = RemoteBackend(address)
     try:

@@ -10,7 +10,6 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import apsw
 import structlog
@@ -33,7 +32,7 @@ from astrocyte.pipelines.retain import RetainPipeline
 from astrocyte.pipelines.update import UpdatePipeline
 from astrocyte.policy.barriers import Barriers
 from astrocyte.policy.escalation import Escalation
-from astrocyte.policy.gate import Gate, Pipelines
+from astrocyte.policy.gate import Pipelines
 from astrocyte.policy.limits import Limits
 from astrocyte.policy.noise import Noise
 from astrocyte.policy.overrides import Overrides
@@ -43,6 +42,7 @@ from astrocyte.policy.retries import Retries
 from astrocyte.policy.scoring_model import ModelScorer
 from astrocyte.policy.signal_quality import SignalQuality
 from astrocyte.policy.storage import StorageQuota
+from astrocyte.policy.telemetry import Telemetry
 from astrocyte.providers.breaker import Breaker
 from astrocyte.providers.guarded import GuardedEmbedder, GuardedModel
 from astrocyte.providers.protocols import Embedder, LanguageModel
@@ -51,10 +51,6 @@ from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.sqlite import open_store, system_clock
 from astrocyte.stores.sqlite.files import QUOTAS
 from astrocyte.stores.sqlite.quotas import SqliteQuotaBook
-
-if TYPE_CHECKING:
-    # It comes with an extra.
-    from astrocyte.policy.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
@@ -76,9 +72,12 @@ class App:
         self.settings = settings
         self._clock = clock
         with contextlib.ExitStack() as undo:
+            self.telemetry = telemetry = Telemetry(settings)
+            undo.callback(telemetry.close)
             breakers: list[Breaker] = []
-            embedder = _embedder(settings, breakers)
-            self.language_model = _language_model(settings, breakers)
+            embedder = telemetry.embedder(_embedder(settings, breakers))
+            model = _language_model(settings, breakers)
+            self.language_model = None if model is None else telemetry.language_model(model)
             barriers = Barriers(settings, embedder.model_id, self.language_model)
             check_models(settings, self.language_model)
             overrides = Overrides(settings)
@@ -101,7 +100,6 @@ class App:
             scorer = _scorer(settings, overrides, self.language_model)
             self._limits = Limits(settings, overrides, _quotas(settings, overrides, data_dir, clock, executor))
             info = _describe(settings, store, embedder, registry.memory)
-            self.metrics = _metrics(settings, info)
             undo.pop_all()
         self._embedder = embedder
         self._store = store
@@ -124,13 +122,15 @@ class App:
             clock,
             registry,
             embedder,
-            Pipelines(
-                retain=retain,
-                recall=recall,
-                reflect=ReflectPipeline(self.language_model, settings),
-                multi_bank=MultiBankPipeline(recall, settings, executor),
-                update=UpdatePipeline(store, preparer),
-                forget=ForgetPipeline(store, settings.forget, clock),
+            telemetry.pipelines(
+                Pipelines(
+                    retain=retain,
+                    recall=recall,
+                    reflect=ReflectPipeline(self.language_model, settings),
+                    multi_bank=MultiBankPipeline(recall, settings, executor),
+                    update=UpdatePipeline(store, preparer),
+                    forget=ForgetPipeline(store, settings.forget, clock),
+                )
             ),
             Policies(
                 overrides,
@@ -145,7 +145,8 @@ class App:
             executor,
             self,
         )
-        self.gate = Gate(*parts) if self.metrics is None else _observed(self.metrics, parts)
+        self.gate = telemetry.gate(info, parts)
+        self.backend = telemetry.backend(self.gate)
 
     @property
     def healthy(self) -> bool:
@@ -168,8 +169,6 @@ class App:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._purging
             self._purging = None
-        if self.metrics is not None:
-            self.metrics.close()
         await self._retries.close()
         with contextlib.suppress(AstrocyteError):
             await self.gate.keys.note()
@@ -177,7 +176,10 @@ class App:
         if self.language_model is not None:
             await self.language_model.close()
         await self._limits.close()
-        await asyncio.get_running_loop().run_in_executor(None, self._store.close)
+        run = asyncio.get_running_loop().run_in_executor
+        await run(None, self._store.close)
+        # It waits for who takes the spans.
+        await run(None, self.telemetry.close)
         self._executor.shutdown(wait=True)
 
     async def _purge_for_ever(self) -> None:
@@ -214,26 +216,6 @@ def _language_model(settings: Settings, breakers: list[Breaker]) -> LanguageMode
     breaker = Breaker(settings.llm_provider, settings.escalation.circuit_breaker)
     breakers.append(breaker)
     return GuardedModel(model, breaker)
-
-
-def _metrics(settings: Settings, info: ServerInfo) -> Metrics | None:
-    """What is counted, where it is wanted."""
-    if not settings.observability.prometheus_enabled:
-        return None
-    try:
-        # Not everybody has the extra.
-        from astrocyte.policy.metrics import Metrics  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise settings.refusal(
-            ("observability", "prometheus_enabled"), f"needs {error.name}: pip install 'astrocyte-grpc[telemetry]'"
-        ) from error
-    return Metrics(settings.observability, info, settings.vector_store)
-
-
-def _observed(metrics: Metrics, parts: tuple[Any, ...]) -> Gate:
-    from astrocyte.policy.observing import ObservedGate  # noqa: PLC0415 - as above
-
-    return ObservedGate(metrics, *parts)
 
 
 def _scorer(settings: Settings, overrides: Overrides, model: LanguageModel | None) -> ModelScorer | None:

@@ -445,4 +445,4 @@ def make_embedding(model: str, values: Sequence[float]) -> Embedding:
 def _open(settings: Settings) -> Backend:
     from astrocyte.app import App  # noqa: PLC0415 - who works on a server needs no store
 
-    return App(settings).gate
+    return App(settings).backend

@@ -14,7 +14,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import structlog
@@ -35,6 +35,10 @@ from astrocyte.services.interceptors import Calls, Rules, UnknownMethods
 from astrocyte.services.memory import MemoryServicer
 from astrocyte.services.reflection import enable_reflection
 from astrocyte.v1 import admin_pb2, memory_pb2
+
+if TYPE_CHECKING:
+    # It comes with an extra.
+    from astrocyte.policy.tracing import Tracing
 
 MEMORY_SERVICE: ServiceDescriptor = memory_pb2.DESCRIPTOR.services_by_name["MemoryService"]
 ADMIN_SERVICE: ServiceDescriptor = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
@@ -144,6 +148,7 @@ class Server:
         settings: How to listen, and whom to trust.
         healthy: Whether writes are taken; health is NOT_SERVING from when it says False.
         keys: Whom an API key that was made by call stands for; None knows none.
+        tracing: Makes a span for each call, below that of its caller; None makes none.
 
     Raises:
         ConfigError: The address is exposed without credentials.
@@ -156,6 +161,7 @@ class Server:
         *,
         healthy: Callable[[], bool],
         keys: Callable[[str], Caller | None] | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         check_exposure(settings)
         self._settings = settings.server
@@ -167,7 +173,7 @@ class Server:
             options=_options(settings.server),
             maximum_concurrent_rpcs=sum(2 * rule.admission.limit for rule in rules.values()) + SPARE_CALLS,
         )
-        calls = Calls(authenticator(settings, keys), self._draining, settings.server.max_message_bytes)
+        calls = Calls(authenticator(settings, keys), self._draining, settings.server.max_message_bytes, tracing)
         services = [MEMORY_SERVICE.full_name, ADMIN_SERVICE.full_name]
         self._health = Health(services, self._draining)
         for service, servicer in (
@@ -314,13 +320,20 @@ async def serve(app: App, *, announce: Callable[[str], None] | None = None) -> N
     loop = asyncio.get_running_loop()
     signals = (signal.SIGTERM, signal.SIGINT)
     try:
-        server = Server(app.gate, app.settings, healthy=lambda: app.healthy, keys=app.gate.keys.caller)
+        server = Server(
+            app.backend,
+            app.settings,
+            healthy=lambda: app.healthy,
+            keys=app.gate.keys.caller,
+            tracing=app.telemetry.tracing,
+        )
         address = await server.start()
         for number in signals:
             loop.add_signal_handler(number, stopped.set)
         app.start_purging()
-        if app.metrics is not None:
-            log.info("serving_metrics", host=app.settings.observability.metrics_host, port=app.metrics.serve())
+        metrics = app.telemetry.metrics
+        if metrics is not None:
+            log.info("serving_metrics", host=app.settings.observability.metrics_host, port=metrics.serve())
         _settle()
         log.info("serving", address=address)
         if announce is not None:

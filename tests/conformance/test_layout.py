@@ -31,6 +31,8 @@ OPTIONAL = {
     "astrocyte.policy.jwks": "jwt",
     "astrocyte.policy.metrics": "prometheus_client",
     "astrocyte.policy.observing": "prometheus_client",
+    "astrocyte.policy.traced": "opentelemetry",
+    "astrocyte.policy.tracing": "opentelemetry",
     "astrocyte.policy.tokens": "jwt",
 }
 MODULES = [module_name(path) for path in SOURCES if path.name != "__main__.py"]

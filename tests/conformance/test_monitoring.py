@@ -36,8 +36,8 @@ async def told() -> AsyncIterator[str]:
     """Names of all series, as a scrape has them."""
     watched = {"prometheus_enabled": True, "metrics_port": 0}
     app = App(Settings.from_mapping({"vector_store": "in_memory", "observability": watched}))
-    assert isinstance(app.metrics, Metrics)
-    yield generate_latest(app.metrics.registry).decode()
+    assert isinstance(app.telemetry.metrics, Metrics)
+    yield generate_latest(app.telemetry.metrics.registry).decode()
     await app.close()
 
 

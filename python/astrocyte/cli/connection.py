@@ -92,7 +92,7 @@ async def _backend(context: click.Context) -> AsyncIterator[Backend]:
 
     app = App(settings(context))
     try:
-        yield app.gate
+        yield app.backend
     finally:
         await app.close()
 

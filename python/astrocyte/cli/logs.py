@@ -7,6 +7,8 @@ import sys
 
 import structlog
 
+from astrocyte.policy.events import trace_ids
+
 
 def to_standard_error(level: int = logging.WARNING) -> None:
     """Write events of at least ``level`` to standard error; standard output belongs to answers."""
@@ -14,6 +16,7 @@ def to_standard_error(level: int = logging.WARNING) -> None:
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
+            trace_ids,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,

@@ -20,6 +20,7 @@ from astrocyte.model import (
 )
 from astrocyte.services import convert
 from astrocyte.services.authentication import BEHALF_HEADER, PRINCIPAL_HEADER, TENANT_HEADER
+from astrocyte.services.propagation import trace_headers
 from astrocyte.services.status import details_in, from_details, from_status
 from astrocyte.v1 import admin_pb2, memory_pb2
 
@@ -41,9 +42,9 @@ def roots(tls: Path | str | Literal[True]) -> bytes | None:
 
 
 def claims(caller: Caller) -> tuple[tuple[str, str], ...]:
-    """What the caller says of itself, as metadata, which the server holds against the credential."""
+    """What the caller says of itself, as metadata, which the server holds against the credential; and its trace."""
     if caller == Caller():
-        return ()
+        return trace_headers()
     said = (
         (TENANT_HEADER, caller.tenant, DEFAULT_TENANT),
         (PRINCIPAL_HEADER, caller.principal, DEFAULT_PRINCIPAL),
@@ -53,7 +54,7 @@ def claims(caller: Caller) -> tuple[tuple[str, str], ...]:
     for header, value in claims:
         if not value.isascii() or not value.isprintable():
             raise ValidationError("expected printable ASCII, for metadata carries no other", field=header)
-    return claims
+    return (*claims, *trace_headers())
 
 
 def translate(error: grpc.aio.AioRpcError) -> AstrocyteError:

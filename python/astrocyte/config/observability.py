@@ -10,8 +10,13 @@ from astrocyte.config.section import Section
 
 
 class ObservabilitySettings(Section):
-    """What tells how the service fares: metrics on a port of their own, and the log of `astrocyte serve`."""
+    """What tells how the service fares: spans, metrics on a port of their own, and the log of `astrocyte serve`."""
 
+    otel_enabled: bool = Field(
+        False,
+        description="Make OpenTelemetry spans; needs the extra `telemetry`. Where they go is said by the variables "
+        "`OTEL_*` that all programs have in common.",
+    )
     prometheus_enabled: bool = Field(
         False, description="Serve metrics in Prometheus's format; needs the extra `telemetry`."
     )

@@ -5,12 +5,15 @@ Fields are ids, names, numbers and reasons. Content, queries, metadata and what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+import sys
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any, TypeAlias
 
 import structlog
 
 PREFIX = "astrocyte.policy."
+# Those that tell of personal data.
+PII_EVENTS = frozenset({"pii_redacted", "pii_rejected", "pii_detected"})
 
 Fields: TypeAlias = Mapping[str, str | float | None]
 Listener: TypeAlias = Callable[[str, Fields], None]
@@ -44,3 +47,15 @@ def unsubscribe(listener: Listener) -> None:
     """Call the listener no more."""
     global _listeners  # noqa: PLW0603 - as above
     _listeners = tuple(one for one in _listeners if one != listener)
+
+
+def trace_ids(_: object, __: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A processor of structlog: where a line was written within a span, it says which, and of which trace."""
+    # Whoever makes spans has imported it.
+    api = sys.modules.get("opentelemetry.trace")
+    if api is not None:
+        context = api.get_current_span().get_span_context()
+        if context.is_valid:
+            line["trace_id"] = api.format_trace_id(context.trace_id)
+            line["span_id"] = api.format_span_id(context.span_id)
+    return line

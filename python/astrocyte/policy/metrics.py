@@ -19,7 +19,6 @@ from astrocyte.policy import events
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 OTHER = "other"
 BREAKER_STATES = {"circuit_closed": 0, "circuit_opened": 1, "circuit_half_open": 2}
-PII_EVENTS = frozenset({"pii_redacted", "pii_rejected", "pii_detected"})
 
 
 class BankLabels:
@@ -50,11 +49,10 @@ class Metrics:
 
     Args:
         settings: Which banks have labels, and where the metrics are served.
-        info: What runs.
         provider: Name of the memory provider.
     """
 
-    def __init__(self, settings: ObservabilitySettings, info: ServerInfo, provider: str) -> None:
+    def __init__(self, settings: ObservabilitySettings, provider: str) -> None:
         self._settings = settings
         self._provider = provider
         self._server: tuple[WSGIServer, threading.Thread] | None = None
@@ -96,10 +94,12 @@ class Metrics:
             "astrocyte_recall_zero_hits_total", "Recalls that found nothing.", ("bank_id",), registry=registry
         )
         build = ("version", "core_version", "simd", "schema_version")
-        Gauge("astrocyte_build_info", "What runs; always 1.", build, registry=registry).labels(
-            info.version, info.core_version, info.simd, str(info.schema_version)
-        ).set(1)
+        self._build = Gauge("astrocyte_build_info", "What runs; always 1.", build, registry=registry)
         events.subscribe(self._on_event)
+
+    def describe(self, info: ServerInfo) -> None:
+        """Say what runs."""
+        self._build.labels(info.version, info.core_version, info.simd, str(info.schema_version)).set(1)
 
     def retained(self, bank_id: str, result: RetainResult) -> None:
         """One memory's outcome."""
@@ -171,7 +171,7 @@ class Metrics:
             thread.join()
 
     def _on_event(self, event: str, fields: events.Fields) -> None:
-        if event in PII_EVENTS:
+        if event in events.PII_EVENTS:
             count = float(fields.get("count") or 1)
             self._pii.labels(self.banks.known(str(fields["bank_id"])), str(fields["action"])).inc(count)
         elif event == "rate_limited":

@@ -15,7 +15,7 @@ import types
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import grpc
 import structlog
@@ -37,6 +37,11 @@ from astrocyte.services.admission import Admission
 from astrocyte.services.authentication import Authenticate, Metadata
 from astrocyte.services.draining import Draining
 from astrocyte.services.status import clip, code_of, to_status, trailers
+from astrocyte.services.tracing import traced
+
+if TYPE_CHECKING:
+    # It comes with an extra.
+    from astrocyte.policy.tracing import Tracing
 
 REQUEST_ID_KEY = "x-request-id"
 # Ids from callers are echoed and logged, so they must be short and plain.
@@ -71,12 +76,16 @@ class Calls:
         authenticate: Who calls.
         draining: Refuses calls and ends server streams when the server stops.
         max_message_bytes: Largest request; parsing a larger one would hold up everybody.
+        tracing: Makes a span for each call; None makes none.
     """
 
-    def __init__(self, authenticate: Authenticate, draining: Draining, max_message_bytes: int) -> None:
+    def __init__(
+        self, authenticate: Authenticate, draining: Draining, max_message_bytes: int, tracing: Tracing | None = None
+    ) -> None:
         self._authenticate = authenticate
         self._draining = draining
         self._max_message_bytes = max_message_bytes
+        self._tracing = tracing
         # Unique per process, and a counter: ten times cheaper than a random id for each call.
         self._prefix = os.urandom(6).hex()
         self._count = itertools.count(1)
@@ -98,7 +107,7 @@ class Calls:
             make = (
                 grpc.stream_unary_rpc_method_handler if method.client_streaming else grpc.unary_unary_rpc_method_handler
             )
-        return make(serve)
+        return make(serve if self._tracing is None else traced(self._tracing, method, serve))
 
     def refusal(self, path: str) -> grpc.RpcMethodHandler[Any, Any]:
         """The handler of a method that does not exist."""

@@ -44,8 +44,8 @@ def observed(most: int = 200, **sections: Any) -> App:
 
 
 def value(app: App, name: str, **labels: str) -> float:
-    assert app.metrics
-    return app.metrics.registry.get_sample_value(name, labels) or 0.0
+    assert app.telemetry.metrics
+    return app.telemetry.metrics.registry.get_sample_value(name, labels) or 0.0
 
 
 def fetch(address: str) -> bytes:
@@ -55,8 +55,8 @@ def fetch(address: str) -> bytes:
 
 
 def scraped(app: App) -> str:
-    assert app.metrics
-    return generate_latest(app.metrics.registry).decode()
+    assert app.telemetry.metrics
+    return generate_latest(app.telemetry.metrics.registry).decode()
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ async def app() -> AsyncIterator[App]:
 def test_without_the_setting_the_gate_is_the_plain_one() -> None:
     app = App(Settings.from_mapping({"vector_store": "in_memory"}))
     assert type(app.gate) is Gate
-    assert app.metrics is None
+    assert app.telemetry.metrics is None
 
 
 async def test_calls_are_counted_with_their_outcome(app: App) -> None:
@@ -131,8 +131,8 @@ async def test_policy_events_are_counted_until_the_end() -> None:
 
 
 async def test_names_kinds_and_labels_are_the_promised_ones(app: App) -> None:
-    assert app.metrics
-    collectors: Any = set(app.metrics.registry._collector_to_names)
+    assert app.telemetry.metrics
+    collectors: Any = set(app.telemetry.metrics.registry._collector_to_names)
     found = {metric._name: (metric._type, set(metric._labelnames)) for metric in collectors}
     assert found == PROMISED
 
@@ -149,14 +149,14 @@ async def test_ten_thousand_banks_make_less_than_two_thousand_series() -> None:
     await app.gate.retain(ME, "family", RetainItem("Mara plays the oboe."))
     result = await app.gate.recall(ME, RecallQuery("nothing of the kind", "family"))
     kept = await app.gate.retain(ME, "family", RetainItem("Mara plays the oboe."))
-    assert app.metrics
+    assert app.telemetry.metrics
     for number in range(10_000):
         bank = f"bank-{number}"
-        app.metrics.recalled(bank, result, "recall")
-        app.metrics.recall_took(bank, 0.1)
-        app.metrics.retained(bank, kept)
-        app.metrics.retain_took(bank, 0.1)
-        app.metrics.recall_failed(f"invented-{number}")
+        app.telemetry.metrics.recalled(bank, result, "recall")
+        app.telemetry.metrics.recall_took(bank, 0.1)
+        app.telemetry.metrics.retained(bank, kept)
+        app.telemetry.metrics.retain_took(bank, 0.1)
+        app.telemetry.metrics.recall_failed(f"invented-{number}")
         events.emit("rate_limited", bank_id=bank, operation="recall")
     series = [line for line in scraped(app).splitlines() if not line.startswith("#")]
     assert len(series) < 2_000
@@ -180,9 +180,9 @@ async def test_nothing_that_a_caller_wrote_is_in_a_metric(app: App) -> None:
 
 
 async def test_they_are_served_on_a_port_of_their_own_until_the_end(app: App) -> None:
-    assert app.metrics
+    assert app.telemetry.metrics
     await app.gate.retain(ME, "family", RetainItem("Mara plays the oboe."))
-    address = f"http://127.0.0.1:{app.metrics.serve()}/metrics"
+    address = f"http://127.0.0.1:{app.telemetry.metrics.serve()}/metrics"
     assert b"astrocyte_build_info{" in await asyncio.to_thread(fetch, address)
     await app.close()
     with pytest.raises(OSError, match="refused"):
@@ -190,10 +190,10 @@ async def test_they_are_served_on_a_port_of_their_own_until_the_end(app: App) ->
 
 
 async def test_a_port_that_is_taken_is_a_wrong_setting(app: App) -> None:
-    assert app.metrics
-    port = app.metrics.serve()
+    assert app.telemetry.metrics
+    port = app.telemetry.metrics.serve()
     other = observed(observability={"prometheus_enabled": True, "metrics_port": port})
-    assert other.metrics
+    assert other.telemetry.metrics
     with pytest.raises(ConfigError, match="cannot serve metrics"):
-        other.metrics.serve()
+        other.telemetry.metrics.serve()
     await other.close()

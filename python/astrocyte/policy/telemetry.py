@@ -1,0 +1,103 @@
+"""Who watches from outside, as the settings want it: spans, metrics, hooks. What nobody wants costs nothing.
+
+Spans and metrics come with the extra ``telemetry``, whose packages are imported only where they are wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from astrocyte.config import Settings
+from astrocyte.model import ServerInfo
+from astrocyte.policy.backend import Backend
+from astrocyte.policy.gate import Gate, Pipelines
+from astrocyte.providers.protocols import Embedder, LanguageModel
+
+if TYPE_CHECKING:
+    # They come with the extra.
+    from astrocyte.policy.metrics import Metrics
+    from astrocyte.policy.tracing import Tracing
+
+
+class Telemetry:
+    """What is made around the parts of an application, and around its gate.
+
+    Args:
+        settings: What is wanted.
+
+    Raises:
+        ConfigError: The extra is missing, or the environment names an exporter of spans that there is not.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.metrics: Metrics | None = None
+        self.tracing: Tracing | None = None
+        if settings.observability.prometheus_enabled:
+            with self._extra("prometheus_enabled"):
+                from astrocyte.policy.metrics import Metrics  # noqa: PLC0415 - not everybody has the extra
+            self.metrics = Metrics(settings.observability, settings.vector_store)
+        if settings.observability.otel_enabled:
+            with self._extra("otel_enabled"):
+                from astrocyte.policy.tracing import Tracing  # noqa: PLC0415 - as above
+            self.tracing = Tracing(settings.vector_store)
+
+    def embedder(self, embedder: Embedder) -> Embedder:
+        """The embedder as it is to be used."""
+        if self.tracing is None:
+            return embedder
+        from astrocyte.policy.traced import traced_embedder  # noqa: PLC0415 - as above
+
+        return traced_embedder(embedder, self._settings.embedding.provider, self.tracing)
+
+    def language_model(self, model: LanguageModel) -> LanguageModel:
+        """The language model as it is to be used."""
+        if self.tracing is None:
+            return model
+        from astrocyte.policy.traced import traced_model  # noqa: PLC0415 - as above
+
+        return traced_model(model, self._settings.llm_provider, self.tracing)
+
+    def pipelines(self, pipelines: Pipelines) -> Pipelines:
+        """The pipelines as the gate is to use them."""
+        if self.tracing is None:
+            return pipelines
+        from astrocyte.policy.traced import traced_pipelines  # noqa: PLC0415 - as above
+
+        return traced_pipelines(pipelines, self.tracing)
+
+    def gate(self, info: ServerInfo, parts: tuple[Any, ...]) -> Gate:
+        """The gate of these parts."""
+        if self.metrics is None:
+            return Gate(*parts)
+        from astrocyte.policy.observing import ObservedGate  # noqa: PLC0415 - as above
+
+        self.metrics.describe(info)
+        return ObservedGate(self.metrics, *parts)
+
+    def backend(self, gate: Gate) -> Backend:
+        """What the doors open to: the gate, with what is laid around it."""
+        if self.tracing is None:
+            return gate
+        from astrocyte.policy.traced import traced_backend  # noqa: PLC0415 - as above
+
+        return traced_backend(gate, self.tracing)
+
+    def close(self) -> None:
+        """Serve no more metrics, and send the spans that wait. A second call does nothing."""
+        if self.metrics is not None:
+            self.metrics.close()
+        if self.tracing is not None:
+            self.tracing.close()
+
+    @contextmanager
+    def _extra(self, name: str) -> Iterator[None]:
+        """Import here what a setting needs."""
+        try:
+            yield
+        except ModuleNotFoundError as error:
+            raise self._settings.refusal(
+                ("observability", name), f"needs {error.name}: pip install 'astrocyte-grpc[telemetry]'"
+            ) from error
