@@ -146,6 +146,7 @@ class App:
             self,
         )
         self.gate = telemetry.gate(info, parts)
+        telemetry.watch(store, store, registry)
         self.backend = telemetry.backend(self.gate)
 
     @property

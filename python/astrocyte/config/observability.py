@@ -28,6 +28,12 @@ class ObservabilitySettings(Section):
         le=1_000,
         description="Banks that have a `bank_id` of their own in the metrics; the rest are `other`. 0 leaves it empty.",
     )
+    max_series: int = Field(
+        2_000,
+        ge=500,
+        le=1_000_000,
+        description="Series of all metrics together: what a bank would add beyond them is counted as `other`.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="The least important events that `astrocyte serve` logs."
     )

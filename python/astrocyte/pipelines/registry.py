@@ -163,6 +163,13 @@ class IndexRegistry:
             loaded = sum(slot.index is not None for slot in self._slots.values())
             return IndexMemory(loaded, self._bytes, self._budget, self._loads, self._evictions)
 
+    def sampled_recall(self, rows: int) -> float | None:
+        """The least `sampled_recall` of the banks that ever had so many rows; None where none has one."""
+        with self._lock:
+            indexes = [slot.index for slot in self._slots.values()]
+        large = [index.stats() for index in indexes if index is not None and not index.small(rows - 1)]
+        return min((stats.sampled_recall for stats in large if stats.sampled_recall is not None), default=None)
+
     async def get(self, bank: Bank) -> BankIndex:
         """The bank's index, loaded if it is not; callers that come meanwhile share one load.
 

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from astrocyte.config import Settings
 from astrocyte.model import ServerInfo
+from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.policy.backend import Backend
 from astrocyte.policy.gate import Gate, Pipelines
 from astrocyte.providers.protocols import Embedder, LanguageModel
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.queue import RetryQueue
 
 if TYPE_CHECKING:
     # They come with the extra.
@@ -67,6 +70,13 @@ class Telemetry:
         from astrocyte.policy.traced import traced_pipelines  # noqa: PLC0415 - as above
 
         return traced_pipelines(pipelines, self.tracing)
+
+    def watch(self, queue: RetryQueue, store: MemoryStore, registry: IndexRegistry) -> None:
+        """Tell what waits in these, where metrics are wanted."""
+        if self.metrics is not None:
+            from astrocyte.policy.levels import Levels  # noqa: PLC0415 - as above
+
+            self.metrics.watch(Levels(queue, store, registry, self._settings.index))
 
     def gate(self, info: ServerInfo, parts: tuple[Any, ...]) -> Gate:
         """The gate of these parts."""

@@ -206,6 +206,10 @@ class MemoryStore(Protocol):
         """Whether the store takes writes. Once False it stays so: the disk failed, and only a restart helps."""
 
     @property
+    def waiting_writes(self) -> int:
+        """Writes that wait to be made durable."""
+
+    @property
     def schema_version(self) -> int:
         """Number of the newest migration that was applied."""
 

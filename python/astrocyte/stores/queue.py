@@ -49,6 +49,9 @@ class RetryQueue(Protocol):
             Conflict: One of the requests has been answered before; nothing was changed.
         """
 
+    def queued_count(self) -> int:
+        """How many items wait."""
+
     def queued_banks(self) -> list[Bank]:
         """Banks for which items wait, the one whose first item is oldest first."""
 

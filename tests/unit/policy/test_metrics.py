@@ -1,23 +1,39 @@
 """Metrics: the promised names and labels, a bounded number of series, and nothing in them that a caller wrote."""
 
 import asyncio
+import logging
+import re
 import urllib.request
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+import structlog
 from prometheus_client import generate_latest
 
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError, BankNotFound, ConfigError, LimitReached
-from astrocyte.model import Caller, RecallQuery, ReflectQuery, RetainItem
+from astrocyte.model import (
+    Caller,
+    RecallQuery,
+    RecallResult,
+    ReflectQuery,
+    ReflectResult,
+    RetainItem,
+    RetainResult,
+    RetentionAction,
+)
+from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.pipelines.shaping import FoundHits
 from astrocyte.policy import events
 from astrocyte.policy.gate import Gate
-from astrocyte.policy.metrics import OTHER, BankLabels
+from astrocyte.policy.levels import Levels
 from astrocyte.policy.observing import ObservedGate
+from astrocyte.policy.series import OTHER, BankLabels
+from astrocyte.stores.queue import QueuedItem
 from calls import calls
 
 ME = Caller()
@@ -35,11 +51,15 @@ PROMISED = {
     "astrocyte_token_budget_truncations": ("counter", {"bank_id", "operation"}),
     "astrocyte_recall_zero_hits": ("counter", {"bank_id"}),
     "astrocyte_build_info": ("gauge", {"version", "core_version", "simd", "schema_version"}),
+    "astrocyte_queue_depth": ("gauge", {"queue"}),
+    "astrocyte_recall_floor": ("gauge", set()),
+    # Without a sample as long as there is no graph.
+    "astrocyte_sampled_recall": ("gauge", set()),
 }
 
 
-def observed(most: int = 200, **sections: Any) -> App:
-    watched = {"prometheus_enabled": True, "metrics_port": 0, "max_bank_labels": most}
+def observed(most: int = 200, max_series: int = 2_000, **sections: Any) -> App:
+    watched = {"prometheus_enabled": True, "metrics_port": 0, "max_bank_labels": most, "max_series": max_series}
     return App(Settings.from_mapping({"vector_store": "in_memory", "observability": watched, **sections}))
 
 
@@ -131,10 +151,45 @@ async def test_policy_events_are_counted_until_the_end() -> None:
 
 
 async def test_names_kinds_and_labels_are_the_promised_ones(app: App) -> None:
-    assert app.telemetry.metrics
-    collectors: Any = set(app.telemetry.metrics.registry._collector_to_names)
-    found = {metric._name: (metric._type, set(metric._labelnames)) for metric in collectors}
+    """By what a scrape of a busy server shows."""
+    metrics = app.telemetry.metrics
+    assert metrics
+    family = await app.gate.retain(ME, "family", RetainItem("Mara plays the oboe."))
+    await app.gate.recall(ME, RecallQuery("oboe", "family"))
+    await app.gate.reflect(ME, ReflectQuery("oboe", "family"))
+    metrics.recalled("family", RecallResult((), 0, truncated=True), "recall")
+    metrics.retained("family", replace(family, deduplicated=True))
+    events.emit("circuit_opened", provider="openai", wait_seconds=1)
+    events.emit("rate_limited", bank_id="family", operation="recall")
+    events.emit("pii_redacted", bank_id="family", action="redact", count=1)
+    found = {
+        metric.name: (metric.type, {name for sample in metric.samples for name in sample.labels} - {"le"})
+        for metric in metrics.registry.collect()
+    }
     assert found == PROMISED
+
+
+async def test_what_waits_is_read_when_somebody_asks(app: App) -> None:
+    bank = await app.gate.create_bank(ME, "family")
+    assert value(app, "astrocyte_queue_depth", queue="retry") == 0
+    waiting = [QueuedItem(f"mem_{number:032x}", "me", RetainItem("later")) for number in range(3)]
+    await app._store.enqueue(bank, waiting, limit=10)
+    assert value(app, "astrocyte_queue_depth", queue="retry") == 3
+    assert value(app, "astrocyte_queue_depth", queue="writes") == 0
+    await app.close()
+    assert "astrocyte_build_info" in scraped(app)
+    assert value(app, "astrocyte_recall_floor") == app.settings.index.recall_floor
+
+
+def test_the_graphs_that_find_least_are_told_of(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert app.telemetry.metrics
+    name = "astrocyte_sampled_recall"
+    registry = app.telemetry.metrics.registry
+    monkeypatch.setattr(IndexRegistry, "sampled_recall", lambda _, rows: 0.9 if rows == 5 else None)
+    assert registry.get_sample_value(name) is None
+    levels = Levels(app._store, app._store, app.gate._registry, app.settings.index.model_copy(update={"graph_rows": 5}))
+    (sampled,) = [metric for metric in levels.collect() if metric.name == name]
+    assert [sample.value for sample in sampled.samples] == [0.9]
 
 
 def test_the_first_banks_have_labels_and_inventions_take_no_place() -> None:
@@ -144,23 +199,46 @@ def test_the_first_banks_have_labels_and_inventions_take_no_place() -> None:
     assert BankLabels(0).of("a") == ""
 
 
-async def test_ten_thousand_banks_make_less_than_two_thousand_series() -> None:
-    app = observed(40)
-    await app.gate.retain(ME, "family", RetainItem("Mara plays the oboe."))
-    result = await app.gate.recall(ME, RecallQuery("nothing of the kind", "family"))
-    kept = await app.gate.retain(ME, "family", RetainItem("Mara plays the oboe."))
-    assert app.telemetry.metrics
-    for number in range(10_000):
+def busy(app: App, banks: int) -> int:
+    """Everything that can be counted, for so many banks; how many series that makes."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    metrics = app.telemetry.metrics
+    assert metrics
+    cut = RecallResult((), 0, truncated=True)
+    for number in range(banks):
         bank = f"bank-{number}"
-        app.telemetry.metrics.recalled(bank, result, "recall")
-        app.telemetry.metrics.recall_took(bank, 0.1)
-        app.telemetry.metrics.retained(bank, kept)
-        app.telemetry.metrics.retain_took(bank, 0.1)
-        app.telemetry.metrics.recall_failed(f"invented-{number}")
-        events.emit("rate_limited", bank_id=bank, operation="recall")
-    series = [line for line in scraped(app).splitlines() if not line.startswith("#")]
-    assert len(series) < 2_000
-    assert value(app, "astrocyte_recall_total", bank_id=OTHER, provider="in_memory", status="ok") > 9_000
+        for action in (*RetentionAction, "tagged"):
+            metrics.retained(bank, RetainResult(stored=True, retention_action=str(action), deduplicated=True))
+        metrics.retained(bank, RetainResult(stored=True, was_update=True))
+        metrics.retain_took(bank, 0.1)
+        metrics.retain_failed(bank)
+        for operation in ("recall", "history"):
+            metrics.recalled(bank, cut, operation)
+        metrics.recall_took(bank, 0.1)
+        metrics.recall_failed(f"invented-{number}")
+        metrics.recall_failed(bank)
+        for fallback in (True, False):
+            metrics.reflected(bank, ReflectResult("", fallback_used=fallback))
+        for operation in ("retain", "recall", "reflect"):
+            events.emit("rate_limited", bank_id=bank, operation=operation)
+        for action in ("redact", "reject", "warn"):
+            events.emit("pii_redacted", bank_id=bank, action=action, count=1)
+    for provider in ("openai", "anthropic"):
+        events.emit("circuit_opened", provider=provider, wait_seconds=1)
+    return sum(not line.startswith("#") for line in scraped(app).splitlines())
+
+
+@pytest.mark.parametrize("banks", [1, 60, 200, 10_000])
+async def test_series_stay_under_two_thousand_however_many_banks_there_are(app: App, banks: int) -> None:
+    assert busy(app, banks) < 2_000
+    answered = re.findall(r'^astrocyte_recall_total{.*status="ok"} (\S+)$', scraped(app), re.MULTILINE)
+    # What finds no room is counted all the same.
+    assert sum(map(float, answered)) == 2 * banks
+
+
+async def test_without_a_bound_on_series_there_are_more() -> None:
+    app = observed(200, max_series=1_000_000)
+    assert busy(app, 200) > 2_000
     await app.close()
 
 

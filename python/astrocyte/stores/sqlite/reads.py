@@ -60,6 +60,11 @@ class Reads:
             position = fetch(connection, "SELECT position FROM banks WHERE bank_key = ?", (bank.key,))
         return size, position[0][0] if position else bank.position
 
+    def queued_count(self) -> int:
+        """See `RetryQueue.queued_count`."""
+        ((count,),) = self._connections.query("SELECT count(*) FROM queued_retains")
+        return int(count)
+
     def queued_banks(self) -> list[Bank]:
         """See `RetryQueue.queued_banks`."""
         rows = self._connections.query(

@@ -152,6 +152,11 @@ class SqliteStore:
         """Whether the store takes writes: a disk that failed once is not trusted again."""
         return self._writer.fault is None and not self._closed
 
+    @property
+    def waiting_writes(self) -> int:
+        """Writes that wait for the disk."""
+        return self._writer.waiting
+
     def subscribe(self, listener: IndexListener) -> None:
         """Call the listener after every commit."""
         self._writer.subscribe(listener)
@@ -245,6 +250,10 @@ class SqliteStore:
         await self._writer.submit(
             lambda transaction: queueing.enqueue(transaction, bank, items, limit, responses), weight=len(items)
         )
+
+    def queued_count(self) -> int:
+        """How many items wait."""
+        return self._reads.queued_count()
 
     def queued_banks(self) -> list[Bank]:
         """Banks for which items wait."""

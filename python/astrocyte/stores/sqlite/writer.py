@@ -78,6 +78,11 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="astrocyte-writer", daemon=True)
         self._thread.start()
 
+    @property
+    def waiting(self) -> int:
+        """How much waits, by weight."""
+        return self._waiting
+
     def subscribe(self, listener: IndexListener) -> None:
         """Call the listener after every commit from now on."""
         self._listeners.append(listener)
