@@ -18,6 +18,7 @@ from astrocyte.model import (
     BankIndexStats,
     BankStats,
     BankTemplate,
+    Boost,
     Change,
     ChangeKind,
     Citation,
@@ -184,6 +185,8 @@ hits = st.builds(
     token_count=counts,
     version=st.integers(1, 2**31 - 1),
     arms=arms,
+    boosts=st.lists(st.builds(Boost, names, numbers), max_size=2).map(tuple),
+    utility_score=st.none() | st.floats(0, 1),
 )
 queries = st.builds(
     RecallQuery,
@@ -246,6 +249,8 @@ recall_results = st.builds(
     trace=st.none() | traces,
     authority_context=optional_names,
     warnings=tags,
+    confidence=st.none() | st.floats(0, 1),
+    abstain=st.booleans(),
 )
 bank_strategies = st.builds(
     MultiBankStrategy,

@@ -111,7 +111,7 @@ class App:
         quality = SignalQuality(overrides, Noise(), scorer)
         escalation = Escalation(settings, overrides, store, self._retries, breakers)
         escalation.at_recovery(quality.recovered)
-        recall = RecallPipeline(store, core, registry, embedder, settings, executor)
+        recall = RecallPipeline(store, core, registry, embedder, settings, executor, clock)
         parts = (
             settings,
             store,

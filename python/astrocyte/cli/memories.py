@@ -23,6 +23,7 @@ from astrocyte.model import (
     MemoryHit,
     MetadataValue,
     RecallQuery,
+    RecallResult,
     RecallTrace,
     RetainItem,
     RetainResult,
@@ -180,6 +181,7 @@ async def recall(
         print_json(result)
     else:
         _print_hits(result.hits, result.total_available, result.trace, truncated=result.truncated, trace=trace)
+        _print_confidence(result, trace=trace)
 
 
 @click.command()
@@ -218,6 +220,14 @@ def _query(bank: str, query: str, filters: dict[str, Any]) -> RecallQuery:
         include_sources=True,
         **filters,
     )
+
+
+def _print_confidence(result: RecallResult, *, trace: bool) -> None:
+    """Whether memory holds it, where that is in doubt or the trace was asked for."""
+    if result.confidence is None or not (result.abstain or trace):
+        return
+    doubt = "; memory may not hold what was asked" if result.abstain else ""
+    OUT.print(f"confidence {result.confidence:.2f}{doubt}", style="dim", soft_wrap=True)
 
 
 def _print_hits(

@@ -84,7 +84,7 @@ def grid(columns: Sequence[str], *, right: Sequence[str] = ()) -> Table:
 
 
 def hits_table(hits: Sequence[MemoryHit]) -> Table:
-    """Ranked hits with where each arm put them."""
+    """Ranked hits with where each arm put them, and what stages after the arms added."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("#", justify="right")
     table.add_column("score", justify="right")
@@ -94,7 +94,9 @@ def hits_table(hits: Sequence[MemoryHit]) -> Table:
     for rank, hit in enumerate(hits, start=1):
         # Day over time: the width belongs to the text.
         when = stamp(hit.occurred_at or hit.retained_at).replace(" ", "\n")
-        arms = "\n".join(f"{arm.arm} {arm.rank}" for arm in hit.arms)
+        arms = "\n".join(
+            [*(f"{arm.arm} {arm.rank}" for arm in hit.arms), *(f"{name} {value:+.2f}" for name, value in hit.boosts)]
+        )
         table.add_row(f"{rank}", f"{hit.score:.3f}", when, _body(hit), arms)
     return table
 

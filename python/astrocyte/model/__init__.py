@@ -58,6 +58,7 @@ from astrocyte.model.memory import (
 from astrocyte.model.multi_bank import BankGroup, BankOutcome, BankStrategy, BankTrace, MultiBankMode, MultiBankStrategy
 from astrocyte.model.recall import (
     ArmScore,
+    Boost,
     DetailLevel,
     HistoryResult,
     Intent,
@@ -94,6 +95,7 @@ __all__ = [
     "BankStrategy",
     "BankTemplate",
     "BankTrace",
+    "Boost",
     "Caller",
     "Change",
     "ChangeKind",

@@ -105,12 +105,20 @@ class ArmScore(NamedTuple):
     score: float
 
 
+class Boost(NamedTuple):
+    """What a stage after the arms added to a hit's score, in the score's measure; negative where it took."""
+
+    name: str
+    value: float
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryHit:
     """A memory that matched. ``chunk_index`` counts from 0; -1 when the text is not a chunk.
 
     In the answer of several banks, ``bank_rank`` is its rank in its own bank, from 1, and ``also_in`` names the banks
-    that hold the same content.
+    that hold the same content. ``boosts`` say what stages after the arms added to the score, ``utility_score`` how
+    useful the memory has been, from 0 to 1, where that is counted.
     """
 
     text: str
@@ -134,13 +142,16 @@ class MemoryHit:
     arms: tuple[ArmScore, ...] = ()
     bank_rank: int = 0
     also_in: tuple[str, ...] = ()
+    boosts: tuple[Boost, ...] = ()
+    utility_score: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RecallTrace:
     """How a recall went. Every field is filled; ``tier_used`` is 1 (cache) or 3 (full retrieval).
 
-    ``stage_timings_ms`` covers embed, analyse, core, feedback (words that the first hits add) and hydrate;
+    ``stage_timings_ms`` covers embed, analyse, core, feedback (words that the first hits add), hydrate, and the stages
+    after it that ran (boosts, utility, curated);
     ``strategy_timings_ms`` the arms inside core.
     ``plan`` says how the filter was met: rows allowed, rows in all, scan or gather. ``degraded`` is not empty where a
     provider was unavailable: ``empty_recall`` for an answer without a search, ``cache`` for an earlier, stale one.
@@ -171,7 +182,9 @@ class RecallResult:
     """Ranked hits. ``total_available`` counts the distinct memories that any arm proposed.
 
     ``truncated`` is True when the token budget dropped or cut a hit. ``warnings`` say what the barriers changed or
-    found in the query or the hits. ``hits`` never change: who wants others makes another result.
+    found in the query or the hits. ``hits`` never change: who wants others makes another result. ``confidence``, from 0
+    to 1, is how likely the hits hold what was asked (None where nothing was searched); ``abstain`` is True where it is
+    below `recall.abstention_floor`.
     """
 
     hits: Sequence[MemoryHit]
@@ -180,6 +193,8 @@ class RecallResult:
     trace: RecallTrace | None = None
     authority_context: str | None = None
     warnings: tuple[str, ...] = ()
+    confidence: float | None = None
+    abstain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

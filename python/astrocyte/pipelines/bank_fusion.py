@@ -37,7 +37,8 @@ class Spread(NamedTuple):
 class BankList:
     """What one bank answered: hits, best first, and its arms with their names, weights and spreads.
 
-    ``space`` names the scale of the semantic arm, which banks of the same embedding model share.
+    ``space`` names the scale of the semantic arm, which banks of the same embedding model share. ``lifts`` are what
+    stages after the arms added to each hit, in deviations; empty where none did.
     """
 
     weight: float
@@ -46,6 +47,7 @@ class BankList:
     arm_weights: Sequence[float]
     spreads: Sequence[Spread]
     space: str = ""
+    lifts: Sequence[float] = ()
 
 
 @dataclass(slots=True)
@@ -138,6 +140,8 @@ def _relevances(lists: Sequence[BankList]) -> list[list[float]]:
             for arm, _, score in hit.arms:
                 value += factors[arm] * min((score - means[arm]) / units[arm], tops[arm]) - absent[arm]
             values.append(value)
+        if one.lifts:
+            values = [value + lift for value, lift in zip(values, one.lifts, strict=True)]
         leaders = sorted(values, reverse=True)[:LEADERS]
         lift = LEADERS_WEIGHT * sum(leaders) / len(leaders) if leaders else 0.0
         relevances.append([value + lift for value in values])

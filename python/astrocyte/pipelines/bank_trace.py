@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
-from astrocyte.core import RecallResponse
+from astrocyte.core import Hit, RecallResponse
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import (
     Bank,
@@ -19,6 +19,7 @@ from astrocyte.model import (
     TimeRange,
 )
 from astrocyte.pipelines.analysis import from_ms
+from astrocyte.pipelines.candidates import Candidate
 from astrocyte.pipelines.external import brought
 from astrocyte.pipelines.intent import NO_INTENT
 from astrocyte.pipelines.planning import Plan
@@ -38,6 +39,9 @@ class Part:
     reason: str = ""
     error: AstrocyteError | None = None
     token_budget: int = 0
+    # Its hits in the order of the stages after the core, and what these made of each, by row; None where none ran.
+    ranked: list[Hit] | None = None
+    boosted: dict[int, Candidate] = field(default_factory=dict)
 
     @property
     def searched(self) -> Plan:
@@ -49,6 +53,13 @@ class Part:
     def query(self) -> RecallQuery:
         """The query as it was put to this bank."""
         return self.searched.query
+
+    @property
+    def hits(self) -> Sequence[Hit]:
+        """Its hits, best first."""
+        if self.ranked is not None:
+            return self.ranked
+        return () if self.response is None else self.response.hits
 
     def answered(self, response: RecallResponse) -> None:
         """The core searched it."""
@@ -75,6 +86,10 @@ def trace_of(
             millis[name] = millis.get(name, 0.0) + micros / 1e3
     now = perf_counter()
     kind, confidence = asked[0][0].intent if asked else NO_INTENT
+    stages: dict[str, float] = {}
+    for plan, _ in asked:
+        for name, spent in plan.stages.items():
+            stages[name] = stages.get(name, 0.0) + spent
     windows = next((plan.windows for plan, _ in asked if plan.windows), [])
     trace = RecallTrace(
         strategies_used=tuple(name for name, count in counts.items() if count),
@@ -86,7 +101,11 @@ def trace_of(
         tier_used=FULL_RETRIEVAL,
         cache_hit=False,
         wiki_tier_used=False,
-        stage_timings_ms={"core": (searched - start) * 1e3, "hydrate": (now - searched) * 1e3},
+        stage_timings_ms={
+            "core": (searched - start) * 1e3,
+            "hydrate": (now - searched) * 1e3 - sum(stages.values()),
+            **stages,
+        },
         plan=f"{strategy.mode}: {len(asked)} of {len(parts)} banks",
         intent=kind,
         intent_confidence=confidence,
@@ -115,7 +134,7 @@ def _bank_trace(part: Part) -> BankTrace:
         bank_id=part.bank.bank_id,
         outcome=part.outcome,
         weight=part.weight,
-        found=0 if response is None else len(response.hits),
+        found=0 if response is None else min(len(response.hits), part.query.max_results),
         token_budget=part.token_budget,
         position=0 if response is None else response.position,
         reason=part.reason,

@@ -32,10 +32,12 @@ from astrocyte.model import (
     RecallResult,
 )
 from astrocyte.pipelines import detail
+from astrocyte.pipelines.abstention import confidence
 from astrocyte.pipelines.bank_fusion import BankList, Candidate, Spread, fuse, split_budget
 from astrocyte.pipelines.bank_trace import Part, trace_of
 from astrocyte.pipelines.external import blend, passing
 from astrocyte.pipelines.recall import RecallPipeline
+from astrocyte.pipelines.rescoring import boosted
 from astrocyte.pipelines.shaping import hit_of, text_of
 from astrocyte.stores.protocols import HydratedRow
 
@@ -89,6 +91,7 @@ class MultiBankPipeline:
         self._rank_constant = settings.recall.rank_constant
         self._external_weight = settings.recall.external_weight
         self._inline_rows = settings.recall.inline_rows
+        self._abstention_floor = settings.recall.abstention_floor
 
     async def run(self, question: Question) -> RecallResult:
         """The answer of all banks together.
@@ -116,7 +119,16 @@ class MultiBankPipeline:
             run = asyncio.get_running_loop().run_in_executor
             answer = await run(self._executor, self._answer, question, parts)
         available = sum(part.response.candidates for part in _counted(question.strategy, parts) if part.response)
-        result = RecallResult(answer.hits, available + answer.brought, answer.truncated)
+        sure = max(
+            [confidence(part.response) for part in _counted(question.strategy, parts) if part.response], default=0.0
+        )
+        result = RecallResult(
+            answer.hits,
+            available + answer.brought,
+            answer.truncated,
+            confidence=sure,
+            abstain=sure < self._abstention_floor,
+        )
         if not question.query.include_trace:
             return result
         return replace(result, trace=trace_of(parts, answer.hits, question.strategy, start, searched))
@@ -183,6 +195,8 @@ class MultiBankPipeline:
     def _answer(self, question: Question, parts: Sequence[Part]) -> _Answer:
         """The hits of the banks that count, and what the caller brought, within the budget."""
         query, counted = question.query, _counted(question.strategy, parts)
+        for part in counted:
+            self._rescore(part)
         gone: set[Place] = set()
         hits, truncated, missing = self._fused(question, counted, gone)
         while missing:
@@ -253,7 +267,24 @@ class MultiBankPipeline:
             [by_arm.get(name, 1.0) for name in response.arm_names],
             [Spread(response.allowed, mean, deviation) for mean, deviation in response.arm_spreads],
             part.bank.embedding_model,
+            self._lifts(part, hits),
         )
+
+    def _rescore(self, part: Part) -> None:
+        """Put the bank's hits into the order of the stages after the core, where one has something to do."""
+        plan = part.searched
+        if plan.pool and part.response is not None:
+            candidates = self._recall.rescored(plan, part.response, self._recall.rows(plan, part.response.passages))
+            kept = candidates[: plan.query.max_results]
+            part.ranked = [one.hit for one in kept]
+            part.boosted = {one.hit.key: one for one in kept}
+
+    def _lifts(self, part: Part, hits: Sequence[Hit]) -> list[float]:
+        """What the stages after the core added to each hit, in deviations; nothing where none ran."""
+        if part.ranked is None:
+            return []
+        unit = self._recall.unit(part.searched)
+        return [(part.boosted[hit.key].score - hit.score) / unit for hit in hits]
 
     def _shown(self, query: RecallQuery, parts: Sequence[Part], chosen: Sequence[Candidate]) -> list[Shown]:
         """The candidates that the database knows, in their order, each read from its own bank."""
@@ -290,7 +321,7 @@ def _place(one: Candidate) -> Place:
 
 def _left(number: int, part: Part, gone: AbstractSet[Place]) -> Sequence[Hit]:
     """The bank's hits but for those that are gone."""
-    hits = part.response.hits if part.response is not None else ()
+    hits = part.hits
     return [hit for hit in hits if (number, hit.key, hit.ordinal) not in gone] if gone else hits
 
 
@@ -339,6 +370,8 @@ def _hit(parts: Sequence[Part], shown: Shown) -> MemoryHit:
     part = parts[one.bank]
     names = [] if part.response is None else part.response.arm_names
     hit = hit_of(part.query, one.hit, row, names, text)
+    if one.hit.key in part.boosted:
+        hit = boosted(hit, part.boosted[one.hit.key])
     return replace(
         hit, score=one.score, bank_rank=one.rank, also_in=tuple(parts[other].bank.bank_id for other in one.others)
     )

@@ -21,7 +21,10 @@ NOW = Visibility()
 
 @dataclass(slots=True)
 class Plan:
-    """A query on its way, and when each stage ended, in seconds."""
+    """A query on its way, and when each stage ended, in seconds.
+
+    ``pool`` is how many candidates stages after the core look at, 0 where none does; ``stages`` their milliseconds.
+    """
 
     bank: Bank
     query: RecallQuery
@@ -38,6 +41,8 @@ class Plan:
     hydrated: float = 0.0
     external: Sequence[MemoryHit] = ()
     blended: float = 0.0
+    pool: int = 0
+    stages: dict[str, float] = field(default_factory=dict)
 
 
 class Planner:
@@ -108,8 +113,8 @@ class Planner:
         return RecallRequest(
             text=query.query or None,
             vector=plan.vector,
-            k=query.max_results,
-            depth=max(settings.depth, settings.overfetch * query.max_results),
+            k=plan.pool or query.max_results,
+            depth=max(settings.depth, settings.overfetch * query.max_results, plan.pool),
             tags=query.tags,
             tag_match=query.tag_match,
             fact_types=query.fact_types,
@@ -125,12 +130,13 @@ class Planner:
             fusion=self.fusion(query),
             rank_constant=query.rank_constant or settings.rank_constant,
             weights=self.arm_weights(plan),
-            feedback=settings.feedback,
+            # The first hits of long memories are about everything.
+            feedback=settings.feedback if plan.index.pieces <= settings.feedback_pieces else 0.0,
             context_windows=settings.context_windows,
             layer_weights=list(query.layer_weights.items()) if query.layer_weights else (),
             dedup_threshold=threshold,
-            # Titles are short and are counted when they are made.
-            budget=None if query.detail_level is DetailLevel.TITLES else plan.budget,
+            # Titles are short and are counted when they are made; what may still change its place, when it has one.
+            budget=None if query.detail_level is DetailLevel.TITLES or plan.pool else plan.budget,
             budget_whole=query.detail_level is DetailLevel.FULL,
         )
 

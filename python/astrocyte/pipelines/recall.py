@@ -5,7 +5,8 @@
 3. core: filter, arms, words that the first hits add, fusion, dedup and token budget, in one call (`planning`);
 4. hydrate: read every hit back from the database, which decides whether it may be seen, and whether it meets the
    query's filter (`filtering`);
-5. shape: detail level, budget of the first hit, what the caller brings from elsewhere (`external`), trace.
+5. shape: stages after the core, where one is on (`rescoring`), detail level, budget of the first hit, what the caller
+   brings from elsewhere (`external`), confidence (`abstention`), trace.
 
 Steps 1 and 3 to 5 are one synchronous function. It runs on the event loop for small banks, where a change of thread
 would cost more than it frees, and in the executor for others.
@@ -14,20 +15,23 @@ would cost more than it frees, and in the executor for others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from time import perf_counter
 
 from astrocyte.config import Settings
 from astrocyte.core import Core, RecallResponse
-from astrocyte.model import Bank, RecallQuery, RecallResult
+from astrocyte.model import Bank, MemoryHit, RecallQuery, RecallResult
+from astrocyte.pipelines.abstention import confidence
 from astrocyte.pipelines.caching import RecallCache, name_of
+from astrocyte.pipelines.candidates import Candidate
 from astrocyte.pipelines.external import blend, passing
 from astrocyte.pipelines.filtering import compile_filter
 from astrocyte.pipelines.planning import Plan, Planner, visibility
 from astrocyte.pipelines.preparing import check_space, usable
 from astrocyte.pipelines.recall_trace import again, trace_of
 from astrocyte.pipelines.registry import BankIndex, IndexRegistry
+from astrocyte.pipelines.rescoring import Rescorer, reordered
 from astrocyte.pipelines.shaping import found
 from astrocyte.providers.protocols import Embedder
 from astrocyte.stores.protocols import HydratedRow, MemoryStore, Visibility
@@ -39,7 +43,7 @@ PART = 16
 class RecallPipeline:
     """Answers queries."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the composition root hands over what a recall touches
         self,
         store: MemoryStore,
         core: Core,
@@ -47,6 +51,7 @@ class RecallPipeline:
         embedder: Embedder,
         settings: Settings,
         executor: Executor,
+        clock: Callable[[], int],
     ) -> None:
         self._store = store
         self._core = core
@@ -55,6 +60,9 @@ class RecallPipeline:
         self._settings = settings.recall
         self._executor = executor
         self._planner = Planner(settings.recall)
+        self._rescorer = Rescorer(settings, clock)
+        if self._rescorer.usage is not None:
+            store.subscribe(self._rescorer.usage.on_commit)
         self._cache = RecallCache(settings.recall.cache_bytes)
         if self._cache.enabled:
             # After the registry, which subscribed before: see `RecallCache.put`.
@@ -179,7 +187,7 @@ class RecallPipeline:
         return [usable(vector) for vector in vectors]
 
     def _answer(self, plan: Plan) -> RecallResult:
-        self._planner.analyse(plan)
+        self._analyse(plan)
         response = plan.index.core.recall(self._planner.request(plan))
         plan.searched = perf_counter()
         return self._finish(plan, response)
@@ -188,7 +196,7 @@ class RecallPipeline:
         """What the core ranks for each plan, in one call for all."""
         requests = []
         for plan in plans:
-            self._planner.analyse(plan)
+            self._analyse(plan)
             requests.append((plan.index.core, self._planner.request(plan)))
         responses = self._core.recall_many(requests)
         searched = perf_counter()
@@ -228,7 +236,10 @@ class RecallPipeline:
 
     def _result(self, plan: Plan, response: RecallResponse, rows: list[HydratedRow]) -> RecallResult:
         query = plan.query
-        hits, truncated = found(query, response, rows, plan.budget)
+        if plan.pool:
+            hits, truncated = self._reordered(plan, response, rows)
+        else:
+            hits, truncated = found(query, response, rows, plan.budget)
         if query.external_context:
             plan.external = passing(query)
             weight = self._settings.external_weight
@@ -236,7 +247,39 @@ class RecallPipeline:
             truncated = truncated or dropped
             plan.blended = perf_counter()
         trace = trace_of(plan, response, hits, self._planner.fusion(query)) if query.include_trace else None
-        return RecallResult(hits, response.candidates + len(plan.external), truncated, trace)
+        sure = confidence(response) if rows else 0.0
+        return RecallResult(
+            hits,
+            response.candidates + len(plan.external),
+            truncated,
+            trace,
+            confidence=sure,
+            abstain=sure < self._settings.abstention_floor,
+        )
+
+    def _reordered(
+        self, plan: Plan, response: RecallResponse, rows: list[HydratedRow]
+    ) -> tuple[Sequence[MemoryHit], bool]:
+        """The hits in the order of the stages after the core, within the budget; and whether one was cut or dropped."""
+        candidates = self.rescored(plan, response, rows)
+        hits, truncated = reordered(plan.query, candidates, response.arm_names, plan.budget)
+        if self._rescorer.usage is not None:
+            shown = {hit.memory_id for hit in hits}
+            self._rescorer.usage.note([one.row for one in candidates if one.row.memory_id in shown])
+        return hits, truncated
+
+    def rescored(self, plan: Plan, response: RecallResponse, rows: list[HydratedRow]) -> list[Candidate]:
+        """What the core ranked, in the order of the stages after it."""
+        candidates, plan.stages = self._rescorer.run(plan, self._planner.fusion(plan.query), response, rows)
+        return candidates
+
+    def unit(self, plan: Plan) -> float:
+        """What a deviation, or a first place of rrf, is in the scores of a plan's answer."""
+        return self._rescorer.unit(plan.query, self._planner.fusion(plan.query))
+
+    def _analyse(self, plan: Plan) -> None:
+        self._planner.analyse(plan)
+        plan.pool = self._rescorer.pool(plan.query)
 
 
 def _given(bank: Bank, query: RecallQuery, at: str) -> bytes | None:

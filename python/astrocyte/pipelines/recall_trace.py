@@ -41,13 +41,14 @@ def trace_of(plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit], fu
         "core": (plan.searched - plan.analysed) * 1e3 - feedback,
         "feedback": feedback,
         "hydrate": (plan.hydrated - plan.searched) * 1e3,
+        **plan.stages,
     }
     if plan.query.external_context:
         count = len(plan.external)
         made.strategies_used += (ARM,) * bool(count)
         made.total_candidates += count
         made.strategy_candidate_counts[ARM] = count
-        made.stage_timings_ms["external_context"] = (plan.blended - plan.hydrated) * 1e3
+        made.stage_timings_ms["external_context"] = (plan.blended - plan.hydrated) * 1e3 - sum(plan.stages.values())
     made.plan = response.plan
     made.time_windows = tuple(TimeRange(from_ms(start), from_ms(end)) for start, end in plan.windows)
     made.position = response.position
@@ -66,6 +67,11 @@ def again(kept: RecallResult, start: float) -> RecallResult:
     spent = (perf_counter() - start) * 1e3
     stages = {"cache": spent}
     trace = replace(
-        kept.trace, cache_hit=True, tier_used=CACHE, latency_ms=spent, strategy_timings_ms={}, stage_timings_ms=stages
+        kept.trace,
+        cache_hit=True,
+        tier_used=CACHE,
+        latency_ms=spent,
+        strategy_timings_ms={},
+        stage_timings_ms=stages,
     )
     return replace(kept, trace=trace)

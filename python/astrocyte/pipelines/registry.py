@@ -46,12 +46,14 @@ class BankIndex:
     The span only grows: it says which years the bank is about, and a forgotten memory does not unsay that.
     """
 
-    __slots__ = ("core", "earliest", "latest", "measured_rows", "row_count")
+    __slots__ = ("core", "earliest", "latest", "measured_rows", "pieces", "row_count")
 
     def __init__(self, core: CoreBank) -> None:
         self.core = core
         self.row_count = 0
         self.measured_rows = 0
+        # Rows of a memory on the average, its whole among them, when it was last measured.
+        self.pieces = 1.0
         self.earliest: int | None = None
         self.latest: int | None = None
 
@@ -66,7 +68,9 @@ class BankIndex:
     def measure(self) -> int:
         """Bytes that the index holds in memory."""
         self.measured_rows = self.row_count
-        return self.core.stats()["bytes"] + BYTES_PER_BANK
+        stats = self.core.stats()
+        self.pieces = stats["rows"] / max(stats["versions"], 1)
+        return stats["bytes"] + BYTES_PER_BANK
 
     def stats(self) -> BankIndexStats:
         """What the index holds."""

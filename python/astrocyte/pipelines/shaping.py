@@ -6,7 +6,7 @@ somebody looks; the server asks it for its bytes, which the core writes from the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
 from astrocyte.core import Hit, RecallResponse, count_tokens, encode_hits
@@ -101,14 +101,21 @@ def shaped(
     query: RecallQuery, response: RecallResponse, rows: Sequence[HydratedRow], budget: int
 ) -> tuple[tuple[MemoryHit, ...], bool]:
     """As `found`, each hit made at once."""
-    names = response.arm_names
-    truncated = response.truncated
     by_passage = {row[:2]: row for row in rows}
+    ranked = [(hit, row) for hit in response.hits if (row := by_passage.get((hit.key, hit.ordinal))) is not None]
+    hits, truncated = fitting(query, ranked, response.arm_names, budget)
+    return hits, response.truncated or truncated
+
+
+def fitting(
+    query: RecallQuery, ranked: Iterable[tuple[Hit, HydratedRow]], names: Sequence[str], budget: int
+) -> tuple[tuple[MemoryHit, ...], bool]:
+    """The first hits of a ranking that are wanted and fit the budget; and whether one was cut or dropped for it."""
+    truncated = False
     hits: list[MemoryHit] = []
-    for hit in response.hits:
-        row = by_passage.get((hit.key, hit.ordinal))
-        if row is None:
-            continue
+    for hit, row in ranked:
+        if len(hits) == query.max_results:
+            break
         text, tokens = text_of(query.detail_level, hit, row)
         if tokens > budget:
             truncated = True
@@ -160,6 +167,8 @@ def hit_of(
     made.arms = tuple([ArmScore(arm_names[arm], rank, score) for arm, rank, score in hit.arms])
     made.bank_rank = 0
     made.also_in = ()
+    made.boosts = ()
+    made.utility_score = None
     made.__class__ = MemoryHit
     finished: MemoryHit = made
     return finished

@@ -1165,12 +1165,20 @@ class RecallResponse(_message.Message):
     TRACE_FIELD_NUMBER: _builtins.int
     AUTHORITY_CONTEXT_FIELD_NUMBER: _builtins.int
     WARNINGS_FIELD_NUMBER: _builtins.int
+    CONFIDENCE_FIELD_NUMBER: _builtins.int
+    ABSTAIN_FIELD_NUMBER: _builtins.int
     total_available: _builtins.int
     """Distinct memories that any arm proposed."""
     truncated: _builtins.bool
     """Whether the token budget dropped or cut a hit."""
     authority_context: _builtins.str
     """What authority rules say about the hits. Empty: none apply."""
+    confidence: _builtins.float
+    """How likely the hits hold what was asked, from 0 to 1, by the shape of their scores. Unset where nothing was searched."""
+    abstain: _builtins.bool
+    """Whether that is below the server's floor (recall.abstention_floor), so that a reader had better not answer from these
+    hits. They are given all the same.
+    """
     @_builtins.property
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.MemoryHit]:
         """Best first; equal scores by memory id."""
@@ -1192,12 +1200,16 @@ class RecallResponse(_message.Message):
         trace: _types_pb2.RecallTrace | None = ...,
         authority_context: _builtins.str = ...,
         warnings: _abc.Iterable[_builtins.str] | None = ...,
+        confidence: _builtins.float | None = ...,
+        abstain: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["trace", b"trace"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "confidence", b"confidence", "trace", b"trace"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["authority_context", b"authority_context", "hits", b"hits", "total_available", b"total_available", "trace", b"trace", "truncated", b"truncated", "warnings", b"warnings"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "abstain", b"abstain", "authority_context", b"authority_context", "confidence", b"confidence", "hits", b"hits", "total_available", b"total_available", "trace", b"trace", "truncated", b"truncated", "warnings", b"warnings"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__confidence: _TypeAlias = _typing.Literal["confidence"]  # noqa: Y015
+    _WhichOneofArgType__confidence: _TypeAlias = _typing.Literal["_confidence", b"_confidence"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__confidence) -> _WhichOneofReturnType__confidence | None: ...
 
 Global___RecallResponse: _TypeAlias = RecallResponse  # noqa: Y015
 

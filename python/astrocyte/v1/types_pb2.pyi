@@ -371,6 +371,8 @@ class MemoryHit(_message.Message):
     ARMS_FIELD_NUMBER: _builtins.int
     BANK_RANK_FIELD_NUMBER: _builtins.int
     ALSO_IN_FIELD_NUMBER: _builtins.int
+    BOOSTS_FIELD_NUMBER: _builtins.int
+    UTILITY_SCORE_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
     """The memory."""
     text: _builtins.str
@@ -401,6 +403,8 @@ class MemoryHit(_message.Message):
     """Version of the memory that matched."""
     bank_rank: _builtins.int
     """Its rank in its own bank, from 1, in the answer of several banks; 0 in the answer of one."""
+    utility_score: _builtins.float
+    """How useful the memory has been, from 0 to 1. Unset: it is not counted (recall.utility)."""
     @_builtins.property
     def metadata(self) -> _containers.MessageMap[_builtins.str, Global___MetadataValue]:
         """The caller's key-value pairs."""
@@ -424,6 +428,10 @@ class MemoryHit(_message.Message):
     @_builtins.property
     def also_in(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The other banks of the call that hold the same content."""
+
+    @_builtins.property
+    def boosts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Boost]:
+        """What stages after the arms added to the score. Empty: none did."""
 
     def __init__(
         self,
@@ -449,14 +457,21 @@ class MemoryHit(_message.Message):
         arms: _abc.Iterable[Global___ArmScore] | None = ...,
         bank_rank: _builtins.int = ...,
         also_in: _abc.Iterable[_builtins.str] | None = ...,
+        boosts: _abc.Iterable[Global___Boost] | None = ...,
+        utility_score: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_chunk_index", b"_chunk_index", "chunk_index", b"chunk_index", "occurred_at", b"occurred_at", "retained_at", b"retained_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_chunk_index", b"_chunk_index", "_utility_score", b"_utility_score", "chunk_index", b"chunk_index", "occurred_at", b"occurred_at", "retained_at", b"retained_at", "utility_score", b"utility_score"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chunk_index", b"_chunk_index", "also_in", b"also_in", "arms", b"arms", "bank_id", b"bank_id", "bank_rank", b"bank_rank", "chunk_count", b"chunk_count", "chunk_index", b"chunk_index", "fact_type", b"fact_type", "memory_id", b"memory_id", "memory_layer", b"memory_layer", "metadata", b"metadata", "occurred_at", b"occurred_at", "principal", b"principal", "retained_at", b"retained_at", "score", b"score", "session_id", b"session_id", "source", b"source", "speaker", b"speaker", "tags", b"tags", "text", b"text", "token_count", b"token_count", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chunk_index", b"_chunk_index", "_utility_score", b"_utility_score", "also_in", b"also_in", "arms", b"arms", "bank_id", b"bank_id", "bank_rank", b"bank_rank", "boosts", b"boosts", "chunk_count", b"chunk_count", "chunk_index", b"chunk_index", "fact_type", b"fact_type", "memory_id", b"memory_id", "memory_layer", b"memory_layer", "metadata", b"metadata", "occurred_at", b"occurred_at", "principal", b"principal", "retained_at", b"retained_at", "score", b"score", "session_id", b"session_id", "source", b"source", "speaker", b"speaker", "tags", b"tags", "text", b"text", "token_count", b"token_count", "utility_score", b"utility_score", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__chunk_index: _TypeAlias = _typing.Literal["chunk_index"]  # noqa: Y015
     _WhichOneofArgType__chunk_index: _TypeAlias = _typing.Literal["_chunk_index", b"_chunk_index"]  # noqa: Y015
+    _WhichOneofReturnType__utility_score: _TypeAlias = _typing.Literal["utility_score"]  # noqa: Y015
+    _WhichOneofArgType__utility_score: _TypeAlias = _typing.Literal["_utility_score", b"_utility_score"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__chunk_index) -> _WhichOneofReturnType__chunk_index | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__utility_score) -> _WhichOneofReturnType__utility_score | None: ...
 
 Global___MemoryHit: _TypeAlias = MemoryHit  # noqa: Y015
 
@@ -489,6 +504,32 @@ class ArmScore(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ArmScore: _TypeAlias = ArmScore  # noqa: Y015
+
+@_typing.final
+class Boost(_message.Message):
+    """What a stage after the arms added to the score of a hit."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The stage, or the rule in it: "recency", "frequency", "proof", "names", "quotes", "utility" or "curated"."""
+    value: _builtins.float
+    """What it added, in the measure of the score; negative where it took."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        value: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Boost: _TypeAlias = Boost  # noqa: Y015
 
 @_typing.final
 class RecallTrace(_message.Message):
@@ -638,7 +679,9 @@ class RecallTrace(_message.Message):
 
     @_builtins.property
     def stage_timings_ms(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
-        """Milliseconds by stage: embed, analyse, core, feedback (words that the first hits add), hydrate."""
+        """Milliseconds by stage: embed, analyse, core, feedback (words that the first hits add), hydrate, and the stages after
+        it that ran (boosts, utility, curated).
+        """
 
     @_builtins.property
     def time_windows(self) -> _containers.RepeatedCompositeFieldContainer[Global___TimeRange]:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from astrocyte.errors import ValidationError
 from astrocyte.model import (
     ArmScore,
+    Boost,
     DetailLevel,
     HistoryResult,
     Intent,
@@ -107,6 +108,8 @@ HIT_READERS: dict[str, Reader] = {
     "arms": lambda arms: tuple(ArmScore(arm.arm, arm.rank, arm.score) for arm in arms),
     "bank_rank": same,
     "also_in": tuple,
+    "boosts": lambda boosts: tuple(Boost(boost.name, boost.value) for boost in boosts),
+    "utility_score": same,
 }
 
 
@@ -195,7 +198,7 @@ def decode_hit(message: types_pb2.MemoryHit) -> MemoryHit:
     return MemoryHit(**{**EMPTY_HIT, **read(message, HIT_READERS, "")})
 
 
-def set_hit(message: types_pb2.MemoryHit, hit: MemoryHit) -> None:
+def set_hit(message: types_pb2.MemoryHit, hit: MemoryHit) -> None:  # noqa: C901 - a field that is not set is not sent
     """Fill a hit of an answer.
 
     Every recall does this for each of its hits. Assigning what is set takes two thirds of the time of a dictionary that
@@ -225,6 +228,8 @@ def set_hit(message: types_pb2.MemoryHit, hit: MemoryHit) -> None:
         message.bank_rank = hit.bank_rank
         message.also_in.extend(hit.also_in)
     _set_arms(message, hit.arms)
+    if hit.boosts or hit.utility_score is not None:
+        _set_stages(message, hit)
 
 
 def _set_arms(message: types_pb2.MemoryHit, arms: Iterable[ArmScore]) -> None:
@@ -234,6 +239,13 @@ def _set_arms(message: types_pb2.MemoryHit, arms: Iterable[ArmScore]) -> None:
         added.arm = arm
         added.rank = rank
         added.score = score
+
+
+def _set_stages(message: types_pb2.MemoryHit, hit: MemoryHit) -> None:
+    for name, value in hit.boosts:
+        message.boosts.add(name=name, value=value)
+    if hit.utility_score is not None:
+        message.utility_score = hit.utility_score
 
 
 def decode_trace(message: types_pb2.RecallTrace) -> RecallTrace:
@@ -321,6 +333,8 @@ def decode_recall_result(message: memory_pb2.RecallResponse) -> RecallResult:
         trace=decode_trace(message.trace) if message.HasField("trace") else None,
         authority_context=message.authority_context or None,
         warnings=tuple(message.warnings),
+        confidence=message.confidence if message.HasField("confidence") else None,
+        abstain=message.abstain,
     )
 
 
@@ -329,6 +343,9 @@ def encode_recall_result(result: RecallResult) -> bytes:
     response = memory_pb2.RecallResponse()
     if result.authority_context:
         response.authority_context = result.authority_context
+    if result.confidence is not None:
+        response.confidence = result.confidence
+    response.abstain = result.abstain
     return _serialise(response, result)
 
 
