@@ -27,6 +27,7 @@ from astrocyte.stores.sqlite.cleaning import Cleaner
 from astrocyte.stores.sqlite.connections import Connections, check_sqlite_version
 from astrocyte.stores.sqlite.erasing import Eraser
 from astrocyte.stores.sqlite.files import BALLAST, DATABASE, Ballast, DirectoryLock, create_private, sync_directory
+from astrocyte.stores.sqlite.following import SqliteFollowing
 from astrocyte.stores.sqlite.granting import SqliteAccess
 from astrocyte.stores.sqlite.holding import SqliteHolds
 from astrocyte.stores.sqlite.hydration import Hydration
@@ -142,6 +143,7 @@ class SqliteStore:
         self.holds = SqliteHolds(self._writer, self._connections)
         self.audit = SqliteAudit(self._connections)
         self.keys = SqliteKeys(self._writer, self._connections)
+        self.following = SqliteFollowing(self._connections)
         # The hot one, without a frame of its own in between.
         self.hydrate: Callable[[Bank, Sequence[tuple[int, int]], Visibility], list[HydratedRow]] = Hydration(
             self._connections, guarded=_guarded

