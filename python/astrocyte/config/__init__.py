@@ -51,6 +51,7 @@ from astrocyte.config.source import (
     refuse,
     unknown_variables,
 )
+from astrocyte.config.storage import OutsideStoreSettings
 from astrocyte.config.templates import BankTemplateSettings, TemplateGrant, TemplateName
 from astrocyte.errors import ConfigError
 
@@ -87,6 +88,7 @@ __all__ = [
     "MultiBankSettings",
     "NoisyBankSettings",
     "ObservabilitySettings",
+    "OutsideStoreSettings",
     "PiiSettings",
     "PipelineSettings",
     "RecallSettings",
@@ -226,7 +228,22 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(frozen=True, extra="forbid", env_prefix="ASTROCYTE_", env_nested_delimiter="__")
 
     provider_tier: Literal["storage"] = Field("storage", description="Who retrieves: this process (storage).")
-    vector_store: Literal["in_memory", "sqlite"] = Field("sqlite", description="Where memories live.")
+    vector_store: str = Field(
+        "sqlite",
+        min_length=1,
+        description="Where memories live: sqlite, or in_memory for no longer than the process. Another entry point, "
+        "such as postgres, is a store from outside that proposes memories by their vectors; they live in SQLite then.",
+    )
+    vector_store_config: dict[str, Any] = Field(
+        default_factory=dict, repr=False, description="Handed to the vector store, which checks them."
+    )
+    document_store: str = Field(
+        "none", min_length=1, description="Store that proposes memories by their words: none, postgres, or another."
+    )
+    document_store_config: dict[str, Any] = Field(
+        default_factory=dict, repr=False, description="Handed to the document store, which checks them."
+    )
+    outside_stores: OutsideStoreSettings = OutsideStoreSettings()
     llm_provider: str = Field(
         "none", min_length=1, description="Language model: none, mock, openai, anthropic, or another entry point."
     )

@@ -150,11 +150,12 @@ class MemoryHit:
 class RecallTrace:
     """How a recall went. Every field is filled; ``tier_used`` is 1 (cache) or 3 (full retrieval).
 
-    ``stage_timings_ms`` covers embed, analyse, core, feedback (words that the first hits add), hydrate, and the stages
-    after it that ran (boosts, utility, curated);
+    ``stage_timings_ms`` covers embed, outside (where stores from outside are asked), analyse, core, feedback (words
+    that the first hits add), hydrate, and the stages after it that ran (boosts, utility, curated);
     ``strategy_timings_ms`` the arms inside core.
     ``plan`` says how the filter was met: rows allowed, rows in all, scan or gather. ``degraded`` is not empty where a
-    provider was unavailable: ``empty_recall`` for an answer without a search, ``cache`` for an earlier, stale one.
+    provider was unavailable: ``empty_recall`` for an answer without a search, ``cache`` for an earlier, stale one;
+    names of stores from outside (``vector_store``, ``document_store``) for one that was made without them.
     """
 
     strategies_used: tuple[str, ...] | None = None

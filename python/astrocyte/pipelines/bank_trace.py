@@ -106,6 +106,7 @@ def trace_of(
             "hydrate": (now - searched) * 1e3 - sum(stages.values()),
             **stages,
         },
+        degraded=", ".join(sorted({plan.degraded for plan, _ in asked if plan.degraded})),
         plan=f"{strategy.mode}: {len(asked)} of {len(parts)} banks",
         intent=kind,
         intent_confidence=confidence,

@@ -2,7 +2,7 @@
 
 1. a dry run counts and stops here;
 2. plain: tombstones in one transaction; undelete is possible until ``purge_after``;
-   compliance: the rows and every byte of them are erased, and a receipt is made;
+   compliance: the rows and every byte of them are erased, a receipt is made, and stores from outside have confirmed;
 3. the store's commit takes the rows out of the index before this returns; and recall reads every hit back from the
    database, so that even a stale index could not return one.
 """
@@ -14,14 +14,22 @@ from collections.abc import Callable
 from astrocyte.config import ForgetSettings
 from astrocyte.model import Bank, ForgetResult, ForgetSelector, Memory
 from astrocyte.pipelines.analysis import DAY_MS
+from astrocyte.pipelines.outside.stores import OutsideStores
 from astrocyte.stores.protocols import MemoryStore, RequestKey
 
 
 class ForgetPipeline:
     """Forgets, erases and brings back."""
 
-    def __init__(self, store: MemoryStore, settings: ForgetSettings, clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        store: MemoryStore,
+        settings: ForgetSettings,
+        clock: Callable[[], int],
+        outside: OutsideStores | None = None,
+    ) -> None:
         self._store = store
+        self._outside = outside
         self._clock = clock
         self._keep_ms = round(settings.purge_after_days * DAY_MS)
 
@@ -43,10 +51,16 @@ class ForgetPipeline:
     async def erase(
         self, bank: Bank, selector: ForgetSelector, *, reason: str, principal: str, request: RequestKey | None
     ) -> ForgetResult:
-        """Erase for good, forgotten memories included."""
+        """Erase for good, forgotten memories included.
+
+        Raises:
+            ProviderUnavailable: It is done here; a store from outside has not confirmed yet that it is done there.
+        """
         memory_ids, position, receipt = await self._store.erase(
             bank, selector, reason=reason, principal=principal, request=request
         )
+        if self._outside is not None:
+            await self._outside.confirm(bank, position)
         # What waited to be stored had no rows that a salted id could stand for.
         count = len(receipt.salted_ids) + receipt.counts.get("queued", 0)
         return ForgetResult(

@@ -45,6 +45,9 @@ from astrocyte.stores.protocols import HydratedRow
 ENOUGH_RESULTS = "enough_results"
 MATCHED = "first_match"
 
+# Outside lists have no spread over all memories: their best score of 1 stands out as much as in the core's fusion.
+OUTSIDE_SPREAD = Spread(1, 0.0, 1.0 / 3.0)
+
 # A hit among all banks: the place of its bank, its row key and ordinal.
 Place = tuple[int, int, int]
 # A candidate with its row, and what it shows with its tokens.
@@ -257,15 +260,18 @@ class MultiBankPipeline:
 
     def _list(self, part: Part, hits: Sequence[Hit]) -> BankList:
         assert part.response is not None  # noqa: S101 - only banks that answered count
-        response = part.response
-        weights = self._recall.arm_weights(part.searched)
-        by_arm = dict(zip(("semantic", "keyword", "temporal"), weights, strict=True))
+        plan, response = part.searched, part.response
+        by_arm = dict(zip(("semantic", "keyword", "temporal"), self._recall.arm_weights(plan), strict=True))
+        outside = {name: weight for name, weight, _ in plan.outside or ()}
         return BankList(
             part.weight,
             hits,
             response.arm_names,
-            [by_arm.get(name, 1.0) for name in response.arm_names],
-            [Spread(response.allowed, mean, deviation) for mean, deviation in response.arm_spreads],
+            [outside.get(name, by_arm.get(name, 1.0)) for name in response.arm_names],
+            [
+                OUTSIDE_SPREAD if name in outside else Spread(response.allowed, mean, deviation)
+                for name, (mean, deviation) in zip(response.arm_names, response.arm_spreads, strict=True)
+            ],
             part.bank.embedding_model,
             self._lifts(part, hits),
         )

@@ -18,12 +18,16 @@ from astrocyte.stores.protocols import Visibility
 
 NOW = Visibility()
 
+# What a store from outside proposes: its name, its weight, and memories with scores, best first.
+OutsideList = tuple[str, float, list[tuple[bytes, float]]]
+
 
 @dataclass(slots=True)
 class Plan:
     """A query on its way, and when each stage ended, in seconds.
 
     ``pool`` is how many candidates stages after the core look at, 0 where none does; ``stages`` their milliseconds.
+    ``outside`` is None until the stores from outside were asked; ``degraded`` names those that did not answer.
     """
 
     bank: Bank
@@ -43,6 +47,9 @@ class Plan:
     blended: float = 0.0
     pool: int = 0
     stages: dict[str, float] = field(default_factory=dict)
+    outside: list[OutsideList] | None = None
+    degraded: str = ""
+    asked: float = 0.0
 
 
 class Planner:
@@ -127,6 +134,7 @@ class Planner:
             memory_ids=memory_ids,
             time_windows=plan.windows,
             time_tail_ms=self._time_tail_ms,
+            external=plan.outside or (),
             fusion=self.fusion(query),
             rank_constant=query.rank_constant or settings.rank_constant,
             weights=self.arm_weights(plan),

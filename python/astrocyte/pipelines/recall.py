@@ -2,13 +2,14 @@
 
 1. analyse: dates in the question become time windows (`analysis`), its words say what it asks for (`intent`);
 2. embed the question, where the bank's space is the server's, unless the caller sent a vector;
-3. core: filter, arms, words that the first hits add, fusion, dedup and token budget, in one call (`planning`);
-4. hydrate: read every hit back from the database, which decides whether it may be seen, and whether it meets the
+3. ask the stores from outside, where there are any, what they propose (`outside`);
+4. core: filter, arms, words that the first hits add, fusion, dedup and token budget, in one call (`planning`);
+5. hydrate: read every hit back from the database, which decides whether it may be seen, and whether it meets the
    query's filter (`filtering`);
-5. shape: stages after the core, where one is on (`rescoring`), detail level, budget of the first hit, what the caller
+6. shape: stages after the core, where one is on (`rescoring`), detail level, budget of the first hit, what the caller
    brings from elsewhere (`external`), confidence (`abstention`), trace.
 
-Steps 1 and 3 to 5 are one synchronous function. It runs on the event loop for small banks, where a change of thread
+Steps 1 and 4 to 6 are one synchronous function. It runs on the event loop for small banks, where a change of thread
 would cost more than it frees, and in the executor for others.
 """
 
@@ -27,6 +28,7 @@ from astrocyte.pipelines.caching import RecallCache, name_of
 from astrocyte.pipelines.candidates import Candidate
 from astrocyte.pipelines.external import blend, passing
 from astrocyte.pipelines.filtering import compile_filter
+from astrocyte.pipelines.outside.stores import OutsideStores
 from astrocyte.pipelines.planning import Plan, Planner, visibility
 from astrocyte.pipelines.preparing import check_space, usable
 from astrocyte.pipelines.recall_trace import again, trace_of
@@ -52,6 +54,7 @@ class RecallPipeline:
         settings: Settings,
         executor: Executor,
         clock: Callable[[], int],
+        outside: OutsideStores | None = None,
     ) -> None:
         self._store = store
         self._core = core
@@ -59,6 +62,7 @@ class RecallPipeline:
         self._embedder = embedder
         self._settings = settings.recall
         self._executor = executor
+        self._outside = outside
         self._planner = Planner(settings.recall)
         self._rescorer = Rescorer(settings, clock)
         if self._rescorer.usage is not None:
@@ -95,6 +99,8 @@ class RecallPipeline:
         if vector is None and bank.embedding_model == self._embedder.model_id:
             vector = (await self._embed([query.query]))[0]
         plan = Plan(bank, query, index, vector, most_tokens, start, perf_counter())
+        if self._outside is not None:
+            await self._outside.ask([plan])
         if index.small(self._settings.inline_rows):
             return self._answer(plan)
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._answer, plan)
@@ -133,6 +139,8 @@ class RecallPipeline:
     async def embed(self, plans: Sequence[Plan]) -> None:
         """Give the plans their vectors, each text embedded once, where the server can make one for the bank.
 
+        And what stores from outside propose.
+
         Raises:
             ProviderUnavailable: The embedder failed.
         """
@@ -145,6 +153,8 @@ class RecallPipeline:
         embedded = perf_counter()
         for plan in plans:
             plan.embedded = embedded
+        if self._outside is not None:
+            await self._outside.ask(plans)
 
     def waits(self, plan: Plan) -> bool:
         """Whether a plan needs a vector that the server can make, and has none yet."""

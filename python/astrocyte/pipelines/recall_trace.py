@@ -37,7 +37,8 @@ def trace_of(plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit], fu
     feedback = response.feedback_micros / 1e3
     made.stage_timings_ms = {
         "embed": (plan.embedded - plan.start) * 1e3,
-        "analyse": (plan.analysed - plan.embedded) * 1e3,
+        **({} if plan.outside is None else {"outside": (plan.asked - plan.embedded) * 1e3}),
+        "analyse": (plan.analysed - (plan.asked or plan.embedded)) * 1e3,
         "core": (plan.searched - plan.analysed) * 1e3 - feedback,
         "feedback": feedback,
         "hydrate": (plan.hydrated - plan.searched) * 1e3,
@@ -52,7 +53,7 @@ def trace_of(plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit], fu
     made.plan = response.plan
     made.time_windows = tuple(TimeRange(from_ms(start), from_ms(end)) for start, end in plan.windows)
     made.position = response.position
-    made.degraded = ""
+    made.degraded = plan.degraded
     made.intent, made.intent_confidence = plan.intent
     made.banks = ()
     made.__class__ = RecallTrace

@@ -1,13 +1,14 @@
 """Finding a provider by its name in the settings: our own, or one that another distribution registers.
 
-A distribution registers ``create(options)`` under the entry point group ``astrocyte.embedders``, where it returns an
-`Embedder`, or ``astrocyte.language_models``, where it returns a `LanguageModel`.
+A distribution registers a function of the options under the entry point group ``astrocyte.embedders``, where it returns
+an `Embedder`, ``astrocyte.language_models`` (a `LanguageModel`), ``astrocyte.vector_stores`` (a `VectorStore`) or
+``astrocyte.document_stores`` (a `DocumentStore`).
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -16,11 +17,14 @@ from typing import Any, cast
 from astrocyte.errors import ConfigError
 from astrocyte.providers.bounded import BoundedModel
 from astrocyte.providers.protocols import Embedder, LanguageModel
+from astrocyte.providers.storage import SPI_VERSION, DocumentStore, VectorStore
 
 GROUP = "astrocyte.embedders"
 LANGUAGE_MODELS = "astrocyte.language_models"
 # The name of no language model at all.
 NONE = "none"
+# Names of a vector store that say where the truth is: its index in the core is then the only one.
+SQLITE, IN_MEMORY = TRUTHS = ("sqlite", "in_memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,7 @@ class _Kind:
     setting: str
     group: str
     built_in: Mapping[str, tuple[str, str]]
+    factory: str = "create"
 
 
 _EMBEDDER = _Kind(
@@ -53,6 +58,14 @@ _LANGUAGE_MODEL = _Kind(
         "anthropic": ("astrocyte.providers.anthropic", "anthropic"),
     },
 )
+
+
+_STORES = {
+    "reference": ("astrocyte.providers.storage.in_memory", ""),
+    "postgres": ("astrocyte.providers.storage.postgres", "postgres"),
+}
+_VECTOR_STORE = _Kind("vector_store", "astrocyte.vector_stores", _STORES, "create_vector_store")
+_DOCUMENT_STORE = _Kind("document_store", "astrocyte.document_stores", _STORES, "create_document_store")
 
 
 def create_embedder(name: str, options: Mapping[str, Any]) -> Embedder:
@@ -80,11 +93,43 @@ def create_language_model(name: str, options: Mapping[str, Any]) -> LanguageMode
     return BoundedModel(cast("LanguageModel", _find(_LANGUAGE_MODEL, name)(options)))
 
 
-def _find(kind: _Kind, name: str) -> Callable[[Mapping[str, Any]], object]:
+def create_vector_store(name: str, options: Mapping[str, Any]) -> VectorStore | None:
+    """The vector store of that name, with its options; None where the name is that of the truth.
+
+    Raises:
+        ConfigError: There is none of that name, it cannot be imported, refuses its options, or is of another version.
+    """
+    return cast("VectorStore | None", _store(_VECTOR_STORE, name, options, TRUTHS))
+
+
+def create_document_store(name: str, options: Mapping[str, Any]) -> DocumentStore | None:
+    """The document store of that name, with its options; None for ``none``. Raises what `create_vector_store` does."""
+    return cast("DocumentStore | None", _store(_DOCUMENT_STORE, name, options, (NONE,)))
+
+
+def _store(kind: _Kind, name: str, options: Mapping[str, Any], nothing: Sequence[str]) -> object | None:
+    if name in nothing:
+        if options:
+            raise ConfigError(
+                f"{kind.setting}_config has no effect while {kind.setting} is {name}; name a store from outside",
+                metadata={"key": f"{kind.setting}_config"},
+            )
+        return None
+    store = _find(kind, name, nothing)(options)
+    version = getattr(store, "SPI_VERSION", None)
+    if version != SPI_VERSION:
+        raise ConfigError(
+            f"{kind.setting} {name!r} was written for version {version} of the protocol; this is {SPI_VERSION}",
+            metadata={"provider": name},
+        )
+    return store
+
+
+def _find(kind: _Kind, name: str, others: Sequence[str] = ()) -> Callable[[Mapping[str, Any]], object]:
     if name in kind.built_in:
         module, extra = kind.built_in[name]
         try:
-            return cast("Callable[[Mapping[str, Any]], object]", import_module(module).create)
+            return cast("Callable[[Mapping[str, Any]], object]", getattr(import_module(module), kind.factory))
         except ModuleNotFoundError as error:
             raise ConfigError(
                 f"{kind.setting} {name!r} needs {error.name}: pip install 'astrocyte-grpc[{extra}]'",
@@ -92,7 +137,7 @@ def _find(kind: _Kind, name: str) -> Callable[[Mapping[str, Any]], object]:
             ) from error
     registered = {point.name: point for point in entry_points(group=kind.group)}
     if name not in registered:
-        known = sorted({*kind.built_in, *registered})
+        known = sorted({*others, *kind.built_in, *registered})
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
         raise ConfigError(f"{kind.setting}: there is no {name!r}; {hint}", metadata={"provider": name})

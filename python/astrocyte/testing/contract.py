@@ -25,7 +25,7 @@ SEED = 20_250_317
 def scenario(test: Callable[[Any, Any], Awaitable[None]]) -> Callable[[Any], None]:
     """A test that is a coroutine on a store, as one that any pytest runs: in an event loop of its own."""
 
-    def run(self: Any) -> None:  # noqa: ANN401 - a contract
+    def run(self: Any) -> None:
         async def within() -> None:
             async with self.open() as store:
                 await test(self, store)
@@ -36,7 +36,7 @@ def scenario(test: Callable[[Any, Any], Awaitable[None]]) -> Callable[[Any], Non
     return run
 
 
-def attributes(memory: int = 1, **fields: Any) -> Attributes:  # noqa: ANN401 - those of Attributes
+def attributes(memory: int = 1, **fields: Any) -> Attributes:
     """An item's, of the memory of that number."""
     return replace(Attributes(f"mem_{memory:032x}", 1_000, 1_000), **fields)
 
@@ -221,7 +221,7 @@ def _random_filter(source: random.Random) -> StoreFilters:
         first = source.choice((None, source.randrange(-50, 80)))
         return first, source.choice((None, (first or 0) + source.randrange(0, 60)))
 
-    def rarely(value: Any) -> Any:  # noqa: ANN401 - of the field
+    def rarely(value: Any) -> Any:
         return source.choice((value, None, None))
 
     match: Literal["any", "all", "none"] = source.choice(("any", "all", "none"))

@@ -24,7 +24,6 @@ from astrocyte.providers.storage.protocols import (
     VectorItem,
 )
 
-
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -122,7 +121,7 @@ class InMemoryVectorStore(_Shelf[VectorItem]):
 
 
 class InMemoryDocumentStore(_Shelf[Document]):
-    """Implements `astrocyte.providers.storage.DocumentStore`; the score is the share of the query's words that a document has."""
+    """Implements `astrocyte.providers.storage.DocumentStore`; a score is the share of words that are there."""
 
     async def store_documents(self, documents: Sequence[Document]) -> list[str]:
         """Store the documents, in the place of their like."""

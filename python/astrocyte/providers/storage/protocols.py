@@ -1,8 +1,8 @@
-"""What a store from outside may be asked: vectors, documents and graphs beside the truth, found by their entry points.
+"""What a store from outside may be asked: vectors and documents beside the truth, found by their entry points.
 
-The SQLite store is the truth; a store from outside holds a copy of what is in it, made from the change log, and proposes
-memories in a recall. Each proposal is read back from the truth before it leaves, so that a store which is stale, or
-which forgets a filter, can cost recall, and never shows what it should not.
+The SQLite store is the truth; a store from outside holds a copy of what is in it, made from the change log, and
+proposes memories in a recall. Each proposal is read back from the truth before it leaves, so that a store which is
+stale, or which forgets a filter, can cost recall, and never shows what it should not.
 
 All methods are coroutines, called from one event loop, several at a time. Writes are upserts by (bank, id): doing one
 twice does it once. A name of a bank is opaque, up to 600 characters, and never used again for another bank. Times are
@@ -27,10 +27,10 @@ Span = tuple[int | None, int | None]
 class Attributes:
     """What filters look at: a version of a memory, as the truth knows it.
 
-    ``metadata`` holds values with their type, as one text (``s`` before a string, ``i`` an integer, ``d`` a number; ``t``,
-    ``f`` and ``n`` for true, false and null): equal texts are equal values. ``known_from`` and ``known_until`` bound when
-    the version was the current one, the end not included; ``valid_from`` and ``valid_until`` when it was true, both
-    included.
+    ``metadata`` holds values with their type, as one text (``s`` before a string, ``i`` an integer, ``d`` a number;
+    ``t``, ``f`` and ``n`` for true, false and null): equal texts are equal values. ``known_from`` and ``known_until``
+    bound when the version was the current one, the end not included; ``valid_from`` and ``valid_until`` when it was
+    true, both included.
     """
 
     memory_id: str

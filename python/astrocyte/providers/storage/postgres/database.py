@@ -49,7 +49,7 @@ class Database:
 
     def sql(self, text: str, **parts: sql.Composable) -> sql.Composed:
         """A statement of this package's own, with ``{schema}`` and the parts filled in."""
-        return sql.SQL(text).format(schema=sql.Identifier(self._options.schema_name), **parts)  # type: ignore[arg-type]
+        return sql.SQL(text).format(schema=sql.Identifier(self._options.schema_name), **parts)
 
     @asynccontextmanager
     async def connection(self, kind: str, tables: Sequence[str], language: str = "") -> AsyncIterator[Connection]:

@@ -28,8 +28,10 @@ class PostgresDocumentStore(PostgresTable):
 
     KIND = "documents"
     TABLES = (
-        "CREATE TABLE {schema}.documents (bank_id text, id text, text text NOT NULL, words tsvector NOT NULL, "
-        f"{COLUMNS}, PRIMARY KEY (bank_id, id))",
+        (
+            "CREATE TABLE {schema}.documents (bank_id text, id text, text text NOT NULL, words tsvector NOT NULL, "
+            f"{COLUMNS}, PRIMARY KEY (bank_id, id))"
+        ),
         "CREATE INDEX documents_of_memory ON {schema}.documents (bank_id, memory_id)",
         "CREATE INDEX documents_words ON {schema}.documents USING gin (words)",
     )
@@ -65,8 +67,8 @@ class PostgresDocumentStore(PostgresTable):
         where, values = condition(filters)
         # Of a question any word will do; PostgreSQL's own reading is that all must be there.
         statement = self._sql(
-            "WITH asked AS (SELECT replace(plainto_tsquery(%(language)s::regconfig, %(query)s)::text, '&', '|')::tsquery"
-            " AS query) SELECT id, memory_id, ts_rank(words, query, %(normalised)s)::float8 AS score"
+            "WITH asked AS (SELECT replace(plainto_tsquery(%(language)s::regconfig, %(query)s)::text, '&', '|')"
+            "::tsquery AS query) SELECT id, memory_id, ts_rank(words, query, %(normalised)s)::float8 AS score"
             " FROM {schema}.documents, asked WHERE bank_id = %(bank_id)s AND words @@ query AND {where}"
             ' ORDER BY score DESC, id COLLATE "C" LIMIT %(limit)s',
             where=where,

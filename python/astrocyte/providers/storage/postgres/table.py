@@ -40,6 +40,19 @@ _TAGGED = {
     "none": "NOT tags && %(tags)s::text[]",
 }
 
+_AS_OF = "known_from <= %(as_of)s AND (known_until IS NULL OR known_until > %(as_of)s)"
+# By the names of `StoreFilters`: what is asked where they are given.
+_CONDITIONS = {
+    "tags": "",
+    "fact_types": "fact_type = ANY(%(fact_types)s)",
+    "memory_ids": "memory_id = ANY(%(memory_ids)s)",
+    "session_id": "session_id = %(session_id)s",
+    "metadata": "metadata @> %(metadata)s",
+    "valid_at": (
+        "(valid_from IS NULL OR valid_from <= %(valid_at)s) AND (valid_until IS NULL OR valid_until >= %(valid_at)s)"
+    ),
+}
+
 
 class PostgresTable:
     """Items in one table.
@@ -149,37 +162,28 @@ def attributes_of(row: Sequence[Any]) -> Attributes:
 def condition(filters: StoreFilters | None) -> tuple[sql.SQL, dict[str, Any]]:
     """A filter as SQL over the columns, and the values that it names."""
     wanted = filters or CURRENT
-    parts: list[str] = []
-    values: dict[str, Any] = {}
-    if wanted.as_of is None:
-        parts.append("known_until IS NULL")
-    else:
-        parts.append("known_from <= %(as_of)s AND (known_until IS NULL OR known_until > %(as_of)s)")
-        values["as_of"] = wanted.as_of
-    if wanted.valid_at is not None:
-        parts.append(
-            "(valid_from IS NULL OR valid_from <= %(valid_at)s) AND (valid_until IS NULL OR valid_until >= %(valid_at)s)"
-        )
-        values["valid_at"] = wanted.valid_at
-    if wanted.tags:
-        parts.append(_TAGGED[wanted.tag_match])
-        values["tags"] = list(wanted.tags)
-    if wanted.fact_types:
-        parts.append("fact_type = ANY(%(fact_types)s)")
-        values["fact_types"] = list(wanted.fact_types)
-    if wanted.memory_ids:
-        parts.append("memory_id = ANY(%(memory_ids)s)")
-        values["memory_ids"] = list(wanted.memory_ids)
-    if wanted.session_id is not None:
-        parts.append("session_id = %(session_id)s")
-        values["session_id"] = wanted.session_id
-    if wanted.metadata:
-        parts.append("metadata @> %(metadata)s")
-        values["metadata"] = Jsonb(dict(wanted.metadata))
+    parts = ["known_until IS NULL" if wanted.as_of is None else _AS_OF]
+    values: dict[str, Any] = {"as_of": wanted.as_of}
+    for name, text in _CONDITIONS.items():
+        value = getattr(wanted, name)
+        if value is not None and value not in ((), {}):
+            parts.append(_TAGGED[wanted.tag_match] if name == "tags" else text)
+            values[name] = _bound(value)
     for name, column in (("time_range", "coalesce(occurred_at, retained_at)"), ("retained_range", "retained_at")):
-        for end, sign in enumerate((">=", "<=")):
-            span = getattr(wanted, name)
-            if span is not None and span[end] is not None:
-                parts.append(f"{column} {sign} %({name}_{end})s")
-                values[f"{name}_{end}"] = span[end]
-    return sql.SQL(" AND ".join(parts)), values  # type: ignore[arg-type]
+        for bound, sign in zip(getattr(wanted, name) or (), (">=", "<="), strict=False):
+            if bound is not None:
+                key = f"{name}_{len(values)}"
+                parts.append(f"{column} {sign} %({key})s")
+                values[key] = bound
+    return sql.SQL(" AND ".join(parts)), values
+
+
+def _bound(value: object) -> object:
+    """A value as psycopg takes it."""
+    match value:
+        case tuple():
+            return list(value)
+        case dict():
+            return Jsonb(value)
+        case _:
+            return value

@@ -26,8 +26,10 @@ class PostgresVectorStore(PostgresTable):
     KIND = "vectors"
     TABLES = (
         "CREATE EXTENSION IF NOT EXISTS vector",
-        "CREATE TABLE {schema}.vectors (bank_id text, id text, embedding vector NOT NULL, "
-        f"{COLUMNS}, PRIMARY KEY (bank_id, id))",
+        (
+            "CREATE TABLE {schema}.vectors (bank_id text, id text, embedding vector NOT NULL, "
+            f"{COLUMNS}, PRIMARY KEY (bank_id, id))"
+        ),
         "CREATE INDEX vectors_of_memory ON {schema}.vectors (bank_id, memory_id)",
     )
 
