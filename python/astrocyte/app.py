@@ -32,6 +32,7 @@ from astrocyte.pipelines.reflect import ReflectPipeline, check_models
 from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.pipelines.retain import RetainPipeline
 from astrocyte.pipelines.update import UpdatePipeline
+from astrocyte.policy.authority import Authority
 from astrocyte.policy.barriers import Barriers
 from astrocyte.policy.escalation import Escalation
 from astrocyte.policy.gate import Pipelines
@@ -90,6 +91,7 @@ class App:
             barriers = Barriers(settings, embedder.model_id, self.language_model)
             check_models(settings, self.language_model)
             outside = _outside(settings, breakers)
+            authority = Authority(settings)
             overrides = Overrides(settings)
             profiles = Profiles(
                 merged_profiles(settings.extraction_profiles),
@@ -151,6 +153,7 @@ class App:
                 escalation,
                 quality,
                 profiles,
+                authority,
             ),
             info,
             executor,

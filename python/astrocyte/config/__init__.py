@@ -38,6 +38,7 @@ from astrocyte.config.multi_bank import BankGroupSettings, MultiBankSettings
 from astrocyte.config.observability import ObservabilitySettings
 from astrocyte.config.pipeline import PipelineSettings
 from astrocyte.config.recall import RecallSettings, RecallWeights
+from astrocyte.config.recall_authority import RecallAuthoritySettings
 from astrocyte.config.reflect import AdversarialDefenseSettings, AgenticReflectSettings, ReflectSettings
 from astrocyte.config.section import Count, Seconds, Section
 from astrocyte.config.signal_quality import DedupSettings, NoisyBankSettings, ScoringSettings, SignalQualitySettings
@@ -91,6 +92,7 @@ __all__ = [
     "OutsideStoreSettings",
     "PiiSettings",
     "PipelineSettings",
+    "RecallAuthoritySettings",
     "RecallSettings",
     "RecallWeights",
     "ReflectSettings",
@@ -280,6 +282,7 @@ class Settings(BaseSettings):
     embedding: EmbeddingSettings = EmbeddingSettings()
     recall: RecallSettings = RecallSettings()
     curated_recall: CuratedRecallSettings = CuratedRecallSettings()
+    recall_authority: RecallAuthoritySettings = RecallAuthoritySettings()
     pipeline: PipelineSettings = PipelineSettings()
     fallback_strategy: Literal["error", "local_llm", "extractive", "degrade"] = Field(
         "error",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from astrocyte.model import Bank
 from astrocyte.pipelines.extraction.profiles import Profiles
+from astrocyte.policy.authority import Authority
 from astrocyte.policy.barriers import Barriers
 from astrocyte.policy.escalation import Escalation
 from astrocyte.policy.limits import Limits
@@ -25,6 +26,7 @@ class Policies:
     escalation: Escalation
     signal_quality: SignalQuality
     profiles: Profiles
+    authority: Authority
 
     def deleted(self, bank: Bank) -> None:
         """A bank is gone: what was learnt of it and what is kept of its content go too. Its rates stay as they are."""

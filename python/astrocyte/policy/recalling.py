@@ -42,6 +42,7 @@ class Recalling:
     ) -> None:
         self._limits = policies.limits
         self._barriers = policies.barriers
+        self._authority = policies.authority
         self._overrides = policies.overrides
         self._escalation = policies.escalation
         self._banks = banks
@@ -62,7 +63,7 @@ class Recalling:
             result = await self._answer(banks[0], query)
         else:
             result = await self._answer_several(asked.strategy, banks, query)
-        return self._barriers.output(asked.bank_ids, operation, result, warnings)
+        return self._authority.told(self._barriers.output(asked.bank_ids, operation, result, warnings))
 
     async def batch(self, caller: Caller, queries: Sequence[RecallQuery]) -> list[RecallResult]:
         """Answer all queries, or fail with the first that cannot be answered."""
@@ -89,7 +90,7 @@ class Recalling:
             for index, (one, own, (query, _)) in enumerate(zip(asked, banks, screened, strict=True))
         ]
         return [
-            self._barriers.output(one.bank_ids, "BatchRecall", result, warnings)
+            self._authority.told(self._barriers.output(one.bank_ids, "BatchRecall", result, warnings))
             for result, one, (_, warnings) in zip(results, asked, screened, strict=True)
         ]
 

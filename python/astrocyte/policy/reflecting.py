@@ -121,7 +121,7 @@ class Reflecting:
         async def recall(query: RecallQuery) -> RecallResult:
             found = await self._recall(asked.strategy, banks, query, barriers.refuses_evidence)
             found = replace(found, hits=tuple(found.hits))
-            return barriers.evidence(asked.bank_ids, operation, found)
+            return self._policies.authority.evidence(barriers.evidence(asked.bank_ids, operation, found))
 
         most = min(self._policies.overrides.of(bank.bank_id).homeostasis.reflect_max_tokens for bank in banks)
         return Allowance(most, recall)

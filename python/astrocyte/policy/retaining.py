@@ -61,6 +61,7 @@ class Retaining:
         self._storage = policies.storage
         self._escalation = policies.escalation
         self._quality = policies.signal_quality
+        self._authority = policies.authority
         self._store = store
         self._banks = banks
         self._pipeline = pipeline
@@ -325,7 +326,7 @@ class Retaining:
         told: list[Warnings] = []
         for item, at in items:
             # What a profile adds is held to the limits of requests, and looked at by the barriers.
-            profiled, mapped = self._profiles.applied(bank_id, item)
+            profiled, mapped = self._profiles.applied(bank_id, self._authority.stamped(bank_id, item))
             if profiled is not item:
                 self._check.item(profiled, self._most_bytes(bank_id), at)
             screened, warnings = await self._barriers.item(bank_id, "Retain", profiled, at, quiet=quiet)
