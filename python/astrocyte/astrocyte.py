@@ -17,7 +17,7 @@ from typing import Any, Self, Unpack
 
 from astrocyte import keywords
 from astrocyte.administration import Administration
-from astrocyte.config import Settings, load_settings
+from astrocyte.config import HookSettings, Settings, load_settings
 from astrocyte.core import vector_bytes
 from astrocyte.errors import AstrocyteError
 from astrocyte.keywords import Metadata, RecallOptions, ReflectOptions, RetainOptions, Strategy, Texts, UpdateOptions
@@ -43,6 +43,7 @@ from astrocyte.model import (
     TagMatch,
 )
 from astrocyte.policy.backend import Backend
+from astrocyte.policy.hooked import Hookable
 
 # Items of one commit: enough to share its cost, few enough that the first are acknowledged soon.
 COMMIT_ITEMS = 256
@@ -51,7 +52,7 @@ COMMIT_ITEMS = 256
 Results = list[RetainResult]
 
 
-class Astrocyte(Administration):
+class Astrocyte(Administration, Hookable):
     """Memory for agents.
 
     Make one by `from_config` or `from_config_dict`, or `astrocyte.connect` for a server's; close it at the end, or use
@@ -60,10 +61,12 @@ class Astrocyte(Administration):
 
     Args:
         backend: What does the work.
+        hooks: How hooks are called; None where policies are applied in another process, and what they do is not known.
     """
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, hooks: HookSettings | None = None) -> None:
         self._backend = backend
+        self._hook_settings = hooks
 
     @classmethod
     def from_config(cls, path: str | Path) -> Self:
@@ -73,7 +76,8 @@ class Astrocyte(Administration):
             ConfigError: A setting is wrong; the message names its line.
             StoreLocked: Another process has the data directory.
         """
-        return cls(_open(load_settings(path)))
+        settings = load_settings(path)
+        return cls(_open(settings), settings.hooks)
 
     @classmethod
     def from_config_dict(cls, config: Mapping[str, Any]) -> Self:
@@ -83,7 +87,8 @@ class Astrocyte(Administration):
             ConfigError: A setting is wrong.
             StoreLocked: Another process has the data directory.
         """
-        return cls(_open(Settings.from_mapping(config)))
+        settings = Settings.from_mapping(config)
+        return cls(_open(settings), settings.hooks)
 
     async def __aenter__(self) -> Self:
         return self

@@ -33,6 +33,7 @@ from astrocyte.config.extraction import (
     check_profiles,
 )
 from astrocyte.config.homeostasis import HomeostasisSettings
+from astrocyte.config.hooks import HookSettings
 from astrocyte.config.index import IndexSettings
 from astrocyte.config.multi_bank import BankGroupSettings, MultiBankSettings
 from astrocyte.config.observability import ObservabilitySettings
@@ -82,6 +83,7 @@ __all__ = [
     "ExtractionSettings",
     "ForgetSettings",
     "HomeostasisSettings",
+    "HookSettings",
     "IdentitySettings",
     "IndexSettings",
     "JwtSettings",
@@ -267,6 +269,7 @@ class Settings(BaseSettings):
     signal_quality: SignalQualitySettings = SignalQualitySettings()
     escalation: EscalationSettings = EscalationSettings()
     observability: ObservabilitySettings = ObservabilitySettings()
+    hooks: HookSettings = HookSettings()
     bank_defaults: BankDefaultSettings = BankDefaultSettings()
     banks: dict[BankId, BankSettings] = Field(
         default_factory=dict,

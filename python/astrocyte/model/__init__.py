@@ -21,6 +21,7 @@ from astrocyte.model.governance import (
     HoldPage,
     event_hash,
 )
+from astrocyte.model.hooks import POLICY_KINDS, HookEvent, HookKind, HookValue
 from astrocyte.model.identity import (
     ACTOR_TYPES,
     ALL_PERMISSIONS,
@@ -79,6 +80,7 @@ __all__ = [
     "DEFAULT_TENANT",
     "GENESIS",
     "NO_PERMISSIONS",
+    "POLICY_KINDS",
     "AccessCheck",
     "ActorIdentity",
     "ArmScore",
@@ -115,6 +117,9 @@ __all__ = [
     "HistoryResult",
     "Hold",
     "HoldPage",
+    "HookEvent",
+    "HookKind",
+    "HookValue",
     "IndexMemory",
     "Intent",
     "KeyInfo",

@@ -49,13 +49,19 @@ def unsubscribe(listener: Listener) -> None:
     _listeners = tuple(one for one in _listeners if one != listener)
 
 
-def trace_ids(_: object, __: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A processor of structlog: where a line was written within a span, it says which, and of which trace."""
+def current_trace() -> tuple[str, str] | None:
+    """The ids of the trace and of the span that run here, in hexadecimal digits; None where none does."""
     # Whoever makes spans has imported it.
     api = sys.modules.get("opentelemetry.trace")
-    if api is not None:
-        context = api.get_current_span().get_span_context()
-        if context.is_valid:
-            line["trace_id"] = api.format_trace_id(context.trace_id)
-            line["span_id"] = api.format_span_id(context.span_id)
+    context = None if api is None else api.get_current_span().get_span_context()
+    if api is None or context is None or not context.is_valid:
+        return None
+    return api.format_trace_id(context.trace_id), api.format_span_id(context.span_id)
+
+
+def trace_ids(_: object, __: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A processor of structlog: where a line was written within a span, it says which, and of which trace."""
+    current = current_trace()
+    if current is not None:
+        line["trace_id"], line["span_id"] = current
     return line

@@ -7,7 +7,8 @@ them, a call passes no line of theirs.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractContextManager, aclosing
 from typing import Any, TypeVar, cast
 
 from astrocyte.policy.backend import Backend
@@ -42,6 +43,17 @@ def argument(operation: str, name: str, args: tuple[Any, ...], kwargs: Mapping[s
     # Without self.
     place = list(OPERATIONS[operation].parameters).index(name) - 1 if name in OPERATIONS[operation].parameters else -1
     return args[place] if 0 <= place < len(args) else None
+
+
+async def stepped(pieces: Any, around: Callable[[], AbstractContextManager[None]]) -> AsyncGenerator[Any, None]:  # noqa: ANN401 - a generator
+    """The pieces, none of which is None; ``around`` is laid around the making of each, not around who looks at it."""
+    async with aclosing(pieces):
+        while True:
+            with around():
+                piece = await anext(pieces, None)
+            if piece is None:
+                return
+            yield piece
 
 
 class _Front:

@@ -19,6 +19,7 @@ from astrocyte.policy.series import BESIDE_BUCKETS, UNBOUND, BankLabels, Family,
 
 # From a recall of a small bank to a retain behind a slow embedder.
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+HOOK_EVENTS = {"hook_failed": "failed", "hook_events_lost": "lost"}
 BREAKER_STATES = {"circuit_closed": 0, "circuit_opened": 1, "circuit_half_open": 2}
 
 
@@ -53,6 +54,12 @@ class Metrics:
         self._zero_hits = self._counter("recall_zero_hits", "Recalls that found nothing.")
         self._breaker = Gauge(
             "astrocyte_circuit_breaker_state", "0 closed, 1 open, 2 half open.", ("provider",), registry=self.registry
+        )
+        self._hooks = Counter(
+            "astrocyte_hook_failures_total",
+            "Events that a hook failed at, or that were lost before it.",
+            ("hook", "outcome"),
+            registry=self.registry,
         )
         build = ("version", "core_version", "simd", "schema_version")
         self._build = Gauge("astrocyte_build_info", "What runs; always 1.", build, registry=self.registry)
@@ -146,6 +153,8 @@ class Metrics:
         if event in events.PII_EVENTS:
             count = float(fields.get("count") or 1)
             self._pii.of(self.banks.known(str(fields["bank_id"])), str(fields["action"])).inc(count)
+        elif event in HOOK_EVENTS:
+            self._hooks.labels(str(fields["hook"]), HOOK_EVENTS[event]).inc(float(fields.get("amount") or 1))
         elif event == "rate_limited":
             self._refusals.of(self.banks.known(str(fields["bank_id"])), str(fields["operation"])).inc()
         elif event in BREAKER_STATES:

@@ -6,7 +6,7 @@ Spans and metrics come with the extra ``telemetry``, whose packages are imported
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from astrocyte.config import Settings
@@ -14,6 +14,8 @@ from astrocyte.model import ServerInfo
 from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.policy.backend import Backend
 from astrocyte.policy.gate import Gate, Pipelines
+from astrocyte.policy.hooked import hooked
+from astrocyte.policy.hooks import Hooks, load
 from astrocyte.providers.protocols import Embedder, LanguageModel
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.queue import RetryQueue
@@ -31,21 +33,29 @@ class Telemetry:
         settings: What is wanted.
 
     Raises:
-        ConfigError: The extra is missing, or the environment names an exporter of spans that there is not.
+        ConfigError: The extra is missing, the environment names an exporter of spans that there is not, or a hook
+            cannot be used.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.metrics: Metrics | None = None
         self.tracing: Tracing | None = None
-        if settings.observability.prometheus_enabled:
-            with self._extra("prometheus_enabled"):
-                from astrocyte.policy.metrics import Metrics  # noqa: PLC0415 - not everybody has the extra
-            self.metrics = Metrics(settings.observability, settings.vector_store)
-        if settings.observability.otel_enabled:
-            with self._extra("otel_enabled"):
-                from astrocyte.policy.tracing import Tracing  # noqa: PLC0415 - as above
-            self.tracing = Tracing(settings.vector_store)
+        self._hooks: Hooks | None = None
+        with ExitStack() as undo:
+            undo.callback(self.close)
+            if settings.observability.prometheus_enabled:
+                with self._extra("prometheus_enabled"):
+                    from astrocyte.policy.metrics import Metrics  # noqa: PLC0415 - not everybody has the extra
+                self.metrics = Metrics(settings.observability, settings.vector_store)
+            if settings.observability.otel_enabled:
+                with self._extra("otel_enabled"):
+                    from astrocyte.policy.tracing import Tracing  # noqa: PLC0415 - as above
+                self.tracing = Tracing(settings.vector_store)
+            if settings.hooks.enabled:
+                self._hooks = Hooks(settings.hooks)
+                load(self._hooks, settings.hooks.enabled)
+            undo.pop_all()
 
     def embedder(self, embedder: Embedder) -> Embedder:
         """The embedder as it is to be used."""
@@ -89,14 +99,19 @@ class Telemetry:
 
     def backend(self, gate: Gate) -> Backend:
         """What the doors open to: the gate, with what is laid around it."""
-        if self.tracing is None:
-            return gate
-        from astrocyte.policy.traced import traced_backend  # noqa: PLC0415 - as above
+        backend: Backend = gate
+        if self.tracing is not None:
+            from astrocyte.policy.traced import traced_backend  # noqa: PLC0415 - as above
 
-        return traced_backend(gate, self.tracing)
+            backend = traced_backend(backend, self.tracing)
+        if self._hooks is not None:
+            backend = hooked(backend, self._hooks)
+        return backend
 
     def close(self) -> None:
-        """Serve no more metrics, and send the spans that wait. A second call does nothing."""
+        """Call no hooks, serve no more metrics, and send the spans that wait. A second call does nothing."""
+        if self._hooks is not None:
+            self._hooks.close()
         if self.metrics is not None:
             self.metrics.close()
         if self.tracing is not None:

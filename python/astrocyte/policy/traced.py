@@ -11,7 +11,7 @@ from opentelemetry.trace import Span
 
 from astrocyte.model import Bank, RecallQuery, RecallResult
 from astrocyte.policy.backend import Backend
-from astrocyte.policy.fronts import OPERATIONS, STREAMS, Wrap, front
+from astrocyte.policy.fronts import OPERATIONS, STREAMS, Wrap, front, stepped
 from astrocyte.policy.gate import Pipelines
 from astrocyte.policy.span_attributes import Value, given, told
 from astrocyte.policy.tracing import Tracing, end, now, recording
@@ -136,12 +136,8 @@ async def _pieces(
 ) -> AsyncGenerator[Any, None]:
     """The pieces; the span lasts until the last, and is current while one is made, not while one is looked at."""
     try:
-        async with aclosing(pieces):
-            while True:
-                with tracing.inside(span, taken):
-                    piece = await anext(pieces, None)
-                if piece is None:
-                    return
+        async with aclosing(stepped(pieces, lambda: tracing.inside(span, taken))) as steps:
+            async for piece in steps:
                 yield piece
     finally:
         if taken is None:

@@ -159,12 +159,6 @@ def recording() -> bool:
     return trace.get_current_span().is_recording()
 
 
-def trace_id() -> str | None:
-    """The id of the trace that runs here, as 32 hexadecimal digits."""
-    context = trace.get_current_span().get_span_context()
-    return trace.format_trace_id(context.trace_id) if context.is_valid else None
-
-
 def now() -> int:
     """The time as spans count it, in nanoseconds."""
     return time.time_ns()

@@ -51,6 +51,7 @@ PROMISED = {
     "astrocyte_token_budget_truncations": ("counter", {"bank_id", "operation"}),
     "astrocyte_recall_zero_hits": ("counter", {"bank_id"}),
     "astrocyte_build_info": ("gauge", {"version", "core_version", "simd", "schema_version"}),
+    "astrocyte_hook_failures": ("counter", {"hook", "outcome"}),
     "astrocyte_queue_depth": ("gauge", {"queue"}),
     "astrocyte_recall_floor": ("gauge", set()),
     # Without a sample as long as there is no graph.
@@ -162,6 +163,7 @@ async def test_names_kinds_and_labels_are_the_promised_ones(app: App) -> None:
     events.emit("circuit_opened", provider="openai", wait_seconds=1)
     events.emit("rate_limited", bank_id="family", operation="recall")
     events.emit("pii_redacted", bank_id="family", action="redact", count=1)
+    events.emit("hook_failed", hook="on_retain", error="ValueError")
     found = {
         metric.name: (metric.type, {name for sample in metric.samples for name in sample.labels} - {"le"})
         for metric in metrics.registry.collect()
