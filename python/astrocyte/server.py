@@ -33,7 +33,9 @@ from astrocyte.services.draining import Draining
 from astrocyte.services.health import Health, enable_health
 from astrocyte.services.interceptors import Calls, Rules, UnknownMethods
 from astrocyte.services.memory import MemoryServicer
+from astrocyte.services.pressure import Pressure, ServingLoop
 from astrocyte.services.reflection import enable_reflection
+from astrocyte.services.shedding import Method, Methods
 from astrocyte.v1 import admin_pb2, memory_pb2
 
 if TYPE_CHECKING:
@@ -143,6 +145,9 @@ def is_local(host: str) -> bool:
 class Server:
     """A grpc.aio server over a gate. Make it, `start` and `stop` it on one running event loop.
 
+    On a `ServingLoop` it notices when more calls come than it can answer, and refuses some; on other loops it notices
+    that only of calls that wait for something, such as a model.
+
     Args:
         gate: What answers the calls.
         settings: How to listen, and whom to trust.
@@ -167,6 +172,7 @@ class Server:
         self._settings = settings.server
         self._healthy = healthy
         self._watching: asyncio.Task[None] | None = None
+        self._pressure: Pressure | None = None
         self._draining = Draining()
         self._rules = rules = _rules(settings.server)
         self._server = grpc.aio.server(
@@ -180,13 +186,15 @@ class Server:
             (MEMORY_SERVICE, MemoryServicer(gate, self._draining)),
             (ADMIN_SERVICE, AdminServicer(gate)),
         ):
-            handlers = {
-                method.name: calls.handler(method, getattr(servicer, method.name), rules[METHOD_KINDS[method.name]])
+            methods = {
+                f"/{service.full_name}/{method.name}": Method(
+                    calls.handler(method, getattr(servicer, method.name), rule := rules[METHOD_KINDS[method.name]]),
+                    rule.admission,
+                )
                 for method in service.methods
             }
             # Not as registered methods: grpc.aio waits for the next call of each of them anew whenever one call comes.
-            generic = grpc.method_handlers_generic_handler(service.full_name, handlers)
-            self._server.add_generic_rpc_handlers((generic,))
+            self._server.add_generic_rpc_handlers((Methods(methods, calls.identified),))
         enable_health(self._health, self._server)
         if settings.server.reflection:
             health_name = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
@@ -203,6 +211,10 @@ class Server:
         await self._server.start()
         await self._health.serve()
         self._watching = asyncio.create_task(self._watch_health(), name="astrocyte-health")
+        loop = asyncio.get_running_loop()
+        if isinstance(loop, ServingLoop):
+            self._pressure = Pressure(loop, (rule.admission for rule in self._rules.values()))
+            self._pressure.start()
         return address
 
     async def stop(self, grace_seconds: float | None = None) -> None:
@@ -216,6 +228,8 @@ class Server:
         end = time.monotonic() + grace
         if self._watching is not None:
             self._watching.cancel()
+        if self._pressure is not None:
+            self._pressure.stop()
         await self._health.stop()
         await asyncio.sleep(min(ANNOUNCE_SECONDS, grace))
         self._draining.begin()
@@ -234,7 +248,7 @@ class Server:
         await self._health.stop()
 
     def _busy(self) -> bool:
-        return any(rule.admission.running for rule in self._rules.values())
+        return any(rule.admission.running or rule.admission.waiting for rule in self._rules.values())
 
     def _bind(self) -> str:
         host, port = self._settings.host, self._settings.port

@@ -24,7 +24,11 @@ class Admission:
         self._kind = kind
         self._limit = limit
         self._running = 0
+        self._entered = 0
+        self._most_waiting = 2 * limit
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._held = False
+        self._letting_in = False
 
     @property
     def running(self) -> int:
@@ -32,14 +36,56 @@ class Admission:
         return self._running
 
     @property
+    def waiting(self) -> int:
+        """Calls whose turn has not come."""
+        return len(self._waiting)
+
+    @property
+    def entered(self) -> int:
+        """Calls that were let in since the beginning."""
+        return self._entered
+
+    @property
     def limit(self) -> int:
         """Calls that run at once; as many may wait."""
         return self._limit
 
+    @property
+    def held(self) -> bool:
+        """Whether nobody is let in at present."""
+        return self._held
+
+    @property
+    def full(self) -> bool:
+        """Whether the next call would be refused: as many wait already as may run, and no place is free.
+
+        Or as many wait as `narrow` said.
+        """
+        waiting = len(self._waiting)
+        return waiting >= self._most_waiting or self._running + waiting >= 2 * self._limit
+
+    def narrow(self, most_waiting: int) -> None:
+        """Let only so many wait, until `widen`."""
+        self._most_waiting = most_waiting
+
+    def widen(self) -> None:
+        """Let as many wait as the limit says."""
+        self._most_waiting = 2 * self._limit
+
+    def hold(self) -> None:
+        """Let nobody in until `release`: who comes waits, in the places of those that may run as well."""
+        self._held = True
+
+    def release(self) -> None:
+        """Let calls in again, those that wait first."""
+        self._held = False
+        self._next()
+
     def try_enter(self) -> bool:
         """Let a call in if nobody has to wait. Pair with `leave`."""
-        if self._running < self._limit:
+        if self._running < self._limit and not self._waiting and not self._held:
             self._running += 1
+            self._entered += 1
             return True
         return False
 
@@ -47,16 +93,12 @@ class Admission:
         """Let a call in, as soon as its turn comes. Pair with `leave`.
 
         Raises:
-            RateLimited: As many wait already as may run.
+            RateLimited: There is no room; see `full`.
         """
         if self.try_enter():
             return
-        if len(self._waiting) >= self._limit:
-            raise RateLimited(
-                f"{self._limit} {self._kind} calls run and as many wait; retry later",
-                retry_after=RETRY_SECONDS * (1 + random.random()),  # noqa: S311 - spreads load, keeps no secret
-                metadata={"kind": self._kind, "limit": str(self._limit)},
-            )
+        if self.full:
+            raise self.refusal()
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
@@ -70,10 +112,35 @@ class Admission:
             raise
 
     def leave(self) -> None:
-        """Hand the place to who waits longest, or free it."""
-        while self._waiting:
+        """Free the place, for who waits longest."""
+        self._running -= 1
+        self._next()
+
+    def refusal(self) -> RateLimited:
+        """What a call is told for which there is no room."""
+        return RateLimited(
+            f"there is no room for more {self._kind} calls; retry later",
+            retry_after=RETRY_SECONDS * (1 + random.random()),  # noqa: S311 - spreads load, keeps no secret
+            metadata={"kind": self._kind, "limit": str(self._limit)},
+        )
+
+    def _next(self) -> None:
+        """Let the next one in by a turn of the loop of its own.
+
+        Many calls run from begin to end in one turn: were several let in together, nothing else would have its turn
+        until all of them were done.
+        """
+        if self._waiting and not self._letting_in:
+            self._letting_in = True
+            asyncio.get_running_loop().call_soon(self._let_in)
+
+    def _let_in(self) -> None:
+        self._letting_in = False
+        while self._waiting and self._running < self._limit and not self._held:
             turn = self._waiting.popleft()
             if not turn.done():
+                self._running += 1
+                self._entered += 1
                 turn.set_result(None)
+                self._next()
                 return
-        self._running -= 1

@@ -62,7 +62,11 @@ class Health(aio.HealthServicer):  # type: ignore[misc]  # published without typ
 
 
 def enable_health(health: Health, server: Server) -> None:
-    """Answer health checks; as generated code does, but see `astrocyte.server` on registered methods."""
+    """Answer health checks; as generated code does, but see `astrocyte.server` on registered methods.
+
+    Check is one nevertheless: gRPC keeps a queue of its own for each registered method, and probes must be answered
+    however many calls wait in that of all the others.
+    """
     kinds = {
         "Check": (grpc.unary_unary_rpc_method_handler, health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse),
         "List": (grpc.unary_unary_rpc_method_handler, health_pb2.HealthListRequest, health_pb2.HealthListResponse),
@@ -73,4 +77,5 @@ def enable_health(health: Health, server: Server) -> None:
         for name, (make, request, response) in kinds.items()
     }
     service = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
+    server.add_registered_method_handlers(service, {"Check": handlers.pop("Check")})
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))

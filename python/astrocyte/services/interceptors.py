@@ -109,12 +109,16 @@ class Calls:
             )
         return make(serve if self._tracing is None else traced(self._tracing, method, serve))
 
+    def identified(self, context: Context) -> tuple[str, str]:
+        """The trailer with the request id of a call that fails."""
+        return REQUEST_ID_KEY, _given_id(context.invocation_metadata() or ()) or self._new_id()
+
     def refusal(self, path: str) -> grpc.RpcMethodHandler[Any, Any]:
         """The handler of a method that does not exist."""
         name = clip(path, SHOWN_PATH_BYTES)
 
         async def serve(_: AsyncIterator[bytes], context: Context) -> None:
-            request_id = _given_id(context.invocation_metadata() or ()) or self._new_id()
+            request_id = self.identified(context)[1]
             error = CapabilityNotSupported(f"this server has no method {name}", metadata={"method": name})
             await _fail(error, name, request_id, context)
 
