@@ -124,7 +124,7 @@ class App:
         quality = SignalQuality(overrides, Noise(), scorer)
         escalation = Escalation(settings, overrides, store, self._retries, breakers)
         escalation.at_recovery(quality.recovered)
-        recall = RecallPipeline(store, core, registry, embedder, settings, executor, clock, self._outside)
+        recall = RecallPipeline(store, core, registry, embedder, settings, executor, store, clock, self._outside)
         parts = (
             settings,
             store,

@@ -21,6 +21,10 @@ class RecallWeights(Section):
     semantic: Weight = 0.8
     keyword: Weight = 1.0
     temporal: Weight = 1.0
+    entity: Weight = Field(
+        0.0,
+        description="Memories that name what the question names; needs pipeline.entity_extraction, or a profile's.",
+    )
 
 
 class RecallSettings(Section):

@@ -12,8 +12,10 @@ from astrocyte.model import Bank, DetailLevel, Intent, MemoryHit, QueryIntent, R
 from astrocyte.pipelines.analysis import DAY_MS, time_windows
 from astrocyte.pipelines.indexing import id_to_bytes, metadata_pairs
 from astrocyte.pipelines.intent import NO_INTENT, classify
+from astrocyte.pipelines.naming import External, entity_list
 from astrocyte.pipelines.preparing import optional_ms
 from astrocyte.pipelines.registry import BankIndex
+from astrocyte.stores.entities import EntityStore
 from astrocyte.stores.protocols import Visibility
 
 NOW = Visibility()
@@ -50,6 +52,8 @@ class Plan:
     outside: list[OutsideList] | None = None
     degraded: str = ""
     asked: float = 0.0
+    # How long names were looked up, where they were.
+    naming: float | None = None
 
 
 class Planner:
@@ -57,10 +61,12 @@ class Planner:
 
     Args:
         settings: Weights, depths, what is on.
+        entities: Knows which memories name what.
     """
 
-    def __init__(self, settings: RecallSettings) -> None:
+    def __init__(self, settings: RecallSettings, entities: EntityStore) -> None:
         self._settings = settings
+        self._entities = entities
         self._time_tail_ms = round(settings.time_tail_days * DAY_MS)
         self._factors = {
             Intent(name): (factor.semantic, factor.keyword, factor.temporal)
@@ -110,6 +116,25 @@ class Planner:
             return (weights[0] * factors[0], weights[1] * factors[1], weights[2] * factors[2])
         return weights
 
+    def named(self, plan: Plan) -> list[External]:
+        """The list of the entity arm, where it has a weight and finds anything."""
+        query, settings = plan.query, self._settings
+        weights = settings.rrf_weights if self.fusion(query) == "rrf" else settings.weights
+        weight = query.weights.get("entity", weights.entity)
+        if not weight or not query.query:
+            return []
+        start = perf_counter()
+        found = entity_list(
+            self._entities,
+            plan.bank,
+            query.query,
+            as_of=optional_ms(query.as_of),
+            rows=plan.index.row_count,
+            weight=weight,
+        )
+        plan.naming = perf_counter() - start
+        return found
+
     def request(self, plan: Plan) -> RecallRequest:
         """What the core is asked for an analysed query."""
         query, settings = plan.query, self._settings
@@ -134,9 +159,9 @@ class Planner:
             memory_ids=memory_ids,
             time_windows=plan.windows,
             time_tail_ms=self._time_tail_ms,
-            external=plan.outside or (),
             fusion=self.fusion(query),
             rank_constant=query.rank_constant or settings.rank_constant,
+            external=[*(plan.outside or ()), *self.named(plan)],
             weights=self.arm_weights(plan),
             # The first hits of long memories are about everything.
             feedback=settings.feedback if plan.index.pieces <= settings.feedback_pieces else 0.0,

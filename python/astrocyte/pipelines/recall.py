@@ -36,6 +36,7 @@ from astrocyte.pipelines.registry import BankIndex, IndexRegistry
 from astrocyte.pipelines.rescoring import Rescorer, reordered
 from astrocyte.pipelines.shaping import found
 from astrocyte.providers.protocols import Embedder
+from astrocyte.stores.entities import EntityStore
 from astrocyte.stores.protocols import HydratedRow, MemoryStore, Visibility
 
 # Queries of a batch that are searched together: a millisecond or two of work for the loop, which shapes them.
@@ -53,6 +54,7 @@ class RecallPipeline:
         embedder: Embedder,
         settings: Settings,
         executor: Executor,
+        entities: EntityStore,
         clock: Callable[[], int],
         outside: OutsideStores | None = None,
     ) -> None:
@@ -63,7 +65,7 @@ class RecallPipeline:
         self._settings = settings.recall
         self._executor = executor
         self._outside = outside
-        self._planner = Planner(settings.recall)
+        self._planner = Planner(settings.recall, entities)
         self._rescorer = Rescorer(settings, clock)
         if self._rescorer.usage is not None:
             store.subscribe(self._rescorer.usage.on_commit)

@@ -50,6 +50,9 @@ def trace_of(plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit], fu
         made.total_candidates += count
         made.strategy_candidate_counts[ARM] = count
         made.stage_timings_ms["external_context"] = (plan.blended - plan.hydrated) * 1e3 - sum(plan.stages.values())
+    if plan.naming is not None:
+        made.stage_timings_ms["names"] = plan.naming * 1e3
+        made.stage_timings_ms["core"] -= plan.naming * 1e3
     made.plan = response.plan
     made.time_windows = tuple(TimeRange(from_ms(start), from_ms(end)) for start, end in plan.windows)
     made.position = response.position

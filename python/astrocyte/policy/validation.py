@@ -28,7 +28,7 @@ from astrocyte.pipelines.dates import HINT
 from astrocyte.policy import checks
 
 # Arms whose weight a caller may set.
-ARMS = ("semantic", "keyword", "temporal")
+ARMS = ("semantic", "keyword", "temporal", "entity")
 # Fields that an update may name.
 UPDATABLE = frozenset({"content", "tags", "metadata", "source", "occurred_at", "valid_from", "valid_until"})
 # Fields that a reflect hands on to its recall.
@@ -341,7 +341,8 @@ class Validator:
     def _weights(query: RecallQuery, path: str) -> None:
         """Weights of arms. The temporal arm needs a date to look at, so it cannot be the only one where none is."""
         checks.weights(query.weights, path, ARMS)
-        only_temporal = query.weights.get("semantic") == 0 == query.weights.get("keyword")
+        others = (query.weights.get(name) for name in ("semantic", "keyword"))
+        only_temporal = all(weight == 0 for weight in others) and not query.weights.get("entity")
         if only_temporal and query.time_range is None and not HINT.search(query.query):
             raise ValidationError(
                 "leave the temporal arm alone, and there is neither a time_range nor a date in the query; nothing "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import apsw
@@ -21,7 +21,7 @@ from astrocyte.stores.protocols import (
     WriteOutcome,
 )
 from astrocyte.stores.queue import QueuedItem
-from astrocyte.stores.sqlite import banks, commits, forgetting, queueing, requests
+from astrocyte.stores.sqlite import banks, commits, forgetting, naming, queueing, requests
 from astrocyte.stores.sqlite.auditing import SqliteAudit
 from astrocyte.stores.sqlite.cleaning import Cleaner
 from astrocyte.stores.sqlite.connections import Connections, check_sqlite_version
@@ -337,6 +337,10 @@ class SqliteStore:
                 lambda transaction: requests.expire(transaction.connection, before, EXPIRED_AT_ONCE), frees=True
             )
         return total
+
+    def naming(self, bank: Bank, names: Sequence[str], *, as_of: int | None, most: int) -> Mapping[str, Sequence[str]]:
+        """Memories by the names that they hold."""
+        return naming.naming(self._connections, bank, names, as_of, most)
 
     def changes(self, bank: Bank, *, after: int, limit: int) -> list[Change]:
         """The change log after a position."""
