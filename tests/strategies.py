@@ -23,6 +23,8 @@ from astrocyte.model import (
     ChangeKind,
     Citation,
     ContentType,
+    Curation,
+    CurationAction,
     DedupAction,
     DetailLevel,
     Dispositions,
@@ -117,6 +119,8 @@ retain_results = st.builds(
     near_duplicate_of=optional_names,
     similarity=st.none() | numbers,
     warnings=tags,
+    curation=st.none()
+    | st.builds(Curation, st.sampled_from(CurationAction), st.booleans(), optional_names, texts, texts),
 )
 memories = st.builds(
     Memory,

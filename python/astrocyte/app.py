@@ -34,6 +34,7 @@ from astrocyte.pipelines.retain import RetainPipeline
 from astrocyte.pipelines.update import UpdatePipeline
 from astrocyte.policy.authority import Authority
 from astrocyte.policy.barriers import Barriers
+from astrocyte.policy.curating import check_curation
 from astrocyte.policy.escalation import Escalation
 from astrocyte.policy.gate import Pipelines
 from astrocyte.policy.limits import Limits
@@ -111,6 +112,7 @@ class App:
                 store, core, executor, memory_bytes=settings.index.memory_bytes or memory_limit() // 2
             )
             scorer = _scorer(settings, overrides, self.language_model)
+            check_curation(settings, overrides, self.language_model)
             self._limits = Limits(settings, overrides, _quotas(settings, overrides, data_dir, clock, executor))
             info = _describe(settings, store, embedder, registry.memory)
             undo.pop_all()
@@ -154,6 +156,7 @@ class App:
                 quality,
                 profiles,
                 authority,
+                self.language_model,
             ),
             info,
             executor,

@@ -91,7 +91,15 @@ def test_the_architecture_names_files_that_exist() -> None:
 
 
 def configurations() -> Iterator[pytest.param]:  # type: ignore[valid-type] # pytest.param is a function
-    for name in ("banks.md", "configuration.md", "extraction.md", "policy.md", "privacy.md", "stores.md"):
+    for name in (
+        "banks.md",
+        "configuration.md",
+        "curation.md",
+        "extraction.md",
+        "policy.md",
+        "privacy.md",
+        "stores.md",
+    ):
         document = ROOT / "docs" / name
         text = document.read_text(encoding="utf-8")
         for found in re.finditer(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE):

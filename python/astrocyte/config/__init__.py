@@ -21,6 +21,7 @@ from astrocyte.config.auth import ApiKey, AuthSettings, CertificateSettings, Jwt
 from astrocyte.config.banks import BankDefaultSettings, BankSettings, check_shared, complete, spell_out
 from astrocyte.config.barriers import BarrierSettings, DlpSettings, PiiSettings
 from astrocyte.config.curated_recall import CuratedRecallSettings
+from astrocyte.config.curation import CuratedRetainSettings
 from astrocyte.config.escalation import CircuitBreakerSettings, EscalationSettings
 from astrocyte.config.extraction import (
     Chunking,
@@ -74,6 +75,7 @@ __all__ = [
     "ChunkingSettings",
     "CircuitBreakerSettings",
     "CuratedRecallSettings",
+    "CuratedRetainSettings",
     "DedupSettings",
     "DlpSettings",
     "EmbeddingSettings",
@@ -296,6 +298,7 @@ class Settings(BaseSettings):
     adversarial_defense: AdversarialDefenseSettings = AdversarialDefenseSettings()
     retain: RetainSettings = RetainSettings()
     extraction: ExtractionSettings = ExtractionSettings()
+    curated_retain: CuratedRetainSettings = CuratedRetainSettings()
     extraction_profiles: dict[ProfileKey, ExtractionProfileSettings] = Field(
         default_factory=dict, description="Profile name to how contents of one kind are taken in."
     )

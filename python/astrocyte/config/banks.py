@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from astrocyte.config.access import BankGrant
 from astrocyte.config.barriers import BarrierSettings, DlpSettings
+from astrocyte.config.curation import CuratedRetainSettings
 from astrocyte.config.escalation import EscalationSettings
 from astrocyte.config.extraction import ExtractionSettings
 from astrocyte.config.homeostasis import HomeostasisSettings
@@ -42,6 +43,7 @@ class BankSettings(Section):
     signal_quality: SignalQualitySettings = SignalQualitySettings()
     escalation: EscalationSettings = EscalationSettings()
     extraction: ExtractionSettings = ExtractionSettings()
+    curated_retain: CuratedRetainSettings = CuratedRetainSettings()
     access: tuple[BankGrant, ...] = Field((), description="Who may do what in this bank; as in access_grants.")
 
 

@@ -10,6 +10,7 @@ from astrocyte.model.bank import (
     ServerInfo,
     TemplateGrant,
 )
+from astrocyte.model.curation import Curation, CurationAction
 from astrocyte.model.entity import Entity
 from astrocyte.model.fusion import FusionMethod
 from astrocyte.model.governance import (
@@ -103,6 +104,8 @@ __all__ = [
     "ChangeKind",
     "Citation",
     "ContentType",
+    "Curation",
+    "CurationAction",
     "DedupAction",
     "DetailLevel",
     "Dispositions",

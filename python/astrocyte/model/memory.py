@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from astrocyte.model.curation import Curation
 from astrocyte.model.entity import Entity
 
 MetadataValue = str | int | float | bool | None
@@ -87,7 +88,8 @@ class RetainResult:
 
     ``near_duplicate_of`` is set when the action ``warn`` stored a near duplicate. ``position`` is the bank's position
     that holds the write; give it to recall as ``min_position`` to read it on any server. 0 when nothing was stored.
-    ``warnings`` say what the barriers changed or found.
+    ``warnings`` say what was changed, found or could not be done. ``curation`` is the language model's decision, where
+    one was asked; ``curated`` says that it was followed.
     """
 
     stored: bool
@@ -104,6 +106,7 @@ class RetainResult:
     near_duplicate_of: str | None = None
     similarity: float | None = None
     warnings: tuple[str, ...] = ()
+    curation: Curation | None = None
 
 
 @dataclass(frozen=True, slots=True)

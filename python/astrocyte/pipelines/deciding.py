@@ -10,7 +10,7 @@ from astrocyte.config import DedupSettings
 from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Core, Row
 from astrocyte.errors import Conflict
-from astrocyte.model import Bank, DedupAction, RetainItem
+from astrocyte.model import Bank, CurationAction, DedupAction, RetainItem
 from astrocyte.pipelines.analysis import DAY_MS
 from astrocyte.pipelines.deduplication import differs
 from astrocyte.pipelines.indexing import ID_PREFIX, id_to_bytes
@@ -78,12 +78,16 @@ class Decider:
         return [near.get(id(draft), []) for draft in drafts]
 
     def _decision(self, draft: Draft, indexed: str | None, stored: list[Near]) -> Decision:
+        if draft.left_out:
+            return Decision(draft, None)
         same = self._hashes.get(draft.content_hash)
         if same is None and indexed not in self._pending:
             same = indexed
         if same is not None:
             self._note(same, draft)
             return Decision(draft, Insert(draft.memory(self._principal)), same=same)
+        if draft.curation is not None and draft.target_etag is not None and draft.curation.target_id is not None:
+            return self._curated(draft, draft.curation.target_id, draft.target_etag)
         # What an earlier draft replaces is no longer what the index says.
         near = [one for one in stored if one.memory_id not in self._pending]
         if self._recent is not None and self._compared(draft):
@@ -93,6 +97,22 @@ class Decider:
             if kept is not None and not _distinct(kept, draft):
                 return self._repeated(draft, one, kept, etag)
         return self._insert(draft)
+
+    def _curated(self, draft: Draft, target_id: str, expected: str) -> Decision:
+        """The replacement of the memory that a language model chose.
+
+        Raises:
+            Conflict: It is no longer what the model saw.
+        """
+        kept, etag = self._kept(target_id)
+        if kept is None or etag != expected:
+            raise Conflict(f"memory {target_id!r} changed since it was decided on", metadata={"memory_id": target_id})
+        if draft.curation is not None and draft.curation.action is CurationAction.MERGE:
+            # What is said of both parts holds for the whole.
+            tags = tuple(dict.fromkeys((*kept.tags, *draft.item.tags)))
+            metadata = {**kept.metadata, **draft.item.metadata}
+            draft = replace(draft, item=replace(draft.item, tags=tags, metadata=metadata))
+        return self._replaced(draft, target_id, kept, etag)
 
     def _kept(self, memory_id: str) -> tuple[NewMemory | None, str | None]:
         """A memory as it will be when this draft's turn comes, and its etag where the store has it so."""
@@ -109,8 +129,13 @@ class Decider:
             return self._insert(draft, near)
         if action is DedupAction.SKIP:
             return Decision(draft, None, near)
-        memory = _filled(draft.memory(self._principal, near.memory_id), kept)
-        if self._hashes.get(kept.content_hash) == near.memory_id:
+        return self._replaced(draft, near.memory_id, kept, etag, near)
+
+    def _replaced(
+        self, draft: Draft, memory_id: str, kept: NewMemory, etag: str | None, near: Near | None = None
+    ) -> Decision:
+        memory = _filled(draft.memory(self._principal, memory_id), kept)
+        if self._hashes.get(kept.content_hash) == memory_id:
             del self._hashes[kept.content_hash]
         self._put(memory, draft)
         return Decision(draft, Replace(memory, etag), near)
@@ -136,8 +161,13 @@ class Decider:
         return self._dedup.similarity_threshold if wish is None else wish
 
     def _compared(self, draft: Draft) -> bool:
-        """Whether near duplicates of a draft are looked for: by rule, or because its item says how."""
+        """Whether near duplicates of a draft are looked for: by rule, or because its item says how.
+
+        Not where a language model has decided already.
+        """
         item = draft.item
+        if draft.curation is not None and draft.curation.applied:
+            return False
         return self._dedup.enabled or item.dedup_action is not None or item.dedup_threshold is not None
 
 

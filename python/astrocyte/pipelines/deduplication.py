@@ -68,6 +68,13 @@ class _Word(NamedTuple):
     before: str
 
 
+class Claims(NamedTuple):
+    """The negations, numbers, dates and names of a text, and all of its words; in lower case."""
+
+    facts: frozenset[str]
+    words: frozenset[str]
+
+
 def differs(old: str, new: str) -> bool:
     """Whether two texts may say different things, however alike they are.
 
@@ -95,6 +102,13 @@ def differs(old: str, new: str) -> bool:
         return True
     closed = _closed(first, second)
     return not _extends(_content(first, closed), _content(second, closed))
+
+
+def claims(text: str) -> Claims:
+    """What another text must say too, to say the same: for whoever puts two texts together."""
+    words = _words(text)
+    facts = frozenset((*_negations(words), *_figures(words), *_names(words, ())))
+    return Claims(facts, facts | {word.text.lower().removesuffix("'s") for word in words})
 
 
 def _words(text: str) -> list[_Word]:
@@ -138,7 +152,7 @@ def _symbols(text: str) -> list[str]:
     return [mark for mark in text if unicodedata.category(mark) in SYMBOL_CATEGORIES]
 
 
-def _names(words: list[_Word], others: list[_Word]) -> list[str]:
+def _names(words: list[_Word], others: Sequence[_Word]) -> list[str]:
     """Names in lower case, in order."""
     plain = {word.text for word in others if word.text.islower()}
     own, other = (Counter(word.text.lower() for word in side) for side in (words, others))

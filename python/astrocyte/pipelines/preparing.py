@@ -15,7 +15,7 @@ from typing import TypeVar
 from astrocyte.config import ExtractionProfileSettings, Settings
 from astrocyte.core import content_hash, count_tokens, count_tokens_many
 from astrocyte.errors import DimensionMismatch, ValidationError
-from astrocyte.model import Bank, Embedding, Entity, RetainItem
+from astrocyte.model import Bank, Curation, CurationAction, Embedding, Entity, RetainItem
 from astrocyte.pipelines.analysis import to_ms
 from astrocyte.pipelines.chunking import Chunk, split
 from astrocyte.pipelines.extraction.entities import EntityExtraction
@@ -63,6 +63,15 @@ class Draft:
     entities: tuple[Entity, ...] = ()
     # What its caller is to be told.
     warnings: tuple[str, ...] = ()
+    # What a language model decided, and the etag of the memory that it is to replace.
+    curation: Curation | None = None
+    target_etag: str | None = None
+
+    @property
+    def left_out(self) -> bool:
+        """Whether it was decided not to store it."""
+        decided = self.curation
+        return decided is not None and decided.applied and decided.action is CurationAction.SKIP
 
     def texts(self) -> list[str]:
         """What is embedded: the whole, then each chunk."""

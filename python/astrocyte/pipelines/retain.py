@@ -10,16 +10,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from astrocyte.config import DedupSettings, Settings
 from astrocyte.errors import Conflict, MemoryNotFound
-from astrocyte.model import Bank, RetainItem, RetainResult, RetentionAction
+from astrocyte.model import Bank, CurationAction, RetainItem, RetainResult, RetentionAction
 from astrocyte.pipelines.deciding import Decider, Decision, check_outcomes
 from astrocyte.pipelines.preparing import Draft, Preparer
 from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.pipelines.retrying import persist
 from astrocyte.stores.protocols import MemoryStore, Replace, RequestKey, WriteOutcome
+
+# Why a decision was not followed.
+HELD_ALREADY = "the bank holds this content already"
 
 Encode = Callable[[Sequence[RetainResult]], bytes]
 Decode = Callable[[bytes], list[RetainResult]]
@@ -149,6 +152,18 @@ def _results(decisions: list[Decision], outcomes: Sequence[WriteOutcome]) -> lis
 
 def _result(decision: Decision, outcome: WriteOutcome | None) -> RetainResult:
     draft, near = decision.draft, decision.near
+    if draft.left_out and draft.curation is not None:
+        kept = draft.curation.target_id
+        return RetainResult(
+            stored=False,
+            memory_id=kept,
+            deduplicated=kept is not None,
+            retention_action=RetentionAction.SKIPPED.value,
+            curated=True,
+            memory_layer=draft.layer if kept is not None else None,
+            warnings=draft.warnings,
+            curation=draft.curation,
+        )
     if outcome is None or outcome.duplicate_of is not None:
         kept = outcome.duplicate_of if outcome is not None else near.memory_id if near is not None else None
         return RetainResult(
@@ -159,13 +174,15 @@ def _result(decision: Decision, outcome: WriteOutcome | None) -> RetainResult:
             memory_layer=draft.layer,
             similarity=near.similarity if near is not None and near.memory_id == kept else 1.0,
             warnings=draft.warnings,
+            curation=draft.curation and replace(draft.curation, applied=False, reason=HELD_ALREADY),
         )
     updated = isinstance(decision.write, Replace)
     return RetainResult(
         stored=True,
         memory_id=outcome.memory_id,
         deduplicated=updated,
-        retention_action=(RetentionAction.UPDATED if updated else RetentionAction.CREATED).value,
+        retention_action=_action(draft, updated=updated).value,
+        curated=draft.curation is not None and draft.curation.applied,
         memory_layer=draft.layer,
         position=outcome.position,
         chunk_count=max(1, len(draft.chunks)),
@@ -174,4 +191,14 @@ def _result(decision: Decision, outcome: WriteOutcome | None) -> RetainResult:
         near_duplicate_of=near.memory_id if near is not None and not updated else None,
         similarity=near.similarity if near is not None else None,
         warnings=draft.warnings,
+        curation=draft.curation,
     )
+
+
+def _action(draft: Draft, *, updated: bool) -> RetentionAction:
+    """What was done with a draft that was stored."""
+    if not updated:
+        return RetentionAction.CREATED
+    decided = draft.curation
+    merged = decided is not None and decided.applied and decided.action is CurationAction.MERGE
+    return RetentionAction.MERGED if merged else RetentionAction.UPDATED

@@ -46,6 +46,7 @@ from astrocyte.policy.access import Access
 from astrocyte.policy.administration import Administration
 from astrocyte.policy.bank_sets import BankSets
 from astrocyte.policy.banks import Banks
+from astrocyte.policy.curating import Curating
 from astrocyte.policy.granting import Granting
 from astrocyte.policy.holding import Holding
 from astrocyte.policy.keys import Keys
@@ -130,7 +131,8 @@ class Gate(Administration):
         self.keys = Keys(keys, access, self._check, clock)
         self._granting = Granting(grants, access, self._check)
         self._holding = Holding(holds, audit, self._banks, access, self._check, settings.limits)
-        self._retaining = Retaining(store, self._banks, pipelines.retain, self._check, access, policies)
+        curating = Curating(policies.curator, pipelines.recall, pipelines.forget, store, self._banks, access, policies)
+        self._retaining = Retaining(store, self._banks, pipelines.retain, self._check, access, policies, curating)
         self._recalling = Recalling(
             policies, self._banks, self._bank_sets, pipelines.recall, pipelines.multi_bank, self._check
         )

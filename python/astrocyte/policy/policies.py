@@ -13,6 +13,7 @@ from astrocyte.policy.limits import Limits
 from astrocyte.policy.overrides import Overrides
 from astrocyte.policy.signal_quality import SignalQuality
 from astrocyte.policy.storage import StorageQuota
+from astrocyte.providers.protocols import LanguageModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Policies:
     signal_quality: SignalQuality
     profiles: Profiles
     authority: Authority
+    curator: LanguageModel | None
 
     def deleted(self, bank: Bank) -> None:
         """A bank is gone: what was learnt of it and what is kept of its content go too. Its rates stay as they are."""

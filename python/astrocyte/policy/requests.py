@@ -9,7 +9,7 @@ from dataclasses import asdict, fields, is_dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from astrocyte.model import RetainResult
+from astrocyte.model import Curation, CurationAction, RetainResult
 from astrocyte.stores.protocols import RequestKey
 
 # 128 bits: two requests of one client do not meet by chance.
@@ -28,8 +28,8 @@ def key_of(request_id: str | None, operation: str, *parts: object) -> RequestKey
 
 
 def encode_results(results: Sequence[RetainResult]) -> bytes:
-    """Results of a retain as bytes."""
-    return json.dumps([asdict(result) for result in results], separators=(",", ":")).encode()
+    """Results of a retain as bytes; they outlive an erasure, so a model's reasons, which may quote, are left out."""
+    return json.dumps([_without_reason(asdict(result)) for result in results], separators=(",", ":")).encode()
 
 
 def decode_results(response: bytes) -> list[RetainResult]:
@@ -38,8 +38,16 @@ def decode_results(response: bytes) -> list[RetainResult]:
     return [_result({key: value for key, value in entry.items() if key in known}) for entry in json.loads(response)]
 
 
+def _without_reason(values: dict[str, Any]) -> dict[str, Any]:
+    decision = values["curation"]
+    return values if decision is None else {**values, "curation": {**decision, "reason": ""}}
+
+
 def _result(values: dict[str, Any]) -> RetainResult:
-    """A result of what JSON holds, which has no tuples."""
+    """A result of what JSON holds, which has no tuples and no classes."""
+    decision = values.get("curation")
+    if decision is not None:
+        values["curation"] = Curation(**{**decision, "action": CurationAction(decision["action"])})
     return RetainResult(**{**values, "warnings": tuple(values.get("warnings", ()))})
 
 

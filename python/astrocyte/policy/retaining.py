@@ -10,6 +10,7 @@ from astrocyte.errors import (
     BankNotFound,
     CircuitOpen,
     Conflict,
+    FailedPrecondition,
     MemoryNotFound,
     ValidationError,
 )
@@ -18,6 +19,7 @@ from astrocyte.pipelines.preparing import Draft
 from astrocyte.pipelines.retain import Replay, RetainPipeline
 from astrocyte.policy.access import Access
 from astrocyte.policy.banks import Banks
+from astrocyte.policy.curating import Curating, Ruling, mark
 from astrocyte.policy.events import emit
 from astrocyte.policy.limits import Demand, Operation
 from astrocyte.policy.policies import Policies
@@ -43,9 +45,10 @@ class Retaining:
         check: The limits of requests.
         access: Who the writer counts as, and whether a write makes its bank.
         policies: What holds for each bank, and for how much of it there is room.
+        curating: Whose decision it may be what becomes of an item.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what a retain passes
         self,
         store: MemoryStore,
         banks: Banks,
@@ -53,7 +56,9 @@ class Retaining:
         check: Validator,
         access: Access,
         policies: Policies,
+        curating: Curating,
     ) -> None:
+        self._curating = curating
         self._overrides = policies.overrides
         self._limits = policies.limits
         self._barriers = policies.barriers
@@ -287,14 +292,35 @@ class Retaining:
     async def _store_new(
         self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]], replays: Sequence[Replay]
     ) -> list[RetainResult]:
-        bank, drafts = await self._prepared(caller, bank_id, items)
+        rulings = await self._curating.judge(caller, bank_id, items)
         try:
-            return await self._store_drafts(bank, drafts, self._access.name(caller), replays)
+            return await self._store_ruled(caller, bank_id, items, rulings, replays)
+        except (Conflict, FailedPrecondition, MemoryNotFound):
+            if not rulings:
+                raise
+            rulings = self._curating.plain(items, rulings, "the memory changed, or is held")
+            return await self._store_ruled(caller, bank_id, items, rulings, replays)
+
+    async def _store_ruled(
+        self,
+        caller: Caller,
+        bank_id: str,
+        items: Sequence[tuple[RetainItem, str]],
+        rulings: Sequence[Ruling],
+        replays: Sequence[Replay],
+    ) -> list[RetainResult]:
+        """Store items as it was decided, where anything was."""
+        if rulings:
+            items = [(ruling.item, at) for ruling, (_, at) in zip(rulings, items, strict=True)]
+        bank, drafts = await self._prepared(caller, bank_id, items, rulings)
+        try:
+            results = await self._store_drafts(bank, drafts, self._access.name(caller), replays)
         except BankNotFound:
             # It was deleted since it was looked up: to whom writes now, that is a bank that does not exist.
             self._banks.gone(bank)
-            bank, drafts = await self._prepared(caller, bank_id, items)
-            return await self._store_drafts(bank, drafts, self._access.name(caller), replays)
+            bank, drafts = await self._prepared(caller, bank_id, items, rulings)
+            results = await self._store_drafts(bank, drafts, self._access.name(caller), replays)
+        return await self._curating.finish(caller, bank, rulings, results) if rulings else results
 
     async def _store_drafts(
         self, bank: Bank, drafts: Sequence[Draft], principal: str, replays: Sequence[Replay]
@@ -335,17 +361,19 @@ class Retaining:
         return passed, told
 
     async def _prepared(
-        self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]]
+        self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]], rulings: Sequence[Ruling] = ()
     ) -> tuple[Bank, list[Draft]]:
         """Drafts, and the bank, made if it may be and if the items are right for it: a refused write makes none."""
         bank = self._bank_or_draft(caller, bank_id)
         drafts = await self._pipeline.prepare(bank, items)
+        mark(drafts, rulings)
         if bank.key:
             return bank, drafts
         made = await self._banks.make(caller, bank_id)
         if (made.embedding_model, made.dimensions) != (bank.embedding_model, bank.dimensions):
             # Somebody else made it meanwhile, for another model.
             drafts = await self._pipeline.prepare(made, items)
+            mark(drafts, rulings)
         return made, drafts
 
     def _bank_or_draft(self, caller: Caller, bank_id: str) -> Bank:

@@ -23,6 +23,42 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _CurationAction:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CurationActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CurationAction.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CURATION_ACTION_UNSPECIFIED: _CurationAction.ValueType  # 0
+    """Never sent."""
+    CURATION_ACTION_ADD: _CurationAction.ValueType  # 1
+    """Store it."""
+    CURATION_ACTION_UPDATE: _CurationAction.ValueType  # 2
+    """Let it replace the content of a memory, which keeps its id and its history."""
+    CURATION_ACTION_MERGE: _CurationAction.ValueType  # 3
+    """Put it and a memory into one text, the memory's next version."""
+    CURATION_ACTION_SKIP: _CurationAction.ValueType  # 4
+    """Leave it out."""
+    CURATION_ACTION_DELETE: _CurationAction.ValueType  # 5
+    """Store it, and forget the memory that it disproves."""
+
+class CurationAction(_CurationAction, metaclass=_CurationActionEnumTypeWrapper):
+    """What a language model can decide about an item."""
+
+CURATION_ACTION_UNSPECIFIED: CurationAction.ValueType  # 0
+"""Never sent."""
+CURATION_ACTION_ADD: CurationAction.ValueType  # 1
+"""Store it."""
+CURATION_ACTION_UPDATE: CurationAction.ValueType  # 2
+"""Let it replace the content of a memory, which keeps its id and its history."""
+CURATION_ACTION_MERGE: CurationAction.ValueType  # 3
+"""Put it and a memory into one text, the memory's next version."""
+CURATION_ACTION_SKIP: CurationAction.ValueType  # 4
+"""Leave it out."""
+CURATION_ACTION_DELETE: CurationAction.ValueType  # 5
+"""Store it, and forget the memory that it disproves."""
+Global___CurationAction: _TypeAlias = CurationAction  # noqa: Y015
+
 class _RetentionAction:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -451,6 +487,7 @@ class RetainResponse(_message.Message):
     NEAR_DUPLICATE_OF_FIELD_NUMBER: _builtins.int
     SIMILARITY_FIELD_NUMBER: _builtins.int
     WARNINGS_FIELD_NUMBER: _builtins.int
+    CURATION_FIELD_NUMBER: _builtins.int
     stored: _builtins.bool
     """Whether something was written."""
     memory_id: _builtins.str
@@ -462,7 +499,7 @@ class RetainResponse(_message.Message):
     retention_action: Global___RetentionAction.ValueType
     """What was done."""
     curated: _builtins.bool
-    """Whether curation rules changed the item."""
+    """Whether a language model decided what became of the item, and that was done."""
     memory_layer: _builtins.str
     """Layer that the memory is in: "episodic" or "semantic". Empty when nothing is kept."""
     position: _builtins.int
@@ -483,6 +520,10 @@ class RetainResponse(_message.Message):
         out, entities that nobody could name.
         """
 
+    @_builtins.property
+    def curation(self) -> Global___Curation:
+        """What a language model decided, where the bank lets one decide (curated_retain). Unset: none was asked."""
+
     def __init__(
         self,
         *,
@@ -500,16 +541,55 @@ class RetainResponse(_message.Message):
         near_duplicate_of: _builtins.str = ...,
         similarity: _builtins.float | None = ...,
         warnings: _abc.Iterable[_builtins.str] | None = ...,
+        curation: Global___Curation | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_similarity", b"_similarity", "similarity", b"similarity"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_similarity", b"_similarity", "curation", b"curation", "similarity", b"similarity"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_similarity", b"_similarity", "chunk_count", b"chunk_count", "curated", b"curated", "deduplicated", b"deduplicated", "error", b"error", "memory_id", b"memory_id", "memory_layer", b"memory_layer", "near_duplicate_of", b"near_duplicate_of", "position", b"position", "retention_action", b"retention_action", "similarity", b"similarity", "stored", b"stored", "token_count", b"token_count", "warnings", b"warnings", "was_update", b"was_update"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_similarity", b"_similarity", "chunk_count", b"chunk_count", "curated", b"curated", "curation", b"curation", "deduplicated", b"deduplicated", "error", b"error", "memory_id", b"memory_id", "memory_layer", b"memory_layer", "near_duplicate_of", b"near_duplicate_of", "position", b"position", "retention_action", b"retention_action", "similarity", b"similarity", "stored", b"stored", "token_count", b"token_count", "warnings", b"warnings", "was_update", b"was_update"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__similarity: _TypeAlias = _typing.Literal["similarity"]  # noqa: Y015
     _WhichOneofArgType__similarity: _TypeAlias = _typing.Literal["_similarity", b"_similarity"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__similarity) -> _WhichOneofReturnType__similarity | None: ...
 
 Global___RetainResponse: _TypeAlias = RetainResponse  # noqa: Y015
+
+@_typing.final
+class Curation(_message.Message):
+    """A language model's decision about an item."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACTION_FIELD_NUMBER: _builtins.int
+    APPLIED_FIELD_NUMBER: _builtins.int
+    TARGET_ID_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    action: Global___CurationAction.ValueType
+    """What it decided."""
+    applied: _builtins.bool
+    """Whether that was done. False: the item was retained as any other is."""
+    target_id: _builtins.str
+    """The memory that the decision is about. Empty: none."""
+    reason: _builtins.str
+    """Why, in the words of the model; where it was not done, why not. Empty in the answer to a repeated request."""
+    model: _builtins.str
+    """The model."""
+    def __init__(
+        self,
+        *,
+        action: Global___CurationAction.ValueType = ...,
+        applied: _builtins.bool = ...,
+        target_id: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        model: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "applied", b"applied", "model", b"model", "reason", b"reason", "target_id", b"target_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Curation: _TypeAlias = Curation  # noqa: Y015
 
 @_typing.final
 class BatchRetainRequest(_message.Message):
@@ -1076,7 +1156,7 @@ class RecallRequest(_message.Message):
 
     @_builtins.property
     def weights(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
-        """Factors by arm (semantic, keyword, temporal) in fusion; finite, 0 or more. An arm that is missing has the server's.
+        """Factors by arm (semantic, keyword, temporal, entity) in fusion; finite, 0 or more. An arm that is missing has the server's.
         The temporal arm alone needs a date in the query, or a time_range.
         """
 

@@ -485,7 +485,7 @@ class ArmScore(_message.Message):
     RANK_FIELD_NUMBER: _builtins.int
     SCORE_FIELD_NUMBER: _builtins.int
     arm: _builtins.str
-    """"semantic", "keyword" or "temporal"."""
+    """"semantic", "keyword", "temporal" or "entity"."""
     rank: _builtins.int
     """Place in the arm's list, from 1."""
     score: _builtins.float

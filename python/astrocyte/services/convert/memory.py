@@ -9,6 +9,8 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from astrocyte.errors import ValidationError
 from astrocyte.model import (
     ContentType,
+    Curation,
+    CurationAction,
     DedupAction,
     Entity,
     Memory,
@@ -37,6 +39,7 @@ from astrocyte.v1 import memory_pb2, types_pb2
 CONTENT_TYPES = Choices("content_type", ContentType, types_pb2.ContentType, "CONTENT_TYPE_")
 DEDUP_ACTIONS = Choices("dedup_action", DedupAction, memory_pb2.DedupAction, "DEDUP_ACTION_")
 RETENTION_ACTIONS = Choices("retention_action", RetentionAction, memory_pb2.RetentionAction, "RETENTION_ACTION_")
+CURATION_ACTIONS = Choices("action", CurationAction, memory_pb2.CurationAction, "CURATION_ACTION_")
 STATES = Choices("state", MemoryState, types_pb2.MemoryState, "MEMORY_STATE_")
 
 # Formats that the wire has numbers for; others go by name.
@@ -61,6 +64,18 @@ ITEM_READERS: dict[str, Reader] = {
     "dedup_action": DEDUP_ACTIONS.decode,
     "dedup_threshold": same,
 }
+
+
+def _curation(message: memory_pb2.Curation) -> Curation:
+    return Curation(
+        CURATION_ACTIONS.decode(message.action),
+        message.applied,
+        message.target_id or None,
+        message.reason,
+        message.model,
+    )
+
+
 RESULT_READERS: dict[str, Reader] = {
     "stored": same,
     "memory_id": same,
@@ -76,6 +91,7 @@ RESULT_READERS: dict[str, Reader] = {
     "near_duplicate_of": same,
     "similarity": same,
     "warnings": tuple,
+    "curation": _curation,
 }
 # What an update can change.
 UPDATE_FIELDS = ("content", "metadata", "occurred_at", "source", "tags", "valid_from", "valid_until")
@@ -185,6 +201,19 @@ def encode_retain_result(result: RetainResult) -> memory_pb2.RetainResponse:
         near_duplicate_of=result.near_duplicate_of or "",
         similarity=result.similarity,
         warnings=result.warnings,
+        curation=_encode_curation(result.curation),
+    )
+
+
+def _encode_curation(decision: Curation | None) -> memory_pb2.Curation | None:
+    if decision is None:
+        return None
+    return memory_pb2.Curation(
+        action=CURATION_ACTIONS.encode(decision.action),
+        applied=decision.applied,
+        target_id=decision.target_id or "",
+        reason=decision.reason,
+        model=decision.model,
     )
 
 
