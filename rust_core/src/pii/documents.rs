@@ -2,10 +2,10 @@
 
 use super::checksums;
 use super::coins;
-use super::context::about;
 use super::kinds::Kind;
 use super::runs::{Run, has};
 use super::view::View;
+use super::words::about;
 
 /// The longest IBAN.
 const IBAN_BYTES: usize = 34;

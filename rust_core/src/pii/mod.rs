@@ -10,8 +10,10 @@ mod checksums;
 mod coins;
 mod context;
 mod custom;
+mod dates;
 mod documents;
 mod kinds;
+mod national;
 mod network;
 mod numbers;
 mod phones;
@@ -19,6 +21,7 @@ mod runs;
 mod secrets;
 mod text;
 mod view;
+mod words;
 
 use std::collections::BTreeMap;
 

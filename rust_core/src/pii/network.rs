@@ -2,10 +2,10 @@
 
 use std::net::Ipv6Addr;
 
-use super::context::about;
 use super::kinds::Kind;
 use super::runs::{has, is_word};
 use super::view::View;
+use super::words::about;
 
 /// RFC 5321: the longest part before the at sign, and the longest domain.
 const LOCAL_BYTES: usize = 64;

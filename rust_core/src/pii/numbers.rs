@@ -4,18 +4,20 @@
 //! nibble each, say which check it gets, so nearly all windows cost one comparison.
 
 use super::checksums;
-use super::context::about;
+use super::dates;
 use super::kinds::Kind;
+use super::national;
 use super::phones;
 use super::runs::Run;
 use super::view::View;
+use super::words::about;
 
 /// Groups of the longest number: a French NIR has seven, a phone number in pairs six.
 const MOST_GROUPS: usize = 8;
 /// Digits of the longest number: a payment card.
 const MOST_DIGITS: usize = 19;
 /// Confidence in a number that only its context makes one.
-const BY_CONTEXT: f32 = 0.3;
+pub(super) const BY_CONTEXT: f32 = 0.3;
 
 /// What stands between groups, one bit each.
 pub(super) mod between {
@@ -83,7 +85,7 @@ pub(super) fn search(view: &mut View<'_>) {
             if view.begins(run.start) && view.before(run.start) != b'+' {
                 windows(view, &runs, first);
             }
-            written_date(view, &runs, first);
+            dates::written(view, &runs, first);
         }
     }
     view.runs = runs;
@@ -147,11 +149,11 @@ impl Window {
 fn bare(view: &mut View<'_>, window: &Window) {
     match window.count {
         9 => {
-            social_security(view, window, BY_CONTEXT);
-            nine_digits(view, window);
+            national::social_security(view, window, BY_CONTEXT);
+            national::nine_digits(view, window);
         }
         10 => {
-            ten_digits(view, window);
+            national::ten_digits(view, window);
         }
         11 => {
             checked(
@@ -183,7 +185,7 @@ fn bare(view: &mut View<'_>, window: &Window) {
             view,
             window,
             Kind::InAadhaar,
-            aadhaar,
+            national::aadhaar,
             BY_CONTEXT,
             about::AADHAAR | about::IDENTITY,
         ),
@@ -215,7 +217,7 @@ fn long(view: &mut View<'_>, window: &Window) {
             view,
             window,
             Kind::FrNir,
-            nir,
+            national::nir,
             0.6,
             about::SSN | about::IDENTITY,
         ),
@@ -223,7 +225,7 @@ fn long(view: &mut View<'_>, window: &Window) {
             view,
             window,
             Kind::CnResidentId,
-            resident,
+            national::resident,
             0.9,
             about::IDENTITY,
         ),
@@ -237,7 +239,7 @@ fn grouped(view: &mut View<'_>, window: &Window) {
     match window.shape {
         0x324 if plain => {
             let alone = window.between == between::DASH || !in_a_row(view, window);
-            social_security(
+            national::social_security(
                 view,
                 window,
                 if window.between == between::DASH {
@@ -249,8 +251,8 @@ fn grouped(view: &mut View<'_>, window: &Window) {
                 },
             );
         }
-        0x333 if plain => nine_digits(view, window),
-        0x334 if plain => ten_digits(view, window),
+        0x333 if plain => national::nine_digits(view, window),
+        0x334 if plain => national::ten_digits(view, window),
         0x451 | 0x4511 if window.between == between::SPACE => {
             checked(
                 view,
@@ -281,7 +283,7 @@ fn grouped(view: &mut View<'_>, window: &Window) {
             view,
             window,
             Kind::InAadhaar,
-            aadhaar,
+            national::aadhaar,
             BY_CONTEXT,
             about::AADHAAR | about::IDENTITY,
         ),
@@ -290,21 +292,21 @@ fn grouped(view: &mut View<'_>, window: &Window) {
             view,
             window,
             Kind::FrNir,
-            nir,
+            national::nir,
             0.9,
             about::SSN | about::IDENTITY,
         ),
         0x224 | 0x422 | 0x214 | 0x124 | 0x114 | 0x412 | 0x421 | 0x411
             if window.between != between::SPACE =>
         {
-            numeric_date(view, window);
+            dates::numeric(view, window);
         }
         _ if window.shape_is_address() => address(view, window),
         _ => {}
     }
 }
 
-fn checked(
+pub(super) fn checked(
     view: &mut View<'_>,
     window: &Window,
     kind: Kind,
@@ -322,100 +324,6 @@ pub(super) fn in_a_row(view: &View<'_>, window: &Window) -> bool {
     let digit = |place: usize| view.at(place).is_ascii_digit();
     (window.start > 1 && view.before(window.start) == b' ' && digit(window.start - 2))
         || (view.at(window.end) == b' ' && digit(window.end + 1))
-}
-
-/// US social security numbers have no check, but areas 000, 666 and 9xx, group 00 and serial 0000 are never given.
-fn social_security(view: &mut View<'_>, window: &Window, confidence: f32) {
-    let digits = window.digits();
-    let area = checksums::weighted(digits, &[100, 10, 1]);
-    let given =
-        area != 0 && area != 666 && area < 900 && digits[3..5] != [0, 0] && digits[5..] != [0; 4];
-    if given {
-        view.weigh(
-            Kind::UsSsn,
-            window.start,
-            window.end,
-            confidence,
-            about::SSN,
-        );
-    }
-}
-
-fn nine_digits(view: &mut View<'_>, window: &Window) {
-    checked(
-        view,
-        window,
-        Kind::UsRouting,
-        checksums::routing,
-        BY_CONTEXT,
-        about::ROUTING,
-    );
-    checked(
-        view,
-        window,
-        Kind::CaSin,
-        social_insurance,
-        BY_CONTEXT,
-        about::SIN,
-    );
-    checked(
-        view,
-        window,
-        Kind::AuTfn,
-        checksums::tfn,
-        BY_CONTEXT,
-        about::TFN,
-    );
-}
-
-fn ten_digits(view: &mut View<'_>, window: &Window) {
-    checked(
-        view,
-        window,
-        Kind::UkNhs,
-        checksums::nhs,
-        BY_CONTEXT,
-        about::NHS,
-    );
-    if window.groups == 1 {
-        checked(
-            view,
-            window,
-            Kind::AuMedicare,
-            checksums::medicare,
-            BY_CONTEXT,
-            about::MEDICARE,
-        );
-    }
-}
-
-fn social_insurance(digits: &[u8]) -> bool {
-    !matches!(digits[0], 0 | 8) && checksums::luhn(digits)
-}
-
-fn aadhaar(digits: &[u8]) -> bool {
-    digits[0] >= 2 && checksums::verhoeff(digits)
-}
-
-fn resident(digits: &[u8]) -> bool {
-    let year = checksums::weighted(&digits[6..10], &[1000, 100, 10, 1]);
-    let (month, day) = (digits[10] * 10 + digits[11], digits[12] * 10 + digits[13]);
-    (1..=8).contains(&digits[0])
-        && (1900..2100).contains(&year)
-        && (1..=12).contains(&month)
-        && (1..=31).contains(&day)
-        && checksums::resident_id(digits)
-}
-
-/// French NIR: sex, year, month, department and so on, the last two digits 97 less the rest mod 97.
-fn nir(digits: &[u8]) -> bool {
-    let month = digits[3] * 10 + digits[4];
-    let number = digits[..13]
-        .iter()
-        .fold(0u64, |number, &digit| number * 10 + u64::from(digit));
-    matches!(digits[0], 1 | 2)
-        && matches!(month, 1..=12 | 20 | 30..=42 | 50..=99)
-        && 97 - number % 97 == u64::from(digits[13] * 10 + digits[14])
 }
 
 /// Payment cards: an issuer's prefix, its lengths, and Luhn.
@@ -474,86 +382,4 @@ fn address(view: &mut View<'_>, window: &Window) {
         confidence,
         about::IP,
     );
-}
-
-/// Day, month and year in digits; only its context makes it a date of birth.
-fn numeric_date(view: &mut View<'_>, window: &Window) {
-    if !view.wants(Kind::DateOfBirth) {
-        return;
-    }
-    let mut parts = [0u32; 3];
-    let mut part = 0;
-    for byte in view.slice(window.start, window.end) {
-        if byte.is_ascii_digit() {
-            parts[part] = parts[part] * 10 + u32::from(byte - b'0');
-        } else if part < 2 {
-            part += 1;
-        } else {
-            return;
-        }
-    }
-    let [first, second, third] = parts;
-    let (year, month, day) = if first > 99 {
-        (first, second, third)
-    } else {
-        (third, first, second)
-    };
-    let days = (1..=12).contains(&month) && (1..=31).contains(&day)
-        || (1..=12).contains(&day) && (1..=31).contains(&month);
-    if days && BIRTH_YEARS.contains(&year) {
-        birth(view, window.start, window.end);
-    }
-}
-
-/// Years that people alive were born in.
-const BIRTH_YEARS: std::ops::RangeInclusive<u32> = 1900..=2039;
-
-const MONTHS: [&[u8]; 12] = [
-    b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec",
-];
-
-/// A date with the month's name and a year: "12 March 1985", "March 12th, 1985". The run is the year.
-fn written_date(view: &mut View<'_>, runs: &[Run], place: usize) {
-    let year = runs[place];
-    if year.len() != 4 || place < 2 || !view.wants(Kind::DateOfBirth) {
-        return;
-    }
-    let value = view
-        .slice(year.start, year.end)
-        .iter()
-        .fold(0, |value, byte| value * 10 + u32::from(byte - b'0'));
-    let (first, second) = (runs[place - 2], runs[place - 1]);
-    let close = second.start - first.end <= 2 && year.start - second.end <= 2;
-    let dated = is_month(view, first) && is_day(view, second)
-        || is_day(view, first) && is_month(view, second);
-    if BIRTH_YEARS.contains(&value) && close && dated && !view.at(year.end).is_ascii_alphanumeric()
-    {
-        birth(view, first.start, year.end);
-    }
-}
-
-fn is_month(view: &View<'_>, run: Run) -> bool {
-    let mut start = [0u8; 3];
-    for (place, byte) in start.iter_mut().zip(view.slice(run.start, run.end)) {
-        *place = byte.to_ascii_lowercase();
-    }
-    (3..=9).contains(&run.len()) && MONTHS.contains(&start.as_slice())
-}
-
-fn is_day(view: &View<'_>, run: Run) -> bool {
-    let text = view.slice(run.start, run.end);
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let day = text[..digits]
-        .iter()
-        .take(3)
-        .fold(0u32, |value, byte| value * 10 + u32::from(byte - b'0'));
-    (1..=31).contains(&day)
-        && digits <= 2
-        && matches!(&text[digits..], b"" | b"st" | b"nd" | b"rd" | b"th")
-}
-
-fn birth(view: &mut View<'_>, start: usize, end: usize) {
-    if view.context.says(start, end, about::BIRTH) {
-        view.note(Kind::DateOfBirth, start, end, 0.85);
-    }
 }

@@ -1,10 +1,10 @@
 //! Phone numbers: international ones by their country code, national ones by their shape and the words around them.
 
-use super::context::about;
 use super::kinds::Kind;
 use super::numbers::{Window, between, in_a_row, separator};
 use super::runs::Run;
 use super::view::View;
+use super::words::about;
 
 /// Digits of the longest number, with its country code: ITU-T E.164.
 const MOST_DIGITS: usize = 15;

@@ -1,9 +1,9 @@
 //! Secrets: keys by their issuers' prefixes, tokens, private key blocks, and values that a name such as `password` gives away.
 
-use super::context::about;
 use super::kinds::Kind;
 use super::runs::has;
 use super::view::View;
+use super::words::about;
 
 /// A private key block is looked through so far for its end; a 16,384-bit RSA key has some 12,700 characters.
 const BLOCK_BYTES: usize = 16_384;
