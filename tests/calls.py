@@ -64,6 +64,7 @@ def calls(memory: str = NO_MEMORY) -> dict[str, Call]:
         "CreateApiKey": lambda backend, caller, bank: backend.create_api_key(caller, bank, "user:guest"),
         "ListBankTemplates": lambda backend, caller, bank: backend.list_bank_templates(caller),
         "ListBankGroups": lambda backend, caller, bank: backend.list_bank_groups(caller),
+        "ListEngines": lambda backend, caller, bank: backend.list_engines(caller),
         "ListApiKeys": lambda backend, caller, bank: backend.list_api_keys(caller),
         "RevokeApiKey": lambda backend, caller, bank: backend.revoke_api_key(caller, NO_MEMORY),
         "PlaceHold": lambda backend, caller, bank: backend.place_hold(caller, bank, reason="a case"),

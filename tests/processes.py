@@ -24,3 +24,15 @@ def running_server(folder: Path) -> Iterator[str]:
         finally:
             server.terminate()
             assert server.wait(DRAIN_SECONDS) == 0, log.read_text()
+
+
+@contextmanager
+def doomed_server(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """As `running_server`, with its process, which may be stopped and is killed in the end."""
+    command = [sys.executable, "-m", "astrocyte", "--data-dir", str(folder / "data"), "serve", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        try:
+            assert server.stdout is not None
+            yield server.stdout.readline().split()[-1], server
+        finally:
+            server.kill()

@@ -59,6 +59,10 @@ from astrocyte.model import (
     DetailLevel,
     Dispositions,
     Embedding,
+    EngineForget,
+    EngineInfo,
+    EngineOutcome,
+    EngineTrace,
     Entity,
     ErasureReceipt,
     ForgetResult,
@@ -91,6 +95,15 @@ from astrocyte.model import (
     TemplateGrant,
     TimeRange,
 )
+from astrocyte.providers.engines import (
+    EngineAnswer,
+    EngineCall,
+    EngineCapabilities,
+    EngineHealth,
+    EngineItem,
+    EngineProvider,
+)
+from astrocyte.providers.hybrid import HybridEngineProvider
 
 if TYPE_CHECKING:
     from astrocyte.client import connect
@@ -129,6 +142,16 @@ __all__ = [
     "DiskFull",
     "Dispositions",
     "Embedding",
+    "EngineAnswer",
+    "EngineCall",
+    "EngineCapabilities",
+    "EngineForget",
+    "EngineHealth",
+    "EngineInfo",
+    "EngineItem",
+    "EngineOutcome",
+    "EngineProvider",
+    "EngineTrace",
     "Entity",
     "ErasureReceipt",
     "FailedPrecondition",
@@ -139,6 +162,7 @@ __all__ = [
     "HistoryResult",
     "HookEvent",
     "HookKind",
+    "HybridEngineProvider",
     "IndexMemory",
     "KeyInfo",
     "Memory",

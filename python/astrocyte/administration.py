@@ -16,6 +16,7 @@ from astrocyte.model import (
     BankPage,
     BankStats,
     BankTemplate,
+    EngineInfo,
     Grant,
     GrantPage,
     Hold,
@@ -31,6 +32,7 @@ from astrocyte.policy.trail import Verification, verify
 Keys = list[KeyInfo]
 Templates = list[BankTemplate]
 Groups = list[BankGroup]
+Engines = list[EngineInfo]
 
 
 class Administration:
@@ -200,6 +202,10 @@ class Administration:
     async def list_bank_groups(self, *, context: AstrocyteContext | None = None) -> Groups:
         """The bank groups of the configuration: sets of banks that a recall can name."""
         return await self._backend.list_bank_groups(keywords.caller_of(context))
+
+    async def list_engines(self, *, context: AstrocyteContext | None = None) -> Engines:
+        """The engines that stand beside banks, each asked how it is."""
+        return await self._backend.list_engines(keywords.caller_of(context))
 
     async def list_api_keys(self, *, context: AstrocyteContext | None = None) -> Keys:
         """All API keys of the tenant that were made by call, by age."""

@@ -35,6 +35,7 @@ from astrocyte.pipelines.update import UpdatePipeline
 from astrocyte.policy.authority import Authority
 from astrocyte.policy.barriers import Barriers
 from astrocyte.policy.curating import check_curation
+from astrocyte.policy.engines import Engines
 from astrocyte.policy.escalation import Escalation
 from astrocyte.policy.gate import Pipelines
 from astrocyte.policy.limits import Limits
@@ -55,6 +56,7 @@ from astrocyte.providers.registry import (
     SQLITE,
     create_document_store,
     create_embedder,
+    create_engine,
     create_language_model,
     create_vector_store,
 )
@@ -100,6 +102,7 @@ class App:
                 settings.limits.metadata_value_bytes,
             )
             entities = create_extraction(settings, profiles, self.language_model)
+            self.engines = _engines(settings)
             data_dir = None if settings.vector_store == IN_MEMORY else settings.data_dir.expanduser()
             store = open_store(data_dir, clock=clock, **settings.store.model_dump())
             undo.callback(store.close)
@@ -126,6 +129,7 @@ class App:
         quality = SignalQuality(overrides, Noise(), scorer)
         escalation = Escalation(settings, overrides, store, self._retries, breakers)
         escalation.at_recovery(quality.recovered)
+        self.engines.subscribe(escalation.watch)
         recall = RecallPipeline(store, core, registry, embedder, settings, executor, store, clock, self._outside)
         parts = (
             settings,
@@ -157,6 +161,7 @@ class App:
                 profiles,
                 authority,
                 self.language_model,
+                self.engines,
             ),
             info,
             executor,
@@ -197,6 +202,7 @@ class App:
         await self._embedder.close()
         if self.language_model is not None:
             await self.language_model.close()
+        await self.engines.close()
         await self._limits.close()
         run = asyncio.get_running_loop().run_in_executor
         await run(None, self._store.close)
@@ -260,6 +266,14 @@ def _outside(settings: Settings, breakers: list[Breaker]) -> list[Guarded]:
         breakers.append(breaker)
         guarded.append(Guarded(kind, breaker))
     return guarded
+
+
+def _engines(settings: Settings) -> Engines:
+    """The engines beside the pipeline, each behind a breaker of its own."""
+    engines = Engines(settings)
+    for name, block in settings.engines.items():
+        engines.add(name, block.provider, block, create_engine(name, block.provider, block.options))
+    return engines
 
 
 def _scorer(settings: Settings, overrides: Overrides, model: LanguageModel | None) -> ModelScorer | None:

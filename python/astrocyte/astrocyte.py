@@ -19,7 +19,7 @@ from astrocyte import keywords
 from astrocyte.administration import Administration
 from astrocyte.config import HookSettings, Settings, load_settings
 from astrocyte.core import vector_bytes
-from astrocyte.errors import AstrocyteError
+from astrocyte.errors import AstrocyteError, CapabilityNotSupported
 from astrocyte.keywords import Metadata, RecallOptions, ReflectOptions, RetainOptions, Strategy, Texts, UpdateOptions
 from astrocyte.model import (
     AstrocyteContext,
@@ -43,7 +43,10 @@ from astrocyte.model import (
     TagMatch,
 )
 from astrocyte.policy.backend import Backend
+from astrocyte.policy.engines import Engines
 from astrocyte.policy.hooked import Hookable
+from astrocyte.providers.engines import EngineProvider
+from astrocyte.providers.hybrid import HybridEngineProvider
 
 # Items of one commit: enough to share its cost, few enough that the first are acknowledged soon.
 COMMIT_ITEMS = 256
@@ -97,6 +100,18 @@ class Astrocyte(Administration, Hookable):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    def set_engine_provider(self, engine: HybridEngineProvider | EngineProvider) -> None:
+        """Let an engine stand beside the pipeline of this process; a bare one takes its place (docs/engines.md).
+
+        Raises:
+            CapabilityNotSupported: The memory is a server's, whose configuration names its engines.
+            ConfigError: The engine cannot do what it should, or its name is taken.
+        """
+        engines = getattr(self._backend, "engines", None)
+        if not isinstance(engines, Engines):
+            raise CapabilityNotSupported("a server's engines stand in its configuration, under engines")
+        engines.attach(engine)
 
     async def close(self) -> None:
         """Finish the writes that wait and release everything."""

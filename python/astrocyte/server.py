@@ -81,6 +81,7 @@ METHOD_KINDS: Mapping[str, str] = {
     "ListApiKeys": "admin",
     "ListBankTemplates": "admin",
     "ListBankGroups": "admin",
+    "ListEngines": "admin",
     "RevokeApiKey": "admin",
 }
 # Health checks and reflection pass beside the admission; this leaves them room under grpc's own limit.

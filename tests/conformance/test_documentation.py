@@ -68,12 +68,12 @@ def test_every_option_of_a_provider_is_documented() -> None:
     text = "".join(
         [
             (ROOT / "docs" / name).read_text(encoding="utf-8")
-            for name in ("embedders.md", "language-models.md", "stores.md")
+            for name in ("embedders.md", "language-models.md", "stores.md", "engines.md")
         ]
     )
     options = [
         option.target.id
-        for path in (ROOT / "python/astrocyte/providers").rglob("*.py")
+        for path in [*(ROOT / "python/astrocyte/providers").rglob("*.py"), ROOT / "python/astrocyte/federation.py"]
         for node in ast.parse(path.read_text(encoding="utf-8")).body
         if isinstance(node, ast.ClassDef) and node.name.endswith("Options")
         for option in node.body
@@ -95,6 +95,7 @@ def configurations() -> Iterator[pytest.param]:  # type: ignore[valid-type] # py
         "banks.md",
         "configuration.md",
         "curation.md",
+        "engines.md",
         "extraction.md",
         "policy.md",
         "privacy.md",

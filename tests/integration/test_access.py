@@ -67,7 +67,7 @@ async def test_grants_are_made_checked_listed_and_revoked() -> None:
 
 
 # Calls that name no bank: what they need, they need everywhere.
-ABOUT_NO_BANK = {"CreateApiKey", "ListApiKeys", "RevokeApiKey", "ListBankTemplates", "ListBankGroups"}
+ABOUT_NO_BANK = {"CreateApiKey", "ListApiKeys", "RevokeApiKey", "ListBankTemplates", "ListBankGroups", "ListEngines"}
 
 
 @pytest.mark.parametrize("name", sorted(name for name in REQUIRED if REQUIRED[name] and name not in ABOUT_NO_BANK))

@@ -457,6 +457,11 @@ class Isolation(RuleBasedStateMachine):
         passes = self.model.may_grant(caller, "*")
         assert await self._decided(self.gate.list_bank_groups(caller), passes=passes) in (None, [])
 
+    async def _listengines(self, caller: Caller, bank: str, number: int) -> None:
+        del bank, number
+        passes = self.model.may_grant(caller, "*")
+        assert await self._decided(self.gate.list_engines(caller), passes=passes) in (None, [])
+
     async def _checkaccess(self, caller: Caller, bank: str, number: int) -> None:
         del number
         check = await self.gate.check_access(caller, bank)

@@ -250,6 +250,10 @@ def _print_hits(
             reason = f" ({bank.reason})" if bank.reason else ""
             line = f"{bank.bank_id}: {bank.outcome}{reason}, {bank.kept} of {bank.found} hits, weight {bank.weight:g}"
             OUT.print(line, style="dim", soft_wrap=True)
+        for side in how.engines:
+            reason = f" ({side.reason})" if side.reason else ""
+            line = f"{side.engine}: {side.outcome}{reason}, {side.kept} of {side.found} hits, weight {side.weight:g}"
+            OUT.print(line, style="dim", soft_wrap=True)
         for window in how.time_windows:
             OUT.print(f"time in the query: {window.start} to {window.end}", style="dim", soft_wrap=True)
 
@@ -293,7 +297,9 @@ async def forget(  # each parameter is an option
     selector = ForgetSelector(memory_ids, tags, "all" if everything else None, before_date)
     preview = await session.backend.forget(session.caller, bank, selector, reason=reason, dry_run=True)
     # An erasure also takes what was forgotten before, which a preview does not count.
-    if dry_run or (preview.deleted_count == 0 and not compliance):
+    # An engine beside the bank may hold what this server does not.
+    elsewhere = any(engine.reason == "dry_run" for engine in preview.engines)
+    if dry_run or (preview.deleted_count == 0 and not compliance and not elsewhere):
         _print_forgotten(session, preview)
         return
     if not yes:
@@ -317,6 +323,9 @@ def _print_forgotten(session: Session, result: ForgetResult) -> None:
     if session.as_json:
         print_json(result)
         return
+    for engine in result.engines:
+        reason = f" ({engine.reason})" if engine.reason else ""
+        click.echo(f"engine {engine.engine}: {engine.outcome}{reason}, {engine.deleted_count} memories.")
     if result.deleted_count == 0 and result.receipt is None:
         click.echo("No memory matches; nothing was forgotten.")
         return

@@ -110,6 +110,8 @@ def _body(hit: MemoryHit) -> Text:
     text.append(f"\n{hit.memory_id}", style="dim")
     if hit.bank_rank:
         text.append(f"  in {', '.join([hit.bank_id or '', *hit.also_in])}", style="dim")
+    if hit.engine:
+        text.append(f"  by {hit.engine}", style="dim")
     if hit.tags:
         text.append(f"  {', '.join(hit.tags)}", style="green")
     return text

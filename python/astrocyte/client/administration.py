@@ -20,6 +20,7 @@ from astrocyte.model import (
     BankStats,
     BankTemplate,
     Caller,
+    EngineInfo,
     Grant,
     GrantPage,
     Hold,
@@ -191,6 +192,11 @@ class RemoteAdministration(Connection):
         """The groups of the configuration."""
         response = await self._call(caller, self._admin.ListBankGroups, admin_pb2.ListBankGroupsRequest())
         return [convert.decode_bank_group(group) for group in response.bank_groups]
+
+    async def list_engines(self, caller: Caller) -> list[EngineInfo]:
+        """The engines beside banks."""
+        response = await self._call(caller, self._admin.ListEngines, admin_pb2.ListEnginesRequest())
+        return [convert.decode_engine(engine) for engine in response.engines]
 
     async def list_api_keys(self, caller: Caller) -> list[KeyInfo]:
         """All keys of the tenant."""

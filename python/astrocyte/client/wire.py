@@ -19,7 +19,7 @@ from astrocyte.model import (
     RetainResult,
 )
 from astrocyte.services import convert
-from astrocyte.services.authentication import BEHALF_HEADER, PRINCIPAL_HEADER, TENANT_HEADER
+from astrocyte.services.authentication import BEHALF_HEADER, HOPS_HEADER, PRINCIPAL_HEADER, TENANT_HEADER
 from astrocyte.services.propagation import trace_headers
 from astrocyte.services.status import details_in, from_details, from_status
 from astrocyte.v1 import admin_pb2, memory_pb2
@@ -49,6 +49,7 @@ def claims(caller: Caller) -> tuple[tuple[str, str], ...]:
         (TENANT_HEADER, caller.tenant, DEFAULT_TENANT),
         (PRINCIPAL_HEADER, caller.principal, DEFAULT_PRINCIPAL),
         (BEHALF_HEADER, caller.on_behalf_of, None),
+        (HOPS_HEADER, str(caller.hops), "0"),
     )
     claims = tuple((header, value) for header, value, usual in said if value is not None and value != usual)
     for header, value in claims:

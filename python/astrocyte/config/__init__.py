@@ -22,6 +22,7 @@ from astrocyte.config.banks import BankDefaultSettings, BankSettings, check_shar
 from astrocyte.config.barriers import BarrierSettings, DlpSettings, PiiSettings
 from astrocyte.config.curated_recall import CuratedRecallSettings
 from astrocyte.config.curation import CuratedRetainSettings
+from astrocyte.config.engines import EngineName, EngineSettings, HybridSettings
 from astrocyte.config.escalation import CircuitBreakerSettings, EscalationSettings
 from astrocyte.config.extraction import (
     Chunking,
@@ -79,6 +80,7 @@ __all__ = [
     "DedupSettings",
     "DlpSettings",
     "EmbeddingSettings",
+    "EngineSettings",
     "EntityExtractionSettings",
     "EscalationSettings",
     "ExtractionProfileSettings",
@@ -86,6 +88,7 @@ __all__ = [
     "ForgetSettings",
     "HomeostasisSettings",
     "HookSettings",
+    "HybridSettings",
     "IdentitySettings",
     "IndexSettings",
     "JwtSettings",
@@ -284,6 +287,10 @@ class Settings(BaseSettings):
         description="Template name to what holds for all banks of a form: name_pattern, profile, auto_create, access.",
     )
     multi_bank: MultiBankSettings = MultiBankSettings()
+    engines: dict[EngineName, EngineSettings] = Field(
+        default_factory=dict,
+        description="Engines by name: memory systems beside the pipeline, each for some of the banks.",
+    )
     embedding: EmbeddingSettings = EmbeddingSettings()
     recall: RecallSettings = RecallSettings()
     curated_recall: CuratedRecallSettings = CuratedRecallSettings()

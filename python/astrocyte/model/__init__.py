@@ -11,6 +11,7 @@ from astrocyte.model.bank import (
     TemplateGrant,
 )
 from astrocyte.model.curation import Curation, CurationAction
+from astrocyte.model.engines import EngineForget, EngineInfo, EngineOutcome, EngineTrace
 from astrocyte.model.entity import Entity
 from astrocyte.model.fusion import FusionMethod
 from astrocyte.model.governance import (
@@ -110,6 +111,10 @@ __all__ = [
     "DetailLevel",
     "Dispositions",
     "Embedding",
+    "EngineForget",
+    "EngineInfo",
+    "EngineOutcome",
+    "EngineTrace",
     "Entity",
     "ErasureReceipt",
     "ForgetResult",

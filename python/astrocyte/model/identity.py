@@ -56,13 +56,15 @@ class Caller:
     """Who the gate sees: never from a request message.
 
     ``on_behalf_of`` is the principal for whom this one acts. ``operator`` marks whoever holds the data directory, such
-    as the command line on it: there is nothing to keep from them, so no grant is asked for.
+    as the command line on it: there is nothing to keep from them, so no grant is asked for. ``hops`` counts the servers
+    that the call passed before this one: what asks on beyond a limit would go in a circle.
     """
 
     tenant: str = DEFAULT_TENANT
     principal: str = DEFAULT_PRINCIPAL
     on_behalf_of: str | None = None
     operator: bool = False
+    hops: int = 0
 
 
 @dataclass(frozen=True, slots=True)

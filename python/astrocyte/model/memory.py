@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from astrocyte.model.curation import Curation
+from astrocyte.model.engines import EngineForget
 from astrocyte.model.entity import Entity
 
 MetadataValue = str | int | float | bool | None
@@ -206,7 +207,10 @@ class ErasureReceipt:
 
 @dataclass(frozen=True, slots=True)
 class ForgetResult:
-    """What forget did, or would do on a dry run. ``memory_ids`` holds the first 1,000."""
+    """What forget did, or would do on a dry run. ``memory_ids`` holds the first 1,000.
+
+    The numbers are those of this server; ``engines`` says what an engine beside the bank did.
+    """
 
     deleted_count: int
     archived_count: int = 0
@@ -214,6 +218,7 @@ class ForgetResult:
     dry_run: bool = False
     position: int = 0
     receipt: ErasureReceipt | None = None
+    engines: tuple[EngineForget, ...] = ()
 
 
 class ChangeKind(StrEnum):

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from astrocyte.model.engines import EngineTrace
 from astrocyte.model.fusion import FusionMethod
 from astrocyte.model.memory import Embedding, Metadata
 from astrocyte.model.multi_bank import BankTrace, MultiBankStrategy
@@ -118,7 +119,8 @@ class MemoryHit:
 
     In the answer of several banks, ``bank_rank`` is its rank in its own bank, from 1, and ``also_in`` names the banks
     that hold the same content. ``boosts`` say what stages after the arms added to the score, ``utility_score`` how
-    useful the memory has been, from 0 to 1, where that is counted.
+    useful the memory has been, from 0 to 1, where that is counted. ``engine`` names the engine that brought it; "" for
+    a memory of this server's own.
     """
 
     text: str
@@ -144,6 +146,7 @@ class MemoryHit:
     also_in: tuple[str, ...] = ()
     boosts: tuple[Boost, ...] = ()
     utility_score: float | None = None
+    engine: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +159,7 @@ class RecallTrace:
     ``plan`` says how the filter was met: rows allowed, rows in all, scan or gather. ``degraded`` is not empty where a
     provider was unavailable: ``empty_recall`` for an answer without a search, ``cache`` for an earlier, stale one;
     names of stores from outside (``vector_store``, ``document_store``) for one that was made without them.
+    ``engines`` says what became of each side where an engine stands beside the pipeline, the pipeline first.
     """
 
     strategies_used: tuple[str, ...] | None = None
@@ -176,6 +180,7 @@ class RecallTrace:
     intent: Intent = Intent.UNKNOWN
     intent_confidence: float = 0.0
     banks: tuple[BankTrace, ...] = ()
+    engines: tuple[EngineTrace, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

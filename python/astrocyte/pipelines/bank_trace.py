@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
+from astrocyte.config.engines import PIPELINE
 from astrocyte.core import Hit, RecallResponse
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import (
@@ -13,6 +14,7 @@ from astrocyte.model import (
     BankOutcome,
     BankStrategy,
     BankTrace,
+    EngineTrace,
     MemoryHit,
     RecallQuery,
     RecallTrace,
@@ -120,13 +122,21 @@ def recounted(trace: RecallTrace, hits: Sequence[MemoryHit]) -> RecallTrace:
     """The trace of an answer of which some hits were left out or changed: it tells of these."""
     kept: dict[str | None, list[int]] = {}
     for hit in hits:
-        if not brought(hit):
+        if not (brought(hit) or hit.engine):
             kept.setdefault(hit.bank_id, []).append(hit.token_count)
     banks = [
         replace(bank, kept=len(kept.get(bank.bank_id, ())), tokens=sum(kept.get(bank.bank_id, ())))
         for bank in trace.banks
     ]
-    return replace(trace, layer_distribution=layer_distribution(hits), banks=tuple(banks))
+    engines = [replace(one, kept=sum(_is_of(one, hit) for hit in hits)) for one in trace.engines]
+    return replace(trace, layer_distribution=layer_distribution(hits), banks=tuple(banks), engines=tuple(engines))
+
+
+def _is_of(side: EngineTrace, hit: MemoryHit) -> bool:
+    """Whether a side brought a hit; those of the pipeline name no engine."""
+    if side.engine == PIPELINE:
+        return not hit.engine
+    return (hit.engine, hit.bank_id) == (side.engine, side.bank_id)
 
 
 def _bank_trace(part: Part) -> BankTrace:

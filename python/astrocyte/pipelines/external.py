@@ -40,7 +40,7 @@ def passing(query: RecallQuery) -> list[MemoryHit]:
             continue
         if query.time_range is not None and known is None and item.occurred_at is None:
             continue
-        if meets is None or meets(_row(item)):
+        if meets is None or meets(row_of(item)):
             kept.append(item)
     return sorted(kept, key=lambda item: -item.score)
 
@@ -60,6 +60,11 @@ def blend(
     seen = {content_hash(hit.text) for hit in hits}
     further = [item for item in _scored(query, hits, items, weight) if weight and content_hash(item.text) not in seen]
     ranked = sorted([*hits, *further], key=lambda hit: -hit.score)[: query.max_results]
+    return within(ranked, budget)
+
+
+def within(ranked: Sequence[MemoryHit], budget: int) -> tuple[tuple[MemoryHit, ...], bool]:
+    """The hits that fit into the budget, in order, the first cut if need be; and whether one was cut or dropped."""
     kept: list[MemoryHit] = []
     truncated = False
     for hit in ranked:
@@ -91,7 +96,7 @@ def _scored(
 
 
 def _hit(query: RecallQuery, item: MemoryHit, score: float, rank: int) -> MemoryHit:
-    text = detail.title(_row(item)) if query.detail_level is DetailLevel.TITLES else item.text
+    text = detail.title(row_of(item)) if query.detail_level is DetailLevel.TITLES else item.text
     return replace(
         item,
         text=text,
@@ -111,7 +116,7 @@ def _hit(query: RecallQuery, item: MemoryHit, score: float, rank: int) -> Memory
     )
 
 
-def _row(item: MemoryHit) -> HydratedRow:
+def row_of(item: MemoryHit) -> HydratedRow:
     """The item as the database would tell of it; times that it lacks were asked about before."""
     occurred, retained = item.occurred_at, item.retained_at
     return HydratedRow(

@@ -59,6 +59,7 @@ def trace_of(plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit], fu
     made.degraded = plan.degraded
     made.intent, made.intent_confidence = plan.intent
     made.banks = ()
+    made.engines = ()
     made.__class__ = RecallTrace
     trace: RecallTrace = made
     return trace

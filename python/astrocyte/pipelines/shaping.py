@@ -169,6 +169,7 @@ def hit_of(
     made.also_in = ()
     made.boosts = ()
     made.utility_score = None
+    made.engine = ""
     made.__class__ = MemoryHit
     finished: MemoryHit = made
     return finished

@@ -18,6 +18,7 @@ from astrocyte.model import (
     BankStats,
     BankTemplate,
     Caller,
+    EngineInfo,
     Grant,
     GrantPage,
     Hold,
@@ -30,10 +31,12 @@ from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.policy.access import Access
 from astrocyte.policy.bank_sets import BankSets
 from astrocyte.policy.banks import Banks
+from astrocyte.policy.engine_writing import EngineWriting
 from astrocyte.policy.granting import Granting
 from astrocyte.policy.holding import Holding
 from astrocyte.policy.keys import Keys
 from astrocyte.policy.patterns import ANY
+from astrocyte.policy.policies import Policies
 from astrocyte.stores.protocols import MemoryStore
 
 P = ParamSpec("P")
@@ -46,10 +49,12 @@ class Administration:
     _access: Access
     _bank_sets: BankSets
     _banks: Banks
+    _engine_writing: EngineWriting
     _executor: Executor
     _granting: Granting
     _holding: Holding
     _info: ServerInfo
+    _policies: Policies
     _registry: IndexRegistry
     _store: MemoryStore
     keys: Keys
@@ -105,7 +110,12 @@ class Administration:
         self, caller: Caller, bank_id: str, *, etag: str | None = None, request_id: str | None = None
     ) -> int:
         """Delete the bank and everything in it."""
-        return await self._banks.delete(caller, bank_id, etag=etag, request_id=request_id)
+        if caller.hops:
+            self._banks.require(caller, "DeleteBank", bank_id)
+            self._engine_writing.check_forget(caller, bank_id)
+        count = await self._banks.delete(caller, bank_id, etag=etag, request_id=request_id)
+        await self._engine_writing.forget_bank(caller, bank_id)
+        return count
 
     async def bank_stats(self, caller: Caller, bank_id: str) -> BankStats:
         """Counts of the bank."""
@@ -180,6 +190,11 @@ class Administration:
         """The groups of the configuration."""
         self._access.require_pattern(caller, "ListBankGroups", ANY)
         return self._bank_sets.groups()
+
+    async def list_engines(self, caller: Caller) -> list[EngineInfo]:
+        """The engines of the configuration."""
+        self._access.require_pattern(caller, "ListEngines", ANY)
+        return await self._policies.engines.describe()
 
     async def list_api_keys(self, caller: Caller) -> list[KeyInfo]:
         """All keys of the tenant."""

@@ -71,6 +71,9 @@ class Authority:
         return replace(result, authority_context="\n".join(lines) or None)
 
     def _tier_of(self, hit: MemoryHit) -> str:
+        if hit.engine:
+            # Text from outside, to which nobody here gave any authority.
+            return ""
         of_bank = self._of_bank(hit.bank_id or "")
         tier = (hit.metadata or {}).get(KEY) if of_bank is None else of_bank
         return tier if isinstance(tier, str) else ""

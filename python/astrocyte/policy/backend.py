@@ -17,6 +17,7 @@ from astrocyte.model import (
     BankTemplate,
     Caller,
     Change,
+    EngineInfo,
     ForgetResult,
     ForgetSelector,
     Grant,
@@ -312,6 +313,9 @@ class Backend(Protocol):
 
     async def list_bank_groups(self, caller: Caller) -> list[BankGroup]:
         """The bank groups of the configuration, in its order; for callers with admin in all banks."""
+
+    async def list_engines(self, caller: Caller) -> list[EngineInfo]:
+        """The engines that stand beside banks, each asked how it is; for callers with admin in all banks."""
 
     async def list_api_keys(self, caller: Caller) -> list[KeyInfo]:
         """All API keys of the tenant that were ever made by call, by age."""

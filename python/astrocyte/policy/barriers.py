@@ -21,7 +21,7 @@ from astrocyte.config.banks import BankSettings
 from astrocyte.config.barriers import RESERVED
 from astrocyte.core import count_tokens
 from astrocyte.errors import ConfigError, PiiRejected, ValidationError
-from astrocyte.model import MemoryHit, MemoryUpdate, RecallQuery, RecallResult, ReflectQuery, RetainItem
+from astrocyte.model import MemoryHit, MemoryUpdate, Metadata, RecallQuery, RecallResult, ReflectQuery, RetainItem
 from astrocyte.pipelines.bank_trace import recounted
 from astrocyte.pipelines.external import brought
 from astrocyte.pipelines.normalising import normalise
@@ -201,6 +201,18 @@ class Barriers:
     def refuses_evidence(self, hit: MemoryHit) -> bool:
         """Whether a memory would be left out of what answers are made of."""
         return _refused(self._of(hit.bank_id or "").evidence, hit)
+
+    def foreign(self, bank_id: str, operation: str, result: RecallResult) -> RecallResult:
+        """What an engine brought, which no barrier has seen: judged by patterns, as what is to be stored."""
+        return self._screened(operator.attrgetter("pii"), (bank_id,), operation, result)
+
+    def metadata(self, bank_id: str, metadata: Metadata) -> Metadata:
+        """Metadata that an engine brought, without the keys that have no place in a memory of the bank.
+
+        Raises:
+            ValidationError: A key is refused, or what is left is too large.
+        """
+        return shapes.strip_metadata(metadata, self._of(bank_id).settings.barriers.metadata, "metadata")[0]
 
     def _screened(
         self,

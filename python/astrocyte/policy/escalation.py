@@ -67,7 +67,11 @@ class Escalation:
         store.subscribe(self._committed)
         self._at_recovery: list[Callable[[], None]] = [retries.wake]
         for breaker in breakers:
-            breaker.subscribe(self._changed)
+            self.watch(breaker)
+
+    def watch(self, breaker: Breaker) -> None:
+        """Tell of a breaker's changes, and act when its provider is back."""
+        breaker.subscribe(self._changed)
 
     def at_recovery(self, listener: Callable[[], None]) -> None:
         """Call the listener whenever a provider is back."""
@@ -120,9 +124,9 @@ class Escalation:
             raise failure
         emit("degraded", operation="recall", bank_id=bank.bank_id, provider=failure.provider, mode=mode)
         if earlier is None:
-            return RecallResult((), 0, truncated=False, trace=_trace(RecallTrace(), mode))
+            return RecallResult((), 0, truncated=False, trace=empty_trace(RecallTrace(), mode))
         visible = tuple(hit for hit in earlier.hits if self._holds(bank, query, hit))
-        trace = replace(earlier.trace or _trace(RecallTrace(), mode), degraded=mode, cache_hit=True)
+        trace = replace(earlier.trace or empty_trace(RecallTrace(), mode), degraded=mode, cache_hit=True)
         return replace(earlier, hits=visible, trace=trace)
 
     def _holds(self, bank: Bank, query: RecallQuery, hit: MemoryHit) -> bool:
@@ -149,7 +153,7 @@ class Escalation:
             CircuitOpen: There is none, unless all of them answer with nothing while it lasts.
         """
         self._empty("recall", banks, failure)
-        return RecallResult((), 0, truncated=False, trace=_trace(RecallTrace(), EMPTY))
+        return RecallResult((), 0, truncated=False, trace=empty_trace(RecallTrace(), EMPTY))
 
     def _empty(self, operation: str, banks: Sequence[Bank], failure: CircuitOpen) -> None:
         """Tell the operator, and raise the failure unless all of the banks answer with nothing."""
@@ -167,7 +171,7 @@ class Escalation:
                 listener()
 
 
-def _trace(trace: RecallTrace, mode: str) -> RecallTrace:
+def empty_trace(trace: RecallTrace, mode: str) -> RecallTrace:
     """A trace of nothing, with every field filled."""
     return replace(
         trace,

@@ -47,8 +47,13 @@ from astrocyte.policy.administration import Administration
 from astrocyte.policy.bank_sets import BankSets
 from astrocyte.policy.banks import Banks
 from astrocyte.policy.curating import Curating
+from astrocyte.policy.engine_reflecting import EngineReflecting
+from astrocyte.policy.engine_writing import EngineWriting
+from astrocyte.policy.engines import Engines
+from astrocyte.policy.foreign import Foreign
 from astrocyte.policy.granting import Granting
 from astrocyte.policy.holding import Holding
+from astrocyte.policy.hybrid import Hybrid
 from astrocyte.policy.keys import Keys
 from astrocyte.policy.limits import Demand, Operation
 from astrocyte.policy.paging import decode_token, encode_token
@@ -132,13 +137,29 @@ class Gate(Administration):
         self._granting = Granting(grants, access, self._check)
         self._holding = Holding(holds, audit, self._banks, access, self._check, settings.limits)
         curating = Curating(policies.curator, pipelines.recall, pipelines.forget, store, self._banks, access, policies)
-        self._retaining = Retaining(store, self._banks, pipelines.retain, self._check, access, policies, curating)
+        self._engine_writing = EngineWriting(policies.engines, store, access.name)
+        self._retaining = Retaining(
+            store, self._banks, pipelines.retain, self._check, access, policies, curating, self._engine_writing
+        )
+        foreign = Foreign(store, policies.barriers, self._check)
+        hybrid = Hybrid(policies.engines, foreign, access.name, settings.recall.rank_constant)
         self._recalling = Recalling(
-            policies, self._banks, self._bank_sets, pipelines.recall, pipelines.multi_bank, self._check
+            policies, self._banks, self._bank_sets, pipelines.recall, pipelines.multi_bank, self._check, hybrid
         )
         self._reflecting = Reflecting(
-            policies, self._banks, self._bank_sets, pipelines.reflect, self._recalling.found, self._check
+            policies,
+            self._banks,
+            self._bank_sets,
+            pipelines.reflect,
+            self._recalling.evidence,
+            self._check,
+            EngineReflecting(policies.engines, foreign, policies.barriers, access.name),
         )
+
+    @property
+    def engines(self) -> Engines:
+        """The engines beside the pipeline."""
+        return self._policies.engines
 
     async def retain(
         self,
@@ -214,12 +235,16 @@ class Gate(Administration):
         self._check.request_id(request_id)
         bank = self._banks.handle(caller, operation, bank_id)
         pipeline = self._pipelines.forget
+        engines = self._engine_writing
         if dry_run:
-            return await self._in_executor(pipeline.preview, bank, selector, compliance=compliance)
+            result = await self._in_executor(pipeline.preview, bank, selector, compliance=compliance)
+            return await engines.forget(caller, bank_id, selector, result, compliance=compliance, reason=reason)
+        engines.check_forget(caller, bank_id)
         request = key_of(request_id, "erase" if compliance else "forget", bank_id, selector, reason)
         work = pipeline.erase if compliance else pipeline.forget
         name = self._access.name(caller)
-        return await work(bank, selector, reason=reason or "", principal=name, request=request)
+        result = await work(bank, selector, reason=reason or "", principal=name, request=request)
+        return await engines.forget(caller, bank_id, selector, result, compliance=compliance, reason=reason)
 
     async def undelete(self, caller: Caller, bank_id: str, memory_id: str, *, request_id: str | None = None) -> Memory:
         """Bring a forgotten memory back."""
@@ -292,7 +317,9 @@ class Gate(Administration):
         limit = homeostasis.quotas.storage_bytes_per_bank
         growth = 0 if limit is None else self._growth(bank, update)
         async with self._policies.storage.room(bank, growth, limit):
-            return await self._pipelines.update.run(bank, update, request)
+            memory = await self._pipelines.update.run(bank, update, request)
+        await self._engine_writing.changed(caller, bank_id, memory)
+        return memory
 
     def _growth(self, bank: Bank, update: MemoryUpdate) -> int:
         """How many bytes of content the bank gains by an update, or loses."""

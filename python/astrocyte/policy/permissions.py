@@ -49,6 +49,7 @@ REQUIRED: Mapping[str, frozenset[Permission]] = {
     "ListApiKeys": _ADMIN,
     "ListBankTemplates": _ADMIN,
     "ListBankGroups": _ADMIN,
+    "ListEngines": _ADMIN,
     "RevokeApiKey": _ADMIN,
 }
 # Parts of calls that need other permissions than the rest: forgetting a whole bank at once, and asking what somebody

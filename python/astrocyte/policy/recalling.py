@@ -18,6 +18,7 @@ from astrocyte.pipelines.multi_bank import MultiBankPipeline, Question
 from astrocyte.pipelines.recall import RecallPipeline
 from astrocyte.policy.bank_sets import BankSet, BankSets
 from astrocyte.policy.banks import Banks
+from astrocyte.policy.hybrid import Asking, Hybrid
 from astrocyte.policy.limits import Demand, Operation
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.validation import Validator
@@ -31,7 +32,7 @@ def _recalls(caller: Caller, bank_ids: Iterable[str]) -> list[Demand]:
 class Recalling:
     """Judges and answers queries; the gate's arguments, as far as they matter here."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the gate hands over what it guards
         self,
         policies: Policies,
         banks: Banks,
@@ -39,6 +40,7 @@ class Recalling:
         recall: RecallPipeline,
         multi_bank: MultiBankPipeline,
         check: Validator,
+        hybrid: Hybrid,
     ) -> None:
         self._limits = policies.limits
         self._barriers = policies.barriers
@@ -50,6 +52,7 @@ class Recalling:
         self._recall = recall
         self._multi_bank = multi_bank
         self._check = check
+        self._hybrid = hybrid
 
     async def one(self, caller: Caller, operation: str, query: RecallQuery) -> RecallResult:
         """The answer of the bank, or the banks, that a query names."""
@@ -59,10 +62,7 @@ class Recalling:
         banks = [self._banks.expected(caller, operation, bank_id) for bank_id in asked.bank_ids]
         query, warnings = await self._barriers.query(operation, query, asked.bank_ids)
         banks = [await self._banks.ready(caller, operation, bank) for bank in banks]
-        if asked.strategy is None:
-            result = await self._answer(banks[0], query)
-        else:
-            result = await self._answer_several(asked.strategy, banks, query)
+        result = await self._answered(caller, operation, asked.strategy, banks, query)
         return self._authority.told(self._barriers.output(asked.bank_ids, operation, result, warnings))
 
     async def batch(self, caller: Caller, queries: Sequence[RecallQuery]) -> list[RecallResult]:
@@ -79,15 +79,17 @@ class Recalling:
             for index, (query, one) in enumerate(zip(queries, asked, strict=True))
         ]
         banks = [[await self._banks.ready(caller, "BatchRecall", bank) for bank in own] for own in banks]
-        alone = [
-            (own[0], query) for one, own, (query, _) in zip(asked, banks, screened, strict=True) if one.strategy is None
-        ]
-        answers = iter(await self._answers(alone))
+        alone = [one.strategy is None and not self._hybrid.concerns(own) for one, own in zip(asked, banks, strict=True)]
+        answers = iter(
+            await self._answers(
+                [(own[0], query) for only, own, (query, _) in zip(alone, banks, screened, strict=True) if only]
+            )
+        )
         results = [
             next(answers)
-            if one.strategy is None
-            else await self._answer_several(one.strategy, own, query, f"queries[{index}].")
-            for index, (one, own, (query, _)) in enumerate(zip(asked, banks, screened, strict=True))
+            if only
+            else await self._answered(caller, "BatchRecall", one.strategy, own, query, f"queries[{index}].")
+            for index, (only, one, own, (query, _)) in enumerate(zip(alone, asked, banks, screened, strict=True))
         ]
         return [
             self._authority.told(self._barriers.output(one.bank_ids, "BatchRecall", result, warnings))
@@ -108,7 +110,39 @@ class Recalling:
             result.warnings,
         )
 
-    async def found(
+    async def evidence(
+        self, caller: Caller, operation: str, strategy: BankStrategy | None, banks: Sequence[Bank], query: RecallQuery
+    ) -> RecallResult:
+        """What is found in the bank, or in several by the strategy, for an answer to be made of."""
+
+        async def local(query: RecallQuery) -> RecallResult:
+            return await self._found(strategy, banks, query, self._barriers.refuses_evidence)
+
+        asking = Asking(caller, operation, banks, query, self._least_ceiling(banks), strategy)
+        return await self._hybrid.recall(asking, local)
+
+    async def _answered(
+        self,
+        caller: Caller,
+        operation: str,
+        strategy: BankStrategy | None,
+        banks: Sequence[Bank],
+        query: RecallQuery,
+        at: str = "",
+    ) -> RecallResult:
+        """The answer of the pipeline, and of the engines beside the banks where there are any."""
+
+        async def local(query: RecallQuery) -> RecallResult:
+            if strategy is None:
+                return await self._answer(banks[0], query)
+            return await self._answer_several(strategy, banks, query, at)
+
+        if not self._hybrid.concerns(banks):
+            return await local(query)
+        asking = Asking(caller, operation, banks, query, self._least_ceiling(banks), strategy)
+        return await self._hybrid.recall(asking, local)
+
+    async def _found(
         self,
         strategy: BankStrategy | None,
         banks: Sequence[Bank],
@@ -117,7 +151,7 @@ class Recalling:
         at: str = "",
     ) -> RecallResult:
         """What the pipelines find in the bank, or in several by the strategy: of equals, one that is not refused."""
-        most_tokens = min(self._most_tokens(bank.bank_id) for bank in banks)
+        most_tokens = self._least_ceiling(banks)
         if strategy is None:
             return await self._recall.run(banks[0], query, most_tokens)
         return await self._multi_bank.run(Question(query, banks, strategy, most_tokens, at, refuses))
@@ -127,7 +161,7 @@ class Recalling:
     ) -> RecallResult:
         """The answer of several banks, or what there is while the provider that they need is left alone."""
         try:
-            return await self.found(strategy, banks, query, self._barriers.refuses, at)
+            return await self._found(strategy, banks, query, self._barriers.refuses, at)
         except CircuitOpen as failure:
             return self._escalation.recall_several(banks, failure)
 
@@ -160,6 +194,9 @@ class Recalling:
         asked = self._bank_sets.resolve(caller, query, at)
         self._banks.require_each(caller, operation, asked, at)
         return asked
+
+    def _least_ceiling(self, banks: Sequence[Bank]) -> int:
+        return min(self._most_tokens(bank.bank_id) for bank in banks)
 
     def _most_tokens(self, bank_id: str) -> int:
         """Ceiling of a recall's token budget; of several banks, the lowest holds."""

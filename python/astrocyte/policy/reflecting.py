@@ -15,7 +15,6 @@ from astrocyte.model import (
     Bank,
     BankStrategy,
     Caller,
-    MemoryHit,
     RecallQuery,
     RecallResult,
     ReflectQuery,
@@ -24,14 +23,13 @@ from astrocyte.model import (
 from astrocyte.pipelines.reflect import Allowance, ReflectPipeline
 from astrocyte.policy.bank_sets import BankSet, BankSets
 from astrocyte.policy.banks import Banks
+from astrocyte.policy.engine_reflecting import EngineReflecting
 from astrocyte.policy.limits import Demand, Operation
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.validation import Validator
 
-# Finds the memories of one bank, where there is no strategy, or of several: of equal ones one that is not refused.
-Recall = Callable[
-    [BankStrategy | None, Sequence[Bank], RecallQuery, Callable[[MemoryHit], bool]], Awaitable[RecallResult]
-]
+# Finds the memories of one bank, where there is no strategy, or of several, for a caller by a call.
+Recall = Callable[[Caller, str, BankStrategy | None, Sequence[Bank], RecallQuery], Awaitable[RecallResult]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +58,10 @@ class Reflecting:
         pipeline: Answers.
         recall: Finds what it answers from.
         check: The limits of requests.
+        engines: Who answers in its stead, for some banks.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the gate hands over what it guards
         self,
         policies: Policies,
         banks: Banks,
@@ -70,7 +69,9 @@ class Reflecting:
         pipeline: ReflectPipeline,
         recall: Recall,
         check: Validator,
+        engines: EngineReflecting,
     ) -> None:
+        self._engines = engines
         self._policies = policies
         self._banks = banks
         self._bank_sets = bank_sets
@@ -81,6 +82,9 @@ class Reflecting:
     async def one(self, caller: Caller, query: ReflectQuery) -> ReflectResult:
         """Answer a question."""
         call = await self._admitted(caller, "Reflect", query)
+        answer = await self._elsewhere(caller, "Reflect", call)
+        if answer is not None:
+            return call.told(answer)
         try:
             return call.told(await self._pipeline.run(call.query, call.allowance))
         except CircuitOpen as failure:
@@ -89,6 +93,11 @@ class Reflecting:
     async def stream(self, caller: Caller, query: ReflectQuery) -> AsyncIterator[str | ReflectResult]:
         """Answer a question in pieces."""
         call = await self._admitted(caller, "StreamReflect", query)
+        answer = await self._elsewhere(caller, "StreamReflect", call)
+        if answer is not None:
+            yield answer.answer
+            yield call.told(answer)
+            return
         begun = False
         try:
             async with aclosing(self._pipeline.stream(call.query, call.allowance)) as pieces:  # type: ignore[type-var]
@@ -102,6 +111,13 @@ class Reflecting:
             yield result.answer
             yield result
 
+    async def _elsewhere(self, caller: Caller, operation: str, call: _Admitted) -> ReflectResult | None:
+        """The answer of an engine, where one answers for the bank; several banks are the pipeline's."""
+        if len(call.banks) != 1:
+            return None
+        most_tokens = call.allowance.most_tokens
+        return await self._engines.answer(caller, operation, call.banks[0], call.query, most_tokens)
+
     async def _admitted(self, caller: Caller, operation: str, query: ReflectQuery) -> _Admitted:
         asked = self._bank_sets.resolve(caller, query)
         self._banks.require_each(caller, operation, asked)
@@ -112,14 +128,14 @@ class Reflecting:
         expected = [self._banks.expected(caller, operation, bank_id) for bank_id in asked.bank_ids]
         query, warnings = await self._policies.barriers.query(operation, query, asked.bank_ids)
         banks = tuple([await self._banks.ready(caller, operation, bank) for bank in expected])
-        return _Admitted(banks, query, self._allowance(operation, asked, banks), warnings)
+        return _Admitted(banks, query, self._allowance(caller, operation, asked, banks), warnings)
 
-    def _allowance(self, operation: str, asked: BankSet, banks: Sequence[Bank]) -> Allowance:
+    def _allowance(self, caller: Caller, operation: str, asked: BankSet, banks: Sequence[Bank]) -> Allowance:
         """What the banks allow together: of their ceilings the lowest holds, and each judges its own memories."""
         barriers = self._policies.barriers
 
         async def recall(query: RecallQuery) -> RecallResult:
-            found = await self._recall(asked.strategy, banks, query, barriers.refuses_evidence)
+            found = await self._recall(caller, operation, asked.strategy, banks, query)
             found = replace(found, hits=tuple(found.hits))
             return self._policies.authority.evidence(barriers.evidence(asked.bank_ids, operation, found))
 

@@ -20,12 +20,15 @@ from astrocyte.pipelines.retain import Replay, RetainPipeline
 from astrocyte.policy.access import Access
 from astrocyte.policy.banks import Banks
 from astrocyte.policy.curating import Curating, Ruling, mark
+from astrocyte.policy.engine_writing import EngineWriting
+from astrocyte.policy.engines import Engine
 from astrocyte.policy.events import emit
 from astrocyte.policy.limits import Demand, Operation
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.requests import decode_results, encode_results, key_of
 from astrocyte.policy.signal_quality import with_refusals
 from astrocyte.policy.validation import Validator
+from astrocyte.providers.engines import EngineItem
 from astrocyte.stores.protocols import MemoryStore
 
 Warnings = tuple[str, ...]
@@ -46,6 +49,7 @@ class Retaining:
         access: Who the writer counts as, and whether a write makes its bank.
         policies: What holds for each bank, and for how much of it there is room.
         curating: Whose decision it may be what becomes of an item.
+        engines: Where memories go beside this server, or in its stead.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a retain passes
@@ -57,8 +61,10 @@ class Retaining:
         access: Access,
         policies: Policies,
         curating: Curating,
+        engines: EngineWriting,
     ) -> None:
         self._curating = curating
+        self._engines = engines
         self._overrides = policies.overrides
         self._limits = policies.limits
         self._barriers = policies.barriers
@@ -92,7 +98,8 @@ class Retaining:
         if validate_only:
             return (await self._validate(caller, bank_id, [(item, "")]))[0]
         replay = self._replay(request_id, "retain", bank_id, item)
-        return (await self._retain(caller, bank_id, [(item, "")], replay))[0]
+        results = await self._retain(caller, bank_id, [(item, "")], replay)
+        return (await self._engines.copy(caller, bank_id, results))[0]
 
     async def batch(
         self,
@@ -117,7 +124,8 @@ class Retaining:
             results = iter(await self._validate(caller, bank_id, placed))
         else:
             replay = self._replay(request_id, "retain_batch", bank_id, items)
-            results = iter(await self._retain(caller, bank_id, placed, replay))
+            stored = await self._retain(caller, bank_id, placed, replay)
+            results = iter(await self._engines.copy(caller, bank_id, stored))
         return [EMPTY if index in skipped else next(results) for index in range(len(items))]
 
     async def many(
@@ -154,7 +162,18 @@ class Retaining:
                 group = {}
             group[index] = replay
         results |= await self._together(caller, bank_id, items, group)
-        return [results[index] for index in range(len(items))]
+        return [await self._kept(caller, bank_id, results[index]) for index in range(len(items))]
+
+    async def _kept(
+        self, caller: Caller, bank_id: str, outcome: RetainResult | AstrocyteError
+    ) -> RetainResult | AstrocyteError:
+        """What became of one item, with what an engine beside the bank did."""
+        if isinstance(outcome, AstrocyteError):
+            return outcome
+        try:
+            return (await self._engines.copy(caller, bank_id, [outcome]))[0]
+        except AstrocyteError as error:
+            return error
 
     async def _together(
         self, caller: Caller, bank_id: str, items: Sequence[RetainItem], group: Mapping[int, Replay | None]
@@ -258,6 +277,9 @@ class Retaining:
     async def _store_or_wait(
         self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]], replays: Sequence[Replay]
     ) -> list[RetainResult]:
+        engine = self._engines.only(caller, bank_id)
+        if engine is not None:
+            return await self._elsewhere(caller, engine, bank_id, items, replays)
         waiting = self._banks.known(caller, bank_id)
         if waiting is not None and self._escalation.retries.holds(waiting):
             return await self._wait(caller, bank_id, items, replays)
@@ -268,6 +290,24 @@ class Retaining:
                 emit("provider_unavailable", operation="retain", bank_id=bank_id, provider=error.provider)
                 raise
             return await self._wait(caller, bank_id, items, replays)
+
+    async def _elsewhere(
+        self,
+        caller: Caller,
+        engine: Engine,
+        bank_id: str,
+        items: Sequence[tuple[RetainItem, str]],
+        replays: Sequence[Replay],
+    ) -> list[RetainResult]:
+        """Store items at the engine that alone keeps them; it answers a repeated request as it did the first one."""
+        if not self._bank_or_draft(caller, bank_id).key:
+            await self._banks.make(caller, bank_id)
+        ids: dict[int, str] = {}
+        for replay in replays:
+            places = range(len(items)) if replay.place is None else (replay.place,)
+            ids |= {place: f"{replay.key.request_id}.{place if replay.place is None else 0}" for place in places}
+        given = [EngineItem(item, request_id=ids.get(place)) for place, (item, _) in enumerate(items)]
+        return await self._engines.store(caller, engine, bank_id, given)
 
     async def _wait(
         self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]], replays: Sequence[Replay]

@@ -140,27 +140,30 @@ class Validator:
 
     def _external(self, items: Sequence[MemoryHit], path: str) -> None:
         """Results of another system: no more than hits may be, each as right as a memory would have to be."""
-        limits = self._limits
-        checks.count(items, path, limits.max_results)
+        checks.count(items, path, self._limits.max_results)
         for index, item in enumerate(items):
-            at = f"{path}[{index}]."
             if not isinstance(item, MemoryHit):
                 raise ValidationError(f"expected a MemoryHit, got {type(item).__name__}", field=f"{path}[{index}]")
-            if not checks.text(item.text, f"{at}text", limits.external_bytes).strip():
-                raise ValidationError("is empty", field=f"{at}text")
-            checks.number(item.score, f"{at}score", -LARGEST_SCORE, LARGEST_SCORE)
-            if item.tags:
-                checks.labels(item.tags, f"{at}tags", limits.tags, limits.tag_chars)
-            if item.metadata:
-                checks.metadata(item.metadata, f"{at}metadata", limits, reserved=False)
-            for name in ("occurred_at", "retained_at"):
-                value = getattr(item, name)
-                if value is not None:
-                    checks.instant(value, f"{at}{name}")
-            for name in ("memory_id", "bank_id", "source", "memory_layer", "fact_type", "session_id", "speaker"):
-                value = getattr(item, name)
-                if value is not None:
-                    checks.label(value, f"{at}{name}", limits.name_chars)
+            self.foreign(item, f"{path}[{index}].")
+
+    def foreign(self, item: MemoryHit, at: str = "") -> None:
+        """A hit of another system: as right as a memory would have to be."""
+        limits = self._limits
+        if not checks.text(item.text, f"{at}text", limits.external_bytes).strip():
+            raise ValidationError("is empty", field=f"{at}text")
+        checks.number(item.score, f"{at}score", -LARGEST_SCORE, LARGEST_SCORE)
+        if item.tags:
+            checks.labels(item.tags, f"{at}tags", limits.tags, limits.tag_chars)
+        if item.metadata:
+            checks.metadata(item.metadata, f"{at}metadata", limits, reserved=False)
+        for name in ("occurred_at", "retained_at"):
+            value = getattr(item, name)
+            if value is not None:
+                checks.instant(value, f"{at}{name}")
+        for name in ("memory_id", "bank_id", "source", "memory_layer", "fact_type", "session_id", "speaker"):
+            value = getattr(item, name)
+            if value is not None:
+                checks.label(value, f"{at}{name}", limits.name_chars)
 
     def reflect(self, query: ReflectQuery) -> None:
         """One reflect: what it shares with a recall is held to the same."""

@@ -1,8 +1,8 @@
 """Finding a provider by its name in the settings: our own, or one that another distribution registers.
 
 A distribution registers a function of the options under the entry point group ``astrocyte.embedders``, where it returns
-an `Embedder`, ``astrocyte.language_models`` (a `LanguageModel`), ``astrocyte.vector_stores`` (a `VectorStore`) or
-``astrocyte.document_stores`` (a `DocumentStore`).
+an `Embedder`, ``astrocyte.language_models`` (a `LanguageModel`), ``astrocyte.vector_stores`` (a `VectorStore`),
+``astrocyte.document_stores`` (a `DocumentStore`) or ``astrocyte.engine_providers`` (an `EngineProvider`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from typing import Any, cast
 
 from astrocyte.errors import ConfigError
 from astrocyte.providers.bounded import BoundedModel
+from astrocyte.providers.engines import GROUP as ENGINES
+from astrocyte.providers.engines import EngineProvider
 from astrocyte.providers.protocols import Embedder, LanguageModel
 from astrocyte.providers.storage import SPI_VERSION, DocumentStore, VectorStore
 
@@ -58,6 +60,9 @@ _LANGUAGE_MODEL = _Kind(
         "anthropic": ("astrocyte.providers.anthropic", "anthropic"),
     },
 )
+
+# Another server is called as any client calls it, so its module stands above the layers of this one.
+_ENGINES = {"astrocyte": ("astrocyte.federation", "")}
 
 
 _STORES = {
@@ -105,6 +110,22 @@ def create_vector_store(name: str, options: Mapping[str, Any]) -> VectorStore | 
 def create_document_store(name: str, options: Mapping[str, Any]) -> DocumentStore | None:
     """The document store of that name, with its options; None for ``none``. Raises what `create_vector_store` does."""
     return cast("DocumentStore | None", _store(_DOCUMENT_STORE, name, options, (NONE,)))
+
+
+def create_engine(name: str, provider: str, options: Mapping[str, Any]) -> EngineProvider:
+    """The engine that the settings call ``name``, of a provider with its options.
+
+    Raises:
+        ConfigError: There is no such provider, it cannot be imported, it refuses its options, or makes no engine.
+    """
+    kind = _Kind(f"engines.{name}.provider", ENGINES, _ENGINES)
+    engine = _find(kind, provider)(options)
+    if not isinstance(engine, EngineProvider):
+        raise ConfigError(
+            f"{kind.setting} {provider!r} made a {type(engine).__name__}, which lacks methods of an EngineProvider",
+            metadata={"provider": provider},
+        )
+    return engine
 
 
 def _store(kind: _Kind, name: str, options: Mapping[str, Any], nothing: Sequence[str]) -> object | None:

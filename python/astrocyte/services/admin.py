@@ -203,6 +203,11 @@ class AdminServicer:
         groups = await self._gate.list_bank_groups(caller)
         return admin_pb2.ListBankGroupsResponse(bank_groups=map(convert.encode_bank_group, groups))
 
+    async def ListEngines(self, request: admin_pb2.ListEnginesRequest, caller: Caller) -> admin_pb2.ListEnginesResponse:
+        """Read the engines."""
+        del request
+        return admin_pb2.ListEnginesResponse(engines=map(convert.encode_engine, await self._gate.list_engines(caller)))
+
     async def ListApiKeys(self, request: admin_pb2.ListApiKeysRequest, caller: Caller) -> admin_pb2.ListApiKeysResponse:
         """List keys."""
         del request

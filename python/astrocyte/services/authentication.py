@@ -7,6 +7,7 @@ for whom the call is made, which can only narrow what the call may do.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from grpc.aio import ServicerContext
 
 from astrocyte.config import Settings
-from astrocyte.errors import AuthorizationError, ConfigError
+from astrocyte.errors import AuthorizationError, ConfigError, ValidationError
 from astrocyte.model import DEFAULT_PRINCIPAL, DEFAULT_TENANT, Caller
 from astrocyte.policy import checks
 
@@ -23,7 +24,11 @@ SCHEME = "bearer "
 TENANT_HEADER = "x-astrocyte-tenant"
 PRINCIPAL_HEADER = "x-astrocyte-principal"
 BEHALF_HEADER = "x-astrocyte-on-behalf-of"
-CLAIMS = frozenset({TENANT_HEADER, PRINCIPAL_HEADER, BEHALF_HEADER})
+# How many servers a call has passed; see `Caller.hops`.
+HOPS_HEADER = "x-astrocyte-hops"
+CLAIMS = frozenset({TENANT_HEADER, PRINCIPAL_HEADER, BEHALF_HEADER, HOPS_HEADER})
+# Two digits: no chain of servers is longer.
+HOPS = re.compile(r"[0-9]{1,2}")
 # Where grpc puts what a verified client certificate says, the alternative names before the common one.
 CERTIFICATE_NAMES = ("x509_subject_alternative_name", "x509_common_name")
 
@@ -138,10 +143,16 @@ def _claimed(caller: Caller, claims: dict[str, str | bytes]) -> Caller:
 
     Raises:
         AuthorizationError: The metadata says something else.
+        ValidationError: The number of servers is none.
     """
     for header, name in ((TENANT_HEADER, caller.tenant), (PRINCIPAL_HEADER, caller.principal)):
         if claims.get(header, name) != name:
             raise AuthorizationError(f"the metadata {header} is not what the credential says; leave it out")
+    hops = claims.get(HOPS_HEADER)
+    if hops is not None:
+        if not isinstance(hops, str) or not HOPS.fullmatch(hops):
+            raise ValidationError("expected a number from 0 to 99", field=HOPS_HEADER)
+        caller = replace(caller, hops=int(hops))
     behalf = claims.get(BEHALF_HEADER)
     if behalf is None:
         return caller

@@ -764,6 +764,47 @@ class ListBankGroupsResponse(_message.Message):
 Global___ListBankGroupsResponse: _TypeAlias = ListBankGroupsResponse  # noqa: Y015
 
 @_typing.final
+class ListEnginesRequest(_message.Message):
+    """Which engines to list: all of them. It needs admin in every bank, for engines are told with their banks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListEnginesRequest: _TypeAlias = ListEnginesRequest  # noqa: Y015
+
+@_typing.final
+class ListEnginesResponse(_message.Message):
+    """The engines."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENGINES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def engines(self) -> _containers.RepeatedCompositeFieldContainer[Global___EngineInfo]:
+        """In the order of the configuration."""
+
+    def __init__(
+        self,
+        *,
+        engines: _abc.Iterable[Global___EngineInfo] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["engines", b"engines"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListEnginesResponse: _TypeAlias = ListEnginesResponse  # noqa: Y015
+
+@_typing.final
 class CreateApiKeyRequest(_message.Message):
     """A key to make. It needs admin in every bank of the tenant, for a key can stand for anybody in it."""
 
@@ -1577,6 +1618,64 @@ class BankGroup(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___BankGroup: _TypeAlias = BankGroup  # noqa: Y015
+
+@_typing.final
+class EngineInfo(_message.Message):
+    """A memory system that stands beside the server's own pipeline."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    PROVIDER_FIELD_NUMBER: _builtins.int
+    BANKS_FIELD_NUMBER: _builtins.int
+    RETAIN_TARGET_FIELD_NUMBER: _builtins.int
+    READ_ONLY_FIELD_NUMBER: _builtins.int
+    HEALTHY_FIELD_NUMBER: _builtins.int
+    CIRCUIT_FIELD_NUMBER: _builtins.int
+    CAPABILITIES_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """What traces and errors call it."""
+    provider: _builtins.str
+    """What provides it."""
+    retain_target: _builtins.str
+    """Where memories of these banks go: "pipeline", "engine" or "both"."""
+    read_only: _builtins.bool
+    """Whether nothing is ever stored or forgotten there."""
+    healthy: _builtins.bool
+    """Whether it said that it can be used."""
+    circuit: _builtins.str
+    """Its circuit: "closed", "half_open" or "open"."""
+    detail: _builtins.str
+    """A word about how it is. Empty: it said none."""
+    @_builtins.property
+    def banks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Banks that it stands beside: ids, or patterns with * and ?."""
+
+    @_builtins.property
+    def capabilities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What it can do: any of "retain", "forget", "reflect", "time_travel", "temporal_search" and "graph_search"."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        provider: _builtins.str = ...,
+        banks: _abc.Iterable[_builtins.str] | None = ...,
+        retain_target: _builtins.str = ...,
+        read_only: _builtins.bool = ...,
+        healthy: _builtins.bool = ...,
+        circuit: _builtins.str = ...,
+        capabilities: _abc.Iterable[_builtins.str] | None = ...,
+        detail: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["banks", b"banks", "capabilities", b"capabilities", "circuit", b"circuit", "detail", b"detail", "healthy", b"healthy", "name", b"name", "provider", b"provider", "read_only", b"read_only", "retain_target", b"retain_target"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EngineInfo: _TypeAlias = EngineInfo  # noqa: Y015
 
 @_typing.final
 class TemplateGrant(_message.Message):

@@ -135,6 +135,11 @@ class AdminServiceStub:
                 request_serializer=astrocyte_dot_v1_dot_admin__pb2.ListBankGroupsRequest.SerializeToString,
                 response_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListBankGroupsResponse.FromString,
                 _registered_method=True)
+        self.ListEngines = channel.unary_unary(
+                '/astrocyte.v1.AdminService/ListEngines',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.ListEnginesRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListEnginesResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer:
@@ -281,6 +286,13 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListEngines(self, request, context):
+        """ListEngines lists the engines that stand beside banks, and asks each how it is.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -383,6 +395,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ListBankGroups,
                     request_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListBankGroupsRequest.FromString,
                     response_serializer=astrocyte_dot_v1_dot_admin__pb2.ListBankGroupsResponse.SerializeToString,
+            ),
+            'ListEngines': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListEngines,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListEnginesRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.ListEnginesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -926,6 +943,33 @@ class AdminService:
             '/astrocyte.v1.AdminService/ListBankGroups',
             astrocyte_dot_v1_dot_admin__pb2.ListBankGroupsRequest.SerializeToString,
             astrocyte_dot_v1_dot_admin__pb2.ListBankGroupsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListEngines(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AdminService/ListEngines',
+            astrocyte_dot_v1_dot_admin__pb2.ListEnginesRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.ListEnginesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -73,6 +73,8 @@ class AdminServiceStub:
     """ListBankTemplates lists the templates of the configuration: what holds for all banks whose names have one form."""
     ListBankGroups: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListBankGroupsRequest, _admin_pb2.ListBankGroupsResponse]
     """ListBankGroups lists the groups of the configuration: sets of banks that recalls can name."""
+    ListEngines: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListEnginesRequest, _admin_pb2.ListEnginesResponse]
+    """ListEngines lists the engines that stand beside banks, and asks each how it is."""
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -119,6 +121,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """ListBankTemplates lists the templates of the configuration: what holds for all banks whose names have one form."""
     ListBankGroups: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListBankGroupsRequest, _admin_pb2.ListBankGroupsResponse]  # type: ignore[assignment]
     """ListBankGroups lists the groups of the configuration: sets of banks that recalls can name."""
+    ListEngines: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListEnginesRequest, _admin_pb2.ListEnginesResponse]  # type: ignore[assignment]
+    """ListEngines lists the engines that stand beside banks, and asks each how it is."""
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """AdminService makes, changes and removes banks, and tells about the server."""
@@ -282,5 +286,13 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ListBankGroupsResponse, _abc.Awaitable[_admin_pb2.ListBankGroupsResponse]]:
         """ListBankGroups lists the groups of the configuration: sets of banks that recalls can name."""
+
+    @_abc_1.abstractmethod
+    def ListEngines(
+        self,
+        request: _admin_pb2.ListEnginesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListEnginesResponse, _abc.Awaitable[_admin_pb2.ListEnginesResponse]]:
+        """ListEngines lists the engines that stand beside banks, and asks each how it is."""
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1767,6 +1767,7 @@ class ForgetResponse(_message.Message):
     DRY_RUN_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
     RECEIPT_FIELD_NUMBER: _builtins.int
+    ENGINES_FIELD_NUMBER: _builtins.int
     deleted_count: _builtins.int
     """Memories forgotten, or that would be on a dry run."""
     archived_count: _builtins.int
@@ -1783,6 +1784,12 @@ class ForgetResponse(_message.Message):
     def receipt(self) -> Global___ErasureReceipt:
         """Proof of the erasure. Unset unless compliance was asked for."""
 
+    @_builtins.property
+    def engines(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.EngineForget]:
+        """What an engine beside the bank did; the numbers above are this server's own. Empty where none stands beside it. A call
+        that an engine could not follow fails, for the engine may still hold what was to be forgotten: it can be repeated.
+        """
+
     def __init__(
         self,
         *,
@@ -1792,10 +1799,11 @@ class ForgetResponse(_message.Message):
         dry_run: _builtins.bool = ...,
         position: _builtins.int = ...,
         receipt: Global___ErasureReceipt | None = ...,
+        engines: _abc.Iterable[_types_pb2.EngineForget] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["receipt", b"receipt"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived_count", b"archived_count", "deleted_count", b"deleted_count", "dry_run", b"dry_run", "memory_ids", b"memory_ids", "position", b"position", "receipt", b"receipt"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived_count", b"archived_count", "deleted_count", b"deleted_count", "dry_run", b"dry_run", "engines", b"engines", "memory_ids", b"memory_ids", "position", b"position", "receipt", b"receipt"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -26,6 +26,38 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _EngineOutcome:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _EngineOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EngineOutcome.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ENGINE_OUTCOME_UNSPECIFIED: _EngineOutcome.ValueType  # 0
+    """Never sent."""
+    ENGINE_OUTCOME_ANSWERED: _EngineOutcome.ValueType  # 1
+    """It answered."""
+    ENGINE_OUTCOME_NOT_ASKED: _EngineOutcome.ValueType  # 2
+    """It was not asked."""
+    ENGINE_OUTCOME_FAILED: _EngineOutcome.ValueType  # 3
+    """It failed, or refused."""
+    ENGINE_OUTCOME_LATE: _EngineOutcome.ValueType  # 4
+    """It did not answer in time."""
+
+class EngineOutcome(_EngineOutcome, metaclass=_EngineOutcomeEnumTypeWrapper):
+    """What can become of a side in a call."""
+
+ENGINE_OUTCOME_UNSPECIFIED: EngineOutcome.ValueType  # 0
+"""Never sent."""
+ENGINE_OUTCOME_ANSWERED: EngineOutcome.ValueType  # 1
+"""It answered."""
+ENGINE_OUTCOME_NOT_ASKED: EngineOutcome.ValueType  # 2
+"""It was not asked."""
+ENGINE_OUTCOME_FAILED: EngineOutcome.ValueType  # 3
+"""It failed, or refused."""
+ENGINE_OUTCOME_LATE: EngineOutcome.ValueType  # 4
+"""It did not answer in time."""
+Global___EngineOutcome: _TypeAlias = EngineOutcome  # noqa: Y015
+
 class _BankOutcome:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -373,6 +405,7 @@ class MemoryHit(_message.Message):
     ALSO_IN_FIELD_NUMBER: _builtins.int
     BOOSTS_FIELD_NUMBER: _builtins.int
     UTILITY_SCORE_FIELD_NUMBER: _builtins.int
+    ENGINE_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
     """The memory."""
     text: _builtins.str
@@ -405,6 +438,8 @@ class MemoryHit(_message.Message):
     """Its rank in its own bank, from 1, in the answer of several banks; 0 in the answer of one."""
     utility_score: _builtins.float
     """How useful the memory has been, from 0 to 1. Unset: it is not counted (recall.utility)."""
+    engine: _builtins.str
+    """The engine that brought it. Empty: it is a memory of this server's own."""
     @_builtins.property
     def metadata(self) -> _containers.MessageMap[_builtins.str, Global___MetadataValue]:
         """The caller's key-value pairs."""
@@ -459,10 +494,11 @@ class MemoryHit(_message.Message):
         also_in: _abc.Iterable[_builtins.str] | None = ...,
         boosts: _abc.Iterable[Global___Boost] | None = ...,
         utility_score: _builtins.float | None = ...,
+        engine: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_chunk_index", b"_chunk_index", "_utility_score", b"_utility_score", "chunk_index", b"chunk_index", "occurred_at", b"occurred_at", "retained_at", b"retained_at", "utility_score", b"utility_score"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chunk_index", b"_chunk_index", "_utility_score", b"_utility_score", "also_in", b"also_in", "arms", b"arms", "bank_id", b"bank_id", "bank_rank", b"bank_rank", "boosts", b"boosts", "chunk_count", b"chunk_count", "chunk_index", b"chunk_index", "fact_type", b"fact_type", "memory_id", b"memory_id", "memory_layer", b"memory_layer", "metadata", b"metadata", "occurred_at", b"occurred_at", "principal", b"principal", "retained_at", b"retained_at", "score", b"score", "session_id", b"session_id", "source", b"source", "speaker", b"speaker", "tags", b"tags", "text", b"text", "token_count", b"token_count", "utility_score", b"utility_score", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chunk_index", b"_chunk_index", "_utility_score", b"_utility_score", "also_in", b"also_in", "arms", b"arms", "bank_id", b"bank_id", "bank_rank", b"bank_rank", "boosts", b"boosts", "chunk_count", b"chunk_count", "chunk_index", b"chunk_index", "engine", b"engine", "fact_type", b"fact_type", "memory_id", b"memory_id", "memory_layer", b"memory_layer", "metadata", b"metadata", "occurred_at", b"occurred_at", "principal", b"principal", "retained_at", b"retained_at", "score", b"score", "session_id", b"session_id", "source", b"source", "speaker", b"speaker", "tags", b"tags", "text", b"text", "token_count", b"token_count", "utility_score", b"utility_score", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__chunk_index: _TypeAlias = _typing.Literal["chunk_index"]  # noqa: Y015
     _WhichOneofArgType__chunk_index: _TypeAlias = _typing.Literal["_chunk_index", b"_chunk_index"]  # noqa: Y015
@@ -635,6 +671,7 @@ class RecallTrace(_message.Message):
     INTENT_FIELD_NUMBER: _builtins.int
     INTENT_CONFIDENCE_FIELD_NUMBER: _builtins.int
     BANKS_FIELD_NUMBER: _builtins.int
+    ENGINES_FIELD_NUMBER: _builtins.int
     total_candidates: _builtins.int
     """Candidates over all arms before fusion; a memory that two arms propose counts twice."""
     fusion_method: _builtins.str
@@ -692,6 +729,12 @@ class RecallTrace(_message.Message):
     def banks(self) -> _containers.RepeatedCompositeFieldContainer[Global___BankTrace]:
         """What became of each bank, in the order in which they are asked. Empty in the answer of one bank."""
 
+    @_builtins.property
+    def engines(self) -> _containers.RepeatedCompositeFieldContainer[Global___EngineTrace]:
+        """What became of each side where an engine stands beside a bank, this server's own pipeline first. Empty where none does.
+        Where a side failed there is a trace, whether it was asked for or not.
+        """
+
     def __init__(
         self,
         *,
@@ -713,14 +756,111 @@ class RecallTrace(_message.Message):
         intent: _builtins.str = ...,
         intent_confidence: _builtins.float = ...,
         banks: _abc.Iterable[Global___BankTrace] | None = ...,
+        engines: _abc.Iterable[Global___EngineTrace] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["banks", b"banks", "cache_hit", b"cache_hit", "degraded", b"degraded", "fusion_method", b"fusion_method", "intent", b"intent", "intent_confidence", b"intent_confidence", "latency_ms", b"latency_ms", "layer_distribution", b"layer_distribution", "plan", b"plan", "position", b"position", "stage_timings_ms", b"stage_timings_ms", "strategies_used", b"strategies_used", "strategy_candidate_counts", b"strategy_candidate_counts", "strategy_timings_ms", b"strategy_timings_ms", "tier_used", b"tier_used", "time_windows", b"time_windows", "total_candidates", b"total_candidates", "wiki_tier_used", b"wiki_tier_used"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["banks", b"banks", "cache_hit", b"cache_hit", "degraded", b"degraded", "engines", b"engines", "fusion_method", b"fusion_method", "intent", b"intent", "intent_confidence", b"intent_confidence", "latency_ms", b"latency_ms", "layer_distribution", b"layer_distribution", "plan", b"plan", "position", b"position", "stage_timings_ms", b"stage_timings_ms", "strategies_used", b"strategies_used", "strategy_candidate_counts", b"strategy_candidate_counts", "strategy_timings_ms", b"strategy_timings_ms", "tier_used", b"tier_used", "time_windows", b"time_windows", "total_candidates", b"total_candidates", "wiki_tier_used", b"wiki_tier_used"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RecallTrace: _TypeAlias = RecallTrace  # noqa: Y015
+
+@_typing.final
+class EngineTrace(_message.Message):
+    """What became of one side in a recall on a bank with an engine."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENGINE_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    WEIGHT_FIELD_NUMBER: _builtins.int
+    FOUND_FIELD_NUMBER: _builtins.int
+    KEPT_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
+    LATENCY_MS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    SIGNALS_FIELD_NUMBER: _builtins.int
+    engine: _builtins.str
+    """Its name in the configuration, or "pipeline" for this server's own side."""
+    outcome: Global___EngineOutcome.ValueType
+    """What became of it."""
+    bank_id: _builtins.str
+    """The bank for which it was asked. Empty for the pipeline, which answers for all banks of the call."""
+    weight: _builtins.float
+    """Factor of its hits, with that of the bank and that of the router."""
+    found: _builtins.int
+    """Hits that it offered."""
+    kept: _builtins.int
+    """Hits of the answer that are its."""
+    dropped: _builtins.int
+    """Hits that were not right, did not meet the query's filter, are no longer so, or were refused by a barrier."""
+    latency_ms: _builtins.float
+    """Milliseconds until it had answered."""
+    reason: _builtins.str
+    """An error's reason where it failed or was late; where it was not asked, why: "hop_limit", "weight", "not_supported" or
+    "not_needed". Empty if it answered.
+    """
+    @_builtins.property
+    def signals(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What the router saw in the query: "temporal", "entities", "complex" or "short". Empty where it does not route."""
+
+    def __init__(
+        self,
+        *,
+        engine: _builtins.str = ...,
+        outcome: Global___EngineOutcome.ValueType = ...,
+        bank_id: _builtins.str = ...,
+        weight: _builtins.float = ...,
+        found: _builtins.int = ...,
+        kept: _builtins.int = ...,
+        dropped: _builtins.int = ...,
+        latency_ms: _builtins.float = ...,
+        reason: _builtins.str = ...,
+        signals: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "dropped", b"dropped", "engine", b"engine", "found", b"found", "kept", b"kept", "latency_ms", b"latency_ms", "outcome", b"outcome", "reason", b"reason", "signals", b"signals", "weight", b"weight"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EngineTrace: _TypeAlias = EngineTrace  # noqa: Y015
+
+@_typing.final
+class EngineForget(_message.Message):
+    """What an engine beside the bank forgot."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENGINE_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    DELETED_COUNT_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    engine: _builtins.str
+    """Its name in the configuration."""
+    outcome: Global___EngineOutcome.ValueType
+    """What became of the request: answered, or not asked."""
+    deleted_count: _builtins.int
+    """Memories that it forgot."""
+    reason: _builtins.str
+    """Why it was not asked: "read_only" or "dry_run". Empty if it was."""
+    def __init__(
+        self,
+        *,
+        engine: _builtins.str = ...,
+        outcome: Global___EngineOutcome.ValueType = ...,
+        deleted_count: _builtins.int = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted_count", b"deleted_count", "engine", b"engine", "outcome", b"outcome", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EngineForget: _TypeAlias = EngineForget  # noqa: Y015
 
 @_typing.final
 class BankTrace(_message.Message):

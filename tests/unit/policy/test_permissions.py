@@ -17,7 +17,7 @@ from calls import calls
 
 METHODS = {method.name for service in (MEMORY_SERVICE, ADMIN_SERVICE) for method in service.methods}
 # These are about all banks; what they need is tried in test_keys.py and test_templates.py.
-ABOUT_ALL = {"CreateApiKey", "ListApiKeys", "RevokeApiKey", "ListBankTemplates", "ListBankGroups"}
+ABOUT_ALL = {"CreateApiKey", "ListApiKeys", "RevokeApiKey", "ListBankTemplates", "ListBankGroups", "ListEngines"}
 ABOUT_A_BANK = sorted(name for name, needed in REQUIRED.items() if needed and name not in ABOUT_ALL)
 ROOT = Caller(principal="user:root")
 SUBJECT = Caller(principal="user:subject")

@@ -29,6 +29,7 @@ from astrocyte.services.convert.bank import (
     encode_bank_template,
     encode_server_info,
 )
+from astrocyte.services.convert.engines import decode_engine, encode_engine
 from astrocyte.services.convert.forget import (
     decode_change,
     decode_forget_result,
@@ -85,6 +86,7 @@ __all__ = [
     "decode_bank_template",
     "decode_change",
     "decode_create_api_key",
+    "decode_engine",
     "decode_forget_result",
     "decode_grant",
     "decode_history_query",
@@ -111,6 +113,7 @@ __all__ = [
     "encode_bank_template",
     "encode_change",
     "encode_create_api_key",
+    "encode_engine",
     "encode_forget_request",
     "encode_forget_result",
     "encode_grant",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from astrocyte.errors import ValidationError
 from astrocyte.model import Change, ChangeKind, ErasureReceipt, ForgetResult, ForgetSelector
+from astrocyte.services.convert.engines import decode_engine_forget, encode_engine_forget
 from astrocyte.services.convert.values import Choices, Reader, decode_instant, encode_instant, read
 from astrocyte.v1 import memory_pb2
 
@@ -60,6 +61,7 @@ def decode_forget_result(message: memory_pb2.ForgetResponse) -> ForgetResult:
         dry_run=message.dry_run,
         position=message.position,
         receipt=_decode_receipt(message.receipt) if message.HasField("receipt") else None,
+        engines=tuple(decode_engine_forget(one) for one in message.engines),
     )
 
 
@@ -72,6 +74,7 @@ def encode_forget_result(result: ForgetResult) -> memory_pb2.ForgetResponse:
         dry_run=result.dry_run,
         position=result.position,
         receipt=_encode_receipt(result.receipt) if result.receipt else None,
+        engines=map(encode_engine_forget, result.engines),
     )
 
 

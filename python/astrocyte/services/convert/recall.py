@@ -19,6 +19,7 @@ from astrocyte.model import (
     TagMatch,
 )
 from astrocyte.pipelines.shaping import FoundHits
+from astrocyte.services.convert.engines import decode_engine_trace, set_engine_trace
 from astrocyte.services.convert.multi_bank import (
     FUSION_METHODS,
     decode_bank_trace,
@@ -110,6 +111,7 @@ HIT_READERS: dict[str, Reader] = {
     "also_in": tuple,
     "boosts": lambda boosts: tuple(Boost(boost.name, boost.value) for boost in boosts),
     "utility_score": same,
+    "engine": same,
 }
 
 
@@ -188,6 +190,7 @@ HIT_NAMES = (
     "session_id",
     "speaker",
     "principal",
+    "engine",
 )
 # What a hit's fields are when the wire leaves them out.
 EMPTY_HIT: dict[str, Any] = {"text": "", "score": 0.0, "tags": (), "metadata": {}}
@@ -269,6 +272,7 @@ def decode_trace(message: types_pb2.RecallTrace) -> RecallTrace:
         intent=Intent(message.intent or Intent.UNKNOWN),
         intent_confidence=message.intent_confidence,
         banks=tuple(decode_bank_trace(bank) for bank in message.banks),
+        engines=tuple(decode_engine_trace(engine) for engine in message.engines),
     )
 
 
@@ -315,6 +319,8 @@ def set_trace(message: types_pb2.RecallTrace, trace: RecallTrace) -> None:
         message.time_windows.add(**encode_range(window))
     for bank in trace.banks:
         set_bank_trace(message.banks.add(), bank)
+    for engine in trace.engines:
+        set_engine_trace(message.engines.add(), engine)
 
 
 def _set_map(message: MutableMapping[str, V], values: Mapping[str, V] | None) -> None:

@@ -1,0 +1,35 @@
+"""`astrocyte engines`: the memory systems that stand beside banks."""
+
+from __future__ import annotations
+
+import click
+
+from astrocyte.cli.connection import Session, operation
+from astrocyte.cli.output import OUT, grid, print_json
+
+
+@click.command()
+@operation
+async def engines(session: Session, /) -> None:
+    """List the engines that stand beside banks of the server, and how each of them is.
+
+    \b
+    astrocyte engines
+    """
+    found = await session.backend.list_engines(session.caller)
+    if session.as_json:
+        print_json(found)
+        return
+    table = grid(("engine", "provider", "banks", "retain", "health", "circuit", "can"))
+    for one in found:
+        health = "well" if one.healthy else "away"
+        table.add_row(
+            one.name,
+            one.provider,
+            ", ".join(one.banks),
+            "never" if one.read_only else one.retain_target,
+            f"{health}: {one.detail}" if one.detail else health,
+            one.circuit,
+            ", ".join(one.capabilities),
+        )
+    OUT.print(table if found else "There are no engines.")

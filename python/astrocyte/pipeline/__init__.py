@@ -1,0 +1,1 @@
+"""Names by which programs know the pipeline of this package; it lives in `astrocyte.pipelines`."""

@@ -1,0 +1,84 @@
+"""From the lists of several sides to one: the pipeline's own, and those of engines beside it.
+
+Sides score as they please, so their scores are never compared with each other: `rrf` takes ranks, `relative_score` lays
+each side's scores over 0 to 1. Then weights multiply. Of equal texts the one that is worth most counts, and what the
+database knows of a memory is shown before what an engine says of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from astrocyte.core import content_hash
+from astrocyte.model import ArmScore, FusionMethod, MemoryHit
+
+# Before the name of an engine, among the arms of a hit.
+ARM_PREFIX = "engine:"
+# What stands as the source of a hit that has none.
+TIER_1, TIER_2 = "tier1_pipeline", "tier2_engine"
+
+
+@dataclass(frozen=True, slots=True)
+class SideList:
+    """What one side found, best first. ``engine`` is "" for the pipeline.
+
+    ``weights`` are factors by bank; a bank that is missing has 1, hits of one with 0 are left out.
+    """
+
+    engine: str
+    hits: Sequence[MemoryHit]
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Candidate:
+    side: int
+    rank: int
+    hit: MemoryHit
+    value: float
+    arms: tuple[ArmScore, ...]
+
+
+def fuse_sides(sides: Sequence[SideList], method: FusionMethod, rank_constant: float) -> list[MemoryHit]:
+    """All hits of all sides, best first, each text once; equal scores in the order of sides, then of ranks.
+
+    Args:
+        sides: Those that answered, the pipeline first.
+        method: relative_score or rrf.
+        rank_constant: k of rrf.
+    """
+    best: dict[object, _Candidate] = {}
+    for one in _candidates(sides, method, rank_constant):
+        key: object = (one.hit.bank_id, content_hash(one.hit.text))
+        kept = best.get(key)
+        if kept is None:
+            best[key] = one
+            continue
+        kept.value = max(kept.value, one.value)
+        kept.arms += tuple(arm for arm in one.arms if arm.arm not in {known.arm for known in kept.arms})
+    ranked = sorted(best.values(), key=lambda one: (-one.value, one.side, one.rank))
+    return [replace(one.hit, score=one.value, arms=one.arms) for one in ranked]
+
+
+def _candidates(sides: Sequence[SideList], method: FusionMethod, rank_constant: float) -> list[_Candidate]:
+    candidates = []
+    for place, side in enumerate(sides):
+        scores = [hit.score for hit in side.hits]
+        least, span = min(scores, default=0.0), max(scores, default=0.0) - min(scores, default=0.0)
+        for rank, hit in enumerate(side.hits, 1):
+            weight = side.weights.get(hit.bank_id or "", 1.0)
+            if weight <= 0.0:
+                continue
+            if method is FusionMethod.RRF:
+                value = weight / (rank_constant + rank)
+            else:
+                value = weight * ((hit.score - least) / span if span > 0.0 else 1.0)
+            arms = hit.arms if not side.engine else (ArmScore(f"{ARM_PREFIX}{side.engine}", rank, hit.score),)
+            candidates.append(_Candidate(place, rank, hit, value, arms))
+    return candidates
+
+
+def tagged(hits: Sequence[MemoryHit]) -> list[MemoryHit]:
+    """Hits that say as their source which side they are of, where they have no other."""
+    return [hit if hit.source else replace(hit, source=TIER_2 if hit.engine else TIER_1) for hit in hits]

@@ -1,0 +1,134 @@
+"""Engines: what a memory system beside this server's own pipeline has to do. Import it from here to write one.
+
+A distribution registers ``create(options)`` under the entry point group ``astrocyte.engine_providers``, where it
+returns an `EngineProvider`; ``engines.<name>.provider`` in the settings names the entry point.
+
+An engine is asked only by callers who may do in the bank what they ask, after rates, barriers and limits. What it
+answers is text from outside: it is held against the query's filter, the limits and the barriers before anybody sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Protocol, runtime_checkable
+
+from astrocyte.model import (
+    ForgetResult,
+    ForgetSelector,
+    MemoryHit,
+    RecallQuery,
+    ReflectQuery,
+    ReflectResult,
+    RetainItem,
+    RetainResult,
+)
+
+GROUP = "astrocyte.engine_providers"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineCapabilities:
+    """What an engine can do. It is never asked for what it cannot.
+
+    ``retain``, ``forget`` and ``reflect`` are the methods of these names. ``time_travel``: it honours ``as_of`` and
+    ``valid_at``. ``temporal_search`` and ``graph_search`` say that it is good at questions about times, and at those
+    about several people or things: the router sends it more of these.
+    """
+
+    retain: bool = True
+    forget: bool = True
+    reflect: bool = False
+    time_travel: bool = False
+    temporal_search: bool = False
+    graph_search: bool = False
+
+    def names(self) -> tuple[str, ...]:
+        """Those that it has."""
+        return tuple(one.name for one in fields(self) if getattr(self, one.name))
+
+
+@dataclass(frozen=True, slots=True)
+class EngineCall:
+    """For whom, and for which bank, an engine is asked.
+
+    ``principal`` is who calls, or for whom that one acts; "" where nobody said a name. ``hops`` counts the servers that
+    the call has passed, this one included. It is given up after ``timeout_seconds``.
+    """
+
+    bank_id: str
+    tenant: str = "default"
+    principal: str = ""
+    hops: int = 1
+    timeout_seconds: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class EngineItem:
+    """A memory to store.
+
+    ``origin`` is its id in this server where both keep it: a later `EngineProvider.forget` may name it by that, and
+    `EngineAnswer.origins` should say it. The same ``request_id`` with the same item is stored once.
+    """
+
+    item: RetainItem
+    origin: str | None = None
+    request_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineAnswer:
+    """Hits, best first, and by their ``memory_id`` the ``origin`` of those that were stored with one."""
+
+    hits: Sequence[MemoryHit]
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineHealth:
+    """Whether an engine can be used, and a word about why not."""
+
+    healthy: bool
+    detail: str = ""
+
+
+@runtime_checkable
+class EngineProvider(Protocol):
+    """A memory system beside the pipeline. Used from one event loop.
+
+    A method that fails raises; an `astrocyte.errors.AstrocyteError` is told by its reason, anything else by its class.
+    `ProviderUnavailable`, `DeadlineExceeded`, `Unavailable` and unknown exceptions count as failures of the engine, and
+    open its circuit when they come in a row; refusals such as `AccessDenied` do not. A call that takes too long is
+    cancelled.
+    """
+
+    def capabilities(self) -> EngineCapabilities:
+        """What it can do; the same as long as it lives."""
+
+    async def health(self) -> EngineHealth:
+        """Whether it can be used now."""
+
+    async def retain(self, call: EngineCall, items: Sequence[EngineItem]) -> Sequence[RetainResult]:
+        """Store all items, or none; results in their order, ``memory_id`` the engine's own."""
+
+    async def recall(self, call: EngineCall, query: RecallQuery) -> EngineAnswer:
+        """At most ``query.max_results`` hits, with metadata, tags and times, which the query's filter is held against.
+
+        What a bank does not hold is an empty answer. Of the query's fields an engine may leave out what it does not
+        know: what it brings is filtered again.
+        """
+
+    async def reflect(self, call: EngineCall, query: ReflectQuery) -> ReflectResult:
+        """An answer to a question, with its sources."""
+
+    async def forget(
+        self, call: EngineCall, selector: ForgetSelector, *, compliance: bool, reason: str | None
+    ) -> ForgetResult:
+        """Forget what all parts of the selector meet; return when nothing of it will be recalled again.
+
+        ``memory_ids`` are ids of the engine's own and ``origin``s mixed; unknown ones are passed over. With
+        ``compliance`` nothing of it may be left when this returns: an engine that cannot promise that raises.
+        """
+
+    async def close(self) -> None:
+        """Release connections."""
