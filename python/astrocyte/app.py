@@ -272,7 +272,14 @@ def _engines(settings: Settings) -> Engines:
     """The engines beside the pipeline, each behind a breaker of its own."""
     engines = Engines(settings)
     for name, block in settings.engines.items():
-        engines.add(name, block.provider, block, create_engine(name, block.provider, block.options))
+        engine = create_engine(f"engines.{name}.provider", block.provider, block.options)
+        engines.add(name, block.provider, block, engine)
+    if settings.provider is not None:
+        engines.replace_pipeline(
+            settings.provider, create_engine("provider", settings.provider, settings.provider_config)
+        )
+    elif settings.provider_config:
+        raise settings.refusal(("provider_config",), "has no effect without provider; name one")
     return engines
 
 

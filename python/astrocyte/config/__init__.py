@@ -22,6 +22,7 @@ from astrocyte.config.banks import BankDefaultSettings, BankSettings, check_shar
 from astrocyte.config.barriers import BarrierSettings, DlpSettings, PiiSettings
 from astrocyte.config.curated_recall import CuratedRecallSettings
 from astrocyte.config.curation import CuratedRetainSettings
+from astrocyte.config.embedding import EmbeddingSettings
 from astrocyte.config.engines import EngineName, EngineSettings, HybridSettings
 from astrocyte.config.escalation import CircuitBreakerSettings, EscalationSettings
 from astrocyte.config.extraction import (
@@ -34,6 +35,7 @@ from astrocyte.config.extraction import (
     check_embedding_model,
     check_profiles,
 )
+from astrocyte.config.forget import ForgetSettings
 from astrocyte.config.homeostasis import HomeostasisSettings
 from astrocyte.config.hooks import HookSettings
 from astrocyte.config.index import IndexSettings
@@ -181,15 +183,6 @@ class LimitSettings(Section):
     dimensions: Count = Field(4_096, description="Largest number of dimensions of a vector.")
 
 
-class EmbeddingSettings(Section):
-    """What turns text into vectors."""
-
-    provider: str = Field("static", min_length=1, description="static, openai, fastembed, or another entry point.")
-    options: dict[str, Any] = Field(
-        default_factory=dict, repr=False, description="Handed to the provider, which checks them."
-    )
-
-
 class RetainSettings(Section):
     """How content becomes memories."""
 
@@ -205,13 +198,6 @@ class RetainSettings(Section):
         if self.overlap_tokens * 2 > self.chunk_tokens:
             raise ValueError("overlap_tokens may be at most half of chunk_tokens")
         return self
-
-
-class ForgetSettings(Section):
-    """How forgetting ends."""
-
-    purge_after_days: float = Field(30.0, ge=0.0, le=36_500.0, description="How long a forgotten memory can come back.")
-    purge_interval_seconds: Seconds = Field(3_600.0, description="How often what is due is erased.")
 
 
 class StoreSettings(Section):
@@ -236,6 +222,15 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", env_prefix="ASTROCYTE_", env_nested_delimiter="__")
 
+    provider: str | None = Field(
+        None,
+        min_length=1,
+        description="Memory system in place of this server's pipeline, for banks that have none of `engines`: an entry "
+        "point of `astrocyte.engine_providers`.",
+    )
+    provider_config: dict[str, Any] = Field(
+        default_factory=dict, repr=False, description="Handed to it; it checks them."
+    )
     provider_tier: Literal["storage"] = Field("storage", description="Who retrieves: this process (storage).")
     vector_store: str = Field(
         "sqlite",

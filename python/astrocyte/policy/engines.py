@@ -206,6 +206,18 @@ class Engines:
         if self._watch is not None:
             self._watch(breaker)
 
+    def replace_pipeline(self, name: str, engine: EngineProvider) -> None:
+        """Let an engine keep and find the memories of all banks that no other stands beside, and answer if it can.
+
+        Raises:
+            ConfigError: As `add`.
+        """
+        target = "engine" if engine.capabilities().reflect else PIPELINE
+        options = {"reflect_target": target}
+        self.attach(
+            HybridEngineProvider(engine, retain_target="engine", pipeline_recall_weight=0.0, name=name, options=options)
+        )
+
     def attach(self, hybrid: HybridEngineProvider | EngineProvider) -> None:
         """As `add`, for an engine that a program brings; a bare one takes the place of the pipeline.
 

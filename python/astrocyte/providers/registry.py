@@ -112,13 +112,13 @@ def create_document_store(name: str, options: Mapping[str, Any]) -> DocumentStor
     return cast("DocumentStore | None", _store(_DOCUMENT_STORE, name, options, (NONE,)))
 
 
-def create_engine(name: str, provider: str, options: Mapping[str, Any]) -> EngineProvider:
-    """The engine that the settings call ``name``, of a provider with its options.
+def create_engine(setting: str, provider: str, options: Mapping[str, Any]) -> EngineProvider:
+    """The engine whose provider a setting names, with its options.
 
     Raises:
         ConfigError: There is no such provider, it cannot be imported, it refuses its options, or makes no engine.
     """
-    kind = _Kind(f"engines.{name}.provider", ENGINES, _ENGINES)
+    kind = _Kind(setting, ENGINES, _ENGINES)
     engine = _find(kind, provider)(options)
     if not isinstance(engine, EngineProvider):
         raise ConfigError(
