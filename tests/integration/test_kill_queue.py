@@ -40,14 +40,23 @@ def serve(folder: Path, count: int, down: bool, pipe: Connection) -> None:
     async def run() -> None:
         with pytest.MonkeyPatch.context() as patch:
             app = remote_app(patch, RemoteEmbedder(down=down), **settings(folder))
+        telling = None if down else asyncio.create_task(tell(app.gate, pipe))
         await asyncio.gather(*(send(app.gate, bank, count, pipe) for bank in BANKS))
-        while not down and app.gate._store.queued_banks():  # type: ignore[attr-defined]
-            pipe.send(("stored", sum(len(stored(app.gate, bank)) for bank in BANKS)))
+        while not down and app.gate._store.queued_banks():  # type: ignore[attr-defined]  # noqa: ASYNC110 - a queue without an event
             await asyncio.sleep(0.002)
+        if telling is not None:
+            telling.cancel()
         await app.close()
         pipe.send(("done", 0))
 
     asyncio.run(run())
+
+
+async def tell(gate: Gate, pipe: Connection) -> None:
+    """How many are stored, from the beginning: on a busy machine all may be before the last is sent again."""
+    while True:
+        pipe.send(("stored", sum(len(stored(gate, bank)) for bank in BANKS)))
+        await asyncio.sleep(0.002)
 
 
 async def send(gate: Gate, bank: str, count: int, pipe: Connection) -> None:

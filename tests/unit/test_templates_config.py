@@ -52,7 +52,7 @@ def test_a_profile_is_a_file_of_blocks_that_a_bank_has(name: ProfileName) -> Non
 
 def test_the_files_are_the_profiles() -> None:
     folder = Path(load_settings.__code__.co_filename).parent.parent / "profiles"
-    assert sorted(path.stem for path in folder.iterdir()) == sorted(get_args(ProfileName))
+    assert sorted(path.stem for path in folder.glob("*.yaml")) == sorted(get_args(ProfileName))
 
 
 def test_a_bank_lies_over_its_profile_and_that_over_the_whole() -> None:
