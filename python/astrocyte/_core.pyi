@@ -13,6 +13,8 @@ __all__ = [
     "Core",
     "CoreFault",
     "CoreInvalid",
+    "Explanation",
+    "Fate",
     "Hit",
     "PiiScanner",
     "RecallRequest",
@@ -222,6 +224,52 @@ class RecallResponse:
     @property
     def position(self) -> int: ...
 
+@final
+class Fate:
+    """What became of one memory in a recall.
+
+    ``step`` is where it fell out: "unknown" (the index holds no such memory), "filter", "arms" (none proposed it),
+    "results" (enough hits were better), "duplicate", "budget"; or "hit". ``place`` counts hits as if there were no end of
+    them, 0 where it never had a turn. ``shortage`` is the least by which a larger budget would let in one more of those
+    up to it, 0 where none was kept out.
+    """
+
+    @property
+    def memory_id(self) -> bytes: ...
+    @property
+    def step(self) -> str: ...
+    @property
+    def arms(self) -> list[tuple[int, float | None, bool]]:
+        """By arm: rank among all that pass (0: none), raw score, whether it proposed it; empty outside the filter."""
+    @property
+    def fused_rank(self) -> int: ...
+    @property
+    def fused_score(self) -> float | None: ...
+    @property
+    def place(self) -> int: ...
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def left(self) -> int:
+        """Tokens of the budget that were left at its turn."""
+    @property
+    def shortage(self) -> int: ...
+    @property
+    def twin(self) -> tuple[bytes, float | None] | None:
+        """The better hit that it repeats, with the cosine where that is why."""
+
+@final
+class Explanation:
+    """A recall's answer and what became of some memories in it, in the order in which they were asked about."""
+
+    @property
+    def response(self) -> RecallResponse: ...
+    @property
+    def fates(self) -> list[Fate]: ...
+    @property
+    def arm_cuts(self) -> list[float | None]:
+        """By arm the score of the last memory that it proposed; None where it proposed all that it knows."""
+
 def encode_hits(
     response: RecallResponse, rows: Sequence[tuple[object, ...]], bank_id: str, include_sources: bool
 ) -> bytes:
@@ -270,6 +318,8 @@ class Bank:
     ) -> None:
         """Apply one commit. A position that was applied already is a no-op; a bad row refuses the whole batch."""
     def recall(self, request: RecallRequest) -> RecallResponse: ...
+    def explain(self, request: RecallRequest, memory_ids: Sequence[bytes]) -> Explanation:
+        """As `recall` by a scan of all rows that pass, with what became of the memories in it."""
     def near_duplicates(self, vectors: Sequence[bytes], threshold: float) -> list[list[tuple[int, bytes, float]]]:
         """Per vector up to four current memories (key, memory id, cosine) at or above the threshold, nearest first."""
     def contains_hashes(self, hashes: Sequence[bytes]) -> list[bytes | None]:

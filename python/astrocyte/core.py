@@ -25,12 +25,25 @@ from functools import cache
 from importlib import resources
 
 from astrocyte import _core
-from astrocyte._core import CoreFault, CoreInvalid, Hit, RecallRequest, RecallResponse, Row, build_info, encode_hits
+from astrocyte._core import (
+    CoreFault,
+    CoreInvalid,
+    Explanation,
+    Fate,
+    Hit,
+    RecallRequest,
+    RecallResponse,
+    Row,
+    build_info,
+    encode_hits,
+)
 from astrocyte.errors import DimensionMismatch, StoreError, ValidationError
 
 __all__ = [
     "Bank",
     "Core",
+    "Explanation",
+    "Fate",
     "Hit",
     "PiiScanner",
     "RecallRequest",
@@ -136,6 +149,17 @@ class Bank:
         """
         try:
             return self._bank.recall(request)
+        except _CORE_ERRORS as error:
+            raise _translation(error) from error
+
+    def explain(self, request: RecallRequest, memory_ids: Sequence[bytes]) -> Explanation:
+        """The answer of a scan, and what became of the memories in it.
+
+        Raises:
+            DimensionMismatch, ValidationError, StoreError: As `recall`.
+        """
+        try:
+            return self._bank.explain(request, memory_ids)
         except _CORE_ERRORS as error:
             raise _translation(error) from error
 

@@ -33,6 +33,6 @@ pub use error::{CoreError, Result};
 pub use recall::PlannerOptions;
 pub use registry::{Core, CoreOptions};
 pub use types::{
-    ArmScore, BankStats, Chunk, ContentHash, Duplicate, ExternalList, FusionMethod, Hit, MemoryId,
-    RecallRequest, RecallResponse, Row, TagMatch,
+    ArmScore, BankStats, Chunk, ContentHash, Duplicate, Explained, ExternalList, Fate,
+    FusionMethod, Hit, MemoryId, RecallRequest, RecallResponse, Row, Standing, Step, TagMatch,
 };

@@ -14,7 +14,7 @@ use crate::originals::Scratch;
 use crate::recall::{self, Comparison, Planner};
 use crate::segment::{Folder, Graph};
 use crate::types::{
-    BankStats, ContentHash, Duplicate, MemoryId, RecallRequest, RecallResponse, Row,
+    BankStats, ContentHash, Duplicate, Explained, MemoryId, RecallRequest, RecallResponse, Row,
 };
 use crate::vector::MAX_DIMENSIONS;
 pub(crate) use state::State;
@@ -109,6 +109,15 @@ impl Bank {
             rayon::spawn(move || drop(comparison.run()));
         }
         Ok(response)
+    }
+
+    /// Answers one recall by a scan, and tells what became of the memories `ids` in it.
+    ///
+    /// # Errors
+    /// As [`recall`](Self::recall).
+    pub fn explain(&self, request: &RecallRequest, ids: &[MemoryId]) -> Result<Explained> {
+        let query = recall::Query::new(request, self.dimensions)?;
+        recall::explain(&self.state.read(), request, &query, ids)
     }
 
     /// Per vector the current memories at or above `threshold`, at most four, the most similar first. Wholes are

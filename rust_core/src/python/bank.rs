@@ -7,6 +7,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use super::arguments::{Id, Text, Vector};
 use super::errors::detached;
+use super::explanation::Explanation;
 use super::request::RecallRequest;
 use super::response::RecallResponse;
 use super::row::Row;
@@ -116,6 +117,17 @@ impl Bank {
     fn recall(&self, py: Python<'_>, request: &RecallRequest) -> PyResult<RecallResponse> {
         let response = detached(py, || self.bank.recall(&request.request))?;
         RecallResponse::new(py, response)
+    }
+
+    fn explain(
+        &self,
+        py: Python<'_>,
+        request: &RecallRequest,
+        memory_ids: Vec<Id>,
+    ) -> PyResult<Explanation> {
+        let ids: Vec<types::MemoryId> = memory_ids.into_iter().map(|id| id.0).collect();
+        let explained = detached(py, || self.bank.explain(&request.request, &ids))?;
+        Explanation::new(py, explained)
     }
 
     fn near_duplicates<'py>(

@@ -8,6 +8,7 @@ mod bank;
 mod embedder;
 mod encode;
 mod errors;
+mod explanation;
 mod pii;
 mod request;
 mod response;
@@ -26,6 +27,8 @@ mod core_module {
     use super::encode::encode_hits;
     #[pymodule_export]
     use super::errors::{CoreFault, CoreInvalid};
+    #[pymodule_export]
+    use super::explanation::{Explanation, Fate};
     #[pymodule_export]
     use super::pii::{PiiScanner, pii_kinds};
     #[pymodule_export]
@@ -53,6 +56,8 @@ fn declare_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
             "Core",
             "CoreFault",
             "CoreInvalid",
+            "Explanation",
+            "Fate",
             "Hit",
             "PiiScanner",
             "RecallRequest",

@@ -13,7 +13,7 @@ use super::arms::{Arm, KEYWORD, SEMANTIC};
 use super::buffers::ArmScores;
 
 /// Candidates whose vectors are compared with those of better hits: more would cost more than the whole recall.
-const COMPARED: usize = 200;
+pub(super) const COMPARED: usize = 200;
 
 /// The best `k` candidates that are no duplicates and fit the budget, and whether the budget dropped or must cut one.
 pub(super) fn build(
@@ -124,7 +124,7 @@ pub(super) fn best_chunk(
     best.1
 }
 
-fn tokens_of(state: &State, request: &RecallRequest, version: u32, ordinal: i32) -> u32 {
+pub(super) fn tokens_of(state: &State, request: &RecallRequest, version: u32, ordinal: i32) -> u32 {
     let whole = state.columns.first_row[version as usize];
     let row = if request.budget_whole || ordinal < 0 {
         whole
@@ -136,7 +136,7 @@ fn tokens_of(state: &State, request: &RecallRequest, version: u32, ordinal: i32)
 
 /// What was taken already: memories, contents, and vectors where a cosine threshold asks for them.
 #[derive(Default)]
-struct Seen {
+pub(super) struct Seen {
     ids: HashSet<[u8; 16]>,
     contents: HashSet<[u8; 16]>,
     vectors: Vec<Vec<f32>>,
@@ -145,7 +145,12 @@ struct Seen {
 }
 
 impl Seen {
-    fn holds(&mut self, state: &State, version: u32, threshold: Option<f32>) -> Result<bool> {
+    pub(super) fn holds(
+        &mut self,
+        state: &State,
+        version: u32,
+        threshold: Option<f32>,
+    ) -> Result<bool> {
         let at = version as usize;
         if self.ids.contains(&state.columns.memory_id[at])
             || self.contents.contains(&state.columns.content_hash[at])
@@ -164,7 +169,12 @@ impl Seen {
             .any(|vector| dot(vector, &self.original) >= threshold))
     }
 
-    fn add(&mut self, state: &State, version: u32, threshold: Option<f32>) -> Result<()> {
+    pub(super) fn add(
+        &mut self,
+        state: &State,
+        version: u32,
+        threshold: Option<f32>,
+    ) -> Result<()> {
         self.ids.insert(state.columns.memory_id[version as usize]);
         self.contents
             .insert(state.columns.content_hash[version as usize]);
@@ -172,6 +182,12 @@ impl Seen {
             self.vectors.push(self.original.clone());
         }
         Ok(())
+    }
+
+    /// The whole's original vector, if it has one.
+    pub(super) fn vector(state: &State, version: u32) -> Result<Option<Vec<f32>>> {
+        let mut room = Self::default();
+        Ok(room.load(state, version)?.then_some(room.original))
     }
 
     /// Reads the whole's original vector; false when it has none.

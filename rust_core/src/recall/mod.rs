@@ -3,6 +3,7 @@
 mod arms;
 mod buffers;
 mod dense;
+mod explain;
 mod feedback;
 mod hits;
 mod large;
@@ -17,10 +18,11 @@ use crate::bank::State;
 use crate::error::{CoreError, Result};
 use crate::filter;
 use crate::fusion;
-use crate::types::{RecallRequest, RecallResponse};
+use crate::types::{Explained, MemoryId, RecallRequest, RecallResponse};
 use crate::vector::{QuantisedQuery, normalise};
 pub(crate) use arms::{Arm, KEYWORD, SEMANTIC, Scores, TEMPORAL};
 use buffers::{Buffers, WindowBuffers, with_buffers};
+use explain::{Looked, Probe};
 use feedback::Feedback;
 pub use large::PlannerOptions;
 pub(crate) use large::{Comparison, Planner, Quality, Walked, Way};
@@ -155,7 +157,24 @@ pub(crate) fn run(
                 );
             }
         }
-        answer(state, request, query, buffers).map(|response| (response, None))
+        answer(state, request, query, buffers, None).map(|response| (response, None))
+    })
+}
+
+/// Answers `request` by a scan, and tells what became of the memories `ids` in it.
+pub(crate) fn explain(
+    state: &State,
+    request: &RecallRequest,
+    query: &Query,
+    ids: &[MemoryId],
+) -> Result<Explained> {
+    let mut probe = Probe::new(ids);
+    let response =
+        with_buffers(|buffers| answer(state, request, query, buffers, Some(&mut probe)))?;
+    Ok(Explained {
+        response,
+        fates: probe.fates,
+        arm_cuts: probe.cuts,
     })
 }
 
@@ -165,6 +184,7 @@ fn answer(
     request: &RecallRequest,
     query: &Query,
     buffers: &mut Buffers,
+    probe: Option<&mut Probe<'_>>,
 ) -> Result<RecallResponse> {
     let Buffers {
         filter,
@@ -266,6 +286,17 @@ fn answer(
     let mut fused = fusion::fuse(state, request, &arms, scores, candidates);
     looked.keep_first(&mut fused);
     let (hits, truncated) = hits::build(state, request, &fused, &arms, (dense, keyword))?;
+    if let Some(probe) = probe {
+        probe.look(&Looked {
+            state,
+            request,
+            allowed,
+            arms: &arms,
+            scores,
+            fused: &fused,
+            rows: (dense, keyword),
+        })?;
+    }
     Ok(RecallResponse {
         hits,
         arm_names: arms.iter().map(|arm| arm.name.to_string()).collect(),

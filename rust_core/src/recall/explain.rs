@@ -1,0 +1,215 @@
+//! What became of certain memories in one recall.
+//!
+//! The recall is a scan as any other; once its answer is built, [`Probe::look`] goes over what it was built from. A plain
+//! recall has no probe and does nothing of this.
+
+use crate::bank::State;
+use crate::error::Result;
+use crate::filter::Allowed;
+use crate::fusion::Fused;
+use crate::topk::better_first;
+use crate::types::{Fate, MemoryId, RecallRequest, Standing, Step};
+use crate::vector::{NO_SCORE, dot};
+
+use super::arms::{Arm, SEMANTIC, Scores};
+use super::buffers::ArmScores;
+use super::hits::{COMPARED, Seen, best_chunk, tokens_of};
+
+/// What an answer was built from.
+pub(super) struct Looked<'a> {
+    pub(super) state: &'a State,
+    pub(super) request: &'a RecallRequest,
+    pub(super) allowed: Allowed<'a>,
+    pub(super) arms: &'a [Arm],
+    pub(super) scores: Scores<'a>,
+    pub(super) fused: &'a [Fused],
+    /// Of the semantic and the keyword arm.
+    pub(super) rows: (&'a ArmScores, &'a ArmScores),
+}
+
+/// The memories that are asked about, and what is found.
+pub(super) struct Probe<'a> {
+    ids: &'a [MemoryId],
+    pub(super) fates: Vec<Fate>,
+    pub(super) cuts: Vec<Option<f64>>,
+}
+
+impl<'a> Probe<'a> {
+    pub(super) fn new(ids: &'a [MemoryId]) -> Self {
+        Self {
+            ids,
+            fates: Vec::new(),
+            cuts: Vec::new(),
+        }
+    }
+
+    /// Finds what became of each memory.
+    pub(super) fn look(&mut self, looked: &Looked<'_>) -> Result<()> {
+        let depth = looked.request.depth;
+        let last = |arm: &Arm| arm.ranked.get(depth.wrapping_sub(1)).map(|hit| hit.0.into());
+        self.cuts = looked.arms.iter().map(last).collect();
+        let versions: Vec<Option<u32>> = self.ids.iter().map(|id| looked.version_of(id)).collect();
+        self.fates = self
+            .ids
+            .iter()
+            .zip(&versions)
+            .map(|(&id, &version)| looked.fate(id, version))
+            .collect();
+        self.walk(looked, &versions)
+    }
+
+    /// Goes down the candidates as the answer did, and on to the end, as if more hits were wanted.
+    fn walk(&mut self, looked: &Looked<'_>, versions: &[Option<u32>]) -> Result<()> {
+        let Looked { state, request, .. } = looked;
+        let (dense, keyword) = looked.rows;
+        let mut kept: Vec<u32> = Vec::new();
+        let mut seen = Seen::default();
+        let mut left = request.budget.unwrap_or(u64::MAX);
+        let mut shortage = u64::MAX;
+        for (place, &Fused { version, .. }) in looked.fused.iter().enumerate() {
+            let threshold = request.dedup_threshold.filter(|_| place < COMPARED);
+            let asked = versions.iter().position(|&asked| asked == Some(version));
+            let full = kept.len() >= request.k;
+            if seen.holds(state, version, threshold)? {
+                if let Some(asked) = asked {
+                    let fate = &mut self.fates[asked];
+                    fate.step = if full { Step::Results } else { Step::Duplicate };
+                    fate.twin = looked.twin(version, &kept)?;
+                }
+                continue;
+            }
+            let best = best_chunk(state, request, looked.arms, version, dense, keyword);
+            let tokens = u64::from(tokens_of(state, request, version, best));
+            let fits = tokens <= left;
+            if !fits {
+                shortage = shortage.min(tokens - left);
+            }
+            // As in the answer, the first hit is there however long it is.
+            let stays = fits || kept.is_empty();
+            if let Some(asked) = asked {
+                let fate = &mut self.fates[asked];
+                fate.step = match (full, stays) {
+                    (true, _) => Step::Results,
+                    (false, false) => Step::Budget,
+                    (false, true) => Step::Hit,
+                };
+                fate.place = kept.len() as u32 + 1;
+                fate.tokens = tokens as u32;
+                fate.left = left;
+                fate.shortage = if shortage == u64::MAX { 0 } else { shortage };
+            }
+            if stays {
+                left = left.saturating_sub(tokens);
+                seen.add(state, version, threshold)?;
+                kept.push(version);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Looked<'_> {
+    /// The memory's version that passes the filter; failing that the current one, or any.
+    fn version_of(&self, id: &MemoryId) -> Option<u32> {
+        let columns = &self.state.columns;
+        let passing = |version: &u32| self.allowed.versions.contains(*version);
+        let versions = || columns.versions_of(id);
+        let current = |version: &u32| columns.current.contains(*version);
+        (versions().filter(passing).max())
+            .or_else(|| versions().filter(current).max())
+            .or_else(|| versions().max())
+    }
+
+    /// What is known of a memory before the walk: that it is none, does not pass, or what the arms say of it.
+    fn fate(&self, id: MemoryId, version: Option<u32>) -> Fate {
+        let fate = Fate::new(id);
+        let Some(version) = version else {
+            return fate;
+        };
+        if !self.allowed.versions.contains(version) {
+            return Fate {
+                step: Step::Filter,
+                ..fate
+            };
+        }
+        let place = self.fused.iter().position(|hit| hit.version == version);
+        Fate {
+            step: Step::Arms,
+            arms: self
+                .arms
+                .iter()
+                .map(|arm| self.standing(arm, version))
+                .collect(),
+            fused_rank: place.map_or(0, |place| place as u32 + 1),
+            fused_score: place.map(|place| self.fused[place].score),
+            ..fate
+        }
+    }
+
+    /// What an arm says of a version that passes. Beyond its cut ranks are by the scores of the first look.
+    fn standing(&self, arm: &Arm, version: u32) -> Standing {
+        if let Some(place) = arm.ranked.iter().position(|hit| hit.1 == version) {
+            return Standing {
+                rank: place as u32 + 1,
+                score: Some(arm.ranked[place].0.into()),
+                proposed: true,
+            };
+        }
+        let scores = self.scores.of(arm);
+        let none = Standing {
+            rank: 0,
+            score: None,
+            proposed: false,
+        };
+        let Some(&score) = scores.get(version as usize).filter(|&&s| s != NO_SCORE) else {
+            return none;
+        };
+        let standing = Standing {
+            score: Some(score.into()),
+            ..none
+        };
+        // Of words and dates 0 says that there is none; of cosines it is one among others.
+        if arm.name != SEMANTIC && score <= 0.0 {
+            return standing;
+        }
+        let ids = &self.state.columns.memory_id;
+        let better = |&other: &u32| {
+            let scored = (scores[other as usize], other);
+            other != version && better_first(scored, (score, version), ids).is_lt()
+        };
+        let better = self.allowed.versions.iter().filter(better).count();
+        Standing {
+            rank: better.max(arm.ranked.len()) as u32 + 1,
+            ..standing
+        }
+    }
+
+    /// The first of the kept versions that a version repeats, with the cosine where that is why.
+    fn twin(&self, version: u32, kept: &[u32]) -> Result<Option<(MemoryId, Option<f32>)>> {
+        let state = self.state;
+        let columns = &state.columns;
+        let at = |version: u32| {
+            let at = version as usize;
+            (columns.memory_id[at], columns.content_hash[at])
+        };
+        let (id, content) = at(version);
+        let same = |&&other: &&u32| at(other).0 == id || at(other).1 == content;
+        if let Some(&other) = kept.iter().find(same) {
+            return Ok(Some((at(other).0, None)));
+        }
+        let (Some(threshold), Some(own)) =
+            (self.request.dedup_threshold, Seen::vector(state, version)?)
+        else {
+            return Ok(None);
+        };
+        for &other in kept {
+            if let Some(vector) = Seen::vector(state, other)? {
+                let cosine = dot(&vector, &own);
+                if cosine >= threshold {
+                    return Ok(Some((at(other).0, Some(cosine))));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
