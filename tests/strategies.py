@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from astrocyte.model import (
     AccessCheck,
     ArmScore,
+    ArmStanding,
     AuditEvent,
     AuditPage,
     Bank,
@@ -23,6 +24,7 @@ from astrocyte.model import (
     ChangeKind,
     Citation,
     ContentType,
+    Counterfactual,
     Curation,
     CurationAction,
     DedupAction,
@@ -31,6 +33,9 @@ from astrocyte.model import (
     Embedding,
     Entity,
     ErasureReceipt,
+    ExplainResult,
+    ExplainStage,
+    Explanation,
     ForgetResult,
     ForgetSelector,
     FusionMethod,
@@ -491,3 +496,34 @@ def same(left: Any, right: Any) -> bool:
     if isinstance(left, float) and isinstance(right, float):
         return left == right and math.copysign(1, left) == math.copysign(1, right)
     return type(left) is type(right) and left == right
+
+
+explanations = st.builds(
+    Explanation,
+    memory_id=names,
+    stage=st.sampled_from(ExplainStage),
+    detail=texts,
+    rank=counts,
+    score=st.none() | numbers,
+    fused_rank=counts,
+    fused_score=st.none() | numbers,
+    arms=st.lists(
+        st.builds(ArmStanding, names, counts, st.none() | numbers, st.booleans(), st.none() | numbers), max_size=3
+    ).map(tuple),
+    conditions=tags,
+    repeats=optional_names,
+    similarity=st.none() | numbers,
+    token_count=counts,
+    tokens_left=st.none() | counts,
+    redacted=st.booleans(),
+    counterfactual=st.none() | st.builds(Counterfactual, queries, tags, texts),
+)
+explain_results = st.builds(
+    ExplainResult,
+    st.lists(explanations, max_size=3).map(tuple),
+    positions,
+    st.booleans(),
+    counts,
+    counts,
+    tags,
+)

@@ -229,9 +229,9 @@ class Fate:
     """What became of one memory in a recall.
 
     ``step`` is where it fell out: "unknown" (the index holds no such memory), "filter", "arms" (none proposed it),
-    "results" (enough hits were better), "duplicate", "budget"; or "hit". ``place`` counts hits as if there were no end of
-    them, 0 where it never had a turn. ``shortage`` is the least by which a larger budget would let in one more of those
-    up to it, 0 where none was kept out.
+    "results" (enough hits were better), "duplicate", "budget"; or "hit". ``place`` counts hits as if there were no end
+    of them, 0 where it never had a turn. ``shortage`` is the least by which a larger budget would let in one more of
+    those up to it, 0 where none was kept out.
     """
 
     @property

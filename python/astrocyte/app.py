@@ -20,6 +20,7 @@ from astrocyte.config.machine import memory_limit
 from astrocyte.core import Core, build_info
 from astrocyte.errors import AstrocyteError, ConfigError, frames
 from astrocyte.model import IndexMemory, ServerInfo
+from astrocyte.pipelines.explain import ExplainPipeline
 from astrocyte.pipelines.extraction.entities import create_extraction
 from astrocyte.pipelines.extraction.profiles import Profiles
 from astrocyte.pipelines.forget import ForgetPipeline
@@ -147,6 +148,7 @@ class App:
                     recall=recall,
                     reflect=ReflectPipeline(self.language_model, settings),
                     multi_bank=MultiBankPipeline(recall, settings, executor),
+                    explain=ExplainPipeline(store, recall, executor, settings.recall.inline_rows),
                     update=UpdatePipeline(store, preparer),
                     forget=ForgetPipeline(store, settings.forget, clock, self._outside),
                 )

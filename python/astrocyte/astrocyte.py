@@ -27,6 +27,8 @@ from astrocyte.model import (
     DetailLevel,
     Dispositions,
     Embedding,
+    ExplainQuery,
+    ExplainResult,
     ForgetResult,
     ForgetSelector,
     FusionMethod,
@@ -269,6 +271,25 @@ class Astrocyte(Administration, Hookable):
         return [
             keywords.plain(result) for result in await self._backend.recall_batch(keywords.caller_of(context), queries)
         ]
+
+    async def explain(
+        self,
+        query: RecallQuery,
+        memory_ids: Sequence[str],
+        *,
+        position: int = 0,
+        context: AstrocyteContext | None = None,
+    ) -> ExplainResult:
+        """Where memories fell out of a recall, or their places in it, and the least change that would return each.
+
+        Args:
+            query: The recall, of one bank.
+            memory_ids: The memories in question.
+            position: Position that the trace of a finished recall names; the result says when the bank moved on since.
+            context: Who calls.
+        """
+        asked = ExplainQuery(query, keywords.texts(memory_ids, "memory_ids"), position)
+        return await self._backend.explain(keywords.caller_of(context), asked)
 
     async def history(  # noqa: PLR0913 - the parameters of the specification
         self,

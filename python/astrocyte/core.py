@@ -36,7 +36,7 @@ from astrocyte._core import (
     Row,
     build_info,
     encode_hits,
-)
+)  # fmt: skip
 from astrocyte.errors import DimensionMismatch, StoreError, ValidationError
 
 __all__ = [

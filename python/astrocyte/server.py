@@ -56,6 +56,7 @@ METHOD_KINDS: Mapping[str, str] = {
     "UpdateMemory": "write",
     "Recall": "read",
     "BatchRecall": "read",
+    "Explain": "read",
     "History": "read",
     "Reflect": "reflect",
     "StreamReflect": "reflect",

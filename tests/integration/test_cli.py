@@ -87,6 +87,21 @@ def test_a_memory_from_retain_to_undelete(astrocyte: Command, bank: str) -> None
     assert astrocyte("undelete", bank, kept["memory_id"]).exit_code == 3
 
 
+def test_explain_says_why_and_what_would_help(astrocyte: Command, bank: str) -> None:
+    kept = answer(astrocyte("--json", "retain", bank, "The ferry leaves at seven.", "--tag", "travel"))
+    question = ("explain", bank, "when does the ferry leave?", kept["memory_id"])
+    there = astrocyte(*question).stdout
+    assert f"{kept['memory_id']}: returned: hit 1" in there
+    assert re.search(r"keyword: rank 1, score \d", there)
+    excluded = astrocyte(*question, "--tag", "pets").stdout
+    assert "filter: it does not meet tags" in excluded
+    assert "would be returned with tags=[pets, travel]" in excluded
+    told = answer(astrocyte("--json", *question, "--tag", "pets"))
+    assert told["explanations"][0]["counterfactual"]["fields"] == ["tags"]
+    nowhere = astrocyte("explain", bank, "ferry", "mem_0").stdout
+    assert "no change of the query was found" in nowhere
+
+
 def test_tables_say_what_happened(astrocyte: Command, bank: str) -> None:
     first = astrocyte("retain", bank, "Biscuit is a border terrier.", "--tag", "pets")
     assert re.fullmatch(r"Stored mem_[0-9a-f]{32} \(semantic, \d+ tokens in 1 chunk, position 1\)\n", first.stdout)

@@ -16,6 +16,8 @@ from astrocyte.model import (
     BankStats,
     BankTemplate,
     Change,
+    ExplainQuery,
+    ExplainResult,
     ForgetResult,
     ForgetSelector,
     Grant,
@@ -78,6 +80,18 @@ def test_query(query: RecallQuery) -> None:
     back = convert.decode_query(sent(convert.encode_query(query)))
     assert back == query
     assert strategies.same(dict(back.metadata), dict(query.metadata))
+
+
+@given(strategies.queries, strategies.tags, strategies.positions)
+def test_explain_query(query: RecallQuery, memory_ids: tuple[str, ...], position: int) -> None:
+    asked = ExplainQuery(query, memory_ids, position)
+    assert convert.decode_explain_request(sent(convert.encode_explain_request(asked))) == asked
+
+
+@settings(max_examples=50)
+@given(strategies.explain_results)
+def test_explain_result(result: ExplainResult) -> None:
+    assert convert.decode_explain_result(sent(convert.encode_explain_result(result))) == result
 
 
 @settings(max_examples=50)

@@ -12,6 +12,7 @@ from astrocyte.cli.access import access
 from astrocyte.cli.audit import audit
 from astrocyte.cli.banks import banks
 from astrocyte.cli.engines import engines
+from astrocyte.cli.explaining import explain
 from astrocyte.cli.failures import ExitCode
 from astrocyte.cli.holds import holds
 from astrocyte.cli.importing import import_file
@@ -78,8 +79,8 @@ def cli(context: click.Context, /, **options: object) -> None:
 
 
 COMMANDS = (
-    serve, retain, recall, reflect, history, forget, undelete, import_file, banks, access, holds, audit, keys, engines,
-    info,
+    serve, retain, recall, explain, reflect, history, forget, undelete, import_file, banks, access, holds, audit, keys,
+    engines, info,
 )  # fmt: skip
 for command in COMMANDS:
     cli.add_command(command)

@@ -117,13 +117,16 @@ def _options(*options: Callable[[Body], Body]) -> Callable[[Body], Body]:
     return decorate
 
 
-_common = _options(
+wanted = _options(
     click.option("-k", "--max-results", type=click.IntRange(1), default=10, show_default=True, help="Hits."),
     click.option("--max-tokens", type=click.IntRange(1), help="Token budget of all hits together."),
     click.option("--tag", "tags", multiple=True, help="Only memories with this label; may be repeated."),
+)
+_common = _options(
+    wanted,
     click.option("--trace", is_flag=True, help="Show how the answer came about."),
 )
-_filters = _options(
+filtered = _options(
     click.option(
         "--tag-match",
         type=click.Choice([kind.value for kind in TagMatch]),
@@ -159,7 +162,7 @@ _filters = _options(
 @click.argument("query")
 @several_banks
 @_common
-@_filters
+@filtered
 @operation
 async def recall(
     session: Session, /, bank: str, query: str, also: tuple[str, ...], strategy: str | None, trace: bool, **filters: Any
@@ -175,7 +178,7 @@ async def recall(
     Words and meaning are both searched, and times in the query ("last May") count. The last column shows at which rank
     each arm of the search had the memory.
     """
-    asked = with_banks(_query(bank, query, filters), also, strategy)
+    asked = with_banks(query_of(bank, query, filters), also, strategy)
     result = await session.backend.recall(session.caller, asked)
     if session.as_json:
         print_json(result)
@@ -206,7 +209,8 @@ async def history(session: Session, /, bank: str, query: str, trace: bool, **fil
         _print_hits(result.hits, result.total_available, result.trace, truncated=result.truncated, trace=trace)
 
 
-def _query(bank: str, query: str, filters: dict[str, Any]) -> RecallQuery:
+def query_of(bank: str, query: str, filters: dict[str, Any]) -> RecallQuery:
+    """The query that the options of `wanted` and `filtered` make."""
     since, until = filters.pop("since"), filters.pop("until")
     fusion = filters.pop("fusion_method")
     return RecallQuery(

@@ -20,6 +20,8 @@ from astrocyte.errors import AstrocyteError, CapabilityNotSupported, ValidationE
 from astrocyte.model import (
     Caller,
     Change,
+    ExplainQuery,
+    ExplainResult,
     ForgetResult,
     ForgetSelector,
     HistoryResult,
@@ -132,6 +134,12 @@ class RemoteBackend(RemoteAdministration):
         with encoding({"": query}):
             request = convert.encode_history_request(query)
         return convert.decode_history_result(await self._call(caller, self._memory.History, request))
+
+    async def explain(self, caller: Caller, asked: ExplainQuery) -> ExplainResult:
+        """Tell what became of memories in a recall."""
+        with encoding({"recall": asked.query, "": asked}):
+            request = convert.encode_explain_request(asked)
+        return convert.decode_explain_result(await self._call(caller, self._memory.Explain, request))
 
     async def reflect(self, caller: Caller, query: ReflectQuery) -> ReflectResult:
         """Answer a question from the bank's memories."""

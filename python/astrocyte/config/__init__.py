@@ -176,6 +176,7 @@ class LimitSettings(Section):
     batch_items: Count = Field(256, description="Items of a BatchRetain, queries of a BatchRecall.")
     page_size: Count = Field(1_000, description="Largest page of a list.")
     memory_ids: Count = Field(1_000, description="Memory ids in one filter or selector.")
+    explained_ids: Count = Field(20, description="Memory ids in one Explain, each of which is searched for anew.")
     fact_types: Count = Field(32, description="Fact types in one filter.")
     label_chars: Count = Field(64, description="Characters of a fact type, content type or layer.")
     name_chars: Count = Field(256, description="Characters of a session, speaker, source, model or display name.")

@@ -13,6 +13,14 @@ from astrocyte.model.bank import (
 from astrocyte.model.curation import Curation, CurationAction
 from astrocyte.model.engines import EngineForget, EngineInfo, EngineOutcome, EngineTrace
 from astrocyte.model.entity import Entity
+from astrocyte.model.explain import (
+    ArmStanding,
+    Counterfactual,
+    ExplainQuery,
+    ExplainResult,
+    ExplainStage,
+    Explanation,
+)
 from astrocyte.model.fusion import FusionMethod
 from astrocyte.model.governance import (
     GENESIS,
@@ -86,6 +94,7 @@ __all__ = [
     "AccessCheck",
     "ActorIdentity",
     "ArmScore",
+    "ArmStanding",
     "AstrocyteContext",
     "AuditEvent",
     "AuditEventKind",
@@ -105,6 +114,7 @@ __all__ = [
     "ChangeKind",
     "Citation",
     "ContentType",
+    "Counterfactual",
     "Curation",
     "CurationAction",
     "DedupAction",
@@ -117,6 +127,10 @@ __all__ = [
     "EngineTrace",
     "Entity",
     "ErasureReceipt",
+    "ExplainQuery",
+    "ExplainResult",
+    "ExplainStage",
+    "Explanation",
     "ForgetResult",
     "ForgetSelector",
     "FusionMethod",

@@ -12,12 +12,12 @@ from astrocyte.model.recall import RecallQuery
 class ExplainStage(StrEnum):
     """Where a memory fell out of a recall; RETURNED where it did not.
 
-    NOT_FOUND is all that is said of memories that are not there, were forgotten, or are in a bank that the caller may not
-    read. FILTER: the query's conditions exclude it. NO_ARM: no arm knows it. ARM_CUT: the arms know it, behind those that
-    they propose. DUPLICATE: it repeats a better hit. TOKEN_BUDGET: it did not fit. MAX_RESULTS: enough hits were better.
-    RERANKING: a step after the fusion put others before it. APPROXIMATE_SEARCH: the graph of a large bank passed it over,
-    and a scan would not have. INDEX: the index and the database say different things of it, and the database decides.
-    POLICY: it holds what may not leave the bank.
+    NOT_FOUND is all that is said of memories that are not there, were forgotten, or are in a bank that the caller may
+    not read. FILTER: the query's conditions exclude it. NO_ARM: no arm knows it. ARM_CUT: the arms know it, behind
+    those that they propose. DUPLICATE: it repeats a better hit. TOKEN_BUDGET: it did not fit. MAX_RESULTS: enough hits
+    were better. RERANKING: a step after the fusion put others before it. APPROXIMATE_SEARCH: the graph of a large bank
+    passed it over, and a scan would not have. INDEX: the index and the database say different things of it, and the
+    database decides. POLICY: it holds what may not leave the bank.
     """
 
     RETURNED = "returned"
@@ -49,8 +49,8 @@ class ExplainQuery:
 class ArmStanding(NamedTuple):
     """What an arm says of a memory.
 
-    ``rank`` counts all memories that pass the filter, from 1, and is 0 where the arm does not know it. ``cut_off`` is the
-    score of the last memory that the arm proposed, None where it proposed all that it knows.
+    ``rank`` counts all memories that pass the filter, from 1, and is 0 where the arm does not know it. ``cut_off`` is
+    the score of the last memory that the arm proposed, None where it proposed all that it knows.
     """
 
     arm: str
@@ -76,9 +76,9 @@ class Explanation:
     """What became of one memory.
 
     ``rank`` is its place in the answer, from 1, and ``score`` its score there; ``fused_rank`` and ``fused_score`` are
-    those among all candidates. ``conditions`` names the fields of the query that exclude it. ``repeats`` is the hit that
-    it repeats, with the cosine in ``similarity`` where that is why. ``token_count`` is what it counts, ``tokens_left``
-    what was left of the budget at its turn. ``redacted`` says that personal data in it was replaced.
+    those among all candidates. ``conditions`` names the fields of the query that exclude it. ``repeats`` is the hit
+    that it repeats, with the cosine in ``similarity`` where that is why. ``token_count`` is what it counts,
+    ``tokens_left`` what was left of the budget at its turn. ``redacted`` says that personal data in it was replaced.
     """
 
     memory_id: str
@@ -102,8 +102,8 @@ class Explanation:
 class ExplainResult:
     """One explanation for each memory that was asked about, in that order.
 
-    ``position`` is the one that was looked at; ``moved`` says that it is another than was asked for. ``returned`` counts
-    the hits of the answer, ``candidates`` the memories that any arm proposed.
+    ``position`` is the one that was looked at; ``moved`` says that it is another than was asked for. ``returned``
+    counts the hits of the answer, ``candidates`` the memories that any arm proposed.
     """
 
     explanations: tuple[Explanation, ...]

@@ -65,6 +65,11 @@ def id_to_bytes(memory_id: str) -> bytes | None:
         return None
 
 
+def bytes_to_id(identity: bytes) -> str:
+    """The memory id of sixteen bytes."""
+    return f"{ID_PREFIX}{identity.hex()}"
+
+
 def metadata_pairs(metadata: Metadata) -> list[tuple[str, str]]:
     """Pairs for filters by equality in type and value."""
     return [(key, _typed(value)) for key, value in metadata.items()]

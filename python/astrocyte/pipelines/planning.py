@@ -29,6 +29,7 @@ class Plan:
     """A query on its way, and when each stage ended, in seconds.
 
     ``pool`` is how many candidates stages after the core look at, 0 where none does; ``stages`` their milliseconds.
+    ``trial`` is True for a recall that only explains another, and so is no use of a memory.
     ``outside`` is None until the stores from outside were asked; ``degraded`` names those that did not answer.
     """
 
@@ -54,6 +55,7 @@ class Plan:
     asked: float = 0.0
     # How long names were looked up, where they were.
     naming: float | None = None
+    trial: bool = False
 
 
 class Planner:

@@ -21,7 +21,7 @@ from concurrent.futures import Executor
 from time import perf_counter
 
 from astrocyte.config import Settings
-from astrocyte.core import Core, RecallResponse
+from astrocyte.core import Core, RecallRequest, RecallResponse
 from astrocyte.model import Bank, MemoryHit, RecallQuery, RecallResult
 from astrocyte.pipelines.abstention import confidence
 from astrocyte.pipelines.caching import RecallCache, name_of
@@ -100,10 +100,13 @@ class RecallPipeline:
         vector = _given(bank, query, "")
         if vector is None and bank.embedding_model == self._embedder.model_id:
             vector = (await self._embed([query.query]))[0]
-        plan = Plan(bank, query, index, vector, most_tokens, start, perf_counter())
+        return await self.answer(Plan(bank, query, index, vector, most_tokens, start, perf_counter()))
+
+    async def answer(self, plan: Plan) -> RecallResult:
+        """The answer to a plan that has its vector; it is not kept."""
         if self._outside is not None:
             await self._outside.ask([plan])
-        if index.small(self._settings.inline_rows):
+        if plan.index.small(self._settings.inline_rows):
             return self._answer(plan)
         return await asyncio.get_running_loop().run_in_executor(self._executor, self._answer, plan)
 
@@ -198,6 +201,10 @@ class RecallPipeline:
         vectors = embedder.embed_now(texts) if embedder.local else await embedder.embed(texts)
         return [usable(vector) for vector in vectors]
 
+    def request(self, plan: Plan) -> RecallRequest:
+        """What the core was asked for a plan that was answered."""
+        return self._planner.request(plan)
+
     def _answer(self, plan: Plan) -> RecallResult:
         self._analyse(plan)
         response = plan.index.core.recall(self._planner.request(plan))
@@ -275,7 +282,7 @@ class RecallPipeline:
         """The hits in the order of the stages after the core, within the budget; and whether one was cut or dropped."""
         candidates = self.rescored(plan, response, rows)
         hits, truncated = reordered(plan.query, candidates, response.arm_names, plan.budget)
-        if self._rescorer.usage is not None:
+        if self._rescorer.usage is not None and not plan.trial:
             shown = {hit.memory_id for hit in hits}
             self._rescorer.usage.note([one.row for one in candidates if one.row.memory_id in shown])
         return hits, truncated

@@ -18,6 +18,8 @@ from astrocyte.model import (
     Caller,
     Change,
     EngineInfo,
+    ExplainQuery,
+    ExplainResult,
     ForgetResult,
     ForgetSelector,
     Grant,
@@ -108,6 +110,15 @@ class Backend(Protocol):
 
     async def history(self, caller: Caller, query: RecallQuery) -> HistoryResult:
         """Recall on the bank as it was known at ``query.as_of``, which is required."""
+
+    async def explain(self, caller: Caller, asked: ExplainQuery) -> ExplainResult:
+        """Where each memory fell out of a recall of one bank, and the least change of the query that would return it.
+
+        It counts as a recall, and raises what one does.
+
+        Raises:
+            CapabilityNotSupported: The query names several banks.
+        """
 
     async def reflect(self, caller: Caller, query: ReflectQuery) -> ReflectResult:
         """Answer a question from the bank's memories.

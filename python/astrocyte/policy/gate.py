@@ -21,6 +21,8 @@ from astrocyte.model import (
     Bank,
     Caller,
     Change,
+    ExplainQuery,
+    ExplainResult,
     ForgetResult,
     ForgetSelector,
     HistoryResult,
@@ -35,6 +37,7 @@ from astrocyte.model import (
     RetainResult,
     ServerInfo,
 )
+from astrocyte.pipelines.explain import ExplainPipeline
 from astrocyte.pipelines.forget import ForgetPipeline
 from astrocyte.pipelines.multi_bank import MultiBankPipeline
 from astrocyte.pipelines.recall import RecallPipeline
@@ -50,6 +53,7 @@ from astrocyte.policy.curating import Curating
 from astrocyte.policy.engine_reflecting import EngineReflecting
 from astrocyte.policy.engine_writing import EngineWriting
 from astrocyte.policy.engines import Engines
+from astrocyte.policy.explaining import Explaining
 from astrocyte.policy.foreign import Foreign
 from astrocyte.policy.granting import Granting
 from astrocyte.policy.holding import Holding
@@ -79,6 +83,7 @@ class Pipelines:
     recall: RecallPipeline
     reflect: ReflectPipeline
     multi_bank: MultiBankPipeline
+    explain: ExplainPipeline
     update: UpdatePipeline
     forget: ForgetPipeline
 
@@ -146,6 +151,7 @@ class Gate(Administration):
         self._recalling = Recalling(
             policies, self._banks, self._bank_sets, pipelines.recall, pipelines.multi_bank, self._check, hybrid
         )
+        self._explaining = Explaining(settings, policies, self._banks, self._bank_sets, pipelines.explain, self._check)
         self._reflecting = Reflecting(
             policies,
             self._banks,
@@ -207,6 +213,10 @@ class Gate(Administration):
     async def history(self, caller: Caller, query: RecallQuery) -> HistoryResult:
         """Recall as of an instant."""
         return await self._recalling.history(caller, query)
+
+    async def explain(self, caller: Caller, asked: ExplainQuery) -> ExplainResult:
+        """Tell what became of memories in a recall."""
+        return await self._explaining.run(caller, asked)
 
     async def reflect(self, caller: Caller, query: ReflectQuery) -> ReflectResult:
         """Answer a question from memory."""

@@ -23,6 +23,7 @@ REQUIRED: Mapping[str, frozenset[Permission]] = {
     "UpdateMemory": _READ | _WRITE,
     "Recall": _READ,
     "BatchRecall": _READ,
+    "Explain": _READ,
     "History": _READ,
     "Reflect": _READ,
     "StreamReflect": _READ,

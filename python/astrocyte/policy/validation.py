@@ -14,6 +14,7 @@ from astrocyte.model import (
     DedupAction,
     DetailLevel,
     Dispositions,
+    ExplainQuery,
     ForgetSelector,
     FusionMethod,
     MemoryHit,
@@ -164,6 +165,14 @@ class Validator:
             value = getattr(item, name)
             if value is not None:
                 checks.label(value, f"{at}{name}", limits.name_chars)
+
+    def explain(self, asked: ExplainQuery) -> None:
+        """Which memories of which recall: the recall is held to what recalls are."""
+        self.query(asked.query)
+        checks.labels(asked.memory_ids, "memory_ids", self._limits.explained_ids, self._limits.name_chars)
+        if not asked.memory_ids:
+            raise ValidationError("is empty; name the memories to look for", field="memory_ids")
+        checks.integer(asked.position, "position", 0, LARGEST_POSITION)
 
     def reflect(self, query: ReflectQuery) -> None:
         """One reflect: what it shares with a recall is held to the same."""

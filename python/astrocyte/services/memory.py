@@ -104,6 +104,10 @@ class MemoryServicer:
         """Answer a question about the past with a HistoryResponse."""
         return convert.encode_history_result(await self._gate.history(caller, convert.decode_history_query(request)))
 
+    async def Explain(self, request: memory_pb2.ExplainRequest, caller: Caller) -> memory_pb2.ExplainResponse:
+        """Tell what became of memories in a recall."""
+        return convert.encode_explain_result(await self._gate.explain(caller, convert.decode_explain_request(request)))
+
     async def Reflect(self, request: memory_pb2.ReflectRequest, caller: Caller) -> memory_pb2.ReflectResponse:
         """Answer a question from memory."""
         return convert.encode_reflect_result(await self._gate.reflect(caller, convert.decode_reflect_query(request)))

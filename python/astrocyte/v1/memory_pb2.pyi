@@ -237,6 +237,70 @@ DETAIL_LEVEL_FULL: DetailLevel.ValueType  # 3
 """The whole memory."""
 Global___DetailLevel: _TypeAlias = DetailLevel  # noqa: Y015
 
+class _ExplainStage:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ExplainStageEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ExplainStage.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    EXPLAIN_STAGE_UNSPECIFIED: _ExplainStage.ValueType  # 0
+    """Never sent."""
+    EXPLAIN_STAGE_RETURNED: _ExplainStage.ValueType  # 1
+    """Nowhere: it is in the answer."""
+    EXPLAIN_STAGE_NOT_FOUND: _ExplainStage.ValueType  # 2
+    """It is not there, was forgotten, or is in a bank that the caller may not read."""
+    EXPLAIN_STAGE_FILTER: _ExplainStage.ValueType  # 3
+    """Conditions of the request exclude it."""
+    EXPLAIN_STAGE_NO_ARM: _ExplainStage.ValueType  # 4
+    """No arm of the search knows it for this query."""
+    EXPLAIN_STAGE_ARM_CUT: _ExplainStage.ValueType  # 5
+    """The arms know it, behind the candidates that they propose."""
+    EXPLAIN_STAGE_DUPLICATE: _ExplainStage.ValueType  # 6
+    """It repeats a better hit."""
+    EXPLAIN_STAGE_TOKEN_BUDGET: _ExplainStage.ValueType  # 7
+    """The token budget had no room for it."""
+    EXPLAIN_STAGE_MAX_RESULTS: _ExplainStage.ValueType  # 8
+    """Enough hits were better."""
+    EXPLAIN_STAGE_RERANKING: _ExplainStage.ValueType  # 9
+    """A step after the fusion put enough others before it."""
+    EXPLAIN_STAGE_APPROXIMATE_SEARCH: _ExplainStage.ValueType  # 10
+    """The graphs of a large bank passed it over, which a scan would not have."""
+    EXPLAIN_STAGE_INDEX: _ExplainStage.ValueType  # 11
+    """The index and the database say different things of it, and the database decides."""
+    EXPLAIN_STAGE_POLICY: _ExplainStage.ValueType  # 12
+    """It holds personal data that may not leave the bank."""
+
+class ExplainStage(_ExplainStage, metaclass=_ExplainStageEnumTypeWrapper):
+    """Where a memory fell out of a recall."""
+
+EXPLAIN_STAGE_UNSPECIFIED: ExplainStage.ValueType  # 0
+"""Never sent."""
+EXPLAIN_STAGE_RETURNED: ExplainStage.ValueType  # 1
+"""Nowhere: it is in the answer."""
+EXPLAIN_STAGE_NOT_FOUND: ExplainStage.ValueType  # 2
+"""It is not there, was forgotten, or is in a bank that the caller may not read."""
+EXPLAIN_STAGE_FILTER: ExplainStage.ValueType  # 3
+"""Conditions of the request exclude it."""
+EXPLAIN_STAGE_NO_ARM: ExplainStage.ValueType  # 4
+"""No arm of the search knows it for this query."""
+EXPLAIN_STAGE_ARM_CUT: ExplainStage.ValueType  # 5
+"""The arms know it, behind the candidates that they propose."""
+EXPLAIN_STAGE_DUPLICATE: ExplainStage.ValueType  # 6
+"""It repeats a better hit."""
+EXPLAIN_STAGE_TOKEN_BUDGET: ExplainStage.ValueType  # 7
+"""The token budget had no room for it."""
+EXPLAIN_STAGE_MAX_RESULTS: ExplainStage.ValueType  # 8
+"""Enough hits were better."""
+EXPLAIN_STAGE_RERANKING: ExplainStage.ValueType  # 9
+"""A step after the fusion put enough others before it."""
+EXPLAIN_STAGE_APPROXIMATE_SEARCH: ExplainStage.ValueType  # 10
+"""The graphs of a large bank passed it over, which a scan would not have."""
+EXPLAIN_STAGE_INDEX: ExplainStage.ValueType  # 11
+"""The index and the database say different things of it, and the database decides."""
+EXPLAIN_STAGE_POLICY: ExplainStage.ValueType  # 12
+"""It holds personal data that may not leave the bank."""
+Global___ExplainStage: _TypeAlias = ExplainStage  # noqa: Y015
+
 class _ReflectMode:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -1440,6 +1504,268 @@ class HistoryResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___HistoryResponse: _TypeAlias = HistoryResponse  # noqa: Y015
+
+@_typing.final
+class ExplainRequest(_message.Message):
+    """Which memories of which recall to explain."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECALL_FIELD_NUMBER: _builtins.int
+    MEMORY_IDS_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    position: _builtins.int
+    """Position that the trace of the finished recall names; the answer says when the bank has moved on. 0: no matter."""
+    @_builtins.property
+    def recall(self) -> Global___RecallRequest:
+        """The recall, as it was sent; required. To explain one that is finished, send the position that its trace names as
+        min_position and below. Several banks are UNIMPLEMENTED.
+        """
+
+    @_builtins.property
+    def memory_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The memories in question, 1 to 20. What is not there, was forgotten or is in another bank is EXPLAIN_STAGE_NOT_FOUND."""
+
+    def __init__(
+        self,
+        *,
+        recall: Global___RecallRequest | None = ...,
+        memory_ids: _abc.Iterable[_builtins.str] | None = ...,
+        position: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["recall", b"recall"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["memory_ids", b"memory_ids", "position", b"position", "recall", b"recall"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExplainRequest: _TypeAlias = ExplainRequest  # noqa: Y015
+
+@_typing.final
+class ExplainResponse(_message.Message):
+    """What became of the memories."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXPLANATIONS_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    MOVED_FIELD_NUMBER: _builtins.int
+    RETURNED_FIELD_NUMBER: _builtins.int
+    CANDIDATES_FIELD_NUMBER: _builtins.int
+    WARNINGS_FIELD_NUMBER: _builtins.int
+    position: _builtins.int
+    """Position of the bank that was looked at."""
+    moved: _builtins.bool
+    """Whether it is another than the request's, so that the finished recall may have looked different."""
+    returned: _builtins.int
+    """Hits of the recall's answer."""
+    candidates: _builtins.int
+    """Distinct memories that any arm proposed."""
+    @_builtins.property
+    def explanations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Explanation]:
+        """One for each memory, in the order of the request."""
+
+    @_builtins.property
+    def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """As in RecallResponse, of the query."""
+
+    def __init__(
+        self,
+        *,
+        explanations: _abc.Iterable[Global___Explanation] | None = ...,
+        position: _builtins.int = ...,
+        moved: _builtins.bool = ...,
+        returned: _builtins.int = ...,
+        candidates: _builtins.int = ...,
+        warnings: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "explanations", b"explanations", "moved", b"moved", "position", b"position", "returned", b"returned", "warnings", b"warnings"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExplainResponse: _TypeAlias = ExplainResponse  # noqa: Y015
+
+@_typing.final
+class Explanation(_message.Message):
+    """What became of one memory in a recall."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MEMORY_ID_FIELD_NUMBER: _builtins.int
+    STAGE_FIELD_NUMBER: _builtins.int
+    DETAIL_FIELD_NUMBER: _builtins.int
+    RANK_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    FUSED_RANK_FIELD_NUMBER: _builtins.int
+    FUSED_SCORE_FIELD_NUMBER: _builtins.int
+    ARMS_FIELD_NUMBER: _builtins.int
+    CONDITIONS_FIELD_NUMBER: _builtins.int
+    REPEATS_FIELD_NUMBER: _builtins.int
+    SIMILARITY_FIELD_NUMBER: _builtins.int
+    TOKEN_COUNT_FIELD_NUMBER: _builtins.int
+    TOKENS_LEFT_FIELD_NUMBER: _builtins.int
+    REDACTED_FIELD_NUMBER: _builtins.int
+    COUNTERFACTUAL_FIELD_NUMBER: _builtins.int
+    memory_id: _builtins.str
+    """The memory, as the request names it."""
+    stage: Global___ExplainStage.ValueType
+    """Where it fell out."""
+    detail: _builtins.str
+    """The same in a few words, with the numbers that decided; no content."""
+    rank: _builtins.int
+    """Its place in the answer, from 1. 0: it is not there."""
+    score: _builtins.float
+    """Its score in the answer. Unset: it is not there."""
+    fused_rank: _builtins.int
+    """Its rank among all candidates once the arms' lists are one, from 1. 0: no arm proposed it."""
+    fused_score: _builtins.float
+    """Its score there. Unset: no arm proposed it."""
+    repeats: _builtins.str
+    """The better hit that it repeats. Empty: none."""
+    similarity: _builtins.float
+    """Cosine to that hit, where it is why. Unset: the contents are the same, or it repeats none."""
+    token_count: _builtins.int
+    """Tokens that it counts."""
+    tokens_left: _builtins.int
+    """Tokens of the budget that were left at its turn. Unset: it was not for the budget."""
+    redacted: _builtins.bool
+    """Whether personal data in it is replaced on the way out."""
+    @_builtins.property
+    def arms(self) -> _containers.RepeatedCompositeFieldContainer[Global___ArmStanding]:
+        """What each arm that ran says of it. Empty where the filter excludes it."""
+
+    @_builtins.property
+    def conditions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Fields of the request whose conditions it does not meet."""
+
+    @_builtins.property
+    def counterfactual(self) -> Global___Counterfactual:
+        """The least change that returns it. Unset: it is in the answer, or no change was found that would."""
+
+    def __init__(
+        self,
+        *,
+        memory_id: _builtins.str = ...,
+        stage: Global___ExplainStage.ValueType = ...,
+        detail: _builtins.str = ...,
+        rank: _builtins.int = ...,
+        score: _builtins.float | None = ...,
+        fused_rank: _builtins.int = ...,
+        fused_score: _builtins.float | None = ...,
+        arms: _abc.Iterable[Global___ArmStanding] | None = ...,
+        conditions: _abc.Iterable[_builtins.str] | None = ...,
+        repeats: _builtins.str = ...,
+        similarity: _builtins.float | None = ...,
+        token_count: _builtins.int = ...,
+        tokens_left: _builtins.int | None = ...,
+        redacted: _builtins.bool = ...,
+        counterfactual: Global___Counterfactual | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_fused_score", b"_fused_score", "_score", b"_score", "_similarity", b"_similarity", "_tokens_left", b"_tokens_left", "counterfactual", b"counterfactual", "fused_score", b"fused_score", "score", b"score", "similarity", b"similarity", "tokens_left", b"tokens_left"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_fused_score", b"_fused_score", "_score", b"_score", "_similarity", b"_similarity", "_tokens_left", b"_tokens_left", "arms", b"arms", "conditions", b"conditions", "counterfactual", b"counterfactual", "detail", b"detail", "fused_rank", b"fused_rank", "fused_score", b"fused_score", "memory_id", b"memory_id", "rank", b"rank", "redacted", b"redacted", "repeats", b"repeats", "score", b"score", "similarity", b"similarity", "stage", b"stage", "token_count", b"token_count", "tokens_left", b"tokens_left"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__fused_score: _TypeAlias = _typing.Literal["fused_score"]  # noqa: Y015
+    _WhichOneofArgType__fused_score: _TypeAlias = _typing.Literal["_fused_score", b"_fused_score"]  # noqa: Y015
+    _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
+    _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015
+    _WhichOneofReturnType__similarity: _TypeAlias = _typing.Literal["similarity"]  # noqa: Y015
+    _WhichOneofArgType__similarity: _TypeAlias = _typing.Literal["_similarity", b"_similarity"]  # noqa: Y015
+    _WhichOneofReturnType__tokens_left: _TypeAlias = _typing.Literal["tokens_left"]  # noqa: Y015
+    _WhichOneofArgType__tokens_left: _TypeAlias = _typing.Literal["_tokens_left", b"_tokens_left"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__fused_score) -> _WhichOneofReturnType__fused_score | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__score) -> _WhichOneofReturnType__score | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__similarity) -> _WhichOneofReturnType__similarity | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__tokens_left) -> _WhichOneofReturnType__tokens_left | None: ...
+
+Global___Explanation: _TypeAlias = Explanation  # noqa: Y015
+
+@_typing.final
+class ArmStanding(_message.Message):
+    """What an arm of the search says of a memory."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ARM_FIELD_NUMBER: _builtins.int
+    RANK_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    PROPOSED_FIELD_NUMBER: _builtins.int
+    CUT_OFF_FIELD_NUMBER: _builtins.int
+    arm: _builtins.str
+    """The arm: semantic, keyword, temporal, or another that ran."""
+    rank: _builtins.int
+    """Rank among all memories that pass the filter, from 1; beyond the arm's candidates by a coarser score. 0: the arm does
+    not know it.
+    """
+    score: _builtins.float
+    """The arm's own score of it. Unset: it has none."""
+    proposed: _builtins.bool
+    """Whether it is among the arm's candidates."""
+    cut_off: _builtins.float
+    """Score of the arm's last candidate. Unset: the arm proposed all that it knows."""
+    def __init__(
+        self,
+        *,
+        arm: _builtins.str = ...,
+        rank: _builtins.int = ...,
+        score: _builtins.float | None = ...,
+        proposed: _builtins.bool = ...,
+        cut_off: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cut_off", b"_cut_off", "_score", b"_score", "cut_off", b"cut_off", "score", b"score"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cut_off", b"_cut_off", "_score", b"_score", "arm", b"arm", "cut_off", b"cut_off", "proposed", b"proposed", "rank", b"rank", "score", b"score"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__cut_off: _TypeAlias = _typing.Literal["cut_off"]  # noqa: Y015
+    _WhichOneofArgType__cut_off: _TypeAlias = _typing.Literal["_cut_off", b"_cut_off"]  # noqa: Y015
+    _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
+    _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cut_off) -> _WhichOneofReturnType__cut_off | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__score) -> _WhichOneofReturnType__score | None: ...
+
+Global___ArmStanding: _TypeAlias = ArmStanding  # noqa: Y015
+
+@_typing.final
+class Counterfactual(_message.Message):
+    """A change of a recall, which was tried and returns the memory in question."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECALL_FIELD_NUMBER: _builtins.int
+    FIELDS_FIELD_NUMBER: _builtins.int
+    SUMMARY_FIELD_NUMBER: _builtins.int
+    summary: _builtins.str
+    """The fields with their new values, such as "max_results=37"."""
+    @_builtins.property
+    def recall(self) -> Global___RecallRequest:
+        """The recall with the change, to be sent as it is."""
+
+    @_builtins.property
+    def fields(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Fields that differ; mostly one."""
+
+    def __init__(
+        self,
+        *,
+        recall: Global___RecallRequest | None = ...,
+        fields: _abc.Iterable[_builtins.str] | None = ...,
+        summary: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["recall", b"recall"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fields", b"fields", "recall", b"recall", "summary", b"summary"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Counterfactual: _TypeAlias = Counterfactual  # noqa: Y015
 
 @_typing.final
 class ReflectRequest(_message.Message):

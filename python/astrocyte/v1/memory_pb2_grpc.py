@@ -85,6 +85,11 @@ class MemoryServiceStub:
                 request_serializer=astrocyte_dot_v1_dot_memory__pb2.HistoryRequest.SerializeToString,
                 response_deserializer=astrocyte_dot_v1_dot_memory__pb2.HistoryResponse.FromString,
                 _registered_method=True)
+        self.Explain = channel.unary_unary(
+                '/astrocyte.v1.MemoryService/Explain',
+                request_serializer=astrocyte_dot_v1_dot_memory__pb2.ExplainRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_memory__pb2.ExplainResponse.FromString,
+                _registered_method=True)
         self.Reflect = channel.unary_unary(
                 '/astrocyte.v1.MemoryService/Reflect',
                 request_serializer=astrocyte_dot_v1_dot_memory__pb2.ReflectRequest.SerializeToString,
@@ -187,6 +192,15 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Explain(self, request, context):
+        """Explain tells what became of memories in a recall of one bank: the stage at which each fell out or its place in the
+        answer, what every arm of the search says of it, and the least change of the request that returns it. It runs the
+        recall again, counts as one, and needs what one needs.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Reflect(self, request, context):
         """Reflect answers a question from the memories of a bank, or of several: by sentences chosen from them, or by a language
         model where the server has one. It says what each part of the answer rests on, and when memory does not hold the answer.
@@ -271,6 +285,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.History,
                     request_deserializer=astrocyte_dot_v1_dot_memory__pb2.HistoryRequest.FromString,
                     response_serializer=astrocyte_dot_v1_dot_memory__pb2.HistoryResponse.SerializeToString,
+            ),
+            'Explain': grpc.unary_unary_rpc_method_handler(
+                    servicer.Explain,
+                    request_deserializer=astrocyte_dot_v1_dot_memory__pb2.ExplainRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_memory__pb2.ExplainResponse.SerializeToString,
             ),
             'Reflect': grpc.unary_unary_rpc_method_handler(
                     servicer.Reflect,
@@ -547,6 +566,33 @@ class MemoryService:
             '/astrocyte.v1.MemoryService/History',
             astrocyte_dot_v1_dot_memory__pb2.HistoryRequest.SerializeToString,
             astrocyte_dot_v1_dot_memory__pb2.HistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Explain(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.MemoryService/Explain',
+            astrocyte_dot_v1_dot_memory__pb2.ExplainRequest.SerializeToString,
+            astrocyte_dot_v1_dot_memory__pb2.ExplainResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -30,6 +30,12 @@ from astrocyte.services.convert.bank import (
     encode_server_info,
 )
 from astrocyte.services.convert.engines import decode_engine, encode_engine
+from astrocyte.services.convert.explain import (
+    decode_explain_request,
+    decode_explain_result,
+    encode_explain_request,
+    encode_explain_result,
+)
 from astrocyte.services.convert.forget import (
     decode_change,
     decode_forget_result,
@@ -87,6 +93,8 @@ __all__ = [
     "decode_change",
     "decode_create_api_key",
     "decode_engine",
+    "decode_explain_request",
+    "decode_explain_result",
     "decode_forget_result",
     "decode_grant",
     "decode_history_query",
@@ -114,6 +122,8 @@ __all__ = [
     "encode_change",
     "encode_create_api_key",
     "encode_engine",
+    "encode_explain_request",
+    "encode_explain_result",
     "encode_forget_request",
     "encode_forget_result",
     "encode_grant",

@@ -1,0 +1,69 @@
+"""The command that says why a memory is, or is not, in an answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from astrocyte.cli.connection import Session, operation
+from astrocyte.cli.memories import filtered, query_of, wanted
+from astrocyte.cli.output import OUT, print_json
+from astrocyte.model import ArmStanding, ExplainQuery, Explanation
+
+
+@click.command()
+@click.argument("bank")
+@click.argument("query")
+@click.argument("memory_ids", nargs=-1, required=True)
+@wanted
+@filtered
+@click.option("--position", type=click.IntRange(0), default=0, help="Position that the finished recall named.")
+@operation
+async def explain(
+    session: Session, /, bank: str, query: str, memory_ids: tuple[str, ...], position: int, **filters: Any
+) -> None:
+    """Say why memories are, or are not, in the answer of BANK to QUERY, and what would bring them there.
+
+    \b
+    astrocyte explain family "what is Mara allergic to?" mem_0198a7...
+    astrocyte explain family "trips" mem_0198a7... mem_0198b2... --tag travel -k 5
+    astrocyte --json explain family "trips" mem_0198a7... | jq '.explanations[0].counterfactual.summary'
+
+    Give the options that the recall had. The recall is run again; with --position the command says whether the bank has
+    moved on since.
+    """
+    asked = ExplainQuery(query_of(bank, query, filters), memory_ids, position)
+    result = await session.backend.explain(session.caller, asked)
+    if session.as_json:
+        print_json(result)
+        return
+    for one in result.explanations:
+        _print(one)
+    moved = "; the bank has moved on since the recall" if result.moved else ""
+    OUT.print(
+        f"{result.returned} hits of {result.candidates} candidates at position {result.position}{moved}",
+        style="dim",
+        soft_wrap=True,
+    )
+
+
+def _print(one: Explanation) -> None:
+    click.echo(f"{one.memory_id}: {one.stage.value.replace('_', ' ')}: {one.detail}")
+    if one.repeats:
+        cosine = "the same content" if one.similarity is None else f"cosine {one.similarity:.4f}"
+        click.echo(f"  repeats {one.repeats} ({cosine})")
+    for arm in one.arms:
+        click.echo(f"  {_standing(arm)}")
+    if one.counterfactual is not None:
+        click.echo(f"  would be returned with {one.counterfactual.summary}")
+    elif one.rank == 0:
+        click.echo("  no change of the query was found that returns it")
+
+
+def _standing(arm: ArmStanding) -> str:
+    if arm.rank == 0:
+        return f"{arm.arm}: does not know it"
+    score = "" if arm.score is None else f", score {arm.score:.4f}"
+    cut = "" if arm.cut_off is None else f", cut off at {arm.cut_off:.4f}"
+    return f"{arm.arm}: rank {arm.rank}{score}{cut}"

@@ -1,0 +1,99 @@
+"""What the gate does for an explain: the same checks as for the recall in question, and the same limits.
+
+It tells nothing that the caller could not see: a memory that is not there, was forgotten or is elsewhere is not found,
+and one that may not leave its bank is said to be held back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from astrocyte.config import Settings
+from astrocyte.errors import CapabilityNotSupported
+from astrocyte.model import Bank, Caller, ExplainQuery, ExplainResult, MemoryHit, RecallResult
+from astrocyte.pipelines.counterfactuals import CounterfactualSearch
+from astrocyte.pipelines.explain import ExplainPipeline
+from astrocyte.policy.bank_sets import BankSets
+from astrocyte.policy.banks import Banks
+from astrocyte.policy.limits import Demand, Operation
+from astrocyte.policy.policies import Policies
+from astrocyte.policy.validation import Validator
+
+OPERATION = "Explain"
+
+
+class Explaining:
+    """The part of the gate that tells what became of memories; see `astrocyte.policy.backend.Backend`.
+
+    Args:
+        settings: How far a query may be widened.
+        policies: How often, and what may leave.
+        banks: Which there are, and who may read them.
+        bank_sets: What a query names.
+        pipeline: Runs recalls again.
+        check: The limits of requests.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        policies: Policies,
+        banks: Banks,
+        bank_sets: BankSets,
+        pipeline: ExplainPipeline,
+        check: Validator,
+    ) -> None:
+        self._policies = policies
+        self._banks = banks
+        self._bank_sets = bank_sets
+        self._pipeline = pipeline
+        self._check = check
+        self._most_results = settings.limits.max_results
+        self._overfetch = settings.recall.overfetch
+
+    async def run(self, caller: Caller, asked: ExplainQuery) -> ExplainResult:
+        """Tell of each memory where it fell out of the recall, and what would have kept it."""
+        banks = self._bank_sets.resolve(caller, asked.query)
+        self._banks.require_each(caller, OPERATION, banks)
+        await self._policies.limits.admit([Demand(caller.tenant, one, Operation.RECALL) for one in banks.bank_ids])
+        self._check.explain(asked)
+        if banks.strategy is not None:
+            raise CapabilityNotSupported("explain looks at one bank; ask with the bank_id of each")
+        bank = self._banks.handle(caller, OPERATION, asked.query.bank_id)
+        query, warnings = await self._policies.barriers.query(OPERATION, asked.query, banks.bank_ids)
+        return await self._told(bank, replace(asked, query=query), asked, warnings)
+
+    async def _told(
+        self, bank: Bank, screened: ExplainQuery, asked: ExplainQuery, warnings: tuple[str, ...]
+    ) -> ExplainResult:
+        pipeline, passes = self._pipeline, self._passes(bank)
+        most_tokens = self._policies.overrides.of(bank.bank_id).homeostasis.recall_max_tokens
+        plan = await pipeline.plan(bank, screened.query, most_tokens)
+        subjects = pipeline.subjects(bank, asked.memory_ids)
+        look = await pipeline.look(plan, plan.query, subjects)
+        told = []
+        for subject in subjects:
+            one = pipeline.explain(look, subject, passes)
+            if one.rank == 0:
+                search = CounterfactualSearch(pipeline, plan, subject, passes, self._most_results, self._overfetch)
+                one = replace(one, counterfactual=await search.find(asked.query, look, one))
+            told.append(one)
+        return ExplainResult(
+            tuple(told),
+            look.position,
+            moved=bool(asked.position) and asked.position != look.position,
+            returned=len(look.answer.hits),
+            candidates=look.answer.total_available,
+            warnings=warnings,
+        )
+
+    def _passes(self, bank: Bank) -> Callable[[MemoryHit], MemoryHit | None]:
+        """A hit as it may leave the bank, or None."""
+
+        def passes(hit: MemoryHit) -> MemoryHit | None:
+            alone = RecallResult((hit,), 1, truncated=False)
+            left = self._policies.barriers.output((bank.bank_id,), OPERATION, alone).hits
+            return left[0] if left else None
+
+        return passes

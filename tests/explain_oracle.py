@@ -1,0 +1,267 @@
+"""What explain must say, found another way: from the arms' raw scores on, every step of a recall in plain Python.
+
+`Oracle.stages` gives the stage of every memory, and `Oracle.hits` the answer that follows; the tests hold that answer
+to the real one, so that an oracle that is wrong is seen.
+"""
+
+import random
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from astrocyte.app import App
+from astrocyte.config import Settings
+from astrocyte.core import RecallRequest, RecallResponse
+from astrocyte.model import (
+    Bank,
+    Caller,
+    ExplainStage,
+    ForgetSelector,
+    FusionMethod,
+    Memory,
+    MemoryUpdate,
+    RecallQuery,
+    RetainItem,
+    TagMatch,
+    TimeRange,
+)
+from astrocyte.pipelines.indexing import id_to_bytes
+from astrocyte.pipelines.planning import Plan, Planner
+
+ME = Caller()
+BANK = "oracle"
+WORDS = (
+    "tea",
+    "coffee",
+    "river",
+    "mountain",
+    "dog",
+    "cat",
+    "train",
+    "book",
+    "paper",
+    "cloud",
+    "stone",
+    "garden",
+    "window",
+    "bread",
+    "salt",
+    "letter",
+    "music",
+    "winter",
+    "boat",
+    "kitchen",
+    "doctor",
+    "school",
+    "market",
+    "bridge",
+)
+TAGS = ("red", "blue", "green")
+START = datetime(2024, 1, 1, tzinfo=UTC)
+MOST_TOKENS = 100_000
+# The temporal arm counts no more deviations than this.
+TEMPORAL_CAP = 4.0
+FIRST_HITS = 3
+SETTINGS = {
+    "vector_store": "in_memory",
+    "recall": {"depth": 20},
+    "homeostasis": {"recall_max_tokens": MOST_TOKENS},
+    "signal_quality": {"dedup": {"similarity_threshold": 1.0}},
+}
+
+
+@dataclass
+class World:
+    """A bank with all that can happen to memories, and the ids that were ever in it."""
+
+    app: App
+    bank: Bank
+    ids: list[str]
+
+    def memory(self, memory_id: str) -> list[Memory]:
+        return self.app._store.versions(self.bank, memory_id)
+
+
+async def make_world(seed: int, memories: int = 140) -> World:
+    chance = random.Random(seed)
+    app = App(Settings.from_mapping(SETTINGS))
+    items = [
+        RetainItem(
+            f"{' '.join(chance.sample(WORDS, chance.randint(3, 12)))} {number}.",
+            tags=tuple(tag for tag in TAGS if chance.random() < 0.4),
+            fact_type=chance.choice(("world", "experience")),
+            metadata={"n": chance.randint(0, 2)} if chance.random() < 0.7 else {},
+            session_id=chance.choice((None, "one", "two")),
+            occurred_at=START + timedelta(days=chance.randint(0, 400)) if chance.random() < 0.7 else None,
+            valid_from=START + timedelta(days=chance.randint(0, 200)) if chance.random() < 0.3 else None,
+            valid_until=START + timedelta(days=chance.randint(201, 400)) if chance.random() < 0.3 else None,
+        )
+        for number in range(memories)
+    ]
+    ids = [result.memory_id or "" for result in await app.gate.retain_batch(ME, BANK, items)]
+    for memory_id in chance.sample(ids, 8):
+        content = f"{' '.join(chance.sample(WORDS, 5))} changed {memory_id[-4:]}."
+        await app.gate.update_memory(ME, BANK, MemoryUpdate(memory_id, frozenset({"content"}), content=content))
+    await app.gate.forget(ME, BANK, ForgetSelector(tuple(chance.sample(ids, 6))))
+    bank = app._store.get_bank("default", BANK)
+    assert bank is not None
+    return World(app, bank, ids)
+
+
+def random_query(chance: random.Random) -> RecallQuery:
+    def day(first: int, last: int) -> datetime:
+        return START + timedelta(days=chance.randint(first, last))
+
+    text = " ".join(chance.sample(WORDS, chance.randint(1, 5)))
+    tags = tuple(chance.sample(TAGS, chance.randint(1, 2)))
+    # How often a field is set, and to what.
+    parts: list[tuple[float, dict[str, Any]]] = [
+        (0.2, {"query": f"{text} in March 2024"}),
+        (0.35, {"tags": tags, "tag_match": chance.choice(list(TagMatch))}),
+        (0.1, {"fact_types": ("world",)}),
+        (0.1, {"metadata": {"n": 1}}),
+        (0.1, {"session_id": "one"}),
+        (0.15, {"time_range": TimeRange(day(0, 100), chance.choice((day(150, 400), None)))}),
+        (0.1, {"valid_at": day(0, 400)}),
+        (0.05, {"as_of": START}),
+        (0.4, {"max_tokens": chance.randint(5, 90)}),
+        (0.4, {"dedup_threshold": round(chance.uniform(0.5, 0.95), 3)}),
+        (0.3, {"fusion_method": chance.choice(list(FusionMethod))}),
+        (0.15, {"weights": {"semantic": 0.0}}),
+    ]
+    asked = RecallQuery(text, BANK, max_results=chance.randint(1, 9))
+    for share, fields in parts:
+        if chance.random() < share:
+            asked = replace(asked, **fields)
+    return asked
+
+
+class Oracle:
+    """The recall of one query, step by step.
+
+    Args:
+        world: The bank.
+        plan: The query, with its vector.
+        query: The query.
+    """
+
+    def __init__(self, world: World, plan: Plan, query: RecallQuery) -> None:
+        self._world = world
+        self._query = query
+        self._plan = replace(plan, query=query)
+        self._planner = Planner(world.app.settings.recall)
+        self._planner.analyse(self._plan)
+        self._known = {one: versions for one in world.ids if (versions := world.memory(one))}
+        self._allowed = {one for one, versions in self._known.items() if meets(query, versions)}
+        self.stages: dict[str, ExplainStage] = {}
+        self.hits: list[str] = []
+        self._run()
+
+    def _run(self) -> None:
+        for one in self._world.ids:
+            known = one in self._known
+            self.stages[one] = ExplainStage.FILTER if known else ExplainStage.NOT_FOUND
+        request = self._planner.request(self._plan)
+        ranked, response = self._ranked(request)
+        if response.feedback_terms:
+            settings = self._world.app.settings.recall.model_copy(update={"feedback": 0.0})
+            first, _ = self._ranked(Planner(settings).request(self._plan))
+            head = first[:FIRST_HITS]
+            ranked = [*(one for one in head if one in ranked), *(one for one in ranked if one not in head)]
+        self._walk(ranked)
+
+    def _ranked(self, request: RecallRequest) -> tuple[list[str], RecallResponse]:
+        """The fused list; memories that pass and are not in it get their stage."""
+        ids = sorted(self._allowed)
+        core = self._plan.index.core.explain(request, [id_to_bytes(one) or b"" for one in ids])
+        response = core.response
+        names, spreads = response.arm_names, response.arm_spreads
+        scores = [
+            {one: fate.arms[arm][1] for one, fate in zip(ids, core.fates, strict=True)} for arm in range(len(names))
+        ]
+        depth = max(20, 3 * self._query.max_results)
+        proposals: list[list[str]] = []
+        knows: set[str] = set()
+        for name, own, (mean, _) in zip(names, scores, spreads, strict=True):
+            single = struct.unpack("f", struct.pack("f", mean))[0]
+            floor = {"semantic": float("-inf"), "keyword": 0.0, "temporal": single}[name]
+            known = {one: score for one, score in own.items() if score is not None}
+            knows.update(one for one, score in known.items() if name == "semantic" or score > 0.0)
+            above = [one for one, score in known.items() if score > floor]
+            proposals.append(sorted(above, key=lambda one, known=known: (-known[one], one))[:depth])  # type: ignore[misc]
+        candidates = set().union(*proposals)
+        for one in self._allowed - candidates:
+            self.stages[one] = ExplainStage.ARM_CUT if one in knows else ExplainStage.NO_ARM
+        weights = dict(zip(("semantic", "keyword", "temporal"), self._planner.arm_weights(self._plan), strict=True))
+        fused = dict.fromkeys(sorted(candidates), 0.0)
+        for name, own, spread, proposed in zip(names, scores, spreads, proposals, strict=True):
+            if self._planner.fusion(self._query) == "rrf":
+                for rank, one in enumerate(proposed, 1):
+                    fused[one] += weights[name] / (60.0 + rank)
+                continue
+            for one in fused:
+                score = own[one]
+                if score is not None and spread[1] != 0.0:
+                    standard = (score - spread[0]) / spread[1]
+                    fused[one] += weights[name] * (min(standard, TEMPORAL_CAP) if name == "temporal" else standard)
+        return sorted(fused, key=lambda one: (-fused[one], one)), response
+
+    def _walk(self, ranked: Sequence[str]) -> None:
+        left = MOST_TOKENS if self._query.max_tokens is None else self._query.max_tokens
+        vectors: list[tuple[float, ...]] = []
+        for one in ranked:
+            if len(self.hits) == self._query.max_results:
+                self.stages[one] = ExplainStage.MAX_RESULTS
+                continue
+            own = self._vector(one)
+            threshold = self._query.dedup_threshold
+            if threshold is not None and any(dot(own, other) >= threshold for other in vectors):
+                self.stages[one] = ExplainStage.DUPLICATE
+                continue
+            tokens = self._known[one][-1].token_count
+            if tokens > left and self.hits:
+                self.stages[one] = ExplainStage.TOKEN_BUDGET
+                continue
+            left = max(left - tokens, 0)
+            vectors.append(own)
+            self.hits.append(one)
+            self.stages[one] = ExplainStage.RETURNED
+
+    def _vector(self, memory_id: str) -> tuple[float, ...]:
+        version = self._world.app._store.version(self._world.bank, memory_id)
+        assert version is not None
+        assert version.memory.vector is not None
+        values = struct.unpack(f"<{len(version.memory.vector) // 4}f", version.memory.vector)
+        length = sum(value * value for value in values) ** 0.5
+        return tuple(value / length for value in values)
+
+
+def dot(left: Sequence[float], right: Sequence[float]) -> float:
+    return sum(a * b for a, b in zip(left, right, strict=True))
+
+
+def meets(query: RecallQuery, versions: Sequence[Memory]) -> bool:
+    """Whether the filter lets a memory pass; every query of these tests looks at now, or at before everything."""
+    memory = versions[-1]
+    held = set(query.tags) & set(memory.tags)
+    tags = {
+        TagMatch.ANY: bool(held),
+        TagMatch.ALL: held == set(query.tags),
+        TagMatch.NONE: not held,
+    }[query.tag_match]
+    happened = memory.occurred_at or memory.retained_at
+    ranges = query.time_range or TimeRange()
+    return (
+        query.as_of is None
+        and (tags or not query.tags)
+        and (not query.fact_types or memory.fact_type in query.fact_types)
+        and all(memory.metadata.get(key) == value for key, value in query.metadata.items())
+        and query.session_id in {None, memory.session_id}
+        and (not query.memory_ids or memory.memory_id in query.memory_ids)
+        and (ranges.start is None or ranges.start <= happened)
+        and (ranges.end is None or happened <= ranges.end)
+        and (query.valid_at is None or memory.valid_from is None or memory.valid_from <= query.valid_at)
+        and (query.valid_at is None or memory.valid_until is None or query.valid_at <= memory.valid_until)
+    )
