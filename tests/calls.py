@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from astrocyte.model import Caller, ForgetSelector, MemoryUpdate, RecallQuery, ReflectQuery, RetainItem
+from astrocyte.model import Caller, ExplainQuery, ForgetSelector, MemoryUpdate, RecallQuery, ReflectQuery, RetainItem
 from astrocyte.policy.backend import Backend
 
 Call = Callable[[Backend, Caller, str], Awaitable[Any]]
@@ -45,6 +45,9 @@ def calls(memory: str = NO_MEMORY) -> dict[str, Call]:
         ),
         "Recall": lambda backend, caller, bank: backend.recall(caller, RecallQuery("canary", bank)),
         "BatchRecall": lambda backend, caller, bank: backend.recall_batch(caller, [RecallQuery("canary", bank)]),
+        "Explain": lambda backend, caller, bank: backend.explain(
+            caller, ExplainQuery(RecallQuery("canary", bank), (memory,))
+        ),
         "History": lambda backend, caller, bank: backend.history(caller, RecallQuery("canary", bank, as_of=NOW)),
         "Reflect": lambda backend, caller, bank: backend.reflect(caller, ReflectQuery("canary", bank)),
         "StreamReflect": _reflect,

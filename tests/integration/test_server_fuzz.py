@@ -69,6 +69,7 @@ def valid_requests(memory_id: str, key_id: str = "") -> dict[str, Any]:
         ),
         "Recall": recall,
         "BatchRecall": memory_pb2.BatchRecallRequest(queries=[recall, recall]),
+        "Explain": memory_pb2.ExplainRequest(recall=recall, memory_ids=[memory_id]),
         "History": memory_pb2.HistoryRequest(**bank, query="sesame", as_of=Timestamp(seconds=4_000_000_000)),
         "Forget": memory_pb2.ForgetRequest(**bank, memory_ids=[memory_id], dry_run=True),
         "UndeleteMemory": memory_pb2.UndeleteMemoryRequest(**memory),

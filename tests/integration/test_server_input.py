@@ -146,6 +146,8 @@ CASES: dict[str, Bad] = {
     "a bad query in a batch": Bad(
         memory_pb2.BatchRecallRequest(queries=[recall(), recall(query="")]), "queries[1].query"
     ),
+    "an explanation of no recall": Bad(memory_pb2.ExplainRequest(memory_ids=["mem_0"]), "recall"),
+    "an explanation of no memory": Bad(memory_pb2.ExplainRequest(recall=recall()), "memory_ids"),
     "an empty batch of queries": Bad(memory_pb2.BatchRecallRequest(), "queries"),
     "an unknown bank": Bad(recall(bank_id="nowhere"), "", **NO_BANK),
     "an unknown bank in a batch": Bad(
