@@ -164,16 +164,16 @@ class Oracle:
             known = one in self._known
             self.stages[one] = ExplainStage.FILTER if known else ExplainStage.NOT_FOUND
         request = self._planner.request(self._plan)
-        ranked, response = self._ranked(request)
+        ranked, response = self._ranked(request, first=True)
         if response.feedback_terms:
             settings = self._world.app.settings.recall.model_copy(update={"feedback": 0.0})
-            first, _ = self._ranked(Planner(settings).request(self._plan))
-            head = first[:FIRST_HITS]
+            looked, _ = self._ranked(Planner(settings).request(self._plan), first=False)
+            head = looked[:FIRST_HITS]
             ranked = [*(one for one in head if one in ranked), *(one for one in ranked if one not in head)]
         self._walk(ranked)
 
-    def _ranked(self, request: RecallRequest) -> tuple[list[str], RecallResponse]:
-        """The fused list; memories that pass and are not in it get their stage."""
+    def _ranked(self, request: RecallRequest, *, first: bool) -> tuple[list[str], RecallResponse]:
+        """The fused list; at the first, memories that pass and are not in it get their stage."""
         ids = sorted(self._allowed)
         core = self._plan.index.core.explain(request, [id_to_bytes(one) or b"" for one in ids])
         response = core.response
@@ -192,7 +192,7 @@ class Oracle:
             above = [one for one, score in known.items() if score > floor]
             proposals.append(sorted(above, key=lambda one, known=known: (-known[one], one))[:depth])  # type: ignore[misc]
         candidates = set().union(*proposals)
-        for one in self._allowed - candidates:
+        for one in self._allowed - candidates if first else ():
             self.stages[one] = ExplainStage.ARM_CUT if one in knows else ExplainStage.NO_ARM
         weights = dict(zip(("semantic", "keyword", "temporal"), self._planner.arm_weights(self._plan), strict=True))
         fused = dict.fromkeys(sorted(candidates), 0.0)

@@ -89,13 +89,24 @@ class CounterfactualSearch:
             further = None
             async for attempt in self._attempts(trial):
                 if attempt.returned:
-                    return _counterfactual(asked, attempt.changes)
+                    return _counterfactual(asked, await self._needed(attempt.changes))
                 if further is None and attempt.told.stage is not trial.told.stage:
                     further = attempt
             if further is None:
                 return None
             trial = further
         return None
+
+    async def _needed(self, changes: Changes) -> Changes:
+        """Those of several changes without which the memory is not returned: a later one may do for an earlier."""
+        needed = dict(changes)
+        for name in changes:
+            # What tags match by has no sense without them.
+            gone = {"tags", "tag_match"} if name in {"tags", "tag_match"} else {name}
+            fewer = {other: value for other, value in needed.items() if other not in gone}
+            if fewer and (await self._run(fewer)).returned:
+                needed = fewer
+        return needed
 
     async def _attempts(self, trial: Trial) -> AsyncIterator[Trial]:
         """What the memory's stage suggests, tried."""
@@ -196,7 +207,9 @@ class CounterfactualSearch:
         return nearest
 
     async def _try(self, trial: Trial, changes: Changes) -> Trial:
-        merged = {**trial.changes, **changes}
+        return await self._run({**trial.changes, **changes})
+
+    async def _run(self, merged: Changes) -> Trial:
         query = replace(self._plan.query, **merged)
         look = await self._pipeline.look(self._plan, query, [self._subject])
         return Trial(merged, look, self._pipeline.explain(look, self._subject, self._passes))
