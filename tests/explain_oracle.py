@@ -66,7 +66,8 @@ TEMPORAL_CAP = 4.0
 FIRST_HITS = 3
 SETTINGS = {
     "vector_store": "in_memory",
-    "recall": {"depth": 20},
+    # Lists from outside have no part in this: of what they do not name they know no score.
+    "recall": {"depth": 20, "weights": {"entity": 0.0}, "rrf_weights": {"entity": 0.0}},
     "homeostasis": {"recall_max_tokens": MOST_TOKENS},
     "signal_quality": {"dedup": {"similarity_threshold": 1.0}},
 }
@@ -151,7 +152,7 @@ class Oracle:
         self._world = world
         self._query = query
         self._plan = replace(plan, query=query)
-        self._planner = Planner(world.app.settings.recall)
+        self._planner = world.app.gate._pipelines.recall._planner
         self._planner.analyse(self._plan)
         self._known = {one: versions for one in world.ids if (versions := world.memory(one))}
         self._allowed = {one for one, versions in self._known.items() if meets(query, versions)}
@@ -167,7 +168,7 @@ class Oracle:
         ranked, response = self._ranked(request, first=True)
         if response.feedback_terms:
             settings = self._world.app.settings.recall.model_copy(update={"feedback": 0.0})
-            looked, _ = self._ranked(Planner(settings).request(self._plan), first=False)
+            looked, _ = self._ranked(Planner(settings, self._planner._entities).request(self._plan), first=False)
             head = looked[:FIRST_HITS]
             ranked = [*(one for one in head if one in ranked), *(one for one in ranked if one not in head)]
         self._walk(ranked)

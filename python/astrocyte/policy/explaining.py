@@ -61,6 +61,8 @@ class Explaining:
         if banks.strategy is not None:
             raise CapabilityNotSupported("explain looks at one bank; ask with the bank_id of each")
         bank = self._banks.handle(caller, OPERATION, asked.query.bank_id)
+        if self._policies.engines.of_bank(bank) is not None:
+            raise CapabilityNotSupported("another engine has its part in this bank's answers, and nobody sees into it")
         query, warnings = await self._policies.barriers.query(OPERATION, asked.query, banks.bank_ids)
         return await self._told(bank, replace(asked, query=query), asked, warnings)
 

@@ -289,3 +289,30 @@ async def test_the_database_decides_over_the_index() -> None:
     told = await tell(app.gate, RecallQuery("ferry", "b"), kept)
     assert (told.stage, told.counterfactual) == (ExplainStage.INDEX, None)
     await app.close()
+
+
+async def test_a_bank_with_an_engine_beside_it_is_not_explained() -> None:
+    app = app_of()
+    kept = await keep(app.gate, "The ferry leaves at seven.")
+    app.gate.engines.of_bank = lambda _: object()  # type: ignore[method-assign, assignment, return-value]
+    with pytest.raises(CapabilityNotSupported):
+        await app.gate.explain(ANN, ExplainQuery(RecallQuery("ferry", "b"), (kept,)))
+    await app.close()
+
+
+async def test_a_stage_after_the_core_that_leaves_a_memory_out_is_named() -> None:
+    app = app_of(recall={"boosts": {"quotes": {"weight": 3.0, "bound": 3.0}}})
+    for number in range(6):
+        await keep(app.gate, f"The ferry number {number} leaves at seven, says the table.")
+    late = await keep(app.gate, "A boat.")
+    query = RecallQuery('who said "says the table" of a boat?', "b", max_results=2)
+    told = await tell(app.gate, query, late)
+    assert told.stage in {ExplainStage.RERANKING, ExplainStage.MAX_RESULTS}
+    assert told.counterfactual is not None
+    plain = await app.gate.recall(ANN, replace(query, query="who said says the table of a boat?"))
+    if late in {hit.memory_id for hit in plain.hits}:
+        assert told.stage is ExplainStage.RERANKING
+    wanted = told.counterfactual.query.max_results
+    less = await app.gate.recall(ANN, replace(query, max_results=wanted - 1))
+    assert late not in {hit.memory_id for hit in less.hits}
+    await app.close()
