@@ -49,6 +49,7 @@ def traced_pipelines(pipelines: Pipelines, tracing: Tracing) -> Pipelines:
         recall=front(pipelines.recall, {"run": recall, "run_many": around("provider.recall")}),
         reflect=front(pipelines.reflect, {"run": around(reflect), "stream": pieces(reflect)}),
         multi_bank=front(pipelines.multi_bank, {"run": around("provider.recall")}),
+        explain=front(pipelines.explain, {"look": around("provider.recall")}),
         update=front(pipelines.update, {"run": around("provider.update")}),
         forget=front(pipelines.forget, {"forget": around("provider.forget"), "erase": around("provider.forget")}),
     )

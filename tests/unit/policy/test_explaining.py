@@ -80,7 +80,12 @@ async def test_each_condition_is_named_and_widened_no_more_than_needed(
     field: str, asked: dict[str, Any], advised: dict[str, Any]
 ) -> None:
     app = app_of()
-    fields = {"occurred_at": DAY, "valid_from": DAY, "valid_until": DAY + timedelta(2), "session_id": "s"}
+    fields: dict[str, Any] = {
+        "occurred_at": DAY,
+        "valid_from": DAY,
+        "valid_until": DAY + timedelta(2),
+        "session_id": "s",
+    }
     kept = await keep(app.gate, "The ferry leaves at seven.", tags=("blue",), metadata={"n": 1}, **fields)
     query = RecallQuery("ferry", "b", **asked)
     told = await tell(app.gate, query, kept)
@@ -285,7 +290,7 @@ async def test_the_database_decides_over_the_index() -> None:
     app = app_of()
     kept = await keep(app.gate, "The ferry leaves at seven.")
     store = app._store
-    store.hydrate = lambda *_: []  # type: ignore[method-assign]
+    store.hydrate = lambda *_: []
     told = await tell(app.gate, RecallQuery("ferry", "b"), kept)
     assert (told.stage, told.counterfactual) == (ExplainStage.INDEX, None)
     await app.close()
