@@ -101,6 +101,8 @@ HEALTH_SECONDS = 0.25
 ANNOUNCE_SECONDS = 0.05
 # New objects between looks for cycles: those of about a hundred recalls.
 GC_OBJECTS = 20_000
+# How long a stopping server refuses calls that still come, once the others have ended.
+SETTLE_SECONDS = 0.5
 # How often a stopping server looks whether calls still run.
 POLL_SECONDS = 0.02
 
@@ -238,8 +240,17 @@ class Server:
         # Looking now and then costs nothing while we serve; an event would cost every call that ends.
         while (left := end - time.monotonic()) > 0 and self._busy():  # noqa: ASYNC110
             await asyncio.sleep(min(POLL_SECONDS, left))
+        await self._turn_away(min(left, SETTLE_SECONDS))
         # Answers that are on their way out still take a moment.
         await self._server.stop(max(left, POLL_SECONDS))
+
+    async def _turn_away(self, seconds: float) -> None:
+        """Refuse those that gRPC still has, until nobody comes: it would drop them with a code that nobody retries."""
+        end = time.monotonic() + seconds
+        refused = -1
+        while refused != self._draining.refused and time.monotonic() < end:
+            refused = self._draining.refused
+            await asyncio.sleep(2 * POLL_SECONDS)
 
     async def _watch_health(self) -> None:
         """Turn health to NOT_SERVING once writes fail: a disk that failed is not trusted again by this process."""

@@ -20,7 +20,13 @@ class Draining:
 
     def __init__(self) -> None:
         self._begun = False
+        self._refused = 0
         self._waiting: set[asyncio.Task[Any]] = set()
+
+    @property
+    def refused(self) -> int:
+        """Calls that came too late."""
+        return self._refused
 
     def check(self) -> None:
         """Refuse what comes too late.
@@ -29,6 +35,7 @@ class Draining:
             Unavailable: The server began to stop.
         """
         if self._begun:
+            self._refused += 1
             raise Unavailable(MESSAGE)
 
     def begin(self) -> None:
