@@ -23,6 +23,7 @@ from astrocyte.model import (
     Change,
     ChangeKind,
     Citation,
+    ContentPart,
     ContentType,
     Counterfactual,
     Curation,
@@ -51,6 +52,7 @@ from astrocyte.model import (
     MemoryUpdate,
     MultiBankMode,
     MultiBankStrategy,
+    PartKind,
     Permission,
     RecallQuery,
     RecallResult,
@@ -89,6 +91,13 @@ embeddings = st.lists(st.floats(width=32, allow_nan=False), max_size=4).map(
 )
 ranges = st.builds(TimeRange, optional_instants, optional_instants)
 
+media = {"data": st.binary(max_size=8), "url": texts, "media_type": texts}
+parts = st.lists(
+    st.builds(ContentPart, st.just(PartKind.TEXT), texts)
+    | st.builds(ContentPart, st.sampled_from([PartKind.IMAGE, PartKind.AUDIO]), **media),
+    max_size=3,
+).map(tuple)
+
 items = st.builds(
     RetainItem,
     content=texts,
@@ -107,6 +116,7 @@ items = st.builds(
     embedding=st.none() | embeddings,
     dedup_action=st.none() | st.sampled_from(DedupAction),
     dedup_threshold=st.none() | numbers,
+    parts=parts,
 )
 retain_results = st.builds(
     RetainResult,

@@ -25,6 +25,7 @@ from astrocyte.pipelines.extraction.entities import create_extraction
 from astrocyte.pipelines.extraction.profiles import Profiles
 from astrocyte.pipelines.forget import ForgetPipeline
 from astrocyte.pipelines.multi_bank import MultiBankPipeline
+from astrocyte.pipelines.multimodal import Describer
 from astrocyte.pipelines.outside.kinds import Documents, Guarded, Kind, Vectors
 from astrocyte.pipelines.outside.stores import OutsideStores
 from astrocyte.pipelines.preparing import Preparer
@@ -150,6 +151,7 @@ class App:
                     multi_bank=MultiBankPipeline(recall, settings, executor),
                     explain=ExplainPipeline(store, recall, executor, settings.recall.inline_rows),
                     update=UpdatePipeline(store, preparer),
+                    describer=Describer(settings.pipeline.multimodal, self.language_model, embedder),
                     forget=ForgetPipeline(store, settings.forget, clock, self._outside),
                 )
             ),

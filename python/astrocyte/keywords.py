@@ -16,6 +16,7 @@ from astrocyte.model import (
     ActorIdentity,
     AstrocyteContext,
     Caller,
+    ContentPart,
     DedupAction,
     Dispositions,
     Embedding,
@@ -52,6 +53,7 @@ class RetainOptions(TypedDict, total=False):
     embedding: Embedding | None
     dedup_action: DedupAction | str | None
     dedup_threshold: float | None
+    parts: Sequence[ContentPart] | None
 
 
 class RecallOptions(TypedDict, total=False):
@@ -208,6 +210,7 @@ def item_of(**values: Any) -> RetainItem:  # noqa: ANN401 - keywords of retain, 
     given = {name: value for name, value in values.items() if value is not None}
     convert(given, "tags", lambda value: texts(value, "tags"))
     convert(given, "dedup_action", lambda value: choice(DedupAction, value, "dedup_action"))
+    convert(given, "parts", tuple)
     return RetainItem(**given)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from mimetypes import guess_type
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,6 +16,7 @@ from astrocyte.cli.naming import several_banks, with_banks
 from astrocyte.cli.output import ERR, OUT, hits_table, milliseconds, print_json
 from astrocyte.cli.values import MOMENT, PAIR
 from astrocyte.model import (
+    ContentPart,
     ContentType,
     DedupAction,
     DetailLevel,
@@ -22,6 +25,7 @@ from astrocyte.model import (
     FusionMethod,
     MemoryHit,
     MetadataValue,
+    PartKind,
     RecallQuery,
     RecallResult,
     RecallTrace,
@@ -59,6 +63,13 @@ Body = Callable[..., object]
     "--profile", "extraction_profile", help="Extraction profile: of the server's settings, or a built-in one."
 )
 @click.option(
+    "--image",
+    "images",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    multiple=True,
+    help="An image to describe after the content; may be repeated. It needs a language model.",
+)
+@click.option(
     "--on-duplicate",
     "dedup_action",
     type=click.Choice([kind.value for kind in DedupAction]),
@@ -66,7 +77,14 @@ Body = Callable[..., object]
 )
 @operation
 async def retain(
-    session: Session, /, bank: str, content: str, metadata: Pairs, dedup_action: str | None, **fields: Any
+    session: Session,
+    /,
+    bank: str,
+    content: str,
+    metadata: Pairs,
+    images: tuple[Path, ...],
+    dedup_action: str | None,
+    **fields: Any,
 ) -> None:
     """Store CONTENT in BANK; "-" reads it from standard input.
 
@@ -74,6 +92,7 @@ async def retain(
     astrocyte retain family "Mara is allergic to sesame." --tag health --speaker Ines
     astrocyte retain trips "We land at 17:40." --occurred-at 2025-08-04T12:00:00Z
     pandoc minutes.docx -t plain | astrocyte retain work - --type document
+    astrocyte retain trips "" --image pier.jpg
 
     The bank is made on first use. The command returns when the memory is on the disk.
     """
@@ -82,6 +101,7 @@ async def retain(
         content=text,
         metadata=dict(metadata),
         dedup_action=DedupAction(dedup_action) if dedup_action else None,
+        parts=tuple(_image(path) for path in images),
         **fields,
     )
     result = await session.backend.retain(session.caller, bank, item)
@@ -91,6 +111,10 @@ async def retain(
         click.echo(_retained(result))
         for warning in result.warnings:
             click.echo(warning, err=True)
+
+
+def _image(path: Path) -> ContentPart:
+    return ContentPart(PartKind.IMAGE, data=path.read_bytes(), media_type=guess_type(path.name)[0] or "")
 
 
 def _retained(result: RetainResult) -> str:

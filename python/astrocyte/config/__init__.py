@@ -174,6 +174,11 @@ class LimitSettings(Section):
     query_bytes: Count = Field(8_192, description="UTF-8 bytes of a query.")
     max_results: Count = Field(200, description="Hits of one recall.")
     batch_items: Count = Field(256, description="Items of a BatchRetain, queries of a BatchRecall.")
+    parts: Count = Field(16, description="Parts of a content that is not all text.")
+    part_bytes: Count = Field(
+        5_000_000,
+        description="Bytes of all parts of an item; over the wire server.max_message_bytes is the lower limit.",
+    )
     page_size: Count = Field(1_000, description="Largest page of a list.")
     memory_ids: Count = Field(1_000, description="Memory ids in one filter or selector.")
     explained_ids: Count = Field(20, description="Memory ids in one Explain, each of which is searched for anew.")

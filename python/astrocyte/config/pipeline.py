@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from astrocyte.config.extraction import ChunkingSettings, EntityExtractionSettings, PipelineEmbeddingSettings
+from astrocyte.config.multimodal import MultimodalSettings
 from astrocyte.config.reflect import ReflectSettings
 from astrocyte.config.section import Section
 
@@ -12,5 +13,6 @@ class PipelineSettings(Section):
 
     chunking: ChunkingSettings = ChunkingSettings()
     entity_extraction: EntityExtractionSettings = EntityExtractionSettings()
+    multimodal: MultimodalSettings = MultimodalSettings()
     embedding: PipelineEmbeddingSettings = PipelineEmbeddingSettings()
     reflect: ReflectSettings = ReflectSettings()

@@ -47,6 +47,7 @@ from astrocyte.model.identity import (
     KeyInfo,
     Permission,
 )
+from astrocyte.model.media import MEDIA_TYPES, ContentPart, PartKind
 from astrocyte.model.memory import (
     Change,
     ChangeKind,
@@ -89,6 +90,7 @@ __all__ = [
     "DEFAULT_PRINCIPAL",
     "DEFAULT_TENANT",
     "GENESIS",
+    "MEDIA_TYPES",
     "NO_PERMISSIONS",
     "POLICY_KINDS",
     "AccessCheck",
@@ -113,6 +115,7 @@ __all__ = [
     "Change",
     "ChangeKind",
     "Citation",
+    "ContentPart",
     "ContentType",
     "Counterfactual",
     "Curation",
@@ -154,6 +157,7 @@ __all__ = [
     "MetadataValue",
     "MultiBankMode",
     "MultiBankStrategy",
+    "PartKind",
     "Permission",
     "QueryIntent",
     "RecallQuery",

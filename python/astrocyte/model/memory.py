@@ -10,6 +10,7 @@ from enum import StrEnum
 from astrocyte.model.curation import Curation
 from astrocyte.model.engines import EngineForget
 from astrocyte.model.entity import Entity
+from astrocyte.model.media import ContentPart
 
 MetadataValue = str | int | float | bool | None
 Metadata = Mapping[str, MetadataValue]
@@ -63,7 +64,10 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True)
 class RetainItem:
-    """One thing to remember. Fields are checked by the gate, not here."""
+    """One thing to remember. Fields are checked by the gate, not here.
+
+    ``parts`` come after ``content``, which may be empty beside them: a provider makes text of them.
+    """
 
     content: str
     content_type: str = "text"
@@ -81,6 +85,7 @@ class RetainItem:
     embedding: Embedding | None = None
     dedup_action: DedupAction | None = None
     dedup_threshold: float | None = None
+    parts: tuple[ContentPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

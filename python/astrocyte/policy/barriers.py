@@ -79,7 +79,8 @@ class Barriers:
 
     def skips(self, bank_id: str, item: RetainItem) -> bool:
         """Whether an item has nothing to store, and the bank's settings do not make that an error."""
-        if self._of(bank_id).settings.barriers.validation.reject_empty_content:
+        parts: object = getattr(item, "parts", None)
+        if parts or self._of(bank_id).settings.barriers.validation.reject_empty_content:
             return False
         # What is no item, or holds no text, is an error all the same.
         content: object = getattr(item, "content", None)

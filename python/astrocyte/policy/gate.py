@@ -40,6 +40,7 @@ from astrocyte.model import (
 from astrocyte.pipelines.explain import ExplainPipeline
 from astrocyte.pipelines.forget import ForgetPipeline
 from astrocyte.pipelines.multi_bank import MultiBankPipeline
+from astrocyte.pipelines.multimodal import Describer
 from astrocyte.pipelines.recall import RecallPipeline
 from astrocyte.pipelines.reflect import ReflectPipeline
 from astrocyte.pipelines.registry import IndexRegistry
@@ -58,6 +59,7 @@ from astrocyte.policy.foreign import Foreign
 from astrocyte.policy.granting import Granting
 from astrocyte.policy.holding import Holding
 from astrocyte.policy.hybrid import Hybrid
+from astrocyte.policy.intake import Intake
 from astrocyte.policy.keys import Keys
 from astrocyte.policy.limits import Demand, Operation
 from astrocyte.policy.paging import decode_token, encode_token
@@ -86,6 +88,7 @@ class Pipelines:
     explain: ExplainPipeline
     update: UpdatePipeline
     forget: ForgetPipeline
+    describer: Describer
 
 
 class Lifecycle(Protocol):
@@ -143,8 +146,17 @@ class Gate(Administration):
         self._holding = Holding(holds, audit, self._banks, access, self._check, settings.limits)
         curating = Curating(policies.curator, pipelines.recall, pipelines.forget, store, self._banks, access, policies)
         self._engine_writing = EngineWriting(policies.engines, store, access.name)
+        intake = Intake(pipelines.describer, self._check, policies)
         self._retaining = Retaining(
-            store, self._banks, pipelines.retain, self._check, access, policies, curating, self._engine_writing
+            store,
+            self._banks,
+            pipelines.retain,
+            self._check,
+            access,
+            policies,
+            curating,
+            self._engine_writing,
+            intake,
         )
         foreign = Foreign(store, policies.barriers, self._check)
         hybrid = Hybrid(policies.engines, foreign, access.name, settings.recall.rank_constant)

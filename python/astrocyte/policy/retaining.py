@@ -23,10 +23,12 @@ from astrocyte.policy.curating import Curating, Ruling, mark
 from astrocyte.policy.engine_writing import EngineWriting
 from astrocyte.policy.engines import Engine
 from astrocyte.policy.events import emit
+from astrocyte.policy.intake import Intake
 from astrocyte.policy.limits import Demand, Operation
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.requests import decode_results, encode_results, key_of
 from astrocyte.policy.signal_quality import with_refusals
+from astrocyte.policy.telling import retelling, with_warnings
 from astrocyte.policy.validation import Validator
 from astrocyte.providers.engines import EngineItem
 from astrocyte.stores.protocols import MemoryStore
@@ -50,6 +52,7 @@ class Retaining:
         policies: What holds for each bank, and for how much of it there is room.
         curating: Whose decision it may be what becomes of an item.
         engines: Where memories go beside this server, or in its stead.
+        intake: Makes of items what may be stored.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a retain passes
@@ -62,17 +65,17 @@ class Retaining:
         policies: Policies,
         curating: Curating,
         engines: EngineWriting,
+        intake: Intake,
     ) -> None:
+        self._intake = intake
         self._curating = curating
         self._engines = engines
         self._overrides = policies.overrides
         self._limits = policies.limits
         self._barriers = policies.barriers
-        self._profiles = policies.profiles
         self._storage = policies.storage
         self._escalation = policies.escalation
         self._quality = policies.signal_quality
-        self._authority = policies.authority
         self._store = store
         self._banks = banks
         self._pipeline = pipeline
@@ -214,7 +217,7 @@ class Retaining:
         places = [index for place, index in enumerate(passed) if place not in refused]
         warnings = {index: said for index, (_, said) in passed.items()}
         told = {
-            index: _telling(replay, [warnings[index]], {}) for index in places if (replay := group[index]) is not None
+            index: retelling(replay, [warnings[index]], {}) for index in places if (replay := group[index]) is not None
         }
         results: dict[int, RetainResult | AstrocyteError] = {
             index: with_refusals((), {0: refused[place]})[0] for place, index in enumerate(passed) if place in refused
@@ -235,7 +238,7 @@ class Retaining:
         ]
         self._quality.note(caller.tenant, bank_id, [one for one, _ in fresh], [result for _, result in fresh])
         return {
-            index: _told([result], [warnings[index]])[0] if isinstance(result, RetainResult) else result
+            index: with_warnings([result], [warnings[index]])[0] if isinstance(result, RetainResult) else result
             for index, result in results.items()
         }
 
@@ -266,13 +269,13 @@ class Retaining:
         """Store what has not been answered before, or let it wait for a provider."""
         items, warnings = await self._screened(caller, bank_id, items)
         kept, refused = await self._quality.judge(caller.tenant, bank_id, items)
-        told = [telling for replay in replays if (telling := _telling(replay, warnings, refused)) is not None]
+        told = [one for replay in replays if (one := retelling(replay, warnings, refused)) is not None]
         results = await self._store_or_wait(caller, bank_id, kept, told) if kept else []
         if refused and len(results) == len(items):
             # An equal request was answered first, and this is all of its answer.
             return results
         self._quality.note(caller.tenant, bank_id, kept, results)
-        return _told(with_refusals(results, refused), warnings)
+        return with_warnings(with_refusals(results, refused), warnings)
 
     async def _store_or_wait(
         self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]], replays: Sequence[Replay]
@@ -380,7 +383,7 @@ class Retaining:
         """What would be said of items, which are not stored."""
         items, warnings = await self._screened(caller, bank_id, items, quiet=True)
         await self._pipeline.check(self._bank_or_draft(caller, bank_id), items)
-        return _told([RetainResult(stored=False)] * len(items), warnings)
+        return with_warnings([RetainResult(stored=False)] * len(items), warnings)
 
     async def _screened(
         self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]], *, quiet: bool = False
@@ -388,17 +391,7 @@ class Retaining:
         """Items with what their profiles add, as the barriers let them pass, and what is said about each."""
         # Who may not write learns nothing of what the bank takes.
         self._bank_or_draft(caller, bank_id)
-        passed: list[tuple[RetainItem, str]] = []
-        told: list[Warnings] = []
-        for item, at in items:
-            # What a profile adds is held to the limits of requests, and looked at by the barriers.
-            profiled, mapped = self._profiles.applied(bank_id, self._authority.stamped(bank_id, item))
-            if profiled is not item:
-                self._check.item(profiled, self._most_bytes(bank_id), at)
-            screened, warnings = await self._barriers.item(bank_id, "Retain", profiled, at, quiet=quiet)
-            passed.append((screened, at))
-            told.append((*mapped, *warnings))
-        return passed, told
+        return await self._intake.taken(bank_id, items, quiet=quiet)
 
     async def _prepared(
         self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]], rulings: Sequence[Ruling] = ()
@@ -432,29 +425,3 @@ class Retaining:
 def _size(drafts: Sequence[Draft]) -> int:
     """Bytes of the contents."""
     return sum(len(draft.content.encode()) for draft in drafts)
-
-
-def _told(results: Sequence[RetainResult], warnings: Sequence[Warnings]) -> list[RetainResult]:
-    """Results with what profiles and barriers say about each, before what the pipeline says."""
-    return [
-        replace(result, warnings=(*said, *result.warnings)) if said else result
-        for result, said in zip(results, warnings, strict=True)
-    ]
-
-
-def _telling(replay: Replay, warnings: Sequence[Warnings], refused: Mapping[int, str]) -> Replay | None:
-    """A replay for what is left of its request; its answer, when it is given again, says what the first one said.
-
-    None for a request whose only item was refused: it is judged anew when it comes again.
-    """
-    place = replay.place
-    if place is None:
-        if not (refused or any(warnings)):
-            return replay
-        return replace(replay, encode=lambda results: encode_results(_told(with_refusals(results, refused), warnings)))
-    if place in refused:
-        return None
-    said = warnings[place : place + 1]
-    before = sum(other < place for other in refused)
-    encode = (lambda results: encode_results(_told(results, said))) if any(said) else replay.encode
-    return replace(replay, encode=encode, place=place - before)

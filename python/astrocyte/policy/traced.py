@@ -51,6 +51,7 @@ def traced_pipelines(pipelines: Pipelines, tracing: Tracing) -> Pipelines:
         multi_bank=front(pipelines.multi_bank, {"run": around("provider.recall")}),
         explain=front(pipelines.explain, {"look": around("provider.recall")}),
         update=front(pipelines.update, {"run": around("provider.update")}),
+        describer=pipelines.describer,
         forget=front(pipelines.forget, {"forget": around("provider.forget"), "erase": around("provider.forget")}),
     )
 

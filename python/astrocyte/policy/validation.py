@@ -27,6 +27,7 @@ from astrocyte.model import (
 )
 from astrocyte.pipelines.dates import HINT
 from astrocyte.policy import checks
+from astrocyte.policy.part_checks import check_parts
 
 # Arms whose weight a caller may set.
 ARMS = ("semantic", "keyword", "temporal", "entity")
@@ -74,7 +75,11 @@ class Validator:
     def item(self, item: RetainItem, content_bytes: int, at: str = "") -> None:
         """One thing to remember, of at most so many bytes."""
         limits = self._limits
-        checks.content(item.content, f"{at}content", content_bytes)
+        if item.parts == ():
+            checks.content(item.content, f"{at}content", content_bytes)
+        else:
+            checks.text(item.content, f"{at}content", content_bytes)
+            check_parts(item.parts, f"{at}parts", limits)
         self._content_type(item.content_type, f"{at}content_type")
         if item.tags != ():
             checks.labels(item.tags, f"{at}tags", limits.tags, limits.tag_chars)

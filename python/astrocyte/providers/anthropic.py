@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 from pydantic import Field
 
 from astrocyte.config.environment import secret
+from astrocyte.model import ContentPart
 from astrocyte.providers.endpoint import Endpoint, EndpointOptions, error_code
 from astrocyte.providers.messages import Completion, FinishReason, Message, Prompt, Role, TokenUsage, ToolCall
 from astrocyte.providers.options import read_options
@@ -33,6 +35,9 @@ class AnthropicOptions(EndpointOptions):
 
     model: str = Field("claude-sonnet-4-5", min_length=1, description="Name of the model.")
     base_url: str = Field("https://api.anthropic.com", min_length=1, description="Address, without /v1/messages.")
+    modalities: frozenset[Literal["image"]] = Field(
+        frozenset({"image"}), description="What the model takes in beside text."
+    )
 
 
 class AnthropicModel:
@@ -41,6 +46,7 @@ class AnthropicModel:
     def __init__(self, options: AnthropicOptions, transport: httpx.AsyncBaseTransport | None = None) -> None:
         self._options = options
         self.model_id = options.model
+        self.modalities = options.modalities
         key = options.api_key.get_secret_value() if options.api_key else None
         headers = {"anthropic-version": API_VERSION} | ({} if key is None else {"x-api-key": key})
         self._endpoint = Endpoint("/v1/messages", headers, options, transport)
@@ -185,9 +191,19 @@ def _turns(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
                     for call in message.tool_calls
                 ]
                 turns.append({"role": "assistant", "content": said})
+            case _ if message.parts:
+                blocks = [*map(_image, message.parts), {"type": "text", "text": message.content}]
+                turns.append({"role": str(message.role), "content": blocks})
             case _:
                 turns.append({"role": str(message.role), "content": message.content})
     return turns
+
+
+def _image(part: ContentPart) -> dict[str, Any]:
+    if part.url:
+        return {"type": "image", "source": {"type": "url", "url": part.url}}
+    encoded = base64.b64encode(part.data).decode()
+    return {"type": "image", "source": {"type": "base64", "media_type": part.media_type, "data": encoded}}
 
 
 def create(options: Mapping[str, Any]) -> LanguageModel:

@@ -11,7 +11,7 @@ from contextlib import aclosing, contextmanager
 
 from astrocyte.errors import AstrocyteError, DeadlineExceeded, ProviderUnavailable
 from astrocyte.providers.messages import Completion, Prompt
-from astrocyte.providers.protocols import LanguageModel
+from astrocyte.providers.protocols import LanguageModel, modalities
 
 # No tokeniser makes longer tokens on the average; a model that sends more than its limit of these does not stop.
 CHARS_PER_TOKEN = 32
@@ -27,6 +27,11 @@ class BoundedModel:
     def model_id(self) -> str:
         """The model's own."""
         return self._model.model_id
+
+    @property
+    def modalities(self) -> frozenset[str]:
+        """The model's own."""
+        return modalities(self._model)
 
     async def complete(self, prompt: Prompt, *, deadline: float | None = None) -> Completion:
         """The whole answer."""

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
+from typing import TypeVar
 
 from astrocyte.errors import ProviderUnavailable
 from astrocyte.providers.breaker import Breaker
 from astrocyte.providers.messages import Completion, Prompt
-from astrocyte.providers.protocols import Embedder, LanguageModel
+from astrocyte.providers.protocols import Embedder, LanguageModel, modalities
 
 # Texts that an endpoint embeds in one go; a batch takes as many times as long.
 TEXTS_AT_ONCE = 64
 FLOAT_BYTES = 4
+
+T = TypeVar("T")
 
 
 class GuardedEmbedder:
@@ -34,6 +38,9 @@ class GuardedEmbedder:
         self.model_id = embedder.model_id
         self.dimensions = embedder.dimensions
         self.embed_now = embedder.embed_now
+        # Only where the embedder has it: whoever wants it looks whether it is there.
+        inner = getattr(embedder, "embed_multimodal", None)
+        self.embed_multimodal = None if inner is None else partial(self._guarded, inner)
 
     async def embed(self, texts: Sequence[str]) -> list[bytes]:
         """Vectors as little-endian f32, in order.
@@ -42,11 +49,16 @@ class GuardedEmbedder:
             CircuitOpen: It failed so often that it was not asked.
             ProviderUnavailable: It failed, hung, or answered with something else than vectors.
         """
-        seconds = self._timeout_seconds * -(-len(texts) // TEXTS_AT_ONCE)
+        return await self._guarded(self._embedder.embed, texts)
+
+    async def _guarded(
+        self, embed: Callable[[Sequence[T]], Awaitable[list[bytes]]], contents: Sequence[T]
+    ) -> list[bytes]:
+        seconds = self._timeout_seconds * -(-len(contents) // TEXTS_AT_ONCE)
         with self._breaker.call():
             try:
                 async with asyncio.timeout(seconds):
-                    vectors = await self._embedder.embed(texts)
+                    vectors = await embed(contents)
             except TimeoutError as error:
                 raise self._failure(f"did not answer in {seconds:g} s") from error
             except ProviderUnavailable:
@@ -54,7 +66,7 @@ class GuardedEmbedder:
             except Exception as error:
                 # Without its message, which could hold what was sent.
                 raise self._failure(f"failed ({type(error).__name__})") from error
-            if [len(vector) for vector in vectors] != [FLOAT_BYTES * self.dimensions] * len(texts):
+            if [len(vector) for vector in vectors] != [FLOAT_BYTES * self.dimensions] * len(contents):
                 raise self._failure("answered with something else than vectors")
         return vectors
 
@@ -77,6 +89,11 @@ class GuardedModel:
     def model_id(self) -> str:
         """The model's own."""
         return self._model.model_id
+
+    @property
+    def modalities(self) -> frozenset[str]:
+        """The model's own."""
+        return modalities(self._model)
 
     async def complete(self, prompt: Prompt, *, deadline: float | None = None) -> Completion:
         """The whole answer."""

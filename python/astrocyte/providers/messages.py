@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from astrocyte.model import ContentPart
+
 
 class Role(StrEnum):
     """Who says a message: the operator, the caller, the model, or a tool that the model called."""
@@ -37,12 +39,16 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn. ``tool_calls`` belongs to the assistant; ``tool_call_id`` says which call a tool's answer is for."""
+    """One turn. ``tool_calls`` belongs to the assistant; ``tool_call_id`` says which call a tool's answer is for.
+
+    ``parts`` are images and recordings of the user's, with the text.
+    """
 
     role: Role
     content: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
+    parts: tuple[ContentPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -44,6 +44,9 @@ class MockOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     replies: tuple[str | MockReply, ...] = Field((), description="Answers, in order; the last one stays.")
+    modalities: frozenset[Literal["image", "audio"]] = Field(
+        frozenset({"image", "audio"}), description="What it takes in beside text."
+    )
 
 
 class MockModel:
@@ -53,6 +56,7 @@ class MockModel:
 
     def __init__(self, options: MockOptions) -> None:
         self._replies = [MockReply(text=reply) if isinstance(reply, str) else reply for reply in options.replies]
+        self.modalities = options.modalities
         self.prompts: list[Prompt] = []
 
     async def complete(self, prompt: Prompt, *, deadline: float | None = None) -> Completion:

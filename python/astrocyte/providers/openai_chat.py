@@ -5,6 +5,7 @@ Extra: ``openai`` (httpx).
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
@@ -14,6 +15,7 @@ import httpx
 from pydantic import Field
 
 from astrocyte.config.environment import secret
+from astrocyte.model import ContentPart, PartKind
 from astrocyte.providers.endpoint import Endpoint, EndpointOptions, error_code
 from astrocyte.providers.messages import Completion, FinishReason, Message, Prompt, TokenUsage, Tool, ToolCall
 from astrocyte.providers.options import read_options
@@ -25,6 +27,7 @@ FINISH_REASONS = {
     "tool_calls": FinishReason.TOOL_CALLS,
     "content_filter": FinishReason.REFUSED,
 }
+AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 # The event that ends a stream.
 DONE = "[DONE]"
 
@@ -37,6 +40,9 @@ class ChatOptions(EndpointOptions):
     max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = Field(
         "max_completion_tokens", description="What the endpoint calls the limit of an answer."
     )
+    modalities: frozenset[Literal["image", "audio"]] = Field(
+        frozenset({"image"}), description="What the model takes in beside text."
+    )
     send_temperature: bool = Field(True, description="Some reasoning models refuse a temperature.")
 
 
@@ -46,6 +52,7 @@ class OpenAIModel:
     def __init__(self, options: ChatOptions, transport: httpx.AsyncBaseTransport | None = None) -> None:
         self._options = options
         self.model_id = options.model
+        self.modalities = options.modalities
         key = options.api_key.get_secret_value() if options.api_key else None
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._endpoint = Endpoint("/chat/completions", headers, options, transport)
@@ -166,6 +173,8 @@ def _usage(usage: Mapping[str, Any] | None) -> TokenUsage:
 
 def _message(message: Message) -> dict[str, Any]:
     said: dict[str, Any] = {"role": str(message.role), "content": message.content}
+    if message.parts:
+        said["content"] = [{"type": "text", "text": message.content}, *map(_part, message.parts)]
     if message.tool_calls:
         said["tool_calls"] = [
             {
@@ -178,6 +187,13 @@ def _message(message: Message) -> dict[str, Any]:
     if message.tool_call_id:
         said["tool_call_id"] = message.tool_call_id
     return said
+
+
+def _part(part: ContentPart) -> dict[str, Any]:
+    encoded = base64.b64encode(part.data).decode()
+    if part.kind is PartKind.AUDIO:
+        return {"type": "input_audio", "input_audio": {"data": encoded, "format": AUDIO_FORMATS[part.media_type]}}
+    return {"type": "image_url", "image_url": {"url": part.url or f"data:{part.media_type};base64,{encoded}"}}
 
 
 def _tool(tool: Tool) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
+from astrocyte.model import ContentPart
 from astrocyte.providers.messages import Completion, Prompt
 
 
@@ -38,12 +39,25 @@ class Embedder(Protocol):
         """Release connections."""
 
 
+class MultimodalEmbedder(Embedder, Protocol):
+    """An embedder whose space holds more than texts."""
+
+    async def embed_multimodal(self, contents: Sequence[Sequence[ContentPart]]) -> list[bytes]:
+        """One vector for each content, which is a list of parts, as little-endian f32, in order.
+
+        Raises:
+            ProviderUnavailable: As `embed`.
+        """
+
+
 class LanguageModel(Protocol):
     """Messages to text or tool calls. ``model_id`` says which model answers, for traces and errors.
 
     ``deadline`` is an instant of `time.monotonic` at which the caller stops waiting; None for no such instant. A model
     that retries gives up when the next try would begin after it; one that hangs is cut by
     `astrocyte.providers.bounded`, through which every model of the settings is called.
+
+    A model that takes in more than text says so by an attribute ``modalities``, a set of ``image`` and ``audio``.
 
     Both methods raise:
         ProviderUnavailable: The provider failed, refused the request, or answered with something else than an answer.
@@ -61,3 +75,8 @@ class LanguageModel(Protocol):
 
     async def close(self) -> None:
         """Release connections."""
+
+
+def modalities(model: LanguageModel) -> frozenset[str]:
+    """What a model takes in beside text: ``image``, ``audio``, both or none."""
+    return frozenset(getattr(model, "modalities", ()))

@@ -432,6 +432,7 @@ class RetainRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
     CONTENT_TYPE_NAME_FIELD_NUMBER: _builtins.int
+    PARTS_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """Target bank; made on first use where the server allows it. 1 to 255 characters of [A-Za-z0-9._:@-], the first one a
     letter or digit.
@@ -497,6 +498,13 @@ class RetainRequest(_message.Message):
     def embedding(self) -> _types_pb2.Embedding:
         """Vector of the whole content. Unset: the server computes it, if the bank uses the server's model."""
 
+    @_builtins.property
+    def parts(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContentPart]:
+        """Pieces that are no text, or text between them, after the content, which may be empty beside them: at most 16, 5,000,000
+        bytes in all. A language model says what is there, and that is what is stored; NOT_SUPPORTED where no provider of the
+        server can take them in.
+        """
+
     def __init__(
         self,
         *,
@@ -520,10 +528,11 @@ class RetainRequest(_message.Message):
         request_id: _builtins.str = ...,
         validate_only: _builtins.bool = ...,
         content_type_name: _builtins.str = ...,
+        parts: _abc.Iterable[Global___ContentPart] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "dedup_threshold", b"dedup_threshold", "embedding", b"embedding", "occurred_at", b"occurred_at", "valid_from", b"valid_from", "valid_until", b"valid_until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "bank_id", b"bank_id", "content", b"content", "content_type", b"content_type", "content_type_name", b"content_type_name", "dedup_action", b"dedup_action", "dedup_threshold", b"dedup_threshold", "embedding", b"embedding", "extraction_profile", b"extraction_profile", "fact_type", b"fact_type", "metadata", b"metadata", "occurred_at", b"occurred_at", "pii_detected", b"pii_detected", "request_id", b"request_id", "session_id", b"session_id", "source", b"source", "speaker", b"speaker", "tags", b"tags", "valid_from", b"valid_from", "valid_until", b"valid_until", "validate_only", b"validate_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "bank_id", b"bank_id", "content", b"content", "content_type", b"content_type", "content_type_name", b"content_type_name", "dedup_action", b"dedup_action", "dedup_threshold", b"dedup_threshold", "embedding", b"embedding", "extraction_profile", b"extraction_profile", "fact_type", b"fact_type", "metadata", b"metadata", "occurred_at", b"occurred_at", "parts", b"parts", "pii_detected", b"pii_detected", "request_id", b"request_id", "session_id", b"session_id", "source", b"source", "speaker", b"speaker", "tags", b"tags", "valid_from", b"valid_from", "valid_until", b"valid_until", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__dedup_threshold: _TypeAlias = _typing.Literal["dedup_threshold"]  # noqa: Y015
     _WhichOneofArgType__dedup_threshold: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold"]  # noqa: Y015
@@ -2285,6 +2294,7 @@ class RetainItem(_message.Message):
     DEDUP_ACTION_FIELD_NUMBER: _builtins.int
     DEDUP_THRESHOLD_FIELD_NUMBER: _builtins.int
     CONTENT_TYPE_NAME_FIELD_NUMBER: _builtins.int
+    PARTS_FIELD_NUMBER: _builtins.int
     content: _builtins.str
     """The text to store: 1 to 102,400 bytes of UTF-8, without NUL."""
     content_type: _types_pb2.ContentType.ValueType
@@ -2331,6 +2341,10 @@ class RetainItem(_message.Message):
     def embedding(self) -> _types_pb2.Embedding:
         """Vector of the whole content. Unset: the server computes it."""
 
+    @_builtins.property
+    def parts(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContentPart]:
+        """Pieces that are no text, or text between them, as in RetainRequest."""
+
     def __init__(
         self,
         *,
@@ -2351,16 +2365,83 @@ class RetainItem(_message.Message):
         dedup_action: Global___DedupAction.ValueType = ...,
         dedup_threshold: _builtins.float | None = ...,
         content_type_name: _builtins.str = ...,
+        parts: _abc.Iterable[Global___ContentPart] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "dedup_threshold", b"dedup_threshold", "embedding", b"embedding", "occurred_at", b"occurred_at", "valid_from", b"valid_from", "valid_until", b"valid_until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "content", b"content", "content_type", b"content_type", "content_type_name", b"content_type_name", "dedup_action", b"dedup_action", "dedup_threshold", b"dedup_threshold", "embedding", b"embedding", "extraction_profile", b"extraction_profile", "fact_type", b"fact_type", "metadata", b"metadata", "occurred_at", b"occurred_at", "pii_detected", b"pii_detected", "session_id", b"session_id", "source", b"source", "speaker", b"speaker", "tags", b"tags", "valid_from", b"valid_from", "valid_until", b"valid_until"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "content", b"content", "content_type", b"content_type", "content_type_name", b"content_type_name", "dedup_action", b"dedup_action", "dedup_threshold", b"dedup_threshold", "embedding", b"embedding", "extraction_profile", b"extraction_profile", "fact_type", b"fact_type", "metadata", b"metadata", "occurred_at", b"occurred_at", "parts", b"parts", "pii_detected", b"pii_detected", "session_id", b"session_id", "source", b"source", "speaker", b"speaker", "tags", b"tags", "valid_from", b"valid_from", "valid_until", b"valid_until"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__dedup_threshold: _TypeAlias = _typing.Literal["dedup_threshold"]  # noqa: Y015
     _WhichOneofArgType__dedup_threshold: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__dedup_threshold) -> _WhichOneofReturnType__dedup_threshold | None: ...
 
 Global___RetainItem: _TypeAlias = RetainItem  # noqa: Y015
+
+@_typing.final
+class ContentPart(_message.Message):
+    """A piece of a content that is not all text."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    IMAGE_FIELD_NUMBER: _builtins.int
+    AUDIO_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """Text."""
+    @_builtins.property
+    def image(self) -> Global___Media:
+        """An image: image/png, image/jpeg, image/gif or image/webp."""
+
+    @_builtins.property
+    def audio(self) -> Global___Media:
+        """A recording: audio/wav or audio/mpeg."""
+
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        image: Global___Media | None = ...,
+        audio: Global___Media | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["audio", b"audio", "image", b"image", "kind", b"kind", "text", b"text"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["audio", b"audio", "image", b"image", "kind", b"kind", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["text", "image", "audio"]  # noqa: Y015
+    _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
+
+Global___ContentPart: _TypeAlias = ContentPart  # noqa: Y015
+
+@_typing.final
+class Media(_message.Message):
+    """An image or a recording; data or url, one of them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATA_FIELD_NUMBER: _builtins.int
+    MEDIA_TYPE_FIELD_NUMBER: _builtins.int
+    URL_FIELD_NUMBER: _builtins.int
+    data: _builtins.bytes
+    """Its bytes."""
+    media_type: _builtins.str
+    """The format of the bytes, such as "image/png"."""
+    url: _builtins.str
+    """Where an image is, over http or https; it is the provider that fetches it. Only where the server takes parts by address."""
+    def __init__(
+        self,
+        *,
+        data: _builtins.bytes = ...,
+        media_type: _builtins.str = ...,
+        url: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "media_type", b"media_type", "url", b"url"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Media: _TypeAlias = Media  # noqa: Y015
 
 @_typing.final
 class Citation(_message.Message):

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from astrocyte.errors import ConfigError, DeadlineExceeded, ProviderUnavailable
+from astrocyte.model import ContentPart, PartKind
 from astrocyte.providers.messages import Completion, FinishReason, Message, Prompt, Role, TokenUsage, Tool, ToolCall
-from astrocyte.providers.protocols import LanguageModel
+from astrocyte.providers.protocols import LanguageModel, modalities
 from astrocyte.providers.registry import create_language_model
 from language_models import (
     FakeServer,
@@ -398,3 +399,37 @@ def test_it_needs_no_option(vendor: str) -> None:
     model = create_language_model(vendor, {})
     assert model is not None
     assert model.model_id
+
+
+PICTURE = ContentPart(PartKind.IMAGE, data=b"\x89PNG", media_type="image/png")
+THERE = ContentPart(PartKind.IMAGE, url="https://example.org/a.png")
+
+
+async def test_openai_is_shown_images_and_played_recordings() -> None:
+    with serve(Reply(openai_answer("A pier."))) as server:
+        model = create_language_model("openai", {"base_url": server.url, "modalities": ["image", "audio"]})
+        assert model is not None
+        assert modalities(model) == {"image", "audio"}
+        recording = ContentPart(PartKind.AUDIO, data=b"RIFF", media_type="audio/mpeg")
+        await model.complete(Prompt((Message(Role.USER, "What?", parts=(PICTURE, THERE, recording)),)))
+        await model.close()
+    assert server.requests[0]["messages"][0]["content"] == [
+        {"type": "text", "text": "What?"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}},
+        {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
+        {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "mp3"}},
+    ]
+
+
+async def test_anthropic_is_shown_images() -> None:
+    with serve(Reply(anthropic_answer(anthropic_text("A pier.")))) as server:
+        model = create_language_model("anthropic", {"base_url": server.url})
+        assert model is not None
+        assert modalities(model) == {"image"}
+        await model.complete(Prompt((Message(Role.USER, "What?", parts=(PICTURE, THERE)),)))
+        await model.close()
+    assert server.requests[0]["messages"][0]["content"] == [
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}},
+        {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
+        {"type": "text", "text": "What?"},
+    ]

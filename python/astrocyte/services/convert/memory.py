@@ -20,6 +20,7 @@ from astrocyte.model import (
     RetainResult,
     RetentionAction,
 )
+from astrocyte.services.convert.media import decode_parts, encode_parts
 from astrocyte.services.convert.values import (
     Choices,
     Reader,
@@ -63,6 +64,7 @@ ITEM_READERS: dict[str, Reader] = {
     "embedding": decode_embedding,
     "dedup_action": DEDUP_ACTIONS.decode,
     "dedup_threshold": same,
+    "parts": decode_parts,
 }
 
 
@@ -162,6 +164,7 @@ def _item_fields(item: RetainItem) -> dict[str, Any]:
         "embedding": encode_embedding(item.embedding),
         "dedup_action": DEDUP_ACTIONS.encode(item.dedup_action),
         "dedup_threshold": item.dedup_threshold,
+        "parts": encode_parts(item.parts),
     }
 
 

@@ -119,6 +119,8 @@ def encode_item(item: RetainItem) -> str:
     for name in _DATES:
         values[name] = None if values[name] is None else values[name].isoformat()
     values["metadata"] = dict(item.metadata)
+    # What waits is text already.
+    values["parts"] = []
     values["embedding"] = None
     if item.embedding is not None:
         vector = base64.b64encode(item.embedding.values).decode()
@@ -133,6 +135,7 @@ def decode_item(text: str) -> RetainItem:
     for name in _DATES:
         values[name] = None if values[name] is None else datetime.fromisoformat(values[name])
     values["tags"] = tuple(values["tags"])
+    values["parts"] = ()
     if values["dedup_action"] is not None:
         values["dedup_action"] = DedupAction(values["dedup_action"])
     if values["embedding"] is not None:
