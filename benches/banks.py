@@ -57,7 +57,8 @@ def _memory(corpus: Corpus, row: int, bank: int) -> NewMemory:
     )
 
 
-async def _write(folder: Path, corpus: Corpus, banks: int) -> None:
+async def write(folder: Path, corpus: Corpus, banks: int) -> None:
+    """So many banks, ``b0`` and on, each with all of the corpus under ids of its own."""
     store = open_store(folder)
     for number in range(banks):
         bank = await store.create_bank(
@@ -113,7 +114,7 @@ def main() -> None:
     corpus = make_corpus(options.memories, dimensions=DIMENSIONS, words=WORDS, seed=SEED)
     queries = make_queries(corpus, 256, words=QUERY_WORDS)
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(_write(Path(folder), corpus, options.banks))
+        asyncio.run(write(Path(folder), corpus, options.banks))
         with asyncio.Runner() as runner:
             before = resident_bytes()
             times, most, app = runner.run(

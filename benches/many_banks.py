@@ -1,0 +1,137 @@
+"""One recall over many banks beside one over a single bank of the same size, in turn, in one process.
+
+    python -m benches.many_banks --banks 8 --memories 10000
+    python -m benches.many_banks --banks 100 --memories 1000
+    python -m benches.many_banks --denied
+
+The banks are written straight to the store and asked through the gate, all loaded. Each round asks one bank, then all
+of them by `parallel`, so that what else the machine does meets both alike. ``--denied`` compares two refusals instead:
+of a call that names a forbidden bank among banks that are full, and among banks that are empty.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from astrocyte.app import App
+from astrocyte.config import Settings
+from astrocyte.errors import AccessDenied
+from astrocyte.model import Caller, Embedding, RecallQuery
+from benches.banks import DIMENSIONS, MODEL, QUERY_WORDS, SEED, TENANT, WORDS, write
+from benches.corpus import Corpus, Queries, make_corpus, make_queries
+from benches.machine import describe
+
+CALLER = Caller(TENANT, "bench")
+ADMIN = Caller(TENANT, "admin")
+WARM_ROUNDS = 5
+
+
+def _query(queries: Queries, number: int, banks: tuple[str, ...]) -> RecallQuery:
+    which = number % len(queries.texts)
+    embedding = Embedding(MODEL, DIMENSIONS, queries.vectors[which].tobytes())
+    if len(banks) == 1:
+        return RecallQuery(query=queries.texts[which], bank_id=banks[0], embedding=embedding)
+    return RecallQuery(query=queries.texts[which], banks=banks, embedding=embedding)
+
+
+async def _time(app: App, query: RecallQuery) -> float:
+    start = time.perf_counter()
+    result = await app.gate.recall(CALLER, query)
+    spent = time.perf_counter() - start
+    if not result.hits:
+        raise RuntimeError("an answer is empty")
+    return spent
+
+
+async def _together(folder: Path, queries: Queries, names: tuple[str, ...], rounds: int) -> dict[str, list[float]]:
+    app = App(Settings.from_mapping({"data_dir": str(folder), "multi_bank": {"most_banks": len(names)}}))
+    times: dict[str, list[float]] = {"one bank": [], "all banks": []}
+    for number in range(rounds + WARM_ROUNDS):
+        one = await _time(app, _query(queries, number, (names[number % len(names)],)))
+        several = await _time(app, _query(queries, number, names))
+        if number >= WARM_ROUNDS:
+            times["one bank"].append(one)
+            times["all banks"].append(several)
+    await app.gate.close()
+    return times
+
+
+async def _refused(app: App, query: RecallQuery) -> float:
+    start = time.perf_counter()
+    try:
+        await app.gate.recall(CALLER, query)
+    except AccessDenied:
+        return time.perf_counter() - start
+    raise RuntimeError("a forbidden bank was let pass")
+
+
+async def _denied(folder: Path, queries: Queries, full: tuple[str, ...], rounds: int) -> dict[str, list[float]]:
+    """Refusals by what is in the other banks: a forbidden one stands in the middle of them."""
+    empty = tuple(f"empty-{number}" for number in range(len(full)))
+    settings = {
+        "data_dir": str(folder),
+        "access_control": {"enabled": True, "default_policy": "deny"},
+        "access_grants": [
+            *({"bank_id": name, "principal": "bench", "permissions": ["read"]} for name in (*full, *empty)),
+            {"bank_id": "*", "principal": "admin", "permissions": ["*"]},
+        ],
+    }
+    app = App(Settings.from_mapping(settings))
+    for name in (*empty, "forbidden"):
+        await app.gate.create_bank(ADMIN, name, embedding_model=MODEL, dimensions=DIMENSIONS)
+    for name in full:
+        await _time(app, _query(queries, 0, (name,)))
+    middle = len(full) // 2
+    banks = {
+        "refused, others full": (*full[:middle], "forbidden", *full[middle:]),
+        "refused, others empty": (*empty[:middle], "forbidden", *empty[middle:]),
+        "refused, there is none": (*full[:middle], "missing", *full[middle:]),
+    }
+    times: dict[str, list[float]] = {name: [] for name in banks}
+    for number in range(rounds + WARM_ROUNDS):
+        for name, asked in banks.items():
+            spent = await _refused(app, _query(queries, number, asked))
+            if number >= WARM_ROUNDS:
+                times[name].append(spent)
+    await app.gate.close()
+    return times
+
+
+def _report(console: Console, times: dict[str, list[float]]) -> None:
+    first = statistics.median(next(iter(times.values())))
+    for name, values in times.items():
+        cuts = statistics.quantiles(values, n=100)
+        console.print(
+            f"{name:24} p50 {cuts[49] * 1e3:8.3f} ms  p95 {cuts[94] * 1e3:8.3f} ms  {cuts[49] / first:6.2f} x the first"
+        )
+
+
+def main() -> None:
+    """Write the banks, ask them, print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--banks", type=int, default=8)
+    parser.add_argument("--memories", type=int, default=10_000, help="memories per bank")
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--denied", action="store_true", help="compare refusals")
+    options = parser.parse_args()
+    console = Console(highlight=False)
+    sizes = {"banks": options.banks, "memories": options.memories, "dimensions": DIMENSIONS, "seed": SEED}
+    console.print(describe("apsw", **sizes))
+    corpus: Corpus = make_corpus(options.memories, dimensions=DIMENSIONS, words=WORDS, seed=SEED)
+    queries = make_queries(corpus, 256, words=QUERY_WORDS)
+    names = tuple(f"b{number}" for number in range(options.banks))
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(write(Path(folder), corpus, options.banks))
+        work = _denied if options.denied else _together
+        _report(console, asyncio.run(work(Path(folder), queries, names, options.rounds)))
+
+
+if __name__ == "__main__":
+    main()
