@@ -31,6 +31,11 @@ def from_ms(value: int) -> datetime:
     return EPOCH + timedelta(milliseconds=min(max(value, EARLIEST_MS), LATEST_MS))
 
 
+def may_name_time(text: str) -> bool:
+    """Whether a question may have an expression of time; False is sure."""
+    return HINT.search(text) is not None
+
+
 def time_windows(
     text: str, *, first: int, last: int, reference: datetime | None, time_range: TimeRange | None
 ) -> list[tuple[int, int]]:

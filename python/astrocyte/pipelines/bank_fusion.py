@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from astrocyte.core import Hit
@@ -58,8 +58,8 @@ class Candidate:
     rank: int
     hit: Hit
     relevance: float
-    score: float = 0.0
-    others: list[int] = field(default_factory=list)
+    score: float
+    others: tuple[int, ...] = ()
 
 
 def fuse(lists: Sequence[BankList], method: FusionMethod, rank_constant: float, *, dedup: bool) -> list[Candidate]:
@@ -71,24 +71,28 @@ def fuse(lists: Sequence[BankList], method: FusionMethod, rank_constant: float, 
         rank_constant: k of rrf.
         dedup: Whether of equal contents the best alone stays.
     """
-    relevances = _relevances(lists)
     candidates = [
-        Candidate(bank, place + 1, hit, relevance)
-        for bank, (one, values) in enumerate(zip(lists, relevances, strict=True))
+        Candidate(bank, place, hit, relevance, _weighted(relevance, one.weight))
+        for bank, (one, values) in enumerate(zip(lists, _relevances(lists), strict=True))
         if one.weight > 0.0
-        for place, (hit, relevance) in enumerate(zip(one.hits, values, strict=True))
+        for place, (hit, relevance) in enumerate(zip(one.hits, values, strict=True), 1)
     ]
     if dedup:
-        candidates = _without_repeats(candidates, lists)
-    places = [0] * len(lists)
-    for one in candidates:
-        places[one.bank] += 1
-        weight = lists[one.bank].weight
-        if method is FusionMethod.RRF:
-            one.score = weight / (rank_constant + places[one.bank])
-        else:
-            one.score = _weighted(one.relevance, weight)
-    candidates.sort(key=lambda one: (-one.score, -one.relevance, one.hit.memory_id, one.bank))
+        candidates = _without_repeats(candidates)
+    if method is FusionMethod.RRF:
+        places = [0] * len(lists)
+        for one in candidates:
+            places[one.bank] += 1
+            one.score = lists[one.bank].weight / (rank_constant + places[one.bank])
+    return _sorted(candidates)
+
+
+def _sorted(candidates: list[Candidate]) -> list[Candidate]:
+    """Best first; what ties are broken by is looked at only where there are any."""
+    candidates.sort(key=lambda one: (one.score, one.relevance), reverse=True)
+    keys = [(one.score, one.relevance) for one in candidates]
+    if len(set(keys)) < len(keys):
+        candidates.sort(key=lambda one: (-one.score, -one.relevance, one.hit.memory_id, one.bank))
     return candidates
 
 
@@ -97,22 +101,29 @@ def _weighted(relevance: float, weight: float) -> float:
     return relevance * weight if relevance >= 0.0 else relevance / weight
 
 
-def _without_repeats(candidates: list[Candidate], lists: Sequence[BankList]) -> list[Candidate]:
-    """The best of each content, in the order of the candidates, with the banks of the others in their order."""
+def _without_repeats(candidates: list[Candidate]) -> list[Candidate]:
+    """The best of each content, in the order of the candidates, with the banks of the others in their order.
+
+    Scores are weighted relevances here.
+    """
     best: dict[bytes, Candidate] = {}
+    repeats = 0
     for one in candidates:
-        kept = best.setdefault(one.hit.content_hash, one)
+        content = one.hit.content_hash
+        kept = best.setdefault(content, one)
         if kept is one:
             continue
-        mine, its = (_weighted(each.relevance, lists[each.bank].weight) for each in (one, kept))
-        if mine > its:
-            one.others = [kept.bank, *kept.others]
-            best[one.hit.content_hash] = one
+        repeats += 1
+        if one.score > kept.score:
+            one.others = (kept.bank, *kept.others)
+            best[content] = one
         else:
-            kept.others.append(one.bank)
+            kept.others = (*kept.others, one.bank)
+    if not repeats:
+        return candidates
     chosen = [one for one in candidates if best[one.hit.content_hash] is one]
     for one in chosen:
-        one.others.sort()
+        one.others = tuple(sorted(one.others))
     return chosen
 
 
@@ -138,7 +149,11 @@ def _relevances(lists: Sequence[BankList]) -> list[list[float]]:
         for hit in one.hits:
             value = base
             for arm, _, score in hit.arms:
-                value += factors[arm] * min((score - means[arm]) / units[arm], tops[arm]) - absent[arm]
+                deviations = (score - means[arm]) / units[arm]
+                # As `min` does it, without the call: a thousand hits have three thousand of these.
+                if deviations > tops[arm]:  # noqa: PLR1730 - see above
+                    deviations = tops[arm]
+                value += factors[arm] * deviations - absent[arm]
             values.append(value)
         if one.lifts:
             values = [value + lift for value, lift in zip(values, one.lifts, strict=True)]

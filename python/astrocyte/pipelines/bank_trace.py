@@ -124,10 +124,11 @@ def recounted(trace: RecallTrace, hits: Sequence[MemoryHit]) -> RecallTrace:
     for hit in hits:
         if not (brought(hit) or hit.engine):
             kept.setdefault(hit.bank_id, []).append(hit.token_count)
-    banks = [
-        replace(bank, kept=len(kept.get(bank.bank_id, ())), tokens=sum(kept.get(bank.bank_id, ())))
-        for bank in trace.banks
-    ]
+    banks = []
+    for bank in trace.banks:
+        tokens = kept.get(bank.bank_id, ())
+        told = (bank.kept, bank.tokens) == (len(tokens), sum(tokens))
+        banks.append(bank if told else replace(bank, kept=len(tokens), tokens=sum(tokens)))
     engines = [replace(one, kept=sum(_is_of(one, hit) for hit in hits)) for one in trace.engines]
     return replace(trace, layer_distribution=layer_distribution(hits), banks=tuple(banks), engines=tuple(engines))
 

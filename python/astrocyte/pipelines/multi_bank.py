@@ -11,7 +11,7 @@ A bank that fails or is late is named in the trace, and the others answer, unles
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -138,8 +138,10 @@ class MultiBankPipeline:
 
     async def _ask(self, question: Question, step: Sequence[Part], start: float) -> None:
         """Search the banks of a step, and write down what became of each."""
+        # One object for all banks: what it says beyond its words is then found out once.
+        query = _for_a_bank(question.query)
         await asyncio.gather(
-            *[self._load(question, part, start) for part in step if not self._plan(question, part, start)]
+            *[self._load(question, query, part, start) for part in step if not self._plan(question, query, part, start)]
         )
         planned = await self._embed([part for part in step if part.plan is not None])
         rows = sum(part.plan.index.row_count for part in planned if part.plan is not None)
@@ -160,17 +162,15 @@ class MultiBankPipeline:
             await self._recall.embed([part.searched for part in planned])
         return planned
 
-    def _plan(self, question: Question, part: Part, start: float) -> bool:
+    def _plan(self, question: Question, query: RecallQuery, part: Part, start: float) -> bool:
         """Plan a bank whose index is there; False if it has to be waited for."""
-        query = _for_bank(question.query, part.bank)
         try:
             part.plan = self._recall.plan_now(part.bank, query, question.most_tokens, start, question.at)
         except AstrocyteError as error:
             part.failed(error)
         return part.plan is not None or part.outcome is BankOutcome.FAILED
 
-    async def _load(self, question: Question, part: Part, start: float) -> None:
-        query = _for_bank(question.query, part.bank)
+    async def _load(self, question: Question, query: RecallQuery, part: Part, start: float) -> None:
         try:
             async with asyncio.timeout(self._seconds):
                 part.plan = await self._recall.plan(part.bank, query, question.most_tokens, start, question.at)
@@ -222,7 +222,7 @@ class MultiBankPipeline:
         """
         query, strategy = question.query, question.strategy
         fused = fuse(
-            [self._list(part, _left(number, part, gone)) for number, part in enumerate(counted)],
+            self._lists(counted, gone),
             strategy.fusion_method,
             query.rank_constant or self._rank_constant,
             dedup=strategy.dedup_across_banks,
@@ -258,20 +258,32 @@ class MultiBankPipeline:
         missing.update(map(_place, refused))
         return hits, truncated, missing
 
-    def _list(self, part: Part, hits: Sequence[Hit]) -> BankList:
+    def _lists(self, counted: Sequence[Part], gone: AbstractSet[Place]) -> list[BankList]:
+        """What the banks answered, without the hits that are gone."""
+        if not counted:
+            return []
+        # The query is the same for all, and so are the weights.
+        weights = self._recall.arm_weights(counted[0].searched)
+        by_arm = dict(zip(("semantic", "keyword", "temporal"), weights, strict=True))
+        return [self._list(part, _left(number, part, gone), by_arm) for number, part in enumerate(counted)]
+
+    def _list(self, part: Part, hits: Sequence[Hit], by_arm: Mapping[str, float]) -> BankList:
         assert part.response is not None  # noqa: S101 - only banks that answered count
-        plan, response = part.searched, part.response
-        by_arm = dict(zip(("semantic", "keyword", "temporal"), self._recall.arm_weights(plan), strict=True))
-        outside = {name: weight for name, weight, _ in plan.outside or ()}
+        response, names, allowed = part.response, part.response.arm_names, part.response.allowed
+        spreads = [Spread(allowed, mean, deviation) for mean, deviation in response.arm_spreads]
+        outside = part.searched.outside
+        if outside:
+            by_arm = {**by_arm, **{name: weight for name, weight, _ in outside}}
+            proposers = {name for name, _, _ in outside}
+            spreads = [
+                OUTSIDE_SPREAD if name in proposers else spread for name, spread in zip(names, spreads, strict=True)
+            ]
         return BankList(
             part.weight,
             hits,
-            response.arm_names,
-            [outside.get(name, by_arm.get(name, 1.0)) for name in response.arm_names],
-            [
-                OUTSIDE_SPREAD if name in outside else Spread(response.allowed, mean, deviation)
-                for name, (mean, deviation) in zip(response.arm_names, response.arm_spreads, strict=True)
-            ],
+            names,
+            [by_arm.get(name, 1.0) for name in names],
+            spreads,
             part.bank.embedding_model,
             self._lifts(part, hits),
         )
@@ -316,9 +328,9 @@ def _budget(question: Question) -> int:
     return most if wish is None else min(wish, most)
 
 
-def _for_bank(query: RecallQuery, bank: Bank) -> RecallQuery:
-    """The query as a recall on that bank alone."""
-    return replace(query, bank_id=bank.bank_id, banks=(), bank_group=None, strategy=None, external_context=())
+def _for_a_bank(query: RecallQuery) -> RecallQuery:
+    """The query as a recall on any bank alone."""
+    return replace(query, banks=(), bank_group=None, strategy=None, external_context=())
 
 
 def _place(one: Candidate) -> Place:
@@ -379,5 +391,9 @@ def _hit(parts: Sequence[Part], shown: Shown) -> MemoryHit:
     if one.hit.key in part.boosted:
         hit = boosted(hit, part.boosted[one.hit.key])
     return replace(
-        hit, score=one.score, bank_rank=one.rank, also_in=tuple(parts[other].bank.bank_id for other in one.others)
+        hit,
+        bank_id=part.bank.bank_id,
+        score=one.score,
+        bank_rank=one.rank,
+        also_in=tuple(parts[other].bank.bank_id for other in one.others),
     )

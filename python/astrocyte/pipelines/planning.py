@@ -9,7 +9,7 @@ from time import perf_counter
 from astrocyte.config import RecallSettings
 from astrocyte.core import RecallRequest
 from astrocyte.model import Bank, DetailLevel, Intent, MemoryHit, QueryIntent, RecallQuery, TimeRange
-from astrocyte.pipelines.analysis import DAY_MS, time_windows
+from astrocyte.pipelines.analysis import DAY_MS, may_name_time, time_windows
 from astrocyte.pipelines.indexing import id_to_bytes, metadata_pairs
 from astrocyte.pipelines.intent import NO_INTENT, classify
 from astrocyte.pipelines.naming import External, entity_list
@@ -28,6 +28,7 @@ OutsideList = tuple[str, float, list[tuple[bytes, float]]]
 class Plan:
     """A query on its way, and when each stage ended, in seconds.
 
+    ``windows_hold`` says that the windows are not those of this bank's times, but of the query alone.
     ``pool`` is how many candidates stages after the core look at, 0 where none does; ``stages`` their milliseconds.
     ``trial`` is True for a recall that only explains another, and so is no use of a memory.
     ``outside`` is None until the stores from outside were asked; ``degraded`` names those that did not answer.
@@ -41,6 +42,7 @@ class Plan:
     start: float
     embedded: float
     windows: list[tuple[int, int]] = field(default_factory=list)
+    windows_hold: bool = False
     intent: QueryIntent = NO_INTENT
     budget: int = 0
     analysed: float = 0.0
@@ -80,10 +82,18 @@ class Planner:
             "rrf": (rrf_weights.semantic, rrf_weights.keyword, rrf_weights.temporal),
         }
 
-    def analyse(self, plan: Plan) -> None:
-        """Find out what the question says beyond its words, and what its answer may hold."""
+    def analyse(self, plan: Plan, like: Plan | None = None) -> None:
+        """Find out what the question says beyond its words, and what its answer may hold.
+
+        Args:
+            plan: Whose.
+            like: An analysed plan of the same query, for another bank.
+        """
         index, query = plan.index, plan.query
-        if index.earliest is not None and index.latest is not None:
+        if like is not None and like.windows_hold:
+            plan.windows, plan.windows_hold = like.windows, True
+        elif index.earliest is not None and index.latest is not None:
+            plan.windows_hold = not may_name_time(query.query)
             plan.windows = time_windows(
                 query.query,
                 first=index.earliest,
@@ -91,7 +101,9 @@ class Planner:
                 reference=query.query_reference_date,
                 time_range=query.time_range,
             )
-        if self._factors or query.include_trace:
+        if like is not None:
+            plan.intent = like.intent
+        elif self._factors or query.include_trace:
             plan.intent = classify(query.query)
         # A caller's budget is capped by the configured ceiling.
         wish = query.max_tokens
@@ -137,6 +149,21 @@ class Planner:
         plan.naming = perf_counter() - start
         return found
 
+    def alike(self, plan: Plan, other: Plan) -> bool:
+        """Whether the core is asked the same for two analysed plans of one query."""
+        return (
+            plan.windows == other.windows
+            and plan.vector == other.vector
+            and plan.budget == other.budget
+            and not plan.outside
+            and not other.outside
+            and self._feedback(plan) == self._feedback(other)
+        )
+
+    def _feedback(self, plan: Plan) -> float:
+        # The first hits of long memories are about everything.
+        return self._settings.feedback if plan.index.pieces <= self._settings.feedback_pieces else 0.0
+
     def request(self, plan: Plan) -> RecallRequest:
         """What the core is asked for an analysed query."""
         query, settings = plan.query, self._settings
@@ -165,8 +192,7 @@ class Planner:
             rank_constant=query.rank_constant or settings.rank_constant,
             external=[*(plan.outside or ()), *self.named(plan)],
             weights=self.arm_weights(plan),
-            # The first hits of long memories are about everything.
-            feedback=settings.feedback if plan.index.pieces <= settings.feedback_pieces else 0.0,
+            feedback=self._feedback(plan),
             context_windows=settings.context_windows,
             layer_weights=list(query.layer_weights.items()) if query.layer_weights else (),
             dedup_threshold=threshold,

@@ -21,6 +21,7 @@ from concurrent.futures import Executor
 from time import perf_counter
 
 from astrocyte.config import Settings
+from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Core, RecallRequest, RecallResponse
 from astrocyte.model import Bank, MemoryHit, RecallQuery, RecallResult
 from astrocyte.pipelines.abstention import confidence
@@ -213,10 +214,13 @@ class RecallPipeline:
 
     def search(self, plans: Sequence[Plan]) -> list[RecallResponse]:
         """What the core ranks for each plan, in one call for all."""
-        requests = []
-        for plan in plans:
-            self._analyse(plan)
-            requests.append((plan.index.core, self._planner.request(plan)))
+        requests: list[tuple[CoreBank, RecallRequest]] = []
+        for number, plan in enumerate(plans):
+            # Banks that are asked the same query share what is found out about it, and mostly the request too.
+            like = plans[number - 1] if number and plans[number - 1].query is plan.query else None
+            self._analyse(plan, like)
+            shared = like is not None and self._planner.alike(plan, like)
+            requests.append((plan.index.core, requests[-1][1] if shared else self._planner.request(plan)))
         responses = self._core.recall_many(requests)
         searched = perf_counter()
         for plan in plans:
@@ -296,9 +300,9 @@ class RecallPipeline:
         """What a deviation, or a first place of rrf, is in the scores of a plan's answer."""
         return self._rescorer.unit(plan.query, self._planner.fusion(plan.query))
 
-    def _analyse(self, plan: Plan) -> None:
-        self._planner.analyse(plan)
-        plan.pool = self._rescorer.pool(plan.query)
+    def _analyse(self, plan: Plan, like: Plan | None = None) -> None:
+        self._planner.analyse(plan, like)
+        plan.pool = self._rescorer.pool(plan.query) if like is None else like.pool
 
 
 def _given(bank: Bank, query: RecallQuery, at: str) -> bytes | None:
