@@ -204,8 +204,8 @@ hits = st.builds(
     token_count=counts,
     version=st.integers(1, 2**31 - 1),
     arms=arms,
-    boosts=st.lists(st.builds(Boost, names, numbers), max_size=2).map(tuple),
-    utility_score=st.none() | st.floats(0, 1),
+    boosts=st.sampled_from(((), (Boost("own", 1.5), Boost("curated", -0.25)))),
+    utility_score=st.sampled_from((None, 0.0, 0.25)),
 )
 queries = st.builds(
     RecallQuery,
@@ -257,6 +257,8 @@ traces = st.builds(
     intent=st.sampled_from(Intent),
     intent_confidence=st.floats(0, 1),
     position=positions,
+    tier=st.sampled_from(("", "full", "recent")),
+    tier_reason=st.sampled_from(("", "recent: 1 good of 3 wanted")),
 )
 
 
@@ -268,7 +270,7 @@ recall_results = st.builds(
     trace=st.none() | traces,
     authority_context=optional_names,
     warnings=tags,
-    confidence=st.none() | st.floats(0, 1),
+    confidence=st.sampled_from((None, 0.0, 0.5)),
     abstain=st.booleans(),
 )
 bank_strategies = st.builds(

@@ -10,6 +10,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import cast
 
 import apsw
 import structlog
@@ -33,6 +34,7 @@ from astrocyte.pipelines.recall import RecallPipeline
 from astrocyte.pipelines.reflect import ReflectPipeline, check_models
 from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.pipelines.retain import RetainPipeline
+from astrocyte.pipelines.tiered import TieredRecall, check_tiers
 from astrocyte.pipelines.update import UpdatePipeline
 from astrocyte.policy.authority import Authority
 from astrocyte.policy.barriers import Barriers
@@ -97,6 +99,7 @@ class App:
             check_models(settings, self.language_model)
             outside = _outside(settings, breakers)
             authority = Authority(settings)
+            check_tiers(settings, self.language_model)
             overrides = Overrides(settings)
             profiles = Profiles(
                 merged_profiles(settings.extraction_profiles),
@@ -146,7 +149,7 @@ class App:
             telemetry.pipelines(
                 Pipelines(
                     retain=retain,
-                    recall=recall,
+                    recall=_by_tiers(recall, store, settings, self.language_model),
                     reflect=ReflectPipeline(self.language_model, settings),
                     multi_bank=MultiBankPipeline(recall, settings, executor),
                     explain=ExplainPipeline(store, recall, executor, settings.recall.inline_rows),
@@ -226,6 +229,15 @@ class App:
                 # No traceback: it could show the values of variables, which are content.
                 log.error("purge_failed", error=type(error).__name__, frames=frames(error))  # noqa: TRY400
             await asyncio.sleep(self.settings.forget.purge_interval_seconds)
+
+
+def _by_tiers(
+    recall: RecallPipeline, store: MemoryStore, settings: Settings, model: LanguageModel | None
+) -> RecallPipeline:
+    """What answers recalls on one bank, as the gate knows it."""
+    if not settings.tiered_retrieval.enabled:
+        return recall
+    return cast("RecallPipeline", TieredRecall(recall, store, settings, model))
 
 
 def _embedder(settings: Settings, breakers: list[Breaker]) -> Embedder:

@@ -271,6 +271,8 @@ def _print_hits(
     OUT.print(f"{len(hits)} of {total} candidates in {how.latency_ms or 0:.2f} ms{cut}", style="dim", soft_wrap=True)
     if trace:
         OUT.print(f"fused by {how.fusion_method}; {how.plan}; position {how.position}", style="dim", soft_wrap=True)
+        why = f" ({how.tier_reason})" if how.tier_reason else ""
+        OUT.print(f"answered by: {how.tier or 'nobody'}{why}", style="dim", soft_wrap=True)
         OUT.print(f"asks: {how.intent} ({how.intent_confidence:.1f})", style="dim", soft_wrap=True)
         OUT.print(f"stages in ms: {milliseconds(how.stage_timings_ms)}", style="dim", soft_wrap=True)
         OUT.print(f"arms in ms: {milliseconds(how.strategy_timings_ms)}", style="dim", soft_wrap=True)

@@ -59,6 +59,7 @@ from astrocyte.config.source import (
 )
 from astrocyte.config.storage import OutsideStoreSettings
 from astrocyte.config.templates import BankTemplateSettings, TemplateGrant, TemplateName
+from astrocyte.config.tiered_retrieval import TieredRetrievalSettings
 from astrocyte.errors import ConfigError
 
 __all__ = [
@@ -112,6 +113,7 @@ __all__ = [
     "SignalQualitySettings",
     "StoreSettings",
     "TemplateGrant",
+    "TieredRetrievalSettings",
     "load_settings",
 ]
 
@@ -296,6 +298,7 @@ class Settings(BaseSettings):
     recall: RecallSettings = RecallSettings()
     curated_recall: CuratedRecallSettings = CuratedRecallSettings()
     recall_authority: RecallAuthoritySettings = RecallAuthoritySettings()
+    tiered_retrieval: TieredRetrievalSettings = TieredRetrievalSettings()
     pipeline: PipelineSettings = PipelineSettings()
     fallback_strategy: Literal["error", "local_llm", "extractive", "degrade"] = Field(
         "error",

@@ -97,6 +97,11 @@ class RecallCache:
         with self._lock:
             self._drop(batch.bank.key)
 
+    def drop(self, bank: int) -> None:
+        """Drop the bank's answers."""
+        with self._lock:
+            self._drop(bank)
+
     def _drop(self, bank: int) -> None:
         held = self._banks.pop(bank, None)
         if held is not None:

@@ -75,33 +75,51 @@ class RecallPipeline:
             # After the registry, which subscribed before: see `RecallCache.put`.
             store.subscribe(self._cache.on_commit)
 
-    async def run(self, bank: Bank, query: RecallQuery, most_tokens: int) -> RecallResult:
+    def forget(self, bank: Bank) -> None:
+        """Keep nothing of a bank that was deleted."""
+        self._cache.drop(bank.key)
+
+    async def kept(self, bank: Bank, query: RecallQuery, most_tokens: int) -> RecallResult | None:
+        """The answer that is kept for the same question, if there is one.
+
+        Raises:
+            FailedPrecondition: ``min_position`` was not reached in time.
+        """
+        if not self._cache.enabled:
+            return None
+        start = perf_counter()
+        index = await self._index(bank, query)
+        answer = self._cache.get(bank.key, index.core.position, name_of(query, most_tokens))
+        return None if answer is None else again(answer, start)
+
+    async def run(self, bank: Bank, query: RecallQuery, most_tokens: int, at: str = "") -> RecallResult:
         """The answer to one query, under a ceiling of tokens.
 
         Raises:
-            DimensionMismatch: The query's vector does not live in the bank's space.
+            DimensionMismatch: The query's vector does not live in the bank's space; its field is prefixed by ``at``.
             FailedPrecondition: ``min_position`` was not reached in time.
             ProviderUnavailable: The embedder failed.
         """
         start = perf_counter()
         index = await self._index(bank, query)
         if not self._cache.enabled:
-            return await self._searched(bank, query, index, most_tokens, start)
+            return await self._searched(bank, query, index, most_tokens, start, at)
         position, name = index.core.position, name_of(query, most_tokens)
         kept = self._cache.get(bank.key, position, name)
         if kept is not None:
             return again(kept, start)
-        answer = await self._searched(bank, query, index, most_tokens, start)
+        answer = await self._searched(bank, query, index, most_tokens, start, at)
         self._cache.put(bank.key, position, name, answer, lambda: index.core.position)
         return answer
 
     async def _searched(
-        self, bank: Bank, query: RecallQuery, index: BankIndex, most_tokens: int, start: float
+        self, bank: Bank, query: RecallQuery, index: BankIndex, most_tokens: int, start: float, at: str
     ) -> RecallResult:
-        vector = _given(bank, query, "")
-        if vector is None and bank.embedding_model == self._embedder.model_id:
-            vector = (await self._embed([query.query]))[0]
-        return await self.answer(Plan(bank, query, index, vector, most_tokens, start, perf_counter()))
+        plan = Plan(bank, query, index, _given(bank, query, at), most_tokens, start, start)
+        if self.waits(plan):
+            plan.vector = (await self._embed([query.query]))[0]
+        plan.embedded = perf_counter()
+        return await self.answer(plan)
 
     async def answer(self, plan: Plan) -> RecallResult:
         """The answer to a plan that has its vector; it is not kept."""
@@ -163,8 +181,13 @@ class RecallPipeline:
             await self._outside.ask(plans)
 
     def waits(self, plan: Plan) -> bool:
-        """Whether a plan needs a vector that the server can make, and has none yet."""
-        return plan.vector is None and plan.bank.embedding_model == self._embedder.model_id
+        """Whether a plan needs a vector that the server can make, and has none yet.
+
+        A query that silences the semantic arm needs none, unless a store from outside looks at it.
+        """
+        if plan.vector is not None or plan.bank.embedding_model != self._embedder.model_id:
+            return False
+        return self._outside is not None or plan.query.weights.get("semantic", 1.0) > 0.0
 
     async def _answer_all(self, plans: list[Plan]) -> list[RecallResult]:
         """Answers in order. While the core searches for one part, the part before is read back and shaped."""

@@ -15,7 +15,7 @@ from astrocyte.pipelines.planning import Plan
 from astrocyte.pipelines.shaping import layer_distribution
 
 # Which tier answered.
-CACHE, FULL_RETRIEVAL = 1, 3
+CACHE, FAST_PATH, FULL_RETRIEVAL, AGENTIC = 1, 2, 3, 4
 
 _OpenTrace = open_twin(RecallTrace)
 
@@ -60,6 +60,8 @@ def trace_of(plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit], fu
     made.intent, made.intent_confidence = plan.intent
     made.banks = ()
     made.engines = ()
+    made.tier = "full"
+    made.tier_reason = ""
     made.__class__ = RecallTrace
     trace: RecallTrace = made
     return trace
@@ -75,6 +77,7 @@ def again(kept: RecallResult, start: float) -> RecallResult:
         kept.trace,
         cache_hit=True,
         tier_used=CACHE,
+        tier="cache",
         latency_ms=spent,
         strategy_timings_ms={},
         stage_timings_ms=stages,

@@ -141,6 +141,7 @@ class Gate(Administration):
         self._overrides = policies.overrides
         self._banks = Banks(store, registry, embedder, self._check, access, policies.overrides, lifecycle.start_purging)
         self._banks.at_deletion(policies.deleted)
+        self._banks.at_deletion(pipelines.recall.forget)
         self.keys = Keys(keys, access, self._check, clock)
         self._granting = Granting(grants, access, self._check)
         self._holding = Holding(holds, audit, self._banks, access, self._check, settings.limits)
