@@ -19,6 +19,7 @@ class AuditEventKind(StrEnum):
     FORGET = "forget"
     ERASE_BEGUN = "erase_begun"
     ERASE_COMPLETED = "erase_completed"
+    PURGED = "purged"
     UNDELETE = "undelete"
     BANK_DELETED = "bank_deleted"
     HOLD_PLACED = "hold_placed"

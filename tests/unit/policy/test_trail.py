@@ -93,10 +93,11 @@ async def test_a_bank_and_a_tenant_have_trails_of_their_own(gate: Gate) -> None:
     assert second.next_page_token == ""
 
 
-def on_disk(path: Path, sql: str, *bindings: object) -> None:
+def on_disk(path: Path, sql: str, *bindings: object) -> list[Any]:
     connection = apsw.Connection(str(path / "astrocyte.db"))
-    connection.execute(sql, bindings)
+    rows = connection.execute(sql, bindings).fetchall()
     connection.close()
+    return rows
 
 
 TAMPERINGS: dict[str, tuple[list[str], int]] = {
@@ -230,6 +231,29 @@ async def test_without_a_row_a_bank_stays(tmp_path: Path) -> None:
     with pytest.raises(StoreError):
         await app.gate.delete_bank(ME, "family")
     assert (await app.gate.get_bank(ME, "family")).bank_id == "family"
+    await app.close()
+
+
+async def test_a_purge_leaves_a_row_of_each_bank_or_does_not_happen(tmp_path: Path) -> None:
+    app = App(Settings.from_mapping({"data_dir": str(tmp_path), "forget": {"purge_after_days": 0}}))
+    for bank in ("family", "work"):
+        await app.gate.retain(ME, bank, RetainItem(f"Mara plays the oboe in {bank}."))
+        await app.gate.retain(ME, bank, RetainItem(f"Ivo paints boats for {bank}."))
+        await app.gate.forget(ME, bank, ALL)
+    later = app._clock() + 1
+    on_disk(tmp_path, "CREATE TRIGGER full BEFORE INSERT ON audit_events BEGIN SELECT raise(ABORT, 'full'); END")
+    with pytest.raises(StoreError):
+        await app._store.purge(later)
+    assert on_disk(tmp_path, "SELECT count(*) FROM memories") == [(4,)]
+    on_disk(tmp_path, "DROP TRIGGER full")
+    assert await app._store.purge(later) == 4
+    assert await app._store.purge(later) == 0
+    events = (await app.gate.list_audit_events(ME)).events
+    assert [(event.event, event.actor, event.details) for event in events[2:]] == [
+        ("purged", "astrocyte", {"count": "2"})
+    ] * 2
+    assert len({event.bank_key for event in events[2:]}) == 2
+    assert (await verify(app.gate, ME)).intact
     await app.close()
 
 

@@ -33,6 +33,8 @@ from astrocyte.stores.sqlite.transaction import BankWork, Transaction
 from astrocyte.stores.sqlite.writer import Slices, Writer
 
 T = TypeVar("T")
+# Who did it, in the trail: nobody asked for it then.
+PURGER = "astrocyte"
 
 
 class Eraser:
@@ -262,6 +264,8 @@ def _purge_slice(transaction: Transaction, now: int) -> int | None:
             break
         part = first_slice(connection, bank_key, [memory_id for _, memory_id, _ in memories])
         _erase_memories(connection, transaction.bank(bank), part)
+        event, details = AuditEventKind.PURGED, {"count": len(part)}
+        auditing.record(transaction, bank.tenant, event, PURGER, bank_key=bank_key, details=details)
         total += len(part)
     return total
 
