@@ -44,6 +44,7 @@ TABLE: Mapping[str, Held] = {
     "Recall": Held("read", "recall"),
     "BatchRecall": Held("read", "recall"),
     "History": Held("read", "recall"),
+    "Explain": Held("read", "recall"),
     "GetMemory": Held("read"),
     "ListMemories": Held("read"),
     "Reflect": Held("reflect", "reflect"),
