@@ -25,7 +25,9 @@ __all__ = [
     "content_hash",
     "count_tokens",
     "count_tokens_many",
+    "describe_checkpoint",
     "encode_hits",
+    "failpoint",
     "pii_kinds",
 ]
 
@@ -54,6 +56,12 @@ def count_tokens(text: str) -> int:
 
 def count_tokens_many(texts: Sequence[str]) -> list[int]:
     """`count_tokens` of each text."""
+
+def describe_checkpoint(directory: str) -> tuple[int, str]:
+    """Position and note of a checkpoint, by its manifest alone."""
+
+def failpoint(name: str) -> None:
+    """Die here if the environment variable ASTROCYTE_FAILPOINT, read once, names this point: ``NAME`` or ``NAME:3``."""
 
 def pii_kinds() -> list[tuple[str, str]]:
     """Kinds of personal data and secrets as (name, country); country is empty for a kind of all countries."""
@@ -300,6 +308,8 @@ class Core:
         recall_floor: float = 0.98,
     ) -> Core: ...
     def bank(self, dimensions: int) -> Bank: ...
+    def load(self, directory: str, dimensions: int, bank: str, model: str, recipe: str) -> Bank:
+        """The bank of a checkpoint, at its position. A CoreFault says why it is not used."""
     def release_memory(self) -> None:
         """Give freed memory back to the system, as far as the allocator can."""
     def recall_many(self, requests: Sequence[tuple[Bank, RecallRequest]]) -> list[RecallResponse]:
@@ -324,6 +334,12 @@ class Bank:
         """Per vector up to four current memories (key, memory id, cosine) at or above the threshold, nearest first."""
     def contains_hashes(self, hashes: Sequence[bytes]) -> list[bytes | None]:
         """Per content hash the memory id of the current memory that has it, or None."""
+    def checkpoint(self, directory: str, bank: str, model: str, recipe: str, note: str) -> tuple[int, int, float]:
+        """Write the bank into an empty directory while it goes on: position, bytes, longest wait of a commit in seconds."""
+    def keys_of(self, memory_ids: Sequence[bytes]) -> list[int]:
+        """Keys of all versions of these memories."""
+    def times(self) -> tuple[int, int] | None:
+        """When the first and the last of what is held happened, or was stored where that is not known."""
     def fold(self) -> None:
         """Build now, on this thread, all graphs that the background would build in time."""
     @property

@@ -21,6 +21,7 @@ from astrocyte.config.machine import memory_limit
 from astrocyte.core import Core, build_info
 from astrocyte.errors import AstrocyteError, ConfigError, frames
 from astrocyte.model import IndexMemory, ServerInfo
+from astrocyte.pipelines.checkpoints import Checkpoints
 from astrocyte.pipelines.explain import ExplainPipeline
 from astrocyte.pipelines.extraction.entities import create_extraction
 from astrocyte.pipelines.extraction.profiles import Profiles
@@ -66,7 +67,7 @@ from astrocyte.providers.registry import (
 )
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.sqlite import open_store, system_clock
-from astrocyte.stores.sqlite.files import QUOTAS
+from astrocyte.stores.sqlite.files import CHECKPOINTS, QUOTAS
 from astrocyte.stores.sqlite.quotas import SqliteQuotaBook
 
 log = structlog.get_logger(__name__)
@@ -116,8 +117,13 @@ class App:
             undo.callback(executor.shutdown)
             self._outside = OutsideStores(outside, store, store.following, settings, executor) if outside else None
             core = _core(settings, data_dir)
+            self._checkpoints = checkpoints = _checkpoints(settings, store, core, data_dir)
             registry = IndexRegistry(
-                store, core, executor, memory_bytes=settings.index.memory_bytes or memory_limit() // 2
+                store,
+                core,
+                executor,
+                memory_bytes=settings.index.memory_bytes or memory_limit() // 2,
+                checkpoints=checkpoints,
             )
             scorer = _scorer(settings, overrides, self.language_model)
             check_curation(settings, overrides, self.language_model)
@@ -127,6 +133,7 @@ class App:
         self._embedder = embedder
         self._store = store
         self._executor = executor
+        self._registry = registry
         self._purging: asyncio.Task[None] | None = None
         preparer = Preparer(settings, embedder, executor, profiles, entities)
         retain = RetainPipeline(store, registry, settings, preparer)
@@ -155,7 +162,7 @@ class App:
                     explain=ExplainPipeline(store, recall, executor, settings.recall.inline_rows),
                     update=UpdatePipeline(store, preparer),
                     describer=Describer(settings.pipeline.multimodal, self.language_model, embedder),
-                    forget=ForgetPipeline(store, settings.forget, clock, self._outside),
+                    forget=ForgetPipeline(store, settings.forget, clock, self._outside, checkpoints),
                 )
             ),
             Policies(
@@ -212,17 +219,23 @@ class App:
         await self.engines.close()
         await self._limits.close()
         run = asyncio.get_running_loop().run_in_executor
+        # While the change log can still be read.
+        await run(None, self._registry.close)
         await run(None, self._store.close)
         # It waits for who takes the spans.
         await run(None, self.telemetry.close)
         self._executor.shutdown(wait=True)
 
     async def _purge_for_ever(self) -> None:
+        swept = False
         while True:
             try:
                 erased = await self._store.purge(self._clock())
                 if erased:
                     log.info("purged", memories=erased)
+                if self._checkpoints is not None and (erased or not swept):
+                    await asyncio.get_running_loop().run_in_executor(None, self._checkpoints.sweep)
+                swept = True
             except AstrocyteError as error:
                 log.warning("purge_failed", reason=error.reason)
             except Exception as error:  # noqa: BLE001 - what is due stays due, and the next round may fare better
@@ -340,6 +353,14 @@ def _core(settings: Settings, data_dir: Path | None) -> Core:
         sampling=index.sampling,
         recall_floor=index.recall_floor,
     )
+
+
+def _checkpoints(settings: Settings, store: MemoryStore, core: Core, data_dir: Path | None) -> Checkpoints | None:
+    index = settings.index
+    if data_dir is None or not index.checkpoints:
+        return None
+    folder = data_dir / CHECKPOINTS
+    return Checkpoints(folder, store, core, rows=index.checkpoint_rows, generations=index.checkpoint_generations)
 
 
 def _describe(settings: Settings, store: MemoryStore, embedder: Embedder, memory: IndexMemory) -> ServerInfo:

@@ -24,6 +24,8 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import resources
 
+from typing import NamedTuple
+
 from astrocyte import _core
 from astrocyte._core import (
     CoreFault,
@@ -45,17 +47,21 @@ __all__ = [
     "Explanation",
     "Fate",
     "Hit",
+    "Label",
     "PiiScanner",
     "RecallRequest",
     "RecallResponse",
     "Row",
     "StaticEmbedder",
+    "Written",
     "build_info",
     "bundled_embedder",
     "content_hash",
     "count_tokens",
     "count_tokens_many",
+    "describe_checkpoint",
     "encode_hits",
+    "failpoint",
     "pii_kinds",
     "translated_errors",
     "vector_bytes",
@@ -105,6 +111,23 @@ def translated_errors() -> Iterator[None]:
         yield
     except _CORE_ERRORS as error:
         raise _translation(error) from error
+
+
+class Label(NamedTuple):
+    """Whose checkpoint it is: the bank for ever, its embedding model, how rows are made; and a note of the writer's."""
+
+    bank: str
+    model: str
+    recipe: str
+    note: str = ""
+
+
+class Written(NamedTuple):
+    """A checkpoint: the position from which to replay, its bytes, and the longest time in seconds that a commit waited."""
+
+    position: int
+    bytes: int
+    longest_hold: float
 
 
 class Bank:
@@ -187,6 +210,32 @@ class Bank:
         except _CORE_ERRORS as error:
             raise _translation(error) from error
 
+    def checkpoint(self, directory: str, label: Label) -> Written:
+        """Write the bank into an empty directory, while it goes on, and read it back.
+
+        Raises:
+            StoreError: A file could not be written, or is not what was written.
+        """
+        try:
+            return Written(*self._bank.checkpoint(directory, *label))
+        except _CORE_ERRORS as error:
+            raise _translation(error) from error
+
+    def keys_of(self, memory_ids: Sequence[bytes]) -> list[int]:
+        """Keys of all versions of these memories.
+
+        Raises:
+            ValidationError: An id has not 16 bytes.
+        """
+        try:
+            return self._bank.keys_of(memory_ids)
+        except _CORE_ERRORS as error:
+            raise _translation(error) from error
+
+    def times(self) -> tuple[int, int] | None:
+        """When the first and the last of what is held happened, or was stored where that is not known; None of nothing."""
+        return self._bank.times()
+
     def contains_hashes(self, hashes: Sequence[bytes]) -> list[bytes | None]:
         """Per content hash the id of the current memory that has it, or None.
 
@@ -264,6 +313,16 @@ class Core:
         """
         with translated_errors():
             return Bank(self._core.bank(dimensions))
+
+    def load(self, directory: str, dimensions: int, label: Label) -> Bank:
+        """The bank of a checkpoint, at the checkpoint's position; what came later is to be applied.
+
+        Raises:
+            StoreError: It is another bank's, model's or version's, or not what was written.
+            ValidationError: The number of dimensions is out of its range.
+        """
+        with translated_errors():
+            return Bank(self._core.load(directory, dimensions, *label[:3]))
 
     def release_memory(self) -> None:
         """Give freed memory back to the system, as far as the allocator can: after evictions, not after each drop."""
@@ -343,6 +402,21 @@ class PiiScanner:
             return self._scanner.find(texts)
         except _CORE_ERRORS as error:
             raise _translation(error) from error
+
+
+def describe_checkpoint(directory: str) -> tuple[int, str]:
+    """The position and the note of a checkpoint, by its manifest alone.
+
+    Raises:
+        StoreError: There is none, it is damaged, or of another format.
+    """
+    with translated_errors():
+        return _core.describe_checkpoint(directory)
+
+
+def failpoint(name: str) -> None:
+    """Die here, at once, if the environment variable ``ASTROCYTE_FAILPOINT`` names this point; else do nothing."""
+    _core.failpoint(name)
 
 
 def pii_kinds() -> list[tuple[str, str]]:

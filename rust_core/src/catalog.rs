@@ -1,5 +1,7 @@
 //! Posting sets of everything that a filter asks for by equality: tags, fact types, metadata pairs.
 
+mod saved;
+
 use hashbrown::HashMap;
 use roaring::RoaringBitmap;
 

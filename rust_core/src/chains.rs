@@ -3,6 +3,8 @@
 //! Where a memory stands follows from the versions that are held and their keys alone, not from what came and went
 //! before, so that a bank answers the same after a restart.
 
+mod saved;
+
 use hashbrown::HashMap;
 
 use crate::columns::{Columns, NO_TIME};

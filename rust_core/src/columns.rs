@@ -1,5 +1,7 @@
 //! What a bank knows of each version besides text and vector: one array per property.
 
+mod saved;
+
 use hashbrown::HashTable;
 
 use crate::rowset::RowSet;

@@ -43,6 +43,9 @@ pub enum CoreError {
     /// A graph could not be made.
     #[error("graph: {0}")]
     Graph(String),
+    /// A checkpoint that is not used, and why; rows are.
+    #[error("checkpoint: {0}")]
+    Checkpoint(String),
     /// The scratch file of original vectors could not be read or written.
     #[error("scratch file: {0}")]
     Io(#[from] std::io::Error),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::bank::{Bank, Shared};
+use crate::bank::{Bank, Shared, check_dimensions};
+use crate::checkpoint::Label;
 use crate::error::Result;
 use crate::memory;
 use crate::originals::Scratch;
@@ -91,6 +92,17 @@ impl Core {
     /// [`CoreError::Invalid`](crate::CoreError::Invalid) outside 1 to [`MAX_DIMENSIONS`](crate::vector::MAX_DIMENSIONS).
     pub fn bank(&self, dimensions: usize) -> Result<Bank> {
         Bank::new(dimensions, self.scratch.clone(), Arc::clone(&self.shared))
+    }
+
+    /// The bank of a checkpoint in `directory`, as it was at the checkpoint's position; later changes are to be applied.
+    ///
+    /// # Errors
+    /// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when it is another's, or not what was written; the directory
+    /// and this core are as before. [`CoreError::Io`](crate::CoreError::Io) when the scratch file fails.
+    pub fn load(&self, directory: &Path, label: &Label, dimensions: usize) -> Result<Bank> {
+        check_dimensions(dimensions)?;
+        let (scratch, shared) = (self.scratch.clone(), Arc::clone(&self.shared));
+        Bank::load(directory, label, dimensions, scratch, shared)
     }
 
     /// Gives freed memory back to the system, as far as the allocator can: after evictions, not after each drop.

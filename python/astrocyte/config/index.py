@@ -52,3 +52,21 @@ class IndexSettings(Section):
         description="Share of the ten nearest rows that walks must find, by these comparisons: below it a bank's walks "
         "keep twice the candidates, three times at most, then its rows are scanned until its graphs change.",
     )
+    checkpoints: bool = Field(
+        True,
+        description="Keep the indexes of large banks in files of the data directory as well, so that a restart reads "
+        "these and what changed since, in place of all rows.",
+    )
+    checkpoint_rows: int = Field(
+        20_000,
+        ge=1,
+        le=1 << 28,
+        description="Wholes and chunks from which on a bank is worth a checkpoint; a smaller one is read from its rows.",
+    )
+    checkpoint_generations: int = Field(
+        2,
+        ge=1,
+        le=8,
+        description="Checkpoints that are kept of a bank, each as large as its index and its vectors: where the disk has "
+        "damaged the newest, the one before is used, and at last the rows.",
+    )

@@ -2,7 +2,8 @@
 
 1. a dry run counts and stops here;
 2. plain: tombstones in one transaction; undelete is possible until ``purge_after``;
-   compliance: the rows and every byte of them are erased, a receipt is made, and stores from outside have confirmed;
+   compliance: the bank's checkpoints are removed, the rows and every byte of them are erased, a receipt is made, and
+   stores from outside have confirmed;
 3. the store's commit takes the rows out of the index before this returns; and recall reads every hit back from the
    database, so that even a stale index could not return one.
 """
@@ -10,10 +11,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from astrocyte.config import ForgetSettings
 from astrocyte.model import Bank, ForgetResult, ForgetSelector, Memory
 from astrocyte.pipelines.analysis import DAY_MS
+from astrocyte.pipelines.checkpoints import Checkpoints, without_checkpoints
 from astrocyte.pipelines.outside.stores import OutsideStores
 from astrocyte.stores.protocols import MemoryStore, RequestKey
 
@@ -27,9 +30,11 @@ class ForgetPipeline:
         settings: ForgetSettings,
         clock: Callable[[], int],
         outside: OutsideStores | None = None,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self._store = store
         self._outside = outside
+        self._checkpoints = checkpoints
         self._clock = clock
         self._keep_ms = round(settings.purge_after_days * DAY_MS)
 
@@ -56,9 +61,11 @@ class ForgetPipeline:
         Raises:
             ProviderUnavailable: It is done here; a store from outside has not confirmed yet that it is done there.
         """
-        memory_ids, position, receipt = await self._store.erase(
-            bank, selector, reason=reason, principal=principal, request=request
-        )
+        erase = partial(self._store.erase, bank, selector, reason=reason, principal=principal, request=request)
+        if self._checkpoints is None:
+            memory_ids, position, receipt = await erase()
+        else:
+            memory_ids, position, receipt = await without_checkpoints(self._checkpoints, bank, erase)
         if self._outside is not None:
             await self._outside.confirm(bank, position)
         # What waited to be stored had no rows that a salted id could stand for.

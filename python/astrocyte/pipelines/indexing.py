@@ -11,6 +11,8 @@ from astrocyte.model import Metadata, MetadataValue
 from astrocyte.pipelines.analysis import DAY_MS, EPOCH
 from astrocyte.stores.protocols import VersionRecord
 
+# Raised with every change of what is indexed of a memory: checkpoints that were written before are not used then.
+RECIPE = 1
 ID_PREFIX = "mem_"
 ID_BYTES = 16
 # English and independent of the locale: the index must not change with the machine.

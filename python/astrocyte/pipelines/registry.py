@@ -1,4 +1,4 @@
-"""The indexes of all banks: built from rows on first use, kept equal to the store by its commits.
+"""The indexes of all banks: loaded on first use, from a checkpoint or from rows, kept equal to the store by its commits.
 
 The store calls `IndexRegistry.on_commit` after each commit, in order. A bank that is being loaded collects those
 batches; the loader replays them over what it read before the index is shown, so none is lost. A batch that the loader
@@ -20,101 +20,30 @@ from concurrent.futures import Executor
 
 import structlog
 
-from astrocyte.core import Bank as CoreBank
-from astrocyte.core import Core, Row
+from astrocyte.core import Core, failpoint
 from astrocyte.errors import BankNotFound, FailedPrecondition, frames
-from astrocyte.model import Bank, BankIndexStats, IndexMemory
-from astrocyte.pipelines.indexing import event_time, row_of
-from astrocyte.stores.protocols import IndexBatch, MemoryStore, VersionRecord
+from astrocyte.model import Bank, IndexMemory
+from astrocyte.pipelines.bank_index import BankIndex
+from astrocyte.pipelines.checkpoints import GROWN_SHARE, LEFT_SHARE, Checkpoints
+from astrocyte.pipelines.loading import load_index
+from astrocyte.stores.protocols import IndexBatch, MemoryStore
 
 # Each round applies what came during the one before, which is less every time; a few leave next to nothing.
 CATCH_UP_ROUNDS = 4
 
 # Down to this share of the budget, least recently used first: each eviction then pays for many loads.
 LOW_MARK = 0.9
-# What is measured walks the bank's labels and conversations, so it is done when this share of the rows is new.
-MEASURED_SHARE = 16
-# What a loaded bank holds besides its core's bytes: this module's objects, and the sizes that allocators round up to.
-BYTES_PER_BANK = 8 << 10
 
 log = structlog.get_logger(__name__)
-
-
-class BankIndex:
-    """The index of one bank, with the span of times of what it holds.
-
-    The span only grows: it says which years the bank is about, and a forgotten memory does not unsay that.
-    """
-
-    __slots__ = ("core", "earliest", "latest", "measured_rows", "pieces", "row_count")
-
-    def __init__(self, core: CoreBank) -> None:
-        self.core = core
-        self.row_count = 0
-        self.measured_rows = 0
-        # Rows of a memory on the average, its whole among them, when it was last measured.
-        self.pieces = 1.0
-        self.earliest: int | None = None
-        self.latest: int | None = None
-
-    def apply(self, batch: IndexBatch) -> None:
-        """Take one commit."""
-        self.core.apply(batch.position, self.rows(batch.upserts), batch.ended, batch.removed)
-
-    def small(self, rows: int) -> bool:
-        """Whether so few rows were ever added that work on them is sure to be short."""
-        return self.row_count <= rows
-
-    def measure(self) -> int:
-        """Bytes that the index holds in memory."""
-        self.measured_rows = self.row_count
-        stats = self.core.stats()
-        self.pieces = stats["rows"] / max(stats["versions"], 1)
-        return stats["bytes"] + BYTES_PER_BANK
-
-    def stats(self) -> BankIndexStats:
-        """What the index holds."""
-        stats = self.core.stats()
-        return BankIndexStats(
-            rows=stats["rows"],
-            dead_rows=stats["dead_rows"],
-            terms=stats["terms"],
-            sessions=stats["sessions"],
-            vector_bytes=stats["bytes_vectors"],
-            keyword_bytes=stats["bytes_lexical"],
-            column_bytes=stats["bytes_columns"],
-            scratch_bytes=stats["bytes_scratch"],
-            segments=stats["segments"],
-            graph_rows=stats["graph_rows"],
-            graph_bytes=stats["bytes_graphs"],
-            sampled_walks=stats["sampled"],
-            sampled_recall=stats["sampled_found"] / stats["sampled_wanted"] if stats["sampled_wanted"] else None,
-            widened=stats["widened"],
-        )
-
-    @property
-    def grown(self) -> bool:
-        """Whether enough came since the last measure to take another."""
-        return (self.row_count - self.measured_rows) * MEASURED_SHARE > self.row_count
-
-    def rows(self, versions: tuple[VersionRecord, ...] | list[VersionRecord]) -> list[Row]:
-        """Index rows of the versions, whose times widen the span."""
-        for version in versions:
-            time = event_time(version)
-            if self.earliest is None or time < self.earliest:
-                self.earliest = time
-            if self.latest is None or time > self.latest:
-                self.latest = time
-            self.row_count += 1 + len(version.memory.chunks)
-        return [row_of(version) for version in versions]
 
 
 class _Slot:
     """One bank's place: a shown index, or batches that wait for the loader."""
 
-    __slots__ = ("bytes", "gone", "index", "loading", "lock", "pending", "used")
+    __slots__ = ("bank", "bytes", "gone", "index", "loading", "lock", "pending", "used")
 
-    def __init__(self) -> None:
+    def __init__(self, bank: Bank) -> None:
+        self.bank = bank
         self.lock = threading.Lock()
         self.index: BankIndex | None = None
         self.pending: list[IndexBatch] = []
@@ -135,9 +64,19 @@ class IndexRegistry:
         executor: Where they are loaded and let go.
         memory_bytes: Bytes that all indexes together may hold; 0 is without bounds. The bank that was used last stays
             in memory whatever its size.
+        checkpoints: Where large banks are kept over a restart; None keeps none.
     """
 
-    def __init__(self, store: MemoryStore, core: Core, executor: Executor, *, memory_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        store: MemoryStore,
+        core: Core,
+        executor: Executor,
+        *,
+        memory_bytes: int = 0,
+        checkpoints: Checkpoints | None = None,
+    ) -> None:
+        self._checkpoints = checkpoints
         self._store = store
         self._core = core
         self._executor = executor
@@ -181,7 +120,7 @@ class IndexRegistry:
             BankNotFound: It was deleted meanwhile.
         """
         with self._lock:
-            slot = self._slots.setdefault(bank.key, _Slot())
+            slot = self._slots.setdefault(bank.key, _Slot(bank))
         index = self._used(slot)
         if index is not None:
             return index
@@ -199,9 +138,19 @@ class IndexRegistry:
             self._discard(bank.key, slot)
         self._notify(bank.key)
 
+    def close(self) -> None:
+        """Write checkpoints of the large banks that changed, and wait for them. The indexes stay."""
+        if self._checkpoints is None:
+            return
+        for slot in tuple(self._slots.values()):
+            if slot.index is not None:
+                self._keep(slot.bank, slot.index, LEFT_SHARE)
+        self._checkpoints.close()
+
     def on_commit(self, batch: IndexBatch) -> None:
         """Take one commit; called by the store after each, in order, from its writer thread."""
         slot = self._slots.get(batch.bank.key)
+        failpoint("apply.before")
         if slot is not None:
             with slot.lock:
                 if slot.index is None:
@@ -212,6 +161,7 @@ class IndexRegistry:
                 self._shedding = True
                 # Not here: every write of the store waits for this.
                 self._executor.submit(self._shed)
+        failpoint("apply.after")
         self._notify(batch.bank.key)
 
     async def wait_for(self, bank: Bank, position: int, timeout_seconds: float) -> None:
@@ -266,14 +216,11 @@ class IndexRegistry:
             wake()
 
     def _load(self, bank: Bank, slot: _Slot) -> BankIndex:
-        """Build the index from rows, then catch up with the commits that came meanwhile. Runs in the executor."""
+        """Load the index, then catch up with the commits that came meanwhile. Runs in the executor."""
         current = self._store.get_bank(bank.tenant, bank.bank_id)
         if current is None or current.key != bank.key:
             raise BankNotFound(bank.bank_id)
-        index = BankIndex(self._core.bank(bank.dimensions))
-        rows = [row for versions in self._store.iter_versions(bank) for row in index.rows(versions)]
-        # The rows may be of a later position than this; replaying what lies between is harmless, missing it is not.
-        index.core.apply(current.position, rows)
+        index = load_index(self._store, self._core, self._checkpoints, current)
         for _ in range(CATCH_UP_ROUNDS):
             with slot.lock:
                 batches, slot.pending = slot.pending, []
@@ -288,9 +235,15 @@ class IndexRegistry:
             self._charge(slot, index.measure())
         with self._lock:
             self._loads += 1
+        self._keep(bank, index)
         if self._over_budget:
             self._shed()
         return index
+
+    def _keep(self, bank: Bank, index: BankIndex, share: float = GROWN_SHARE) -> None:
+        """Have a checkpoint written, if it is time for one."""
+        if self._checkpoints is not None and self._checkpoints.due(bank.key, index, share):
+            self._checkpoints.write(bank, index.core)
 
     def _loaded(self, bank_key: int, slot: _Slot, done: asyncio.Future[BankIndex]) -> None:
         slot.loading = None
@@ -306,6 +259,7 @@ class IndexRegistry:
             index.apply(batch)
             if index.grown:
                 self._charge(slot, index.measure())
+            self._keep(batch.bank, index)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the answer is the same
             # The commit stands, whatever the index says: the rows are the truth, and the index is built anew from them.
             slot.index = None
@@ -357,16 +311,18 @@ class IndexRegistry:
                 ((key, slot) for key, slot in self._slots.items() if slot.index is not None),
                 key=lambda place: place[1].used,
             )
-            evicted = []
+            evicted: list[tuple[Bank, BankIndex]] = []
             # The last one stays: somebody is about to use it.
             for key, slot in by_use[:-1]:
                 if self._bytes <= self._budget * LOW_MARK:
                     break
                 self._take_out(key, slot)
-                evicted.append(slot.index)
+                if slot.index is not None:
+                    evicted.append((slot.bank, slot.index))
                 # A commit that found the slot before it went out has the index in its hands, or finds none.
                 slot.index = None
             self._evictions += len(evicted)
         # Freed without the lock, for which every look-up of a bank waits.
-        evicted.clear()
+        while evicted:
+            self._keep(*evicted.pop(), LEFT_SHARE)
         self._core.release_memory()

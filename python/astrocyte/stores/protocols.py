@@ -237,6 +237,9 @@ class MemoryStore(Protocol):
     def get_bank(self, tenant: str, bank_id: str) -> Bank | None:
         """The bank, or None."""
 
+    def bank_of_key(self, bank_key: int) -> Bank | None:
+        """The bank with this key, of whatever tenant, or None where it was deleted; nothing that a caller may ask."""
+
     def list_banks(self, tenant: str, *, prefix: str, after: str, limit: int) -> list[Bank]:
         """Banks whose id starts with ``prefix`` and sorts after ``after``, by id."""
 
@@ -402,6 +405,9 @@ class MemoryStore(Protocol):
         No transaction stays open between two batches: what is forgotten while they are read is left out of the later
         ones, which the batches given to the listeners meanwhile would remove anyway.
         """
+
+    def version_records(self, bank: Bank, memory_ids: Sequence[str], *, at_position: int) -> list[VersionRecord]:
+        """As `iter_versions`, of these memories alone and as of a position; those that are gone are left out."""
 
     def close(self) -> None:
         """Finish the writes that wait, then release the files."""

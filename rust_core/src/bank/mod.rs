@@ -2,6 +2,7 @@
 
 mod apply;
 mod duplicates;
+mod saved;
 mod state;
 
 use std::borrow::Borrow;
@@ -40,13 +41,7 @@ impl Bank {
         scratch: Option<Arc<Scratch>>,
         shared: Arc<Shared>,
     ) -> Result<Self> {
-        if !(1..=MAX_DIMENSIONS).contains(&dimensions) {
-            return Err(CoreError::Invalid {
-                field: "dimensions",
-                expected: format!("1 to {MAX_DIMENSIONS}"),
-                got: dimensions.to_string(),
-            });
-        }
+        check_dimensions(dimensions)?;
         Ok(Self {
             dimensions,
             state: Arc::new(RwLock::new(State::new(dimensions, scratch))),
@@ -186,4 +181,17 @@ impl Bank {
         }
         stats
     }
+}
+
+/// # Errors
+/// [`CoreError::Invalid`] outside 1 to [`MAX_DIMENSIONS`].
+pub(crate) fn check_dimensions(dimensions: usize) -> Result<()> {
+    if (1..=MAX_DIMENSIONS).contains(&dimensions) {
+        return Ok(());
+    }
+    Err(CoreError::Invalid {
+        field: "dimensions",
+        expected: format!("1 to {MAX_DIMENSIONS}"),
+        got: dimensions.to_string(),
+    })
 }

@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use crate::catalog::Catalog;
 use crate::chains::Chains;
-use crate::columns::Columns;
+use crate::columns::{Columns, NO_TIME};
 use crate::lexical::{Bm25Index, LexicalIndex};
-use crate::originals::{Originals, Scratch};
+use crate::originals::{NO_SLOT, Originals, Scratch};
 use crate::recall::Layout;
 use crate::rowset::RowSet;
 use crate::segment::Segments;
@@ -80,6 +80,46 @@ impl State {
     /// Whether every version is one row, so that rows and versions have the same numbers.
     pub(crate) fn is_flat(&self) -> bool {
         self.rows() == self.columns.len()
+    }
+
+    /// How often rows and terms got new numbers.
+    pub(crate) fn renumberings(&self) -> (u64, u64) {
+        (self.segments.renumberings, self.lexical.renumberings())
+    }
+
+    /// Finds out what follows from the columns: which rows are current, dead or without a vector.
+    pub(crate) fn count(&mut self) {
+        let rows = self.rows();
+        self.current_rows = RowSet::empty(rows);
+        self.segments.covered = RowSet::empty(rows);
+        let mut live = 0;
+        for version in self.columns.live.iter() {
+            live += self.columns.rows_of(version, rows).len() as u32;
+        }
+        for version in self.columns.current.iter() {
+            for row in self.columns.rows_of(version, rows) {
+                self.current_rows.insert(row);
+            }
+        }
+        for (&slot, row) in self.slots.iter().zip(0..) {
+            if slot == NO_SLOT {
+                self.segments.covered.insert(row);
+            }
+        }
+        self.dead_rows = rows - live;
+    }
+
+    /// When the first and the last of what is held happened, or was stored where that is not known.
+    pub(crate) fn times(&self) -> Option<(i64, i64)> {
+        let time = |version: u32| match self.columns.occurred_at[version as usize] {
+            NO_TIME => self.columns.retained_at(version),
+            time => time,
+        };
+        let mut times = self.columns.live.iter().map(time);
+        let first = times.next()?;
+        Some(times.fold((first, first), |(low, high), time| {
+            (low.min(time), high.max(time))
+        }))
     }
 
     pub(crate) fn stats(&self) -> BankStats {

@@ -20,27 +20,29 @@ const DEAD_FLOOR: usize = 8192;
 // The top bit of a row's length says that the row is counted.
 pub(super) const COUNTED: u32 = 1 << 31;
 // A row's terms lie in the forward list at 40 bits of offset, 24 bits of count.
-const COUNT_BITS: u32 = 24;
+pub(super) const COUNT_BITS: u32 = 24;
 // A span that no row can have: the last offset and the largest count.
-const REMOVED: u64 = u64::MAX;
+pub(super) const REMOVED: u64 = u64::MAX;
 
 /// BM25 with per-bank statistics over counted rows. Equal for equal sets of rows, whatever came and went before.
 #[derive(Debug, Clone, Default)]
 pub struct Bm25Index {
     /// Numbers of terms by fingerprint, which is a hash already.
-    dictionary: HashTable<u32>,
+    pub(super) dictionary: HashTable<u32>,
     pub(super) terms: Vec<Postings>,
     pub(super) overflow: Overflow,
     /// Length in words per row, with the bit [`COUNTED`].
     pub(super) lengths: Vec<u32>,
     /// Offset and count in `forward` per row.
-    spans: Vec<u64>,
+    pub(super) spans: Vec<u64>,
     /// Terms of each row: the number, and the frequency in the low bits as in a posting.
     pub(super) forward: Vec<u32>,
     pub(super) counted_rows: u64,
-    counted_length: u64,
-    dead_postings: usize,
-    posting_bytes: usize,
+    pub(super) counted_length: u64,
+    pub(super) dead_postings: usize,
+    pub(super) posting_bytes: usize,
+    /// How often terms got new numbers.
+    pub(super) renumberings: u64,
 }
 
 impl Bm25Index {
@@ -118,6 +120,7 @@ impl Bm25Index {
     }
 
     fn rebuild(&mut self, new_rows: &[u32]) {
+        self.renumberings += 1;
         let mut new_terms = vec![u32::MAX; self.terms.len()];
         let mut kept = Vec::with_capacity(self.terms.len());
         for (number, mut postings) in std::mem::take(&mut self.terms).into_iter().enumerate() {

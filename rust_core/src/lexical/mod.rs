@@ -5,6 +5,7 @@
 mod bm25;
 mod feedback;
 mod postings;
+mod saved;
 
 pub use bm25::Bm25Index;
 

@@ -42,6 +42,11 @@ impl Postings {
         frequency >= FREQUENCY_MASK
     }
 
+    /// Makes room for so many rows and no more.
+    pub(super) fn reserve(&mut self, rows: usize) {
+        self.rows.reserve_exact(rows);
+    }
+
     /// Number of rows, removed ones included until they are dropped.
     pub(super) fn len(&self) -> usize {
         self.rows.len()

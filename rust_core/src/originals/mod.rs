@@ -1,5 +1,6 @@
 //! The original f32 vectors, for exact rescoring: in memory while a bank is small, in the scratch file afterwards.
 
+mod saved;
 mod scratch;
 
 use std::io;

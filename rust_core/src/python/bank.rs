@@ -11,6 +11,8 @@ use super::explanation::Explanation;
 use super::request::RecallRequest;
 use super::response::RecallResponse;
 use super::row::Row;
+use crate::checkpoint::{self, Label};
+use crate::failpoint::reach;
 use crate::{PlannerOptions, bank, registry, types};
 
 #[pyclass(frozen, module = "astrocyte._core")]
@@ -59,6 +61,21 @@ impl Core {
 
     fn bank(&self, py: Python<'_>, dimensions: usize) -> PyResult<Bank> {
         let bank = detached(py, || self.core.bank(dimensions))?;
+        Ok(Bank { bank })
+    }
+
+    fn load(
+        &self,
+        py: Python<'_>,
+        directory: Text,
+        dimensions: usize,
+        bank: Text,
+        model: Text,
+        recipe: Text,
+    ) -> PyResult<Bank> {
+        let directory = PathBuf::from(directory.into_string());
+        let label = label(bank, model, recipe, String::new());
+        let bank = detached(py, || self.core.load(&directory, &label, dimensions))?;
         Ok(Bank { bank })
     }
 
@@ -163,6 +180,31 @@ impl Bank {
         detached(py, || self.bank.fold())
     }
 
+    fn checkpoint(
+        &self,
+        py: Python<'_>,
+        directory: Text,
+        bank: Text,
+        model: Text,
+        recipe: Text,
+        note: Text,
+    ) -> PyResult<(u64, u64, f64)> {
+        let directory = PathBuf::from(directory.into_string());
+        let label = label(bank, model, recipe, note.into_string());
+        let written = detached(py, || self.bank.checkpoint(&directory, &label))?;
+        let seconds = written.longest_hold.as_secs_f64();
+        Ok((written.position, written.bytes, seconds))
+    }
+
+    fn keys_of(&self, py: Python<'_>, memory_ids: Vec<Id>) -> PyResult<Vec<u64>> {
+        let ids: Vec<types::MemoryId> = memory_ids.into_iter().map(|id| id.0).collect();
+        detached(py, || Ok(self.bank.keys_of(&ids)))
+    }
+
+    fn times(&self, py: Python<'_>) -> PyResult<Option<(i64, i64)>> {
+        detached(py, || Ok(self.bank.times()))
+    }
+
     #[getter]
     fn position(&self, py: Python<'_>) -> PyResult<u64> {
         detached(py, || Ok(self.bank.position()))
@@ -200,4 +242,28 @@ impl Bank {
         }
         Ok(dict)
     }
+}
+
+fn label(bank: Text, model: Text, recipe: Text, note: String) -> Label {
+    Label {
+        bank: bank.into_string(),
+        model: model.into_string(),
+        recipe: recipe.into_string(),
+        note,
+    }
+}
+
+#[pyfunction]
+pub(super) fn describe_checkpoint(py: Python<'_>, directory: Text) -> PyResult<(u64, String)> {
+    let directory = PathBuf::from(directory.into_string());
+    let (label, position) = detached(py, || checkpoint::describe(&directory))?;
+    Ok((position, label.note))
+}
+
+#[pyfunction]
+pub(super) fn failpoint(py: Python<'_>, name: Text) -> PyResult<()> {
+    detached(py, || {
+        reach(&name.into_string());
+        Ok(())
+    })
 }

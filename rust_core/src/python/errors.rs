@@ -67,9 +67,10 @@ impl From<CoreError> for PyErr {
                 expected,
                 got,
             } => invalid(field, format!("expected {expected}, got {got}")),
-            CoreError::Model(_) | CoreError::Graph(_) | CoreError::Io(_) => {
-                CoreFault::new_err(error.to_string())
-            }
+            CoreError::Model(_)
+            | CoreError::Graph(_)
+            | CoreError::Checkpoint(_)
+            | CoreError::Io(_) => CoreFault::new_err(error.to_string()),
         }
     }
 }

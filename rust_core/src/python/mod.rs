@@ -20,7 +20,7 @@ use pyo3::prelude::*;
 #[pymodule(name = "_core")]
 mod core_module {
     #[pymodule_export]
-    use super::bank::{Bank, Core};
+    use super::bank::{Bank, Core, describe_checkpoint, failpoint};
     #[pymodule_export]
     use super::embedder::StaticEmbedder;
     #[pymodule_export]
@@ -68,7 +68,9 @@ fn declare_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
             "content_hash",
             "count_tokens",
             "count_tokens_many",
+            "describe_checkpoint",
             "encode_hits",
+            "failpoint",
             "pii_kinds",
         ],
     )

@@ -9,7 +9,7 @@ use super::reserve_tight;
 use crate::rowset::RowSet;
 
 /// Rows in a part, a multiple of the steps: of 384 dimensions 192 KB in each plane.
-const PART: usize = 1024;
+pub(super) const PART: usize = 1024;
 /// Rows per step: their integer products stay on the stack and in the first cache.
 const STEP: usize = 256;
 /// Rows per step when many queries are compared with them: 48 KB of 384 dimensions, which stay in the cache.
@@ -25,19 +25,19 @@ const LANES: usize = 16;
 /// One quantised row per row number, in two planes. A row without a vector has the scale 0.
 #[derive(Debug, Default)]
 pub(crate) struct FlatIndex {
-    width: usize,
+    pub(super) width: usize,
     /// All but the last hold [`PART`] rows.
-    parts: Vec<Planes>,
-    scales: Vec<f32>,
+    pub(super) parts: Vec<Planes>,
+    pub(super) scales: Vec<f32>,
 }
 
 /// Some rows' blocks. Planes of all rows would be copied as they grow, and leave holes in memory.
 #[derive(Debug, Default)]
-struct Planes {
+pub(super) struct Planes {
     /// What every search reads.
-    high: Vec<Block>,
+    pub(super) high: Vec<Block>,
     /// What is read of rows that may be among the best.
-    low: Vec<Block>,
+    pub(super) low: Vec<Block>,
 }
 
 impl FlatIndex {
@@ -50,13 +50,13 @@ impl FlatIndex {
     }
 
     /// The high plane's blocks of rows of one part.
-    fn high(&self, rows: Range<usize>) -> &[Block] {
+    pub(super) fn high(&self, rows: Range<usize>) -> &[Block] {
         let part = rows.start / PART;
         &self.parts[part].high[self.blocks(part, rows)]
     }
 
     /// The low plane's.
-    fn low(&self, rows: Range<usize>) -> &[Block] {
+    pub(super) fn low(&self, rows: Range<usize>) -> &[Block] {
         let part = rows.start / PART;
         &self.parts[part].low[self.blocks(part, rows)]
     }

@@ -4,6 +4,7 @@ mod dense;
 mod flat;
 mod kernels;
 mod quantise;
+mod saved;
 
 pub(crate) use dense::{DenseIndex, NO_SCORE, Plan};
 pub(crate) use flat::FlatIndex;
@@ -11,6 +12,7 @@ pub(crate) use kernels::BYTES;
 pub use kernels::Kernel;
 pub(crate) use kernels::Work;
 pub use quantise::{Block, QuantisedQuery};
+pub(crate) use saved::quantised_bytes;
 
 use crate::error::{CoreError, Result};
 

@@ -6,6 +6,8 @@
     reason = "shared by test binaries that each use a part"
 )]
 
+pub mod commits;
+
 use rust_core::{MemoryId, Row};
 
 /// A small generator (splitmix64), so that a seed gives the same data everywhere.

@@ -1,4 +1,4 @@
-"""The files of a data directory: the database, the lock that makes it one process's, the ballast."""
+"""The files of a data directory: the database, the lock that makes it one process's, the ballast, and names of others."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ DATABASE = "astrocyte.db"
 LOCK = "astrocyte.lock"
 BALLAST = "astrocyte.ballast"
 QUOTAS = "quotas.db"
+CHECKPOINTS = "checkpoints"
 
 # What rebuilding writes at once where the system cannot reserve space.
 BLOCK_BYTES = 1 << 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 
 from astrocyte.model import Bank, BankStats, Change, ChangeKind, ForgetSelector, Memory
@@ -23,6 +24,10 @@ _LISTED = (
     " AND (m.restored_position IS NULL OR m.restored_position <= ?2 OR NOT EXISTS (SELECT 1 FROM absences a"
     " WHERE a.bank_key = ?1 AND a.memory_id = m.memory_id AND a.forgotten_position <= ?2 AND a.restored_position > ?2))"
 )
+# What recall may see as of a position, given twice, and has not been forgotten since.
+_INDEXED = (
+    "m.forgotten_at IS NULL AND m.position <= ? AND (m.restored_position IS NULL OR m.restored_position <= ?)"
+)
 
 
 class Reads:
@@ -36,6 +41,14 @@ class Reads:
         rows = self._connections.query(
             f"SELECT {BANK_COLUMNS} FROM banks WHERE tenant = ? AND bank_id = ?",
             (tenant, bank_id),
+        )
+        return decode_bank(rows[0]) if rows else None
+
+    def bank_of_key(self, bank_key: int) -> Bank | None:
+        """See `MemoryStore.bank_of_key`."""
+        # A bank without tenant is one that goes.
+        rows = self._connections.query(
+            f"SELECT {BANK_COLUMNS} FROM banks WHERE bank_key = ? AND tenant <> ''", (bank_key,)
         )
         return decode_bank(rows[0]) if rows else None
 
@@ -197,10 +210,7 @@ class Reads:
         """
         rows = self._connections.query("SELECT position FROM banks WHERE bank_key = ?", (bank.key,))
         position = rows[0][0] if rows else 0
-        clause = (
-            "m.bank_key = ? AND m.row_key > ? AND m.forgotten_at IS NULL AND m.position <= ?"
-            " AND (m.restored_position IS NULL OR m.restored_position <= ?)"
-        )
+        clause = f"m.bank_key = ? AND m.row_key > ? AND {_INDEXED}"
         after = 0
         while True:
             with self._connections.snapshot() as connection:
@@ -211,3 +221,10 @@ class Reads:
                 return
             yield batch
             after = batch[-1].row_key
+
+    def version_records(self, bank: Bank, memory_ids: Sequence[str], at_position: int) -> list[VersionRecord]:
+        """See `MemoryStore.version_records`."""
+        clause = f"m.bank_key = ? AND m.memory_id IN (SELECT value FROM json_each(?)) AND {_INDEXED}"
+        bindings = (bank.key, json.dumps(list(memory_ids)), at_position, at_position)
+        with self._connections.snapshot() as connection:
+            return records(connection, clause, bindings, at_position=at_position)

@@ -183,6 +183,10 @@ class SqliteStore:
         """The bank, or None."""
         return self._reads.get_bank(tenant, bank_id)
 
+    def bank_of_key(self, bank_key: int) -> Bank | None:
+        """The bank with this key, or None."""
+        return self._reads.bank_of_key(bank_key)
+
     def list_banks(self, tenant: str, *, prefix: str, after: str, limit: int) -> list[Bank]:
         """Banks by id."""
         return self._reads.list_banks(tenant, prefix, after, limit)
@@ -349,6 +353,10 @@ class SqliteStore:
     def iter_versions(self, bank: Bank, *, batch_size: int = 1_000) -> Iterator[list[VersionRecord]]:
         """Every version that recall may ever see, by row key."""
         return self._reads.iter_versions(bank, batch_size)
+
+    def version_records(self, bank: Bank, memory_ids: Sequence[str], *, at_position: int) -> list[VersionRecord]:
+        """Every version of these memories that recall may ever see."""
+        return self._reads.version_records(bank, memory_ids, at_position)
 
     def close(self) -> None:
         """Finish the writes that wait, then release the files."""

@@ -20,6 +20,7 @@ from typing import Any, Generic, TypeVar
 import apsw
 import structlog
 
+from astrocyte.core import failpoint
 from astrocyte.errors import AstrocyteError, DiskFull, RateLimited, StoreError
 from astrocyte.stores.protocols import IndexBatch, IndexListener
 from astrocyte.stores.sqlite.connections import Connections
@@ -260,7 +261,9 @@ class Writer:
             connection.execute("BEGIN IMMEDIATE")
             for job in jobs:
                 self._savepoint(job)
+            failpoint("commit.before")
             connection.execute("COMMIT")
+            failpoint("commit.after")
         except Exception as error:  # noqa: BLE001 - whatever it is, it is returned and answered
             # SQLite has rolled back by itself after some errors.
             if connection.in_transaction:

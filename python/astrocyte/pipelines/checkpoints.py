@@ -1,0 +1,318 @@
+"""Checkpoints of indexes: which the disk has, when one is written, and when they must go.
+
+A bank's checkpoints lie in a directory of the bank's key, one directory for each generation. A generation is written
+under another name, read back, and then renamed; what has its name is whole, unless the disk damages it, which the core
+finds out before it reads it. Then the one before is used, and at last the rows: a checkpoint saves time, and nothing
+else. Hits are read back from the rows in any case.
+
+A checkpoint knows its position and, by a digest, the change there, so that it is not taken for one of a database that
+was put back from a copy and went on otherwise. Every change after the position is replayed.
+
+One is written at a time, by a thread of its own, while the bank goes on. Who erases holds checkpoints off for that long
+and has those that are there removed first, so that none outlives what it was made of; `sweep` removes those that a purge
+or a crash leaves behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from importlib.metadata import version
+from pathlib import Path
+from time import monotonic
+from typing import TypeVar
+
+import structlog
+
+from astrocyte.core import Bank as CoreBank
+from astrocyte.core import Core, Label, describe_checkpoint, failpoint
+from astrocyte.errors import AstrocyteError, StoreError, frames
+from astrocyte.model import Bank, Change, ChangeKind
+from astrocyte.pipelines.bank_index import BankIndex
+from astrocyte.pipelines.indexing import RECIPE
+from astrocyte.stores.protocols import MemoryStore
+
+# A generation's directory is this and its number; while it is written, it ends in the other.
+GENERATION = "g"
+UNFINISHED = ".tmp"
+# While a bank is used, a checkpoint is written when this share of its rows has changed: to replay them takes a quarter of
+# the time of reading all rows, and the bank was written four times by then at most.
+GROWN_SHARE = 0.25
+# When it is let go of, it is cheaper to write a checkpoint than to replay more than this share at the next start.
+LEFT_SHARE = 0.02
+# A disk with less room than this many times the index gets no checkpoint.
+ROOM = 2
+# How long a checkpoint may resist its removal: one that is being written makes a file now and then.
+REMOVE_SECONDS = 10.0
+# Changes read at once.
+CHANGES_AT_ONCE = 10_000
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+
+class Checkpoints:
+    """The checkpoints of a data directory. Safe to use from any thread.
+
+    Args:
+        folder: Where they lie; it is made with the first.
+        store: Whose banks.
+        core: What reads them.
+        rows: Rows from which on a bank is worth a checkpoint.
+        generations: How many are kept of a bank.
+    """
+
+    def __init__(self, folder: Path, store: MemoryStore, core: Core, *, rows: int, generations: int) -> None:
+        self._folder = folder
+        self._store = store
+        self._core = core
+        self._rows = rows
+        self._generations = generations
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="astrocyte-checkpoint")
+        # Guards what follows, and the names of directories.
+        self._lock = threading.Lock()
+        # Position of the newest checkpoint of each bank, or of the last try.
+        self._positions: dict[int, int] = {}
+        self._waiting: set[int] = set()
+        self._held: Counter[int] = Counter()
+        # The directory that is being written.
+        self._writing: Path | None = None
+
+    def load(self, bank: Bank) -> CoreBank | None:
+        """The bank as its newest good checkpoint has it, or None; what is no good is removed."""
+        for generation in self._of(bank.key):
+            start = monotonic()
+            try:
+                position, note = describe_checkpoint(str(generation))
+                if position > bank.position or not self._known(bank, note):
+                    raise StoreError("it is of another history than the database")  # noqa: TRY301 - one end for all reasons
+                core = self._core.load(str(generation), bank.dimensions, self._label(bank))
+            except AstrocyteError as error:
+                # The reason names files of the checkpoint and numbers, no content.
+                log.warning("checkpoint_refused", bank_key=bank.key, generation=generation.name, reason=str(error))
+                shutil.rmtree(generation, ignore_errors=True)
+                continue
+            self._positions[bank.key] = position
+            log.info(
+                "checkpoint_loaded",
+                bank_key=bank.key,
+                position=position,
+                behind=bank.position - position,
+                seconds=round(monotonic() - start, 3),
+            )
+            return core
+        return None
+
+    def refuse(self, bank: Bank) -> None:
+        """Remove the bank's checkpoints, because they lead to nothing."""
+        shutil.rmtree(self._path(bank.key), ignore_errors=True)
+        self._positions.pop(bank.key, None)
+
+    def due(self, bank_key: int, index: BankIndex, share: float) -> bool:
+        """Whether a bank is to be written: it is large, and this share of it has changed since."""
+        if index.small(self._rows - 1) or bank_key in self._waiting:
+            return False
+        written = self._positions.get(bank_key)
+        return written is None or index.core.position - written > index.row_count * share
+
+    def write(self, bank: Bank, core: CoreBank) -> Future[None]:
+        """Write a checkpoint in the background; the bank may go on meanwhile, or be let go of by its other users."""
+        with self._lock:
+            self._waiting.add(bank.key)
+        return self._thread.submit(self._write, bank, core)
+
+    def hold(self, bank_key: int) -> None:
+        """Remove a bank's checkpoints, and have none until as many calls of `release`."""
+        with self._lock:
+            self._held[bank_key] += 1
+            self._positions.pop(bank_key, None)
+        self._remove(self._path(bank_key))
+
+    def release(self, bank_key: int) -> None:
+        """Have checkpoints again."""
+        with self._lock:
+            self._held -= Counter([bank_key])
+
+    def sweep(self) -> None:
+        """Remove what a crash left unfinished, and checkpoints that hold what was erased since, or of deleted banks."""
+        for path in self._folder.iterdir() if self._folder.is_dir() else ():
+            if not (path.name.isdecimal() and path.is_dir()):
+                continue
+            bank = self._store.bank_of_key(int(path.name))
+            if bank is None:
+                self._remove(path)
+                continue
+            for generation in path.iterdir():
+                with self._lock:
+                    unfinished = generation.name.endswith(UNFINISHED) and generation != self._writing
+                whole = _number(generation) and not generation.name.endswith(UNFINISHED)
+                if unfinished or (whole and self._stale(bank, generation)):
+                    self._remove(generation)
+
+    def close(self) -> None:
+        """Finish what waits."""
+        self._thread.shutdown(wait=True)
+
+    def _write(self, bank: Bank, core: CoreBank) -> None:
+        try:
+            self._write_now(bank, core)
+        except Exception as error:  # noqa: BLE001 - it is a copy: whatever went wrong, nothing is lost
+            log.warning("checkpoint_failed", bank_key=bank.key, error=type(error).__name__, frames=frames(error))
+        finally:
+            with self._lock:
+                self._waiting.discard(bank.key)
+                self._writing = None
+
+    def _write_now(self, bank: Bank, core: CoreBank) -> None:
+        start = monotonic()
+        position = core.position
+        note = self._note(bank, position)
+        stats = core.stats()
+        with self._lock:
+            if self._held[bank.key] or note is None:
+                return
+            # Not again before it has grown once more, whatever comes of this.
+            self._positions[bank.key] = position
+            folder = self._path(bank.key)
+            for made in (self._folder, folder):
+                made.mkdir(mode=0o700, exist_ok=True)
+            if shutil.disk_usage(folder).free < ROOM * (stats["bytes"] + stats["bytes_scratch"]):
+                log.warning("checkpoint_skipped", bank_key=bank.key, reason="the disk has too little room")
+                return
+            number = max((_number(one) for one in folder.iterdir()), default=0) + 1
+            unfinished = self._writing = folder / f"{GENERATION}{number}{UNFINISHED}"
+            unfinished.mkdir(mode=0o700)
+        try:
+            written = core.checkpoint(str(unfinished), self._label(bank, note))
+            failpoint("checkpoint.publish")
+            with self._lock:
+                # What was held off meanwhile has lost its directory, or loses it now.
+                if self._held[bank.key]:
+                    return
+                unfinished.rename(folder / f"{GENERATION}{number}")
+            _sync(folder)
+            failpoint("checkpoint.renamed")
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+        for old in self._of(bank.key)[self._generations :]:
+            shutil.rmtree(old, ignore_errors=True)
+        failpoint("checkpoint.pruned")
+        log.info(
+            "checkpoint_written",
+            bank_key=bank.key,
+            position=written.position,
+            bytes=written.bytes,
+            seconds=round(monotonic() - start, 3),
+            longest_hold_ms=round(written.longest_hold * 1e3, 3),
+        )
+
+    @staticmethod
+    def _remove(path: Path) -> None:
+        """Remove a directory into which somebody may be writing.
+
+        Raises:
+            StoreError: It cannot be removed.
+        """
+        deadline = monotonic() + REMOVE_SECONDS
+        while path.exists():
+            if monotonic() > deadline:
+                raise StoreError(
+                    "the checkpoints of the bank cannot be removed, so nothing was erased; "
+                    "make the directory `checkpoints` of the data directory writable and erase again"
+                )
+            shutil.rmtree(path, ignore_errors=True)
+
+    def _stale(self, bank: Bank, generation: Path) -> bool:
+        """Whether it may hold what was erased since it was written."""
+        try:
+            position, _ = describe_checkpoint(str(generation))
+        except AstrocyteError:
+            return True
+        # What was forgotten before had left the index by then.
+        forgotten: set[str] = set()
+        for change in self._changes(bank, position):
+            if change.kind is ChangeKind.FORGOTTEN:
+                forgotten.add(change.memory_id)
+            elif change.kind is ChangeKind.ERASED and change.memory_id in forgotten:
+                return True
+        return False
+
+    def _changes(self, bank: Bank, after: int) -> Iterator[Change]:
+        while changes := self._store.changes(bank, after=after, limit=CHANGES_AT_ONCE):
+            yield from changes
+            after = changes[-1].position
+
+    def _of(self, bank_key: int) -> list[Path]:
+        """The bank's generations, newest first."""
+        try:
+            found = [path for path in self._path(bank_key).iterdir() if not path.name.endswith(UNFINISHED)]
+        except OSError:
+            return []
+        return sorted((path for path in found if _number(path)), key=_number, reverse=True)
+
+    def _path(self, bank_key: int) -> Path:
+        return self._folder / str(bank_key)
+
+    @staticmethod
+    def _label(bank: Bank, note: str = "") -> Label:
+        made = round(bank.created_at.timestamp() * 1_000)
+        recipe = f"{version('astrocyte-grpc')}/{RECIPE}"
+        return Label(f"{bank.key}-{made}", bank.embedding_model, recipe, note)
+
+    def _note(self, bank: Bank, position: int) -> str | None:
+        """A position and a digest of the change there; None when the change log does not have it."""
+        changes = self._store.changes(bank, after=position - 1, limit=1)
+        if not changes or changes[0].position != position:
+            return None
+        change = changes[0]
+        said = f"{change.kind.value} {change.memory_id} {change.changed_at.timestamp():.3f}"
+        return f"{position} {hashlib.blake2b(said.encode(), digest_size=16).hexdigest()}"
+
+    def _known(self, bank: Bank, note: str) -> bool:
+        """Whether the database has the change that the note is about."""
+        position = note.split(" ", 1)[0]
+        return position.isdecimal() and self._note(bank, int(position)) == note
+
+
+async def without_checkpoints(checkpoints: Checkpoints, bank: Bank, work: Callable[[], Awaitable[T]]) -> T:
+    """Do what erases from a bank, without a checkpoint from before it begins until it ends.
+
+    A caller that gives up does not stop the work, and so not what holds checkpoints off.
+
+    Raises:
+        StoreError: A checkpoint cannot be removed; nothing was done.
+    """
+
+    async def erase() -> T:
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, checkpoints.hold, bank.key)
+            return await work()
+        finally:
+            checkpoints.release(bank.key)
+
+    task = asyncio.ensure_future(erase())
+    # Nobody else may be left to look at its failure.
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return await asyncio.shield(task)
+
+
+def _number(path: Path) -> int:
+    """The generation's number; 0 for what is none."""
+    digits = path.name.removeprefix(GENERATION).removesuffix(UNFINISHED)
+    return int(digits) if digits.isdecimal() and digits != path.name else 0
+
+
+def _sync(folder: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

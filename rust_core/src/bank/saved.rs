@@ -1,0 +1,62 @@
+//! A bank to a checkpoint and back, and what whoever brings it up to date must know of it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use super::{Bank, Shared};
+use crate::checkpoint::{self, Label, Written};
+use crate::error::Result;
+use crate::originals::Scratch;
+use crate::types::MemoryId;
+
+impl Bank {
+    /// Writes a checkpoint into an empty directory, while the bank goes on, and reads it back. What is applied meanwhile
+    /// is to be replayed over it like what comes after.
+    ///
+    /// # Errors
+    /// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when a file cannot be written, or is not what was written.
+    pub fn checkpoint(&self, directory: &Path, label: &Label) -> Result<Written> {
+        checkpoint::write(&self.state, directory, label)
+    }
+
+    /// The bank of a checkpoint.
+    pub(crate) fn load(
+        directory: &Path,
+        label: &Label,
+        dimensions: usize,
+        scratch: Option<Arc<Scratch>>,
+        shared: Arc<Shared>,
+    ) -> Result<Self> {
+        let mut state = checkpoint::load(directory, label, dimensions, scratch)?;
+        let rows = state.rows();
+        let due = state.segments.due(rows, shared.folder.fold_rows());
+        let state = Arc::new(RwLock::new(state));
+        if due {
+            shared.folder.queue(Arc::downgrade(&state));
+        }
+        Ok(Self {
+            dimensions,
+            state,
+            shared,
+        })
+    }
+
+    /// Keys of all versions of these memories.
+    pub fn keys_of(&self, memories: &[MemoryId]) -> Vec<u64> {
+        let state = self.state.read();
+        let columns = &state.columns;
+        let keys = |id| {
+            columns
+                .versions_of(id)
+                .map(|version| columns.key[version as usize])
+        };
+        memories.iter().flat_map(keys).collect()
+    }
+
+    /// When the first and the last of what is held happened, or was stored where that is not known, in milliseconds.
+    pub fn times(&self) -> Option<(i64, i64)> {
+        self.state.read().times()
+    }
+}

@@ -1,0 +1,231 @@
+//! Loading: all bytes verified, then each file decoded and checked, then made into a bank.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use super::file::{FileReader, open_verified};
+use super::manifest::{self, Label, Manifest};
+use super::{FILES, NAMES, PLANES, VERSIONS, WORDS, refused};
+use crate::bank::State;
+use crate::catalog::Catalog;
+use crate::chains::Chains;
+use crate::columns::Columns;
+use crate::error::Result;
+use crate::failpoint;
+use crate::lexical::Bm25Index;
+use crate::originals::{NO_SLOT, Originals, Scratch};
+use crate::rowset::RowSet;
+use crate::segment::Segments;
+use crate::vector::FlatIndex;
+
+/// The bank of a checkpoint, as it was at the position of the manifest or, in part, later.
+///
+/// # Errors
+/// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when it is of another bank, model or version, a byte is not what was
+/// written, or what was written makes no bank; [`CoreError::Io`](crate::CoreError::Io) when the scratch file fails.
+pub(crate) fn load(
+    directory: &Path,
+    label: &Label,
+    dimensions: usize,
+    scratch: Option<Arc<Scratch>>,
+) -> Result<State> {
+    let manifest = manifest::read(directory)?;
+    manifest.expect(label, dimensions)?;
+    let [versions, planes, words, vectors, names] = verify(directory, &manifest)?;
+    failpoint::reach("checkpoint.load");
+    let names = Names::read(reader(names, NAMES, &manifest))?;
+    let Names {
+        layers,
+        chains,
+        fingerprints,
+        labels,
+    } = names;
+    let (described, scanned) = rayon::join(
+        || {
+            read_versions(
+                reader(versions, VERSIONS, &manifest),
+                &manifest,
+                layers.len(),
+                chains,
+                labels,
+            )
+        },
+        || {
+            rayon::join(
+                || read_planes(reader(planes, PLANES, &manifest), &manifest, dimensions),
+                || {
+                    rayon::join(
+                        || read_words(reader(words, WORDS, &manifest), &manifest, &fingerprints),
+                        || restore(&manifest, dimensions, scratch, &vectors),
+                    )
+                },
+            )
+        },
+    );
+    let (planes, (lexical, originals)) = scanned;
+    let (columns, catalog, chains) = described?;
+    let (vectors, tokens, slots) = planes?;
+    let mut state = State {
+        position: manifest.position,
+        columns,
+        catalog,
+        chains,
+        layers,
+        vectors,
+        originals: originals?,
+        slots,
+        tokens,
+        lexical: lexical?,
+        current_rows: RowSet::default(),
+        dead_rows: 0,
+        segments: Segments::default(),
+        layout: OnceLock::new(),
+    };
+    state.count();
+    Ok(state)
+}
+
+/// Opens all files and holds every byte of them against the manifest.
+///
+/// # Errors
+/// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) for the first that differs.
+pub(super) fn verify(directory: &Path, manifest: &Manifest) -> Result<[File; FILES.len()]> {
+    let mut files = Vec::with_capacity(FILES.len());
+    for (name, sum) in FILES.into_iter().zip(manifest.sums) {
+        files.push(open_verified(directory, name, sum)?);
+    }
+    files
+        .try_into()
+        .map_err(|_| refused("a file is missing in the manifest"))
+}
+
+fn reader(file: File, name: &'static str, manifest: &Manifest) -> FileReader {
+    let at = FILES.iter().position(|one| *one == name).unwrap_or(0);
+    FileReader::new(file, name, manifest.sums[at].length)
+}
+
+/// What numbers stand for.
+struct Names {
+    layers: Vec<String>,
+    chains: Vec<Option<String>>,
+    fingerprints: Vec<u64>,
+    labels: Vec<String>,
+}
+
+impl Names {
+    fn read(mut reader: FileReader) -> Result<Self> {
+        let reader = &mut reader;
+        let count = reader.take_u32()?;
+        let layers = (0..count)
+            .map(|_| reader.take_text())
+            .collect::<Result<_>>()?;
+        let count = reader.take_u32()?;
+        let chain = |_| {
+            let named = reader.take(1, 1)?[0] != 0;
+            let name = reader.take_text()?;
+            Ok(named.then_some(name))
+        };
+        let chains = (0..count).map(chain).collect::<Result<_>>()?;
+        let terms = reader.take_u32()? as usize;
+        let count = reader.take_u32()?;
+        let mut fingerprints = Vec::new();
+        reader.take_array(terms, u64::from_le_bytes, &mut fingerprints)?;
+        let labels = (0..count)
+            .map(|_| reader.take_text())
+            .collect::<Result<_>>()?;
+        reader.end()?;
+        Ok(Self {
+            layers,
+            chains,
+            fingerprints,
+            labels,
+        })
+    }
+}
+
+fn read_versions(
+    mut reader: FileReader,
+    manifest: &Manifest,
+    layers: usize,
+    chains: Vec<Option<String>>,
+    labels: Vec<String>,
+) -> Result<(Columns, Catalog, Chains)> {
+    let mut columns = Columns::default();
+    let (mut catalog, mut chains) = (Catalog::named(labels), Chains::named(chains));
+    while columns.len() < manifest.versions {
+        let count = reader.take_u32()? as usize;
+        if count == 0 {
+            return Err(refused("a slice of versions is empty"));
+        }
+        columns.read(count, &mut reader)?;
+        catalog.read(count, &mut reader)?;
+        chains.read(count, &mut reader)?;
+    }
+    reader.end()?;
+    if columns.len() != manifest.versions || (columns.len() == 0) != (manifest.rows == 0) {
+        return Err(refused("versions are not as many as the manifest says"));
+    }
+    columns.settle(manifest.rows, layers)?;
+    catalog.settle();
+    chains.arrange(&columns);
+    Ok((columns, catalog, chains))
+}
+
+type Planes = (FlatIndex, Vec<u32>, Vec<u32>);
+
+fn read_planes(mut reader: FileReader, manifest: &Manifest, dimensions: usize) -> Result<Planes> {
+    let mut vectors = FlatIndex::new(dimensions);
+    let (mut tokens, mut slots, mut next) = (Vec::new(), Vec::new(), 0);
+    while (tokens.len() as u32) < manifest.rows {
+        let count = reader.take_u32()? as usize;
+        if count == 0 {
+            return Err(refused("a slice of rows is empty"));
+        }
+        vectors.read(count, &mut reader)?;
+        reader.take_array(count, u32::from_le_bytes, &mut tokens)?;
+        for &flag in reader.take(count, 1)? {
+            slots.push(if flag == 0 { NO_SLOT } else { next });
+            next += u32::from(flag != 0);
+        }
+    }
+    reader.end()?;
+    if tokens.len() as u32 != manifest.rows || next != manifest.vectors {
+        return Err(refused("rows are not as many as the manifest says"));
+    }
+    Ok((vectors, tokens, slots))
+}
+
+fn read_words(
+    mut reader: FileReader,
+    manifest: &Manifest,
+    fingerprints: &[u64],
+) -> Result<Bm25Index> {
+    let mut lexical = Bm25Index::of_terms(fingerprints);
+    while lexical.row_count() < manifest.rows {
+        let count = reader.take_u32()? as usize;
+        if count == 0 {
+            return Err(refused("a slice of words is empty"));
+        }
+        lexical.read(count, &mut reader)?;
+    }
+    reader.end()?;
+    if lexical.row_count() != manifest.rows {
+        return Err(refused("words are of more rows than the manifest says"));
+    }
+    lexical.settle()?;
+    Ok(lexical)
+}
+
+fn restore(
+    manifest: &Manifest,
+    dimensions: usize,
+    scratch: Option<Arc<Scratch>>,
+    file: &File,
+) -> Result<Originals> {
+    let bytes = u64::from(manifest.vectors) * (dimensions * size_of::<f32>()) as u64;
+    if file.metadata()?.len() != bytes {
+        return Err(refused("vectors are not as many as the manifest says"));
+    }
+    Originals::restore(dimensions, scratch, manifest.vectors, file)
+}

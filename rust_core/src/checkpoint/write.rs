@@ -1,0 +1,238 @@
+//! Writing: the bank in slices, each under the reading lock for a moment, then the manifest, then all read back.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use parking_lot::RwLock;
+
+use super::file::{FileWriter, put_text, put_u32};
+use super::manifest::{self, Manifest, io};
+use super::{FILES, Label, NAMES, PLANES, VECTORS, VERSIONS, WORDS, Written, load, refused};
+use crate::bank::State;
+use crate::error::Result;
+use crate::failpoint;
+use crate::originals::NO_SLOT;
+use crate::vector::FlatIndex;
+
+/// Versions, labels or terms of one slice: a few hundred microseconds.
+const TOGETHER: u32 = 4096;
+/// Rows get new numbers when a fifth of a bank was removed, so hardly twice within a checkpoint.
+const ATTEMPTS: usize = 3;
+
+/// Writes a checkpoint of the bank into an empty directory, and reads it back.
+///
+/// # Errors
+/// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when a file cannot be written, or is not what was written.
+pub(crate) fn write(bank: &RwLock<State>, directory: &Path, label: &Label) -> Result<Written> {
+    failpoint::reach("checkpoint.begin");
+    for _ in 0..ATTEMPTS {
+        let mut slices = Slices::begin(bank);
+        let Some(manifest) = slices.write(directory, label)? else {
+            continue;
+        };
+        failpoint::reach("checkpoint.files");
+        manifest::write(directory, &manifest).map_err(|error| io(&error))?;
+        failpoint::reach("checkpoint.manifest");
+        let sync = File::open(directory).and_then(|directory| directory.sync_all());
+        sync.map_err(|error| io(&error))?;
+        load::verify(directory, &manifest::read(directory)?)?;
+        failpoint::reach("checkpoint.verified");
+        return Ok(Written {
+            position: manifest.position,
+            bytes: manifest.sums.iter().map(|sum| sum.length).sum(),
+            longest_hold: slices.longest,
+        });
+    }
+    Err(refused("its rows got new numbers again and again"))
+}
+
+/// What a checkpoint holds of a bank: everything that was there at a position.
+struct Slices<'a> {
+    bank: &'a RwLock<State>,
+    position: u64,
+    dimensions: u32,
+    versions: u32,
+    rows: u32,
+    renumberings: (u64, u64),
+    longest: Duration,
+}
+
+impl<'a> Slices<'a> {
+    fn begin(bank: &'a RwLock<State>) -> Self {
+        let state = bank.read();
+        Self {
+            bank,
+            position: state.position,
+            dimensions: state.originals.dimensions() as u32,
+            versions: state.columns.len(),
+            rows: state.rows(),
+            renumberings: state.renumberings(),
+            longest: Duration::ZERO,
+        }
+    }
+
+    /// Looks at the bank for a moment; None when rows or terms have other numbers by now.
+    fn look<T>(&mut self, at: impl FnOnce(&State) -> T) -> Option<T> {
+        let state = self.bank.read();
+        if state.renumberings() != self.renumberings {
+            return None;
+        }
+        let start = Instant::now();
+        let seen = at(&state);
+        drop(state);
+        self.longest = self.longest.max(start.elapsed());
+        Some(seen)
+    }
+
+    /// Writes all data files; None when rows or terms got other numbers meanwhile.
+    fn write(&mut self, directory: &Path, label: &Label) -> Result<Option<Manifest>> {
+        let create = |name| FileWriter::create(directory, name).map_err(|error| io(&error));
+        let mut files = [
+            create(VERSIONS)?,
+            create(PLANES)?,
+            create(WORDS)?,
+            create(VECTORS)?,
+            create(NAMES)?,
+        ];
+        let [versions, planes, words, vectors, names] = &mut files;
+        let mut used = Used::default();
+        // Versions first: a row may have gone since its version was written, but no row is left of one that had gone.
+        let Some(()) = self.versions(versions, &mut used)? else {
+            return Ok(None);
+        };
+        let Some(with_vector) = self.rows([planes, words, vectors], &mut used)? else {
+            return Ok(None);
+        };
+        // Names last: every number that was written has its name, if it is still in use.
+        let Some(()) = self.names(names, &used)? else {
+            return Ok(None);
+        };
+        let mut sums = Vec::with_capacity(FILES.len());
+        for file in files {
+            sums.push(file.finish().map_err(|error| io(&error))?);
+            failpoint::reach("checkpoint.file");
+        }
+        Ok(Some(Manifest {
+            label: label.clone(),
+            position: self.position,
+            dimensions: self.dimensions,
+            versions: self.versions,
+            rows: self.rows,
+            vectors: with_vector,
+            sums: std::array::from_fn(|number| sums[number]),
+        }))
+    }
+
+    fn versions(&mut self, file: &mut FileWriter, used: &mut Used) -> Result<Option<()>> {
+        let mut out = Vec::new();
+        for range in slices(self.versions, TOGETHER) {
+            out.clear();
+            put_u32(range.end - range.start, &mut out);
+            let looked = self.look(|state| {
+                state.columns.save(range.clone(), &mut out);
+                state
+                    .catalog
+                    .save(range.clone(), &state.columns.live, &mut out);
+                state
+                    .chains
+                    .save(range.clone(), &state.columns, &mut used.chains, &mut out);
+            });
+            if looked.is_none() {
+                return Ok(None);
+            }
+            file.put(&out).map_err(|error| io(&error))?;
+        }
+        Ok(Some(()))
+    }
+
+    /// Returns how many rows have a vector.
+    fn rows(&mut self, mut files: [&mut FileWriter; 3], used: &mut Used) -> Result<Option<u32>> {
+        let mut parts: [Vec<u8>; 3] = Default::default();
+        let mut with_vector = 0;
+        for range in slices(self.rows, FlatIndex::TOGETHER) {
+            for part in &mut parts {
+                part.clear();
+            }
+            let [planes, words, vectors] = &mut parts;
+            put_u32(range.end - range.start, planes);
+            put_u32(range.end - range.start, words);
+            let looked = self.look(|state| {
+                state.vectors.save(range.clone(), planes);
+                state.lexical.save(range.clone(), &mut used.terms, words);
+                let rows = range.start as usize..range.end as usize;
+                for &tokens in &state.tokens[rows.clone()] {
+                    put_u32(tokens, planes);
+                }
+                let slots = &state.slots[rows];
+                for &slot in slots {
+                    planes.push(u8::from(slot != NO_SLOT));
+                    with_vector += u32::from(slot != NO_SLOT);
+                }
+                state.originals.save(slots, vectors)
+            });
+            match looked {
+                None => return Ok(None),
+                Some(read) => read?,
+            }
+            for (file, part) in files.iter_mut().zip(&parts) {
+                file.put(part).map_err(|error| io(&error))?;
+            }
+        }
+        Ok(Some(with_vector))
+    }
+
+    fn names(&mut self, file: &mut FileWriter, used: &Used) -> Result<Option<()>> {
+        let mut out = Vec::new();
+        let counts = self.look(|state| {
+            put_u32(state.layers.len() as u32, &mut out);
+            for layer in &state.layers {
+                put_text(layer, &mut out);
+            }
+            put_u32(used.chains.len() as u32, &mut out);
+            for name in state.chains.saved_names(&used.chains) {
+                out.push(u8::from(name.is_some()));
+                put_text(name.unwrap_or_default(), &mut out);
+            }
+            put_u32(used.terms.len() as u32, &mut out);
+            put_u32(state.catalog.names_count(), &mut out);
+            state.catalog.names_count()
+        });
+        let Some(labels) = counts else {
+            return Ok(None);
+        };
+        for range in slices(used.terms.len() as u32, TOGETHER) {
+            let range = range.start as usize..range.end as usize;
+            let looked = self.look(|state| {
+                let lexical = &state.lexical;
+                lexical.save_terms(range, &used.terms, &mut out);
+            });
+            if looked.is_none() {
+                return Ok(None);
+            }
+        }
+        for range in slices(labels, TOGETHER) {
+            let looked = self.look(|state| state.catalog.save_names(range, &mut out));
+            if looked.is_none() {
+                return Ok(None);
+            }
+        }
+        file.put(&out).map_err(|error| io(&error))?;
+        Ok(Some(()))
+    }
+}
+
+/// Numbers that what was written refers to.
+#[derive(Default)]
+struct Used {
+    chains: Vec<bool>,
+    terms: Vec<bool>,
+}
+
+/// The numbers below `count`, some at a time.
+fn slices(count: u32, together: u32) -> impl Iterator<Item = Range<u32>> {
+    (0..count)
+        .step_by(together as usize)
+        .map(move |first| first..count.min(first + together))
+}
