@@ -21,7 +21,7 @@ from astrocyte.config.machine import memory_limit
 from astrocyte.core import Core, build_info
 from astrocyte.errors import AstrocyteError, ConfigError, frames
 from astrocyte.model import IndexMemory, ServerInfo
-from astrocyte.pipelines.checkpoints import Checkpoints
+from astrocyte.pipelines.checkpoints import Checkpoints, remove_directory
 from astrocyte.pipelines.explain import ExplainPipeline
 from astrocyte.pipelines.extraction.entities import create_extraction
 from astrocyte.pipelines.extraction.profiles import Profiles
@@ -357,9 +357,13 @@ def _core(settings: Settings, data_dir: Path | None) -> Core:
 
 def _checkpoints(settings: Settings, store: MemoryStore, core: Core, data_dir: Path | None) -> Checkpoints | None:
     index = settings.index
-    if data_dir is None or not index.checkpoints:
+    if data_dir is None:
         return None
     folder = data_dir / CHECKPOINTS
+    if not index.checkpoints:
+        # None of before may outlive what is erased from now on.
+        remove_directory(folder)
+        return None
     return Checkpoints(folder, store, core, rows=index.checkpoint_rows, generations=index.checkpoint_generations)
 
 

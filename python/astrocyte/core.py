@@ -23,7 +23,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import resources
-
 from typing import NamedTuple
 
 from astrocyte import _core
@@ -123,7 +122,7 @@ class Label(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A checkpoint: the position from which to replay, its bytes, and the longest time in seconds that a commit waited."""
+    """A checkpoint: the position from which to replay, its bytes, and the longest wait of a commit, in seconds."""
 
     position: int
     bytes: int
@@ -233,7 +232,7 @@ class Bank:
             raise _translation(error) from error
 
     def times(self) -> tuple[int, int] | None:
-        """When the first and the last of what is held happened, or was stored where that is not known; None of nothing."""
+        """When the first and the last of what is held happened, or was stored where that is not known."""
         return self._bank.times()
 
     def contains_hashes(self, hashes: Sequence[bytes]) -> list[bytes | None]:

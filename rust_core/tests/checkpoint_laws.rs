@@ -114,7 +114,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
     fn a_bank_that_came_and_went_equals_one_that_stayed(seed in any::<u64>(), events in events()) {

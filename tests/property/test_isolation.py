@@ -40,7 +40,8 @@ from astrocyte.model import (
     RetainItem,
 )
 from astrocyte.pipelines.analysis import from_ms
-from astrocyte.pipelines.registry import BankIndex, IndexRegistry
+from astrocyte.pipelines.bank_index import BankIndex
+from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.policy.permissions import MAKING, REQUIRED
 from astrocyte.stores.sqlite import store as sqlite_store
 

@@ -61,12 +61,12 @@ class IndexSettings(Section):
         20_000,
         ge=1,
         le=1 << 28,
-        description="Wholes and chunks from which on a bank is worth a checkpoint; a smaller one is read from its rows.",
+        description="Wholes and chunks from which on a bank is worth a checkpoint; a smaller one is read from rows.",
     )
     checkpoint_generations: int = Field(
         2,
         ge=1,
         le=8,
-        description="Checkpoints that are kept of a bank, each as large as its index and its vectors: where the disk has "
-        "damaged the newest, the one before is used, and at last the rows.",
+        description="Checkpoints that are kept of a bank, each as large as its index and its vectors: where the disk "
+        "has damaged the newest, the one before is used, and at last the rows.",
     )

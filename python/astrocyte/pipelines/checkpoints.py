@@ -8,9 +8,9 @@ else. Hits are read back from the rows in any case.
 A checkpoint knows its position and, by a digest, the change there, so that it is not taken for one of a database that
 was put back from a copy and went on otherwise. Every change after the position is replayed.
 
-One is written at a time, by a thread of its own, while the bank goes on. Who erases holds checkpoints off for that long
-and has those that are there removed first, so that none outlives what it was made of; `sweep` removes those that a purge
-or a crash leaves behind.
+One is written at a time, by a thread of its own, while the bank goes on. Who erases holds checkpoints off for that
+long and has those that are there removed first, so that none outlives what it was made of; `sweep` removes those that a
+purge or a crash leaves behind.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from astrocyte.stores.protocols import MemoryStore
 # A generation's directory is this and its number; while it is written, it ends in the other.
 GENERATION = "g"
 UNFINISHED = ".tmp"
-# While a bank is used, a checkpoint is written when this share of its rows has changed: to replay them takes a quarter of
-# the time of reading all rows, and the bank was written four times by then at most.
+# While a bank is used, a checkpoint is written when this share of its rows has changed: to replay them takes a quarter
+# of the time of reading all rows, and a growing bank is written about five times over.
 GROWN_SHARE = 0.25
 # When it is let go of, it is cheaper to write a checkpoint than to replay more than this share at the next start.
 LEFT_SHARE = 0.02
@@ -92,7 +92,7 @@ class Checkpoints:
             try:
                 position, note = describe_checkpoint(str(generation))
                 if position > bank.position or not self._known(bank, note):
-                    raise StoreError("it is of another history than the database")  # noqa: TRY301 - one end for all reasons
+                    raise StoreError("it is of another history than the database")
                 core = self._core.load(str(generation), bank.dimensions, self._label(bank))
             except AstrocyteError as error:
                 # The reason names files of the checkpoint and numbers, no content.
@@ -133,12 +133,20 @@ class Checkpoints:
         with self._lock:
             self._held[bank_key] += 1
             self._positions.pop(bank_key, None)
-        self._remove(self._path(bank_key))
+        remove_directory(self._path(bank_key))
 
     def release(self, bank_key: int) -> None:
         """Have checkpoints again."""
         with self._lock:
             self._held -= Counter([bank_key])
+
+    def discard(self, bank_key: int) -> None:
+        """Remove the checkpoints of a bank that was deleted. Where that fails, `sweep` has another try."""
+        try:
+            # For ever: its key does not come back.
+            self.hold(bank_key)
+        except StoreError as error:
+            log.warning("checkpoint_left", bank_key=bank_key, reason=error.reason)
 
     def sweep(self) -> None:
         """Remove what a crash left unfinished, and checkpoints that hold what was erased since, or of deleted banks."""
@@ -147,14 +155,14 @@ class Checkpoints:
                 continue
             bank = self._store.bank_of_key(int(path.name))
             if bank is None:
-                self._remove(path)
+                remove_directory(path)
                 continue
             for generation in path.iterdir():
                 with self._lock:
                     unfinished = generation.name.endswith(UNFINISHED) and generation != self._writing
                 whole = _number(generation) and not generation.name.endswith(UNFINISHED)
                 if unfinished or (whole and self._stale(bank, generation)):
-                    self._remove(generation)
+                    remove_directory(generation)
 
     def close(self) -> None:
         """Finish what waits."""
@@ -212,22 +220,6 @@ class Checkpoints:
             seconds=round(monotonic() - start, 3),
             longest_hold_ms=round(written.longest_hold * 1e3, 3),
         )
-
-    @staticmethod
-    def _remove(path: Path) -> None:
-        """Remove a directory into which somebody may be writing.
-
-        Raises:
-            StoreError: It cannot be removed.
-        """
-        deadline = monotonic() + REMOVE_SECONDS
-        while path.exists():
-            if monotonic() > deadline:
-                raise StoreError(
-                    "the checkpoints of the bank cannot be removed, so nothing was erased; "
-                    "make the directory `checkpoints` of the data directory writable and erase again"
-                )
-            shutil.rmtree(path, ignore_errors=True)
 
     def _stale(self, bank: Bank, generation: Path) -> bool:
         """Whether it may hold what was erased since it was written."""
@@ -301,6 +293,22 @@ async def without_checkpoints(checkpoints: Checkpoints, bank: Bank, work: Callab
     # Nobody else may be left to look at its failure.
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return await asyncio.shield(task)
+
+
+def remove_directory(path: Path) -> None:
+    """Remove checkpoints, even while one is being written.
+
+    Raises:
+        StoreError: They cannot be removed.
+    """
+    deadline = monotonic() + REMOVE_SECONDS
+    while path.exists():
+        shutil.rmtree(path, ignore_errors=True)
+        if monotonic() > deadline:
+            raise StoreError(
+                "checkpoints of indexes cannot be removed, so nothing was erased; "
+                "make the directory `checkpoints` of the data directory writable and try again"
+            )
 
 
 def _number(path: Path) -> int:

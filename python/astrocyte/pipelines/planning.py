@@ -10,11 +10,11 @@ from astrocyte.config import RecallSettings
 from astrocyte.core import RecallRequest
 from astrocyte.model import Bank, DetailLevel, Intent, MemoryHit, QueryIntent, RecallQuery, TimeRange
 from astrocyte.pipelines.analysis import DAY_MS, may_name_time, time_windows
+from astrocyte.pipelines.bank_index import BankIndex
 from astrocyte.pipelines.indexing import id_to_bytes, metadata_pairs
 from astrocyte.pipelines.intent import NO_INTENT, classify
 from astrocyte.pipelines.naming import External, entity_list
 from astrocyte.pipelines.preparing import optional_ms
-from astrocyte.pipelines.registry import BankIndex
 from astrocyte.stores.entities import EntityStore
 from astrocyte.stores.protocols import Visibility
 

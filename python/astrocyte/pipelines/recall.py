@@ -25,6 +25,7 @@ from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Core, RecallRequest, RecallResponse
 from astrocyte.model import Bank, MemoryHit, RecallQuery, RecallResult
 from astrocyte.pipelines.abstention import confidence
+from astrocyte.pipelines.bank_index import BankIndex
 from astrocyte.pipelines.caching import RecallCache, name_of
 from astrocyte.pipelines.candidates import Candidate
 from astrocyte.pipelines.external import blend, passing
@@ -33,7 +34,7 @@ from astrocyte.pipelines.outside.stores import OutsideStores
 from astrocyte.pipelines.planning import Plan, Planner, visibility
 from astrocyte.pipelines.preparing import check_space, usable
 from astrocyte.pipelines.recall_trace import again, trace_of
-from astrocyte.pipelines.registry import BankIndex, IndexRegistry
+from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.pipelines.rescoring import Rescorer, reordered
 from astrocyte.pipelines.shaping import found
 from astrocyte.providers.protocols import Embedder

@@ -1,4 +1,4 @@
-"""The indexes of all banks: loaded on first use, from a checkpoint or from rows, kept equal to the store by its commits.
+"""The indexes of all banks: loaded on first use, from a checkpoint or rows, kept equal to the store by its commits.
 
 The store calls `IndexRegistry.on_commit` after each commit, in order. A bank that is being loaded collects those
 batches; the loader replays them over what it read before the index is shown, so none is lost. A batch that the loader
@@ -137,6 +137,12 @@ class IndexRegistry:
         if slot is not None:
             self._discard(bank.key, slot)
         self._notify(bank.key)
+
+    async def discard(self, bank: Bank) -> None:
+        """Remove what the disk has of a deleted bank's index."""
+        self.drop(bank)
+        if self._checkpoints is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self._checkpoints.discard, bank.key)
 
     def close(self) -> None:
         """Write checkpoints of the large banks that changed, and wait for them. The indexes stay."""

@@ -341,7 +341,7 @@ class Banks:
             # A deletion that failed may have hidden the bank before that.
             current = self._store.get_bank(*name)
             if current is None or current.key != bank.key:
-                self._registry.drop(bank)
+                await self._registry.discard(bank)
                 for listener in self._at_deletion:
                     listener(bank)
         return count

@@ -14,7 +14,8 @@ from structlog.testing import capture_logs
 from astrocyte.core import Core, RecallRequest, content_hash
 from astrocyte.errors import BankNotFound, FailedPrecondition
 from astrocyte.model import Bank
-from astrocyte.pipelines.registry import BankIndex, IndexRegistry
+from astrocyte.pipelines.bank_index import BankIndex
+from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.stores.protocols import IndexBatch, MemoryStore, NewMemory, VersionRecord
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)

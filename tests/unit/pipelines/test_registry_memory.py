@@ -15,7 +15,8 @@ import pytest
 from astrocyte.config.machine import memory_limit
 from astrocyte.core import Core, RecallRequest, content_hash
 from astrocyte.model import Bank
-from astrocyte.pipelines.registry import BankIndex, IndexRegistry
+from astrocyte.pipelines.bank_index import BankIndex
+from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.stores.protocols import IndexBatch, MemoryStore, NewMemory, VersionRecord
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)

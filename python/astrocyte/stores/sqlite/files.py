@@ -1,4 +1,4 @@
-"""The files of a data directory: the database, the lock that makes it one process's, the ballast, and names of others."""
+"""The files of a data directory: the database, the lock that makes it one process's, the ballast, others' names."""
 
 from __future__ import annotations
 

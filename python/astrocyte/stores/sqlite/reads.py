@@ -25,9 +25,7 @@ _LISTED = (
     " WHERE a.bank_key = ?1 AND a.memory_id = m.memory_id AND a.forgotten_position <= ?2 AND a.restored_position > ?2))"
 )
 # What recall may see as of a position, given twice, and has not been forgotten since.
-_INDEXED = (
-    "m.forgotten_at IS NULL AND m.position <= ? AND (m.restored_position IS NULL OR m.restored_position <= ?)"
-)
+_INDEXED = "m.forgotten_at IS NULL AND m.position <= ? AND (m.restored_position IS NULL OR m.restored_position <= ?)"
 
 
 class Reads:
