@@ -92,6 +92,7 @@ def test_the_architecture_names_files_that_exist() -> None:
 
 def configurations() -> Iterator[pytest.param]:  # type: ignore[valid-type] # pytest.param is a function
     for name in (
+        "bank-templates.md",
         "banks.md",
         "configuration.md",
         "curation.md",
@@ -99,6 +100,7 @@ def configurations() -> Iterator[pytest.param]:  # type: ignore[valid-type] # py
         "extraction.md",
         "policy.md",
         "privacy.md",
+        "several-memories.md",
         "stores.md",
     ):
         document = ROOT / "docs" / name
@@ -125,11 +127,16 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 
 def examples() -> Iterator[pytest.param]:  # type: ignore[valid-type] # pytest.param is a function
+    """Each program, and the settings that stand last before it."""
     for document in DOCUMENTS:
         text = document.read_text(encoding="utf-8")
-        for found in re.finditer(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        settings = ""
+        for found in re.finditer(r"^```(python|yaml)\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+            if found[1] == "yaml":
+                settings = found[2]
+                continue
             line = text.count("\n", 0, found.start()) + 1
-            yield pytest.param(found[1], id=f"{document.relative_to(ROOT)}:{line}")
+            yield pytest.param(found[2], settings, id=f"{document.relative_to(ROOT)}:{line}")
 
 
 @pytest.fixture(scope="module")
@@ -139,8 +146,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-@pytest.mark.parametrize("example", list(examples()))
-def test_examples_run(example: str, address: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("example", "settings"), list(examples()))
+def test_examples_run(example: str, settings: str, address: str, tmp_path: Path) -> None:
+    (tmp_path / "astrocyte.yaml").write_text(settings, encoding="utf-8")
     program = tmp_path / "example.py"
     program.write_text(example.replace("localhost:50051", address), encoding="utf-8")
     run = [sys.executable, "-W", "error", str(program)]
