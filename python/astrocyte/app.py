@@ -108,7 +108,7 @@ class App:
                 settings.limits.metadata_value_bytes,
             )
             entities = create_extraction(settings, profiles, self.language_model)
-            self.engines = _engines(settings)
+            self.engines = _engines(settings, telemetry)
             data_dir = None if settings.vector_store == IN_MEMORY else settings.data_dir.expanduser()
             store = open_store(data_dir, clock=clock, **settings.store.model_dump())
             undo.callback(store.close)
@@ -297,9 +297,9 @@ def _outside(settings: Settings, breakers: list[Breaker]) -> list[Guarded]:
     return guarded
 
 
-def _engines(settings: Settings) -> Engines:
+def _engines(settings: Settings, telemetry: Telemetry) -> Engines:
     """The engines beside the pipeline, each behind a breaker of its own."""
-    engines = Engines(settings)
+    engines = Engines(settings, telemetry.engine)
     for name, block in settings.engines.items():
         engine = create_engine(f"engines.{name}.provider", block.provider, block.options)
         engines.add(name, block.provider, block, engine)

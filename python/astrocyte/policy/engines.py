@@ -172,10 +172,14 @@ class Engines:
 
     Args:
         settings: When a circuit opens.
+        around: What is laid around each, given its name; None lays nothing.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self, settings: Settings, around: Callable[[str, EngineProvider], EngineProvider] | None = None
+    ) -> None:
         self._settings = settings
+        self._around = around or (lambda _, engine: engine)
         self._engines: list[Engine] = []
         self._watch: Callable[[Breaker], None] | None = None
 
@@ -202,7 +206,7 @@ class Engines:
         if name == PIPELINE or any(one.name == name for one in self._engines):
             raise ConfigError(f"engines.{name}: the name is taken; choose another", metadata={"key": f"engines.{name}"})
         breaker = Breaker(f"engine:{name}", self._settings.escalation.circuit_breaker)
-        self._engines.append(Engine(name, kind, settings, provider, breaker))
+        self._engines.append(Engine(name, kind, settings, self._around(name, provider), breaker))
         if self._watch is not None:
             self._watch(breaker)
 

@@ -24,6 +24,12 @@ Value = str | bool | int | float | Sequence[str]
 Told = dict[str, Value]
 
 
+class Taken(list[str]):
+    """What policies did in an operation, in order; ``native`` says whether an engine answered it by itself."""
+
+    native = False
+
+
 def given(operation: str, provider: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Told:
     """What is known before the operation, when nothing was checked yet.
 
@@ -51,9 +57,7 @@ def given(operation: str, provider: str, args: tuple[Any, ...], kwargs: Mapping[
     return made
 
 
-def told(
-    operation: str, result: object, taken: Sequence[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Told:
+def told(operation: str, result: object, taken: Taken, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Told:
     """What is known after it.
 
     Args:
@@ -71,16 +75,14 @@ def told(
     return READERS[known]([one for one in results if isinstance(one, known)], taken, queries)
 
 
-def _of_retain(results: Sequence[RetainResult], taken: Sequence[str], _: object) -> Told:
+def _of_retain(results: Sequence[RetainResult], taken: Taken, _: object) -> Told:
     return {
         "astrocyte.pii_detected": not PII_EVENTS.isdisjoint(taken),
         "astrocyte.dedup_hit": any(result.deduplicated for result in results),
     }
 
 
-def _of_recall(
-    results: Sequence[RecallResult | HistoryResult], taken: Sequence[str], queries: Sequence[RecallQuery]
-) -> Told:
+def _of_recall(results: Sequence[RecallResult | HistoryResult], taken: Taken, queries: Sequence[RecallQuery]) -> Told:
     return {
         "astrocyte.query_tokens": sum(count_tokens(query.query) for query in queries),
         "astrocyte.result_count": sum(len(result.hits) for result in results),
@@ -90,10 +92,9 @@ def _of_recall(
     }
 
 
-def _of_reflect(results: Sequence[ReflectResult], _: object, __: object) -> Told:
+def _of_reflect(results: Sequence[ReflectResult], taken: Taken, _: object) -> Told:
     return {
-        # Answers are made here, out of what was recalled.
-        "astrocyte.native_reflect": False,
+        "astrocyte.native_reflect": taken.native,
         "astrocyte.llm_tokens_used": sum(result.tokens_used for result in results),
         "astrocyte.fallback_used": any(result.fallback_used for result in results),
     }
@@ -103,7 +104,7 @@ def _of_forget(results: Sequence[ForgetResult], _: object, __: object) -> Told:
     return {"astrocyte.forgotten_count": sum(result.deleted_count for result in results)}
 
 
-READERS: Mapping[type, Callable[[Any, Sequence[str], Any], Told]] = {
+READERS: Mapping[type, Callable[[Any, Taken, Any], Told]] = {
     RetainResult: _of_retain,
     RecallResult: _of_recall,
     HistoryResult: _of_recall,

@@ -16,6 +16,7 @@ from astrocyte.policy.backend import Backend
 from astrocyte.policy.gate import Gate, Pipelines
 from astrocyte.policy.hooked import hooked
 from astrocyte.policy.hooks import Hooks, load
+from astrocyte.providers.engines import EngineProvider
 from astrocyte.providers.protocols import Embedder, LanguageModel
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.queue import RetryQueue
@@ -72,6 +73,14 @@ class Telemetry:
         from astrocyte.policy.traced import traced_model  # noqa: PLC0415 - as above
 
         return traced_model(model, self._settings.llm_provider, self.tracing)
+
+    def engine(self, name: str, engine: EngineProvider) -> EngineProvider:
+        """The engine as it is to be used."""
+        if self.tracing is None:
+            return engine
+        from astrocyte.policy.traced import traced_engine  # noqa: PLC0415 - as above
+
+        return traced_engine(name, engine, self.tracing)
 
     def pipelines(self, pipelines: Pipelines) -> Pipelines:
         """The pipelines as the gate is to use them."""

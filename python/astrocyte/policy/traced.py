@@ -13,8 +13,9 @@ from astrocyte.model import Bank, RecallQuery, RecallResult
 from astrocyte.policy.backend import Backend
 from astrocyte.policy.fronts import OPERATIONS, STREAMS, Wrap, front, stepped
 from astrocyte.policy.gate import Pipelines
-from astrocyte.policy.span_attributes import Value, given, told
-from astrocyte.policy.tracing import Tracing, end, now, recording
+from astrocyte.policy.span_attributes import Taken, Value, given, told
+from astrocyte.policy.tracing import Tracing, answered, end, now, recording
+from astrocyte.providers.engines import EngineProvider
 from astrocyte.providers.messages import Completion, Prompt
 from astrocyte.providers.protocols import Embedder, LanguageModel
 
@@ -22,6 +23,8 @@ Method = Callable[..., Any]
 
 # What does the same in another way has the same name.
 NAMES = {"retain_batch": "retain", "retain_many": "retain", "recall_batch": "recall", "reflect_stream": "reflect"}
+# A reflect that the pipeline makes, out of what it recalls.
+REFLECT = "astrocyte.fallback_reflect"
 # Embedding is a call of a provider, with a span of its own.
 EMBED = "embed"
 
@@ -37,23 +40,54 @@ def traced_pipelines(pipelines: Pipelines, tracing: Tracing) -> Pipelines:
     def around(name: str) -> Wrap:
         return lambda method: _around(tracing, name, method)
 
-    def pieces(name: str) -> Wrap:
-        return lambda method: lambda *args, **kwargs: _pieces(tracing, tracing.begin(name), method(*args, **kwargs))
-
     def recall(method: Method) -> Method:
         return _recall(tracing, method)
 
-    reflect = "astrocyte.fallback_reflect"
+    def reflect(method: Method) -> Method:
+        async def run(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - those of the method
+            with tracing.span(REFLECT):
+                answered(native=False)
+                return await method(*args, **kwargs)
+
+        return run
+
+    def in_pieces(method: Method) -> Method:
+        def stream(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, None]:  # noqa: ANN401 - as above
+            answered(native=False)
+            return _pieces(tracing, tracing.begin(REFLECT), method(*args, **kwargs))
+
+        return stream
+
     return Pipelines(
         retain=front(pipelines.retain, {"prepare": around("retain.prepare"), "store": around("provider.retain")}),
         recall=front(pipelines.recall, {"run": recall, "run_many": around("provider.recall")}),
-        reflect=front(pipelines.reflect, {"run": around(reflect), "stream": pieces(reflect)}),
+        reflect=front(pipelines.reflect, {"run": reflect, "stream": in_pieces}),
         multi_bank=front(pipelines.multi_bank, {"run": around("provider.recall")}),
         explain=front(pipelines.explain, {"look": around("provider.recall")}),
         update=front(pipelines.update, {"run": around("provider.update")}),
         describer=pipelines.describer,
         forget=front(pipelines.forget, {"forget": around("provider.forget"), "erase": around("provider.forget")}),
     )
+
+
+def traced_engine(name: str, engine: EngineProvider, tracing: Tracing) -> EngineProvider:
+    """The engine with a span around each call."""
+    about: dict[str, Value] = {"astrocyte.provider": name}
+
+    def around(operation: str) -> Wrap:
+        def wrap(method: Method) -> Method:
+            async def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - those of the method
+                with tracing.span(f"provider.{operation}", about):
+                    result = await method(*args, **kwargs)
+                if operation == "reflect":
+                    answered(native=True)
+                return result
+
+            return call
+
+        return wrap
+
+    return front(engine, {operation: around(operation) for operation in ("retain", "recall", "reflect", "forget")})
 
 
 def traced_embedder(embedder: Embedder, provider: str, tracing: Tracing) -> Embedder:
@@ -134,7 +168,7 @@ async def _pieces(
     tracing: Tracing,
     span: Span,
     pieces: Any,  # noqa: ANN401 - a generator
-    taken: list[str] | None = None,
+    taken: Taken | None = None,
 ) -> AsyncGenerator[Any, None]:
     """The pieces; the span lasts until the last, and is current while one is made, not while one is looked at."""
     try:
@@ -181,7 +215,7 @@ def _operation(name: str, tracing: Tracing) -> Wrap:
     def in_pieces(method: Method) -> Method:
         async def stream(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:  # noqa: ANN401 - those of the method
             span = tracing.begin(span_name, given(name, tracing.provider, args, kwargs))
-            taken: list[str] = []
+            taken = Taken()
             async with aclosing(_pieces(tracing, span, method(*args, **kwargs), taken)) as pieces:
                 async for piece in pieces:
                     span.set_attributes(told(name, piece, taken, args, kwargs))

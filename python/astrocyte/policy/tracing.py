@@ -22,7 +22,7 @@ from opentelemetry.trace import Span, SpanKind, StatusCode
 from astrocyte.config.environment import span_exporters
 from astrocyte.errors import AstrocyteError, ConfigError
 from astrocyte.policy import events
-from astrocyte.policy.span_attributes import Value
+from astrocyte.policy.span_attributes import Taken, Value
 
 SERVICE = "astrocyte"
 EXPORTERS = "opentelemetry_traces_exporter"
@@ -31,7 +31,7 @@ UNNAMED = "unknown_service"
 # Policies tell of these when a provider is back, which no call may be waiting for.
 RECOVERY = frozenset({"circuit_closed", "queue_drained"})
 # Which policies did something in the operation that runs here.
-_taken: ContextVar[list[str] | None] = ContextVar("astrocyte_actions_taken", default=None)
+_taken: ContextVar[Taken | None] = ContextVar("astrocyte_actions_taken", default=None)
 
 
 class Tracing:
@@ -73,9 +73,9 @@ class Tracing:
             yield span
 
     @contextmanager
-    def operation(self, name: str, attributes: Mapping[str, Value]) -> Iterator[tuple[Span, list[str]]]:
+    def operation(self, name: str, attributes: Mapping[str, Value]) -> Iterator[tuple[Span, Taken]]:
         """A span around an operation of the gate, and the list of what policies did in it, which grows."""
-        taken: list[str] = []
+        taken = Taken()
         span = self.begin(name, attributes)
         try:
             with self.inside(span, taken):
@@ -88,7 +88,7 @@ class Tracing:
         return self._tracer.start_span(name, attributes=attributes)
 
     @contextmanager
-    def inside(self, span: Span, taken: list[str] | None = None) -> Iterator[None]:
+    def inside(self, span: Span, taken: Taken | None = None) -> Iterator[None]:
         """Make a span current for a piece of what it is about; a failure is noted on it.
 
         ``taken`` gets what policies do meanwhile; without it the operation around this does.
@@ -152,6 +152,13 @@ def end(span: Span, taken: Sequence[str]) -> None:
     """End the span of an operation, in which policies did this."""
     span.set_attribute("astrocyte.policy.actions_taken", tuple(dict.fromkeys(taken)))
     span.end()
+
+
+def answered(*, native: bool) -> None:
+    """Note who answers the operation that runs here: an engine by itself, or the pipeline."""
+    taken = _taken.get()
+    if taken is not None:
+        taken.native = native
 
 
 def recording() -> bool:

@@ -24,6 +24,8 @@ from astrocyte.policy import events
 from astrocyte.policy.fronts import OPERATIONS
 from astrocyte.policy.gate import Gate
 from astrocyte.policy.tracing import Tracing
+from astrocyte.providers.engines import EngineCapabilities
+from engines import Shelf, hybrid_app
 from spans import TRACED, Spans, no_exporter
 
 ME = Caller()
@@ -149,6 +151,25 @@ async def test_a_reflect_in_pieces_has_the_same_spans(app: App, spans: Spans) ->
     tree = spans.tree()
     assert tree["provider.complete"] == "astrocyte.fallback_reflect"
     assert tree["astrocyte.fallback_reflect"] == "astrocyte.reflect"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_an_engine_has_spans_of_its_own_and_says_that_it_answered(*, fails: bool) -> None:
+    shelf = Shelf(EngineCapabilities(reflect=True), failure=ValueError("canary") if fails else None)
+    app = hybrid_app(shelf, settings={"observability": TRACED}, reflect_target="engine")
+    spans = Spans(app)
+    await app.backend.retain(ME, "family", RetainItem("Mara plays the oboe."))
+    await app.backend.recall(ME, RecallQuery("who plays the oboe?", "family"))
+    engine = [span for span in spans.ended if span.name == "provider.recall" and told(span).get("provider") == "shelf"]
+    assert len(engine) == 1
+    spans.clear()
+    await app.backend.reflect(ME, ReflectQuery("who plays the oboe?", "family"))
+    await app.close()
+    assert told(spans.named("astrocyte.reflect"))["native_reflect"] is not fails
+    tree = spans.tree()
+    assert tree["provider.reflect"] == "astrocyte.reflect"
+    assert ("astrocyte.fallback_reflect" in tree) is fails
+    assert "canary" not in "".join(span.to_json() for span in spans.ended)
 
 
 async def test_a_stream_that_nobody_reads_to_the_end_ends_its_span(app: App, spans: Spans) -> None:
