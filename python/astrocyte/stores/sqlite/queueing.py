@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 
 from astrocyte.errors import Conflict, NotFound, RateLimited
-from astrocyte.model import Bank, DedupAction, Embedding, ForgetSelector, RetainItem
+from astrocyte.model import Bank, ContentPart, DedupAction, Embedding, ForgetSelector, PartKind, RetainItem
 from astrocyte.stores.protocols import RequestKey
 from astrocyte.stores.queue import QueuedItem
 from astrocyte.stores.sqlite import requests
@@ -119,8 +119,10 @@ def encode_item(item: RetainItem) -> str:
     for name in _DATES:
         values[name] = None if values[name] is None else values[name].isoformat()
     values["metadata"] = dict(item.metadata)
-    # What waits is text already.
-    values["parts"] = []
+    values["parts"] = [
+        [str(part.kind), part.text, base64.b64encode(part.data).decode(), part.url, part.media_type]
+        for part in item.parts
+    ]
     values["embedding"] = None
     if item.embedding is not None:
         vector = base64.b64encode(item.embedding.values).decode()
@@ -135,7 +137,10 @@ def decode_item(text: str) -> RetainItem:
     for name in _DATES:
         values[name] = None if values[name] is None else datetime.fromisoformat(values[name])
     values["tags"] = tuple(values["tags"])
-    values["parts"] = ()
+    values["parts"] = tuple(
+        ContentPart(PartKind(kind), text, base64.b64decode(data), url, media_type)
+        for kind, text, data, url, media_type in values.get("parts", ())
+    )
     if values["dedup_action"] is not None:
         values["dedup_action"] = DedupAction(values["dedup_action"])
     if values["embedding"] is not None:
