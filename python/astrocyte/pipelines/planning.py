@@ -57,6 +57,7 @@ class Plan:
     asked: float = 0.0
     # How long names were looked up, where they were.
     naming: float | None = None
+    names: Sequence[External] = ()
     trial: bool = False
 
 
@@ -109,6 +110,7 @@ class Planner:
         wish = query.max_tokens
         plan.budget = plan.most_tokens if wish is None else min(wish, plan.most_tokens)
         plan.analysed = perf_counter()
+        plan.names = self._named(plan)
 
     def fusion(self, query: RecallQuery) -> str:
         """How the arms' lists of a query become one."""
@@ -130,7 +132,7 @@ class Planner:
             return (weights[0] * factors[0], weights[1] * factors[1], weights[2] * factors[2])
         return weights
 
-    def named(self, plan: Plan) -> list[External]:
+    def _named(self, plan: Plan) -> list[External]:
         """The list of the entity arm, where it has a weight and finds anything."""
         query, settings = plan.query, self._settings
         weights = settings.rrf_weights if self.fusion(query) == "rrf" else settings.weights
@@ -155,8 +157,8 @@ class Planner:
             plan.windows == other.windows
             and plan.vector == other.vector
             and plan.budget == other.budget
-            and not plan.outside
-            and not other.outside
+            # What these hold is of one bank.
+            and not (plan.outside or other.outside or plan.names or other.names)
             and self._feedback(plan) == self._feedback(other)
         )
 
@@ -190,7 +192,7 @@ class Planner:
             time_tail_ms=self._time_tail_ms,
             fusion=self.fusion(query),
             rank_constant=query.rank_constant or settings.rank_constant,
-            external=[*(plan.outside or ()), *self.named(plan)],
+            external=[*(plan.outside or ()), *plan.names],
             weights=self.arm_weights(plan),
             feedback=self._feedback(plan),
             context_windows=settings.context_windows,

@@ -54,6 +54,14 @@ async def test_a_name_finds_a_memory_that_says_it_otherwise(gate: Gate, fusion: 
     assert (result.trace.stage_timings_ms or {})["names"] > 0
 
 
+async def test_of_several_banks_each_has_names_of_its_own(gate: Gate) -> None:
+    mine = await kept(gate, "She is away until spring.", "Mara Silva")
+    result = await gate.retain(ME, "c", RetainItem("She left in autumn.", metadata={"people": "Mara Silva"}))
+    await gate.retain_batch(ME, "c", [RetainItem(text) for text in OTHERS])
+    found = await gate.recall(ME, RecallQuery("when is Mara Silva back?", banks=("b", "c"), weights=ENTITY))
+    assert set(by_name(found)) == {mine, result.memory_id}
+
+
 async def test_without_a_weight_the_arm_does_not_run(gate: Gate) -> None:
     await kept(gate, "She is away until spring.", "Mara Silva")
     result = await ask(gate, "when is Mara Silva back?", weights={})
