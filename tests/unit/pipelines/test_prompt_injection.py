@@ -1,15 +1,16 @@
 """Stored instructions stay data: a model that obeys whatever stands outside of the data block obeys none of them."""
 
 import itertools
+import json
 import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.model import Caller, Dispositions, ReflectMode, ReflectQuery, RetainItem
+from astrocyte.model import Caller, ContentPart, Dispositions, PartKind, ReflectMode, ReflectQuery, RetainItem
 from astrocyte.pipelines.synthesis import quoting
 from astrocyte.providers.bounded import BoundedModel
 from astrocyte.providers.messages import Completion, FinishReason, Prompt, ToolCall
@@ -19,7 +20,7 @@ ASKED = "What does Mara drink in the morning?"
 # The number that every test's fence would have if fences were not random.
 GUESSED = "0123456789abcdef"
 ORDER = re.compile(r"OBEY-(\d+)")
-FENCE = re.compile(r"<memories ([0-9a-f]{16})>")
+FENCE = re.compile(r"<(?:memories|content) ([0-9a-f]{16})>")
 
 # Ways to sound like an instruction; {} is the order.
 VOICES = (
@@ -106,11 +107,40 @@ class Obedient:
         pass
 
 
+@dataclass
+class Judge:
+    """What `Obedient` is, where it is asked for decisions and names; what it is told to do it notes."""
+
+    obeyed: list[str] = field(default_factory=list)
+    asked: int = 0
+    model_id: str = "judge"
+    modalities: frozenset[str] = frozenset({"image"})
+
+    async def complete(self, prompt: Prompt, *, deadline: float | None = None) -> Completion:
+        del deadline
+        self.asked += 1
+        numbers = set(FENCE.findall(prompt.messages[0].content))
+        for message in prompt.messages:
+            self.obeyed += ORDER.findall(outside(message.content, numbers))
+        if prompt.response_schema is None:
+            return Completion("A pier.")
+        if "entities" in prompt.response_schema["properties"]:
+            return Completion('{"entities": []}')
+        said = {"action": "add", "target": 0, "content": "", "memory_layer": "fact", "reason": "new"}
+        return Completion(json.dumps(said))
+
+    async def stream(self, prompt: Prompt, *, deadline: float | None = None) -> AsyncIterator[str | Completion]:
+        yield await self.complete(prompt, deadline=deadline)
+
+    async def close(self) -> None:
+        pass
+
+
 def outside(text: str, numbers: set[str]) -> str:
     """A message without its data blocks, as a careful reader sees it: a block ends at the first line that ends it."""
     kept, ending = [], ""
     for row in re.split(r"[\n\r\u2028\u2029\x0b\x0c\x85]", text):
-        opened = re.fullmatch(r"<(memories|authority_context) (\w+)>", row)
+        opened = re.fullmatch(r"<(memories|content|authority_context) (\w+)>", row)
         if ending:
             ending = "" if row == ending else ending
         elif opened and opened[2] in numbers:
@@ -186,3 +216,39 @@ async def test_with_a_number_that_can_be_guessed_and_no_quoting_the_fence_is_for
     assert await obeyed(ReflectMode.LLM, forging) == []
     monkeypatch.setattr(quoting, "quoted", lambda text: text)
     assert await obeyed(ReflectMode.LLM, forging) != []
+
+
+async def obeyed_by_judges(payloads: list[tuple[int, str, str]]) -> set[int]:
+    """Numbers of the payloads that somebody obeyed who decides about contents, names what they name, or sees images."""
+    judge = Judge()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("astrocyte.app.create_language_model", lambda name, options: BoundedModel(judge))
+        app = App(
+            Settings.from_mapping(
+                {
+                    "vector_store": "in_memory",
+                    "llm_provider": "mock",
+                    "curated_retain": {"enabled": True},
+                    "pipeline": {"entity_extraction": {"mode": "llm"}},
+                }
+            )
+        )
+    image = ContentPart(PartKind.IMAGE, data=b"x", media_type="image/png")
+    try:
+        for number, voice, way in payloads:
+            items = [*stored(number, voice, way), RetainItem("What Mara drinks in the morning", parts=(image,))]
+            for item in items:
+                assert (await app.gate.retain(ME, f"bank-{number}", item)).stored
+    finally:
+        await app.close()
+    assert judge.asked > 2 * len(payloads)
+    return {int(order) for order in judge.obeyed}
+
+
+async def test_no_payload_is_obeyed_on_its_way_in() -> None:
+    assert await obeyed_by_judges(PAYLOADS) == set()
+
+
+async def test_without_the_fence_payloads_are_obeyed_on_their_way_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quoting.Fence, "block", lambda fence, name, lines: "\n".join(lines))
+    assert await obeyed_by_judges(SHOWN[::5]) == {number for number, _, _ in SHOWN[::5]}
