@@ -10,7 +10,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import apsw
 import structlog
@@ -70,6 +70,10 @@ from astrocyte.stores.sqlite import open_store, system_clock
 from astrocyte.stores.sqlite.files import CHECKPOINTS, QUOTAS
 from astrocyte.stores.sqlite.quotas import SqliteQuotaBook
 
+if TYPE_CHECKING:
+    # It comes with an extra.
+    from astrocyte.pipelines.foreign_dates import ForeignDates
+
 log = structlog.get_logger(__name__)
 
 
@@ -97,10 +101,10 @@ class App:
             model = _language_model(settings, breakers)
             self.language_model = None if model is None else telemetry.language_model(model)
             barriers = Barriers(settings, embedder.model_id, self.language_model)
-            check_models(settings, self.language_model)
+            _check_models(settings, self.language_model)
             outside = _outside(settings, breakers)
             authority = Authority(settings)
-            check_tiers(settings, self.language_model)
+            foreign = _foreign_dates(settings)
             overrides = Overrides(settings)
             profiles = Profiles(
                 merged_profiles(settings.extraction_profiles),
@@ -142,7 +146,9 @@ class App:
         escalation = Escalation(settings, overrides, store, self._retries, breakers)
         escalation.at_recovery(quality.recovered)
         self.engines.subscribe(escalation.watch)
-        recall = RecallPipeline(store, core, registry, embedder, settings, executor, store, clock, self._outside)
+        recall = RecallPipeline(
+            store, core, registry, embedder, settings, executor, store, clock, self._outside, foreign
+        )
         parts = (
             settings,
             store,
@@ -242,6 +248,30 @@ class App:
                 # No traceback: it could show the values of variables, which are content.
                 log.error("purge_failed", error=type(error).__name__, frames=frames(error))  # noqa: TRY400
             await asyncio.sleep(self.settings.forget.purge_interval_seconds)
+
+
+def _check_models(settings: Settings, model: LanguageModel | None) -> None:
+    """Refuse settings that need a language model where there is none.
+
+    Raises:
+        ConfigError: Names the setting.
+    """
+    check_models(settings, model)
+    check_tiers(settings, model)
+
+
+def _foreign_dates(settings: Settings) -> ForeignDates | None:
+    """What knows dates of other languages, where they are wanted."""
+    if not settings.recall.date_languages:
+        return None
+    try:
+        # Not everybody has the extra.
+        from astrocyte.pipelines.foreign_dates import ForeignDates  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise settings.refusal(
+            ("recall", "date_languages"), f"needs {error.name}: pip install 'astrocyte-grpc[dates]'"
+        ) from error
+    return ForeignDates(settings)
 
 
 def _by_tiers(

@@ -26,6 +26,7 @@ def module_name(path: Path) -> str:
 
 # Modules of an extra, and the package that it brings.
 OPTIONAL = {
+    "astrocyte.pipelines.foreign_dates": "dateparser",
     "astrocyte.providers.openai": "httpx",
     "astrocyte.providers.fastembed": "fastembed",
     "astrocyte.policy.jwks": "jwt",

@@ -64,6 +64,11 @@ class RecallSettings(Section):
         0.15, ge=0.0, le=1.0, description="Confidence below which an answer says abstain; it keeps its hits."
     )
 
+    date_languages: tuple[str, ...] = Field(
+        (),
+        description="Codes of languages besides English (de, fr) whose dates in questions count; extra dates.",
+    )
+
     @model_validator(mode="after")
     def _check_cache(self) -> RecallSettings:
         counts = self.utility.enabled or self.boosts.frequency.weight or self.boosts.utility.weight

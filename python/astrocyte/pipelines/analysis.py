@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 
-from astrocyte.model import TimeRange
+from astrocyte.model import RecallQuery, TimeRange
 from astrocyte.pipelines.date_words import Calendar
 from astrocyte.pipelines.dates import HINT, find_windows
 
@@ -62,6 +62,13 @@ def time_windows(
     for start, end in find_windows(text, Calendar.of(_day_of(first), _day_of(last), today)):
         windows.append(((start - EPOCH_ORDINAL) * DAY_MS, (end + 1 - EPOCH_ORDINAL) * DAY_MS - 1))
     return windows
+
+
+def today_of(query: RecallQuery, last: int | None) -> date | None:
+    """What relative dates of a query count from: its own date, else the bank's latest day; None in an empty bank."""
+    if query.query_reference_date is not None:
+        return query.query_reference_date.astimezone(UTC).date()
+    return None if last is None else _day_of(last)
 
 
 def _day_of(milliseconds: int) -> date:

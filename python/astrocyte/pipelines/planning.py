@@ -59,6 +59,8 @@ class Plan:
     naming: float | None = None
     names: Sequence[External] = ()
     trial: bool = False
+    # Windows of dates in other languages than English, where these are looked for.
+    foreign: list[tuple[int, int]] = field(default_factory=list)
 
 
 class Planner:

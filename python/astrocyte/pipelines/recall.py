@@ -19,12 +19,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from astrocyte.config import Settings
 from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Core, RecallRequest, RecallResponse
 from astrocyte.model import Bank, MemoryHit, RecallQuery, RecallResult
 from astrocyte.pipelines.abstention import confidence
+from astrocyte.pipelines.analysis import today_of
 from astrocyte.pipelines.bank_index import BankIndex
 from astrocyte.pipelines.caching import RecallCache, name_of
 from astrocyte.pipelines.candidates import Candidate
@@ -40,6 +42,10 @@ from astrocyte.pipelines.shaping import found
 from astrocyte.providers.protocols import Embedder
 from astrocyte.stores.entities import EntityStore
 from astrocyte.stores.protocols import HydratedRow, MemoryStore, Visibility
+
+if TYPE_CHECKING:
+    # It comes with an extra.
+    from astrocyte.pipelines.foreign_dates import ForeignDates
 
 # Queries of a batch that are searched together: a millisecond or two of work for the loop, which shapes them.
 PART = 16
@@ -59,6 +65,7 @@ class RecallPipeline:
         entities: EntityStore,
         clock: Callable[[], int],
         outside: OutsideStores | None = None,
+        foreign: ForeignDates | None = None,
     ) -> None:
         self._store = store
         self._core = core
@@ -67,6 +74,7 @@ class RecallPipeline:
         self._settings = settings.recall
         self._executor = executor
         self._outside = outside
+        self._foreign = foreign
         self._planner = Planner(settings.recall, entities)
         self._rescorer = Rescorer(settings, clock)
         if self._rescorer.usage is not None:
@@ -119,6 +127,7 @@ class RecallPipeline:
         plan = Plan(bank, query, index, _given(bank, query, at), most_tokens, start, start)
         if self.waits(plan):
             plan.vector = (await self._embed([query.query]))[0]
+        await self._date([plan])
         plan.embedded = perf_counter()
         return await self.answer(plan)
 
@@ -161,6 +170,16 @@ class RecallPipeline:
             return None
         return Plan(bank, query, index, _given(bank, query, at), most_tokens, start, start)
 
+    async def _date(self, plans: Sequence[Plan]) -> None:
+        """Find dates of other languages in the questions, off the loop: each takes tens of milliseconds."""
+        if self._foreign is None:
+            return
+        run = asyncio.get_running_loop().run_in_executor
+        for plan in plans:
+            today = today_of(plan.query, plan.index.latest)
+            if today is not None and plan.query.query:
+                plan.foreign = await run(self._executor, self._foreign.windows, plan.query.query, today)
+
     async def embed(self, plans: Sequence[Plan]) -> None:
         """Give the plans their vectors, each text embedded once, where the server can make one for the bank.
 
@@ -175,6 +194,7 @@ class RecallPipeline:
             vectors = dict(zip(texts, await self._embed(texts), strict=True))
             for plan in waiting:
                 plan.vector = vectors[plan.query.query]
+        await self._date(plans)
         embedded = perf_counter()
         for plan in plans:
             plan.embedded = embedded
@@ -327,6 +347,10 @@ class RecallPipeline:
     def _analyse(self, plan: Plan, like: Plan | None = None) -> None:
         self._planner.analyse(plan, like)
         plan.pool = self._rescorer.pool(plan.query) if like is None else like.pool
+        if plan.foreign:
+            plan.windows = list(dict.fromkeys([*plan.windows, *plan.foreign]))
+            # Relative ones count from each bank's own newest memory.
+            plan.windows_hold = False
 
 
 def _given(bank: Bank, query: RecallQuery, at: str) -> bytes | None:
