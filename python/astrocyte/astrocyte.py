@@ -20,7 +20,15 @@ from astrocyte.administration import Administration
 from astrocyte.config import HookSettings, Settings, load_settings
 from astrocyte.core import vector_bytes
 from astrocyte.errors import AstrocyteError, CapabilityNotSupported
-from astrocyte.keywords import Metadata, RecallOptions, ReflectOptions, RetainOptions, Strategy, Texts, UpdateOptions
+from astrocyte.keywords import (
+    GivenMetadata,
+    RecallOptions,
+    ReflectOptions,
+    RetainOptions,
+    Strategy,
+    Texts,
+    UpdateOptions,
+)
 from astrocyte.model import (
     AstrocyteContext,
     Change,
@@ -124,7 +132,7 @@ class Astrocyte(Administration, Hookable):
         content: str,
         bank_id: str,
         *,
-        metadata: Metadata | None = None,
+        metadata: GivenMetadata | None = None,
         tags: Texts | None = None,
         context: AstrocyteContext | None = None,
         content_type: str = "text",
@@ -142,6 +150,8 @@ class Astrocyte(Administration, Hookable):
             bank_id: Where; the bank is made on first use.
             metadata: Key-value pairs that come back with the memory and can be filtered on. ``speaker`` and
                 ``session_id`` among them count as such where the options of these names are not given.
+                ``also_relevant_to`` is a list of other banks: recalls on those find the memory too, where their caller
+                may read both.
             tags: Labels to filter on.
             context: Who calls.
             content_type: text, conversation, transcript, document, email or event. A name of your own is kept with the
@@ -456,6 +466,7 @@ class Astrocyte(Administration, Hookable):
         """Make a new version of a memory from the fields that are given; see `UpdateOptions`."""
         keywords.refuse_unknown("update", changes, UpdateOptions)
         values: dict[str, Any] = dict(changes)
+        keywords.convert(values, "metadata", keywords.joined)
         keywords.convert(values, "tags", lambda value: keywords.texts(value, "tags"))
         for name, empty in (("tags", ()), ("metadata", {})):
             if name in values and values[name] is None:

@@ -12,7 +12,9 @@ from typing import Any, Literal, TypedDict, TypeVar
 from astrocyte.errors import AstrocyteError, CapabilityNotSupported, ValidationError
 from astrocyte.model import (
     ACTOR_TYPES,
+    ALSO_RELEVANT_TO,
     DEFAULT_TENANT,
+    SEPARATOR,
     ActorIdentity,
     AstrocyteContext,
     Caller,
@@ -37,6 +39,8 @@ from astrocyte.policy import checks
 
 Texts = list[str]
 Metadata = dict[str, MetadataValue]
+# What a retain takes: one key, `also_relevant_to`, may have a list.
+GivenMetadata = Mapping[str, MetadataValue | Sequence[str]]
 Strategy = Literal["cascade", "parallel", "first_match"] | MultiBankStrategy
 E = TypeVar("E", bound=StrEnum)
 Answer = TypeVar("Answer", RecallResult, HistoryResult)
@@ -97,7 +101,7 @@ class UpdateOptions(TypedDict, total=False):
 
     content: str
     tags: Texts | None
-    metadata: Metadata | None
+    metadata: GivenMetadata | None
     source: str | None
     occurred_at: datetime | None
     valid_from: datetime | None
@@ -209,9 +213,18 @@ def item_of(**values: Any) -> RetainItem:  # noqa: ANN401 - keywords of retain, 
     """An item from the keywords of retain."""
     given = {name: value for name, value in values.items() if value is not None}
     convert(given, "tags", lambda value: texts(value, "tags"))
+    convert(given, "metadata", joined)
     convert(given, "dedup_action", lambda value: choice(DedupAction, value, "dedup_action"))
     convert(given, "parts", tuple)
     return RetainItem(**given)
+
+
+def joined(metadata: object) -> Any:  # noqa: ANN401 - whatever came, checked by the gate
+    """Metadata in which the banks that a memory is also relevant to, where they came as a list, are one text."""
+    banks = metadata.get(ALSO_RELEVANT_TO) if isinstance(metadata, Mapping) else None
+    if not isinstance(metadata, Mapping) or not isinstance(banks, (list, tuple)):
+        return metadata
+    return {**metadata, ALSO_RELEVANT_TO: SEPARATOR.join(texts(banks, f"metadata.{ALSO_RELEVANT_TO}"))}
 
 
 def item_from(item: object, index: int) -> RetainItem:

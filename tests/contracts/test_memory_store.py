@@ -172,6 +172,25 @@ class TestBanks:
         assert stats.token_count == RICH.token_count + 3
         assert (stats.position, stats.indexed_position, stats.index_bytes) == (5, -1, 0)
 
+    async def test_references_are_those_of_current_memories_in_words(self, store: MemoryStore, bank: Bank) -> None:
+        named = {"also_relevant_to": "team,org"}
+        await insert(
+            store,
+            bank,
+            memory(1, metadata=named),
+            memory(2),
+            memory(3, metadata=named),
+            memory(4, metadata=named),
+            memory(5, metadata={"also_relevant_to": 7}),
+        )
+        await replace(store, bank, memory(3, "other words"))
+        await forget(store, bank, ForgetSelector(memory_ids=(memory_id(4),)))
+        (reference,) = store.references()
+        assert (reference.tenant, reference.bank_id, reference.memory_id) == (bank.tenant, "bank", memory_id(1))
+        assert reference.targets == ("team", "org")
+        await store.delete_bank(bank, expected_etag=None)
+        assert store.references() == []
+
 
 class TestCommit:
     async def test_every_field_comes_back(self, store: MemoryStore, bank: Bank, clock: Clock) -> None:

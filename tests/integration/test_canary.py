@@ -357,6 +357,7 @@ def test_every_call_of_the_services_is_sent() -> None:
         "ListApiKeys",
         "ListBankGroups",
         "ListBankTemplates",
+        "ListEngines",
     }
     assert {"query", "queries.query", "metadata.key", "metadata.value", "external_context.text"} <= {
         path for paths in sent.values() for path in paths

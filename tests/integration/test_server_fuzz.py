@@ -90,6 +90,7 @@ def valid_requests(memory_id: str, key_id: str = "") -> dict[str, Any]:
         "ListApiKeys": admin_pb2.ListApiKeysRequest(),
         "ListBankTemplates": admin_pb2.ListBankTemplatesRequest(),
         "ListBankGroups": admin_pb2.ListBankGroupsRequest(),
+        "ListEngines": admin_pb2.ListEnginesRequest(),
         "RevokeApiKey": admin_pb2.RevokeApiKeyRequest(key_id=key_id),
         "Reflect": memory_pb2.ReflectRequest(**bank, query="what can Mara not eat?", tags=["food"]),
         "StreamReflect": memory_pb2.StreamReflectRequest(

@@ -49,7 +49,15 @@ def a_bank(draw: st.DrawFn, number: int) -> BankList:
     spreads = [Spread(draw(st.integers(1, 100)), draw(scores), draw(st.floats(0.0, 20.0))) for _ in ARMS]
     weight = draw(st.sampled_from([0.0, 0.5, 1.0, 2.0]))
     kept = [hit for hit in hits if distinct[hit.content_hash] is hit]
-    return BankList(weight, cast(list[Any], kept), ARMS, WEIGHTS, spreads, draw(st.sampled_from("ab")))
+    return BankList(
+        weight,
+        cast(list[Any], kept),
+        ARMS,
+        WEIGHTS,
+        spreads,
+        draw(st.sampled_from("ab")),
+        group=draw(st.sampled_from([-1, *range(number)])),
+    )
 
 
 banks = st.integers(1, 4).flatmap(lambda count: st.tuples(*(a_bank(number) for number in range(count))))
@@ -57,9 +65,10 @@ banks = st.integers(1, 4).flatmap(lambda count: st.tuples(*(a_bank(number) for n
 
 def relevances(lists: Banks) -> dict[tuple[int, bytes], float]:
     """Relevance by (bank, memory id), said again in the plainest way."""
-    found = {}
+    found: dict[tuple[int, bytes], float] = {}
+    together: dict[int, list[float]] = {}
     for bank, one in enumerate(lists):
-        values = {}
+        values: dict[bytes, float] = {}
         for hit in one.hits:
             given_scores = {arm: score for arm, _, score in hit.arms}
             value = 0.0
@@ -78,9 +87,12 @@ def relevances(lists: Banks) -> dict[tuple[int, bytes], float]:
                 z = (score - mean) / math.sqrt(variance)
                 value += WEIGHTS[arm] * (min(z, TEMPORAL_CAP) if name == "temporal" else z)
             values[hit.memory_id] = value
-        best = sorted(values.values(), reverse=True)[:LEADERS]
-        for memory_id, value in values.items():
-            found[bank, memory_id] = value + LEADERS_WEIGHT * sum(best) / len(best)
+        together.setdefault(bank if one.group < 0 else one.group, []).extend(values.values())
+        found |= {(bank, memory_id): value for memory_id, value in values.items()}
+    for bank, memory_id in found:
+        group = lists[bank].group
+        best = sorted(together[bank if group < 0 else group], reverse=True)[:LEADERS]
+        found[bank, memory_id] += LEADERS_WEIGHT * sum(best) / len(best)
     return found
 
 

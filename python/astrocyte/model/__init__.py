@@ -82,17 +82,21 @@ from astrocyte.model.recall import (
     TagMatch,
     TimeRange,
 )
+from astrocyte.model.references import ALSO_RELEVANT_TO, MOST_NAMED, SEPARATOR, Reference
 from astrocyte.model.reflect import Citation, Dispositions, ReflectMode, ReflectQuery, ReflectResult
 
 __all__ = [
     "ACTOR_TYPES",
     "ALL_PERMISSIONS",
+    "ALSO_RELEVANT_TO",
     "DEFAULT_PRINCIPAL",
     "DEFAULT_TENANT",
     "GENESIS",
     "MEDIA_TYPES",
+    "MOST_NAMED",
     "NO_PERMISSIONS",
     "POLICY_KINDS",
+    "SEPARATOR",
     "AccessCheck",
     "ActorIdentity",
     "ArmScore",
@@ -163,6 +167,7 @@ __all__ = [
     "RecallQuery",
     "RecallResult",
     "RecallTrace",
+    "Reference",
     "ReflectMode",
     "ReflectQuery",
     "ReflectResult",

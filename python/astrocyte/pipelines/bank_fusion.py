@@ -38,7 +38,8 @@ class BankList:
     """What one bank answered: hits, best first, and its arms with their names, weights and spreads.
 
     ``space`` names the scale of the semantic arm, which banks of the same embedding model share. ``lifts`` are what
-    stages after the arms added to each hit, in deviations; empty where none did.
+    stages after the arms added to each hit, in deviations; empty where none did. ``group`` is the place of the list
+    together with which it says how well a bank answers, where it is but a part of that bank's answer; -1 for its own.
     """
 
     weight: float
@@ -48,6 +49,7 @@ class BankList:
     spreads: Sequence[Spread]
     space: str = ""
     lifts: Sequence[float] = ()
+    group: int = -1
 
 
 @dataclass(slots=True)
@@ -157,10 +159,19 @@ def _relevances(lists: Sequence[BankList]) -> list[list[float]]:
             values.append(value)
         if one.lifts:
             values = [value + lift for value, lift in zip(values, one.lifts, strict=True)]
-        leaders = sorted(values, reverse=True)[:LEADERS]
-        lift = LEADERS_WEIGHT * sum(leaders) / len(leaders) if leaders else 0.0
-        relevances.append([value + lift for value in values])
-    return relevances
+        relevances.append(values)
+    return _lifted(lists, relevances)
+
+
+def _lifted(lists: Sequence[BankList], relevances: Sequence[list[float]]) -> list[list[float]]:
+    """The relevances, to each of which is added how well its bank answers: the mean of the best of its group."""
+    groups = [place if one.group < 0 else one.group for place, one in enumerate(lists)]
+    together: dict[int, list[float]] = {}
+    for group, values in zip(groups, relevances, strict=True):
+        together.setdefault(group, []).extend(values)
+    leaders = {group: sorted(values, reverse=True)[:LEADERS] for group, values in together.items()}
+    lifts = {group: LEADERS_WEIGHT * sum(best) / len(best) if best else 0.0 for group, best in leaders.items()}
+    return [[value + lifts[group] for value in values] for group, values in zip(groups, relevances, strict=True)]
 
 
 def _pooled(lists: Sequence[BankList]) -> dict[tuple[str, str], Spread]:

@@ -31,10 +31,16 @@ from astrocyte.pipelines.shaping import layer_distribution
 
 @dataclass(slots=True)
 class Part:
-    """One bank of a call, and what became of it."""
+    """One bank of a call, and what became of it.
+
+    A part with a ``leader`` is of a bank that the call does not name: ``only`` are its memories that are relevant to
+    the leader's bank, with which they are asked, weighed and given tokens.
+    """
 
     bank: Bank
     weight: float
+    leader: Part | None = None
+    only: tuple[str, ...] = ()
     plan: Plan | None = None
     response: RecallResponse | None = None
     outcome: BankOutcome = BankOutcome.NOT_NEEDED

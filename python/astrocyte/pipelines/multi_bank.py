@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import NamedTuple
 
@@ -36,6 +36,7 @@ from astrocyte.pipelines.abstention import confidence
 from astrocyte.pipelines.bank_fusion import BankList, Candidate, Spread, fuse, split_budget
 from astrocyte.pipelines.bank_trace import Part, trace_of
 from astrocyte.pipelines.external import blend, passing
+from astrocyte.pipelines.indexing import id_to_bytes
 from astrocyte.pipelines.recall import RecallPipeline
 from astrocyte.pipelines.rescoring import boosted
 from astrocyte.pipelines.shaping import hit_of, text_of
@@ -59,7 +60,8 @@ class Question:
     """A query to several banks, in the order in which they are asked; the strategy is complete.
 
     Errors of its fields are told with ``at`` before their names. ``refuses`` says of a memory whether its bank keeps it
-    out of answers, in which case another bank may show the same.
+    out of answers, in which case another bank may show the same. ``beside`` has, by bank, memories of other banks that
+    are relevant to it.
     """
 
     query: RecallQuery
@@ -68,6 +70,7 @@ class Question:
     most_tokens: int
     at: str = ""
     refuses: Callable[[MemoryHit], bool] = lambda _: False
+    beside: Mapping[str, Sequence[tuple[Bank, tuple[str, ...]]]] = field(default_factory=dict)
 
 
 class _Answer(NamedTuple):
@@ -103,10 +106,10 @@ class MultiBankPipeline:
             AstrocyteError: No bank could answer, or one could not and the strategy requires all: the first one's.
         """
         start = perf_counter()
-        weights = question.strategy.bank_weights
-        parts = [Part(bank, weights.get(bank.bank_id, 1.0)) for bank in question.banks]
+        groups = [_parts(question, bank) for bank in question.banks]
+        parts = [part for group in groups for part in group]
         parallel = question.strategy.mode is MultiBankMode.PARALLEL
-        for step in [parts] if parallel else [[part] for part in parts]:
+        for step in [parts] if parallel else groups:
             await self._ask(question, step, start)
             reason = _enough(question.strategy, parts)
             if reason:
@@ -141,8 +144,14 @@ class MultiBankPipeline:
         # One object for all banks: what it says beyond its words is then found out once.
         query = _for_a_bank(question.query)
         await asyncio.gather(
-            *[self._load(question, query, part, start) for part in step if not self._plan(question, query, part, start)]
+            *[
+                self._load(question, asked, part, start)
+                for part, asked in [(part, _for_part(query, part)) for part in step]
+                if not self._plan(question, asked, part, start)
+            ]
         )
+        # Those that are asked the same stand together.
+        step = sorted(step, key=lambda part: part.leader is not None)
         planned = await self._embed([part for part in step if part.plan is not None])
         rows = sum(part.plan.index.row_count for part in planned if part.plan is not None)
         if rows <= self._inline_rows:
@@ -221,8 +230,9 @@ class MultiBankPipeline:
         And which of them cannot be shown, though another bank holds the same: the answer is to be made without them.
         """
         query, strategy = question.query, question.strategy
+        groups = _groups(counted)
         fused = fuse(
-            self._lists(counted, gone),
+            self._lists(counted, gone, groups),
             strategy.fusion_method,
             query.rank_constant or self._rank_constant,
             dedup=strategy.dedup_across_banks,
@@ -233,9 +243,9 @@ class MultiBankPipeline:
         chosen = fused[: query.max_results] if titles else []
         shown = self._shown(query, counted, chosen)
         sizes = (
-            [(one.bank, tokens) for one, _, (_, tokens) in shown]
+            [(groups[one.bank], tokens) for one, _, (_, tokens) in shown]
             if titles
-            else [(one.bank, one.hit.tokens) for one in fused]
+            else [(groups[one.bank], one.hit.tokens) for one in fused]
         )
         share = split_budget(sizes, [part.weight for part in counted], budget, query.max_results)
         if titles:
@@ -258,16 +268,18 @@ class MultiBankPipeline:
         missing.update(map(_place, refused))
         return hits, truncated, missing
 
-    def _lists(self, counted: Sequence[Part], gone: AbstractSet[Place]) -> list[BankList]:
+    def _lists(self, counted: Sequence[Part], gone: AbstractSet[Place], groups: Sequence[int]) -> list[BankList]:
         """What the banks answered, without the hits that are gone."""
         if not counted:
             return []
         # The query is the same for all, and so are the weights.
         weights = self._recall.arm_weights(counted[0].searched)
         by_arm = dict(zip(("semantic", "keyword", "temporal"), weights, strict=True))
-        return [self._list(part, _left(number, part, gone), by_arm) for number, part in enumerate(counted)]
+        return [
+            self._list(part, _left(number, part, gone), by_arm, groups[number]) for number, part in enumerate(counted)
+        ]
 
-    def _list(self, part: Part, hits: Sequence[Hit], by_arm: Mapping[str, float]) -> BankList:
+    def _list(self, part: Part, hits: Sequence[Hit], by_arm: Mapping[str, float], group: int) -> BankList:
         assert part.response is not None  # noqa: S101 - only banks that answered count
         response, names, allowed = part.response, part.response.arm_names, part.response.allowed
         spreads = [Spread(allowed, mean, deviation) for mean, deviation in response.arm_spreads]
@@ -286,6 +298,7 @@ class MultiBankPipeline:
             spreads,
             part.bank.embedding_model,
             self._lifts(part, hits),
+            group,
         )
 
     def _rescore(self, part: Part) -> None:
@@ -333,6 +346,29 @@ def _for_a_bank(query: RecallQuery) -> RecallQuery:
     return replace(query, banks=(), bank_group=None, strategy=None, external_context=())
 
 
+def _parts(question: Question, bank: Bank) -> list[Part]:
+    """A bank's part of a call, and those of other banks' memories that are relevant to it."""
+    leader = Part(bank, question.strategy.bank_weights.get(bank.bank_id, 1.0))
+    wanted = {id_to_bytes(one) for one in question.query.memory_ids}
+    parts = [leader]
+    for other, memory_ids in question.beside.get(bank.bank_id, ()):
+        only = tuple(one for one in memory_ids if not wanted or id_to_bytes(one) in wanted)
+        if only:
+            parts.append(Part(other, leader.weight, leader, only))
+    return parts
+
+
+def _for_part(query: RecallQuery, part: Part) -> RecallQuery:
+    """The query as it is put to one bank: the same object, unless only some of its memories are asked."""
+    return replace(query, memory_ids=part.only, min_position=0) if part.only else query
+
+
+def _groups(parts: Sequence[Part]) -> list[int]:
+    """For each part the place of the first one that belongs together with it."""
+    first: dict[int, int] = {}
+    return [first.setdefault(id(part.leader or part), place) for place, part in enumerate(parts)]
+
+
 def _place(one: Candidate) -> Place:
     return one.bank, one.hit.key, one.hit.ordinal
 
@@ -347,7 +383,9 @@ def _counted(strategy: BankStrategy, parts: Sequence[Part]) -> list[Part]:
     """The banks whose hits count: for a first match that bank alone, should there be one."""
     answered = [part for part in parts if part.response is not None]
     if strategy.mode is MultiBankMode.FIRST_MATCH:
-        return [part for part in answered[-1:] if _good(part, strategy)]
+        last = {id(part.leader or part) for part in answered[-1:]}
+        group = [part for part in answered if id(part.leader or part) in last]
+        return group if any(_good(part, strategy) for part in group) else []
     return answered
 
 
@@ -377,7 +415,7 @@ def _good(part: Part, strategy: BankStrategy) -> set[object]:
 
 
 def _fail(parts: Sequence[Part], *, require_all: bool) -> None:
-    errors = [part.error for part in parts if part.error is not None]
+    errors = [part.error for part in parts if part.error is not None and part.leader is None]
     if errors and (require_all or not any(part.response for part in parts)):
         raise errors[0]
 

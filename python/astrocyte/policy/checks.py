@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from astrocyte.config import LimitSettings
 from astrocyte.errors import ValidationError
-from astrocyte.model import DEFAULT_PRINCIPAL, Embedding, Metadata, TimeRange
+from astrocyte.model import ALSO_RELEVANT_TO, DEFAULT_PRINCIPAL, MOST_NAMED, SEPARATOR, Embedding, Metadata, TimeRange
 
 # ASCII only, and NFKC leaves ASCII as it is: no two ids that look alike after normalisation can both pass.
 BANK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,254}")
@@ -218,10 +218,22 @@ def metadata(values: Metadata, path: str, limits: LimitSettings, *, reserved: bo
         if key_bytes > limits.metadata_key_bytes:
             raise ValidationError(f"key has {key_bytes} bytes, the limit is {limits.metadata_key_bytes}", field=path)
         total += key_bytes + _metadata_value(value, where, limits.metadata_value_bytes)
+        if key == ALSO_RELEVANT_TO and reserved:
+            _named_banks(value, where)
     if total > limits.metadata_bytes:
         raise ValidationError(
             f"keys and values take {total:,} bytes, the limit is {limits.metadata_bytes:,}", field=path
         )
+
+
+def _named_banks(value: object, path: str) -> None:
+    """Ids of banks with commas between."""
+    if not isinstance(value, str):
+        raise ValidationError(f"expected bank ids with commas between, got {type(value).__name__}", field=path)
+    names = value.split(SEPARATOR)
+    count(names, path, MOST_NAMED)
+    for name in names:
+        bank_id(name.strip(), path)
 
 
 def _metadata_value(value: object, path: str, most_bytes: int) -> int:

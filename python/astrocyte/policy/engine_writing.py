@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from astrocyte.errors import AstrocyteError, FailedPrecondition, ProviderUnavailable
 from astrocyte.model import (
+    ALSO_RELEVANT_TO,
     Bank,
     Caller,
     EngineForget,
@@ -215,11 +216,11 @@ def _too_far(engine: Engine) -> FailedPrecondition:
 
 
 def _copy_of(memory: Memory) -> EngineItem:
-    """The current version of a memory, as it is stored elsewhere."""
+    """The current version of a memory, as it is stored elsewhere, where this server's other banks mean nothing."""
     item = RetainItem(
         content=memory.content,
         content_type=memory.content_type,
-        metadata=memory.metadata,
+        metadata={key: value for key, value in memory.metadata.items() if key != ALSO_RELEVANT_TO},
         tags=memory.tags,
         occurred_at=memory.occurred_at,
         valid_from=memory.valid_from,

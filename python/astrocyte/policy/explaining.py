@@ -18,6 +18,7 @@ from astrocyte.policy.bank_sets import BankSets
 from astrocyte.policy.banks import Banks
 from astrocyte.policy.limits import Demand, Operation
 from astrocyte.policy.policies import Policies
+from astrocyte.policy.relevance import Relevance
 from astrocyte.policy.validation import Validator
 
 OPERATION = "Explain"
@@ -33,9 +34,10 @@ class Explaining:
         bank_sets: What a query names.
         pipeline: Runs recalls again.
         check: The limits of requests.
+        relevance: Whether other banks have a part in the answer.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the gate hands over what it guards
         self,
         settings: Settings,
         policies: Policies,
@@ -43,7 +45,9 @@ class Explaining:
         bank_sets: BankSets,
         pipeline: ExplainPipeline,
         check: Validator,
+        relevance: Relevance,
     ) -> None:
+        self._relevance = relevance
         self._policies = policies
         self._banks = banks
         self._bank_sets = bank_sets
@@ -63,6 +67,8 @@ class Explaining:
         bank = self._banks.handle(caller, OPERATION, asked.query.bank_id)
         if self._policies.engines.of_bank(bank) is not None:
             raise CapabilityNotSupported("another engine has its part in this bank's answers, and nobody sees into it")
+        if self._relevance.beside(caller, (bank,)):
+            raise CapabilityNotSupported("memories of other banks that are relevant to this one have their part in it")
         query, warnings = await self._policies.barriers.query(OPERATION, asked.query, banks.bank_ids)
         return await self._told(bank, replace(asked, query=query), asked, warnings)
 

@@ -67,6 +67,7 @@ from astrocyte.policy.permissions import FORGET_ALL
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.recalling import Recalling
 from astrocyte.policy.reflecting import Reflecting
+from astrocyte.policy.relevance import Relevance
 from astrocyte.policy.requests import key_of
 from astrocyte.policy.retaining import Retaining
 from astrocyte.policy.validation import LARGEST_POSITION, Validator
@@ -161,10 +162,20 @@ class Gate(Administration):
         )
         foreign = Foreign(store, policies.barriers, self._check)
         hybrid = Hybrid(policies.engines, foreign, access.name, settings.recall.rank_constant)
+        relevance = Relevance(store, self._banks, access)
         self._recalling = Recalling(
-            policies, self._banks, self._bank_sets, pipelines.recall, pipelines.multi_bank, self._check, hybrid
+            policies,
+            self._banks,
+            self._bank_sets,
+            pipelines.recall,
+            pipelines.multi_bank,
+            self._check,
+            hybrid,
+            relevance,
         )
-        self._explaining = Explaining(settings, policies, self._banks, self._bank_sets, pipelines.explain, self._check)
+        self._explaining = Explaining(
+            settings, policies, self._banks, self._bank_sets, pipelines.explain, self._check, relevance
+        )
         self._reflecting = Reflecting(
             policies,
             self._banks,

@@ -8,7 +8,7 @@ answers, unless the engine's settings require both.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
@@ -36,6 +36,7 @@ from astrocyte.policy.engines import Engine, Engines, cause_of
 from astrocyte.policy.escalation import empty_trace
 from astrocyte.policy.events import emit
 from astrocyte.policy.foreign import Foreign, Judged
+from astrocyte.policy.relevance import Relevant
 
 Local = Callable[[RecallQuery], Awaitable[RecallResult]]
 # Failures of the pipeline for which an engine's answer can stand in; the others are the caller's.
@@ -47,7 +48,10 @@ HOP_LIMIT, WEIGHT, NOT_SUPPORTED, NOT_NEEDED = "hop_limit", "weight", "not_suppo
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """A recall that was let pass: who asks, by which call, which banks and how, and for how many tokens at most."""
+    """A recall that was let pass: who asks, by which call, which banks and how, and for how many tokens at most.
+
+    ``beside`` has, by bank, what other banks hold that is relevant to it.
+    """
 
     caller: Caller
     operation: str
@@ -55,6 +59,7 @@ class Asking:
     query: RecallQuery
     most_tokens: int
     strategy: BankStrategy | None = None
+    beside: Mapping[str, tuple[Relevant, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True, kw_only=True)

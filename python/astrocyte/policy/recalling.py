@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from astrocyte.errors import CircuitOpen
 from astrocyte.model import (
@@ -21,6 +22,7 @@ from astrocyte.policy.banks import Banks
 from astrocyte.policy.hybrid import Asking, Hybrid
 from astrocyte.policy.limits import Demand, Operation
 from astrocyte.policy.policies import Policies
+from astrocyte.policy.relevance import Relevance
 from astrocyte.policy.validation import Validator
 
 
@@ -41,6 +43,7 @@ class Recalling:
         multi_bank: MultiBankPipeline,
         check: Validator,
         hybrid: Hybrid,
+        relevance: Relevance,
     ) -> None:
         self._limits = policies.limits
         self._barriers = policies.barriers
@@ -53,6 +56,7 @@ class Recalling:
         self._multi_bank = multi_bank
         self._check = check
         self._hybrid = hybrid
+        self._relevance = relevance
 
     async def one(self, caller: Caller, operation: str, query: RecallQuery) -> RecallResult:
         """The answer of the bank, or the banks, that a query names."""
@@ -62,8 +66,9 @@ class Recalling:
         banks = [self._banks.expected(caller, operation, bank_id) for bank_id in asked.bank_ids]
         query, warnings = await self._barriers.query(operation, query, asked.bank_ids)
         banks = [await self._banks.ready(caller, operation, bank) for bank in banks]
-        result = await self._answered(caller, operation, asked.strategy, banks, query)
-        return self._authority.told(self._barriers.output(asked.bank_ids, operation, result, warnings))
+        asking = self._asking(caller, operation, asked.strategy, banks, query)
+        result = await self._answered(asking)
+        return self._told(asking, result, warnings)
 
     async def batch(self, caller: Caller, queries: Sequence[RecallQuery]) -> list[RecallResult]:
         """Answer all queries, or fail with the first that cannot be answered."""
@@ -79,21 +84,19 @@ class Recalling:
             for index, (query, one) in enumerate(zip(queries, asked, strict=True))
         ]
         banks = [[await self._banks.ready(caller, "BatchRecall", bank) for bank in own] for own in banks]
-        alone = [one.strategy is None and not self._hybrid.concerns(own) for one, own in zip(asked, banks, strict=True)]
-        answers = iter(
-            await self._answers(
-                [(own[0], query) for only, own, (query, _) in zip(alone, banks, screened, strict=True) if only]
-            )
-        )
+        askings = [
+            self._asking(caller, "BatchRecall", one.strategy, own, query)
+            for one, own, (query, _) in zip(asked, banks, screened, strict=True)
+        ]
+        alone = [asking for asking in askings if self._is_plain(asking)]
+        answers = iter(await self._answers([(asking.banks[0], asking.query) for asking in alone]))
         results = [
-            next(answers)
-            if only
-            else await self._answered(caller, "BatchRecall", one.strategy, own, query, f"queries[{index}].")
-            for index, (only, one, own, (query, _)) in enumerate(zip(alone, asked, banks, screened, strict=True))
+            next(answers) if self._is_plain(asking) else await self._answered(asking, f"queries[{index}].")
+            for index, asking in enumerate(askings)
         ]
         return [
-            self._authority.told(self._barriers.output(one.bank_ids, "BatchRecall", result, warnings))
-            for result, one, (_, warnings) in zip(results, asked, screened, strict=True)
+            self._told(asking, result, warnings)
+            for result, asking, (_, warnings) in zip(results, askings, screened, strict=True)
         ]
 
     async def history(self, caller: Caller, query: RecallQuery) -> HistoryResult:
@@ -114,56 +117,56 @@ class Recalling:
         self, caller: Caller, operation: str, strategy: BankStrategy | None, banks: Sequence[Bank], query: RecallQuery
     ) -> RecallResult:
         """What is found in the bank, or in several by the strategy, for an answer to be made of."""
+        asking = self._asking(caller, operation, strategy, banks, query)
 
         async def local(query: RecallQuery) -> RecallResult:
-            return await self._found(strategy, banks, query, self._barriers.refuses_evidence)
+            return await self._found(replace(asking, query=query), self._barriers.refuses_evidence)
 
-        asking = Asking(caller, operation, banks, query, self._least_ceiling(banks), strategy)
         return await self._hybrid.recall(asking, local)
 
-    async def _answered(
-        self,
-        caller: Caller,
-        operation: str,
-        strategy: BankStrategy | None,
-        banks: Sequence[Bank],
-        query: RecallQuery,
-        at: str = "",
-    ) -> RecallResult:
+    def _asking(
+        self, caller: Caller, operation: str, strategy: BankStrategy | None, banks: Sequence[Bank], query: RecallQuery
+    ) -> Asking:
+        """A recall that was let pass, with what other banks have that is relevant to its own."""
+        most_tokens = min(self._most_tokens(bank.bank_id) for bank in banks)
+        return Asking(caller, operation, banks, query, most_tokens, strategy, self._relevance.beside(caller, banks))
+
+    def _is_plain(self, asking: Asking) -> bool:
+        """Whether a recall is about one bank and nothing else."""
+        return asking.strategy is None and not asking.beside and not self._hybrid.concerns(asking.banks)
+
+    def _told(self, asking: Asking, result: RecallResult, warnings: tuple[str, ...]) -> RecallResult:
+        """An answer as it may leave: what is from other banks is judged by those."""
+        others = [one.bank.bank_id for those in asking.beside.values() for one in those]
+        bank_ids = [*(bank.bank_id for bank in asking.banks), *others]
+        return self._authority.told(self._barriers.output(bank_ids, asking.operation, result, warnings))
+
+    async def _answered(self, asking: Asking, at: str = "") -> RecallResult:
         """The answer of the pipeline, and of the engines beside the banks where there are any."""
 
         async def local(query: RecallQuery) -> RecallResult:
-            if strategy is None:
-                return await self._answer(banks[0], query)
-            return await self._answer_several(strategy, banks, query, at)
+            if asking.strategy is None and not asking.beside:
+                return await self._answer(asking.banks[0], query)
+            return await self._answer_several(replace(asking, query=query), at)
 
-        if not self._hybrid.concerns(banks):
-            return await local(query)
-        asking = Asking(caller, operation, banks, query, self._least_ceiling(banks), strategy)
         return await self._hybrid.recall(asking, local)
 
-    async def _found(
-        self,
-        strategy: BankStrategy | None,
-        banks: Sequence[Bank],
-        query: RecallQuery,
-        refuses: Callable[[MemoryHit], bool],
-        at: str = "",
-    ) -> RecallResult:
+    async def _found(self, asking: Asking, refuses: Callable[[MemoryHit], bool], at: str = "") -> RecallResult:
         """What the pipelines find in the bank, or in several by the strategy: of equals, one that is not refused."""
-        most_tokens = self._least_ceiling(banks)
-        if strategy is None:
+        query, banks, most_tokens = asking.query, asking.banks, asking.most_tokens
+        if asking.strategy is None and not asking.beside:
             return await self._recall.run(banks[0], query, most_tokens)
-        return await self._multi_bank.run(Question(query, banks, strategy, most_tokens, at, refuses))
+        strategy = asking.strategy or BankStrategy()
+        return await self._multi_bank.run(Question(query, banks, strategy, most_tokens, at, refuses, asking.beside))
 
-    async def _answer_several(
-        self, strategy: BankStrategy, banks: Sequence[Bank], query: RecallQuery, at: str = ""
-    ) -> RecallResult:
+    async def _answer_several(self, asking: Asking, at: str = "") -> RecallResult:
         """The answer of several banks, or what there is while the provider that they need is left alone."""
         try:
-            return await self._found(strategy, banks, query, self._barriers.refuses, at)
+            return await self._found(asking, self._barriers.refuses, at)
         except CircuitOpen as failure:
-            return self._escalation.recall_several(banks, failure)
+            if asking.strategy is None:
+                return await self._answer(asking.banks[0], asking.query)
+            return self._escalation.recall_several(asking.banks, failure)
 
     async def _answer(self, bank: Bank, query: RecallQuery) -> RecallResult:
         """The pipeline's answer, or what there is while its provider is left alone."""
@@ -194,9 +197,6 @@ class Recalling:
         asked = self._bank_sets.resolve(caller, query, at)
         self._banks.require_each(caller, operation, asked, at)
         return asked
-
-    def _least_ceiling(self, banks: Sequence[Bank]) -> int:
-        return min(self._most_tokens(bank.bank_id) for bank in banks)
 
     def _most_tokens(self, bank_id: str) -> int:
         """Ceiling of a recall's token budget; of several banks, the lowest holds."""

@@ -137,7 +137,9 @@ class Reflecting:
         async def recall(query: RecallQuery) -> RecallResult:
             found = await self._recall(caller, operation, asked.strategy, banks, query)
             found = replace(found, hits=tuple(found.hits))
-            return self._policies.authority.evidence(barriers.evidence(asked.bank_ids, operation, found))
+            # What is relevant to a bank may be another's, which judges it.
+            bank_ids = list(dict.fromkeys([*asked.bank_ids, *(hit.bank_id for hit in found.hits if hit.bank_id)]))
+            return self._policies.authority.evidence(barriers.evidence(bank_ids, operation, found))
 
         most = min(self._policies.overrides.of(bank.bank_id).homeostasis.reflect_max_tokens for bank in banks)
         return Allowance(most, recall)

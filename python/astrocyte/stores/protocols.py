@@ -22,6 +22,7 @@ from astrocyte.model import (
     ForgetSelector,
     Memory,
     Metadata,
+    Reference,
 )
 
 
@@ -278,6 +279,9 @@ class MemoryStore(Protocol):
 
     def bank_stats(self, bank: Bank) -> BankStats:
         """Counts from the rows; the index part is left at its not-loaded values."""
+
+    def references(self) -> list[Reference]:
+        """What all current memories of all banks say of the banks that they are also relevant to."""
 
     def content_bytes(self, bank: Bank) -> tuple[int, int]:
         """UTF-8 bytes of the contents of the bank's memories as they are now, and the position that this is as of."""

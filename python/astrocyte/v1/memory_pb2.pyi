@@ -476,6 +476,8 @@ class RetainRequest(_message.Message):
     def metadata(self) -> _containers.MessageMap[_builtins.str, _types_pb2.MetadataValue]:
         """Key-value pairs that are returned with the memory and can be filtered on: at most 64 keys of 1 to 128 bytes, not
         beginning with "_", 4,096 bytes in all.
+        The key "also_relevant_to" holds ids of other banks, 1 to 32 with commas between: recalls on these find the memory too,
+        where their caller may read both banks.
         """
 
     @_builtins.property

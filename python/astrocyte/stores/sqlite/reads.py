@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from astrocyte.model import Bank, BankStats, Change, ChangeKind, ForgetSelector, Memory
+from astrocyte.model import Bank, BankStats, Change, ChangeKind, ForgetSelector, Memory, Reference
 from astrocyte.stores.protocols import RequestKey, VersionRecord
 from astrocyte.stores.queue import QueuedItem
 from astrocyte.stores.sqlite import holding, queueing, requests
@@ -70,6 +70,17 @@ class Reads:
             )
             position = fetch(connection, "SELECT position FROM banks WHERE bank_key = ?", (bank.key,))
         return size, position[0][0] if position else bank.position
+
+    def references(self) -> list[Reference]:
+        """See `MemoryStore.references`."""
+        rows = self._connections.query(
+            "SELECT m.row_key, b.tenant, b.bank_id, m.memory_id, json_extract(c.metadata, '$.also_relevant_to')"
+            " FROM contents c JOIN memories m USING (row_key) JOIN banks b USING (bank_key)"
+            " WHERE json_extract(c.metadata, '$.also_relevant_to') IS NOT NULL"
+            " AND json_type(c.metadata, '$.also_relevant_to') = 'text'"
+            " AND m.known_until IS NULL AND m.forgotten_at IS NULL AND b.tenant <> ''"
+        )
+        return [Reference(*row) for row in rows]
 
     def queued_count(self) -> int:
         """See `RetryQueue.queued_count`."""

@@ -10,7 +10,16 @@ import apsw
 
 from astrocyte.config import StoreSettings
 from astrocyte.errors import MemoryNotFound, StoreError
-from astrocyte.model import DEFAULT_PRINCIPAL, Bank, BankStats, Change, ErasureReceipt, ForgetSelector, Memory
+from astrocyte.model import (
+    DEFAULT_PRINCIPAL,
+    Bank,
+    BankStats,
+    Change,
+    ErasureReceipt,
+    ForgetSelector,
+    Memory,
+    Reference,
+)
 from astrocyte.stores.protocols import (
     HydratedRow,
     IndexListener,
@@ -224,6 +233,10 @@ class SqliteStore:
     def bank_stats(self, bank: Bank) -> BankStats:
         """Counts from the rows."""
         return self._reads.bank_stats(bank)
+
+    def references(self) -> list[Reference]:
+        """What current memories say of the banks that they are also relevant to."""
+        return self._reads.references()
 
     def content_bytes(self, bank: Bank) -> tuple[int, int]:
         """Bytes of the bank's contents, and the position that this is true for."""
