@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from astrocyte.app import App
 from astrocyte.config import Settings
@@ -16,6 +17,7 @@ from astrocyte.errors import (
     CircuitOpen,
     DeadlineExceeded,
     DimensionMismatch,
+    LimitReached,
     ProviderUnavailable,
     StoreError,
     ValidationError,
@@ -29,6 +31,7 @@ from astrocyte.model import (
     MultiBankStrategy,
     RecallQuery,
     RecallResult,
+    ReflectQuery,
     RetainItem,
 )
 from remote_embedders import DIMENSIONS, RemoteEmbedder, remote_app, vector
@@ -294,6 +297,48 @@ async def test_access_to_every_bank_is_decided_before_any_is_read(
             with pytest.raises(AccessDenied) as refused:
                 await app.gate.recall(bob, ask(banks=others))
             assert refused.value.metadata["bank_id"] == others[1]
+    finally:
+        await app.close()
+
+
+@pytest.mark.parametrize("how", ["recall", "recall_batch", "reflect"])
+@pytest.mark.parametrize("place", [0, 1, 2])
+async def test_a_denied_call_leaves_no_trace_of_the_other_banks(tmp_path: Path, how: str, place: int) -> None:
+    app = await filled(
+        tmp_path,
+        access_control={"enabled": True, "default_policy": "owner_only"},
+        access_grants=[{"bank_id": "org", "principal": "user:bob", "permissions": ["read"]}],
+        banks={"org": {"homeostasis": {"recall_per_minute": 1, "reflect_per_minute": 1}}},
+        observability={"prometheus_enabled": True, "metrics_port": 0},
+    )
+    bob = Caller(principal="user:bob")
+
+    async def call(*banks: str) -> object:
+        if how == "reflect":
+            return await app.gate.reflect(bob, ReflectQuery("coffee?", banks=banks))
+        query = ask("coffee?", banks=banks)
+        return await (app.gate.recall_batch(bob, [query]) if how == "recall_batch" else app.gate.recall(bob, query))
+
+    try:
+        answers = []
+        # What is behind the name that may not be read, and how the others fare, changes nothing that can be seen.
+        for forbidden in ("team", "nowhere"):
+            for other in ("org", "org", "team"):
+                banks = [other] * 2
+                banks.insert(place, forbidden)
+                named = tuple(dict.fromkeys(banks))
+                with capture_logs() as logs, pytest.raises(AccessDenied) as refused:
+                    await call(*named)
+                assert "org" not in f"{refused.value} {refused.value.metadata}"
+                assert not [entry for entry in logs if "org" in str(entry)]
+                hidden = refused.value.metadata["bank_id"]
+                answers.append(str(refused.value).replace(hidden, "BANK"))
+        assert len(set(answers)) == 1
+        assert not app.gate._limits._buckets._levels
+        # The bank that may be read has its minute's call still.
+        await call("org")
+        with pytest.raises(LimitReached):
+            await call("org")
     finally:
         await app.close()
 

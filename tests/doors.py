@@ -1,0 +1,62 @@
+"""A server in the place of a gate: each call goes through the generated stubs, with the credential of its caller."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from astrocyte.app import App
+from astrocyte.client import RemoteBackend
+from astrocyte.model import Caller
+from astrocyte.server import Server
+
+
+def secret_of(caller: Caller) -> str:
+    """The API key of a caller."""
+    return f"the key of {caller.principal} of {caller.tenant}"
+
+
+def api_keys(callers: Iterable[Caller]) -> list[dict[str, str]]:
+    """The keys of these callers, for the settings."""
+    return [
+        {
+            "name": f"{caller.tenant}-{caller.principal}",
+            "sha256": hashlib.sha256(secret_of(caller).encode()).hexdigest(),
+            "tenant": caller.tenant,
+            "principal": caller.principal,
+        }
+        for caller in callers
+    ]
+
+
+class Doors:
+    """Has the methods of a backend. Made by `open`, on the loop on which it is used."""
+
+    def __init__(self, server: Server, address: str) -> None:
+        self.address = address
+        self._server = server
+        self._clients: dict[tuple[str, str], RemoteBackend] = {}
+
+    @classmethod
+    async def open(cls, app: App) -> Doors:
+        """Serve the application."""
+        server = Server(app.gate, app.settings, healthy=lambda: True, keys=app.gate.keys.caller)
+        return cls(server, await server.start())
+
+    async def close(self) -> None:
+        """Stop serving."""
+        for client in self._clients.values():
+            await client.close()
+        await self._server.stop(0)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """A method of the backend, which its first argument's own client calls."""
+
+        def call(caller: Caller, *args: Any, **options: Any) -> Any:
+            who = (caller.tenant, caller.principal)
+            if who not in self._clients:
+                self._clients[who] = RemoteBackend(self.address, api_key=secret_of(Caller(*who)))
+            return getattr(self._clients[who], name)(caller, *args, **options)
+
+        return call
