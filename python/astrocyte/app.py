@@ -28,7 +28,7 @@ from astrocyte.pipelines.extraction.profiles import Profiles
 from astrocyte.pipelines.forget import ForgetPipeline
 from astrocyte.pipelines.multi_bank import MultiBankPipeline
 from astrocyte.pipelines.multimodal import Describer
-from astrocyte.pipelines.outside.kinds import Documents, Guarded, Kind, Vectors
+from astrocyte.pipelines.outside.kinds import Documents, Graph, Guarded, Kind, Vectors
 from astrocyte.pipelines.outside.stores import OutsideStores
 from astrocyte.pipelines.preparing import Preparer
 from astrocyte.pipelines.recall import RecallPipeline
@@ -62,6 +62,7 @@ from astrocyte.providers.registry import (
     create_document_store,
     create_embedder,
     create_engine,
+    create_graph_store,
     create_language_model,
     create_vector_store,
 )
@@ -315,6 +316,9 @@ def _outside(settings: Settings, breakers: list[Breaker]) -> list[Guarded]:
     documents = create_document_store(settings.document_store, settings.document_store_config)
     if documents is not None:
         kinds.append(Documents(documents, given.document_weight))
+    graph = create_graph_store(settings.graph_store, settings.graph_store_config)
+    if graph is not None:
+        kinds.append(Graph(graph, given.graph_weight))
     if kinds and settings.recall.cache_bytes:
         raise settings.refusal(
             ("recall", "cache_bytes"), "answers are not kept where a store from outside has a part in them; set it to 0"

@@ -40,6 +40,7 @@ OPTIONAL = {
     "astrocyte.providers.storage.postgres": "psycopg",
     "astrocyte.providers.storage.postgres.database": "psycopg",
     "astrocyte.providers.storage.postgres.documents": "psycopg",
+    "astrocyte.providers.storage.postgres.graph": "psycopg",
     "astrocyte.providers.storage.postgres.table": "psycopg",
     "astrocyte.providers.storage.postgres.vectors": "psycopg",
 }

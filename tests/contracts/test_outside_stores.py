@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
 
-from astrocyte.providers.storage import DocumentStore, VectorStore, in_memory, postgres
-from astrocyte.testing import DocumentStoreContract, VectorStoreContract
+from astrocyte.providers.storage import DocumentStore, GraphStore, VectorStore, in_memory, postgres
+from astrocyte.testing import DocumentStoreContract, GraphStoreContract, VectorStoreContract
 from postgres import address
 
 # A schema for each test: an empty store.
@@ -36,5 +36,19 @@ class TestDocumentsInPostgres(DocumentStoreContract):
     @asynccontextmanager
     async def open(self) -> AsyncIterator[DocumentStore]:
         store = postgres.create_document_store({"dsn": address(), "schema_name": f"documents_{next(_SCHEMAS)}"})
+        yield store
+        await store.close()
+
+
+class TestGraphInMemory(GraphStoreContract):
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[GraphStore]:
+        yield in_memory.create_graph_store({})
+
+
+class TestGraphInPostgres(GraphStoreContract):
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[GraphStore]:
+        store = postgres.create_graph_store({"dsn": address(), "schema_name": f"graphs_{next(_SCHEMAS)}"})
         yield store
         await store.close()

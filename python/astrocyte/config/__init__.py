@@ -255,6 +255,15 @@ class Settings(BaseSettings):
     document_store_config: dict[str, Any] = Field(
         default_factory=dict, repr=False, description="Handed to the document store, which checks them."
     )
+    graph_store: str = Field(
+        "none",
+        min_length=1,
+        description="Store that proposes memories by what they name, which `pipeline.entity_extraction` finds: none, "
+        "postgres, or another.",
+    )
+    graph_store_config: dict[str, Any] = Field(
+        default_factory=dict, repr=False, description="Handed to the graph store, which checks them."
+    )
     outside_stores: OutsideStoreSettings = OutsideStoreSettings()
     llm_provider: str = Field(
         "none", min_length=1, description="Language model: none, mock, openai, anthropic, or another entry point."

@@ -14,6 +14,7 @@ class OutsideStoreSettings(Section):
         0.5, description="Weight of what the vector store proposes, beside those of `recall.weights`."
     )
     document_weight: Weight = Field(0.5, description="Weight of what the document store proposes.")
+    graph_weight: Weight = Field(0.5, description="Weight of what the graph store proposes.")
     recall_seconds: Seconds = Field(0.5, description="How long a recall waits for them; it goes on without the late.")
     write_seconds: Seconds = Field(30.0, description="How long one write of theirs may take before it is tried again.")
     erase_seconds: Seconds = Field(

@@ -160,7 +160,7 @@ class RecallTrace:
     ``strategy_timings_ms`` the arms inside core.
     ``plan`` says how the filter was met: rows allowed, rows in all, scan or gather. ``degraded`` is not empty where a
     provider was unavailable: ``empty_recall`` for an answer without a search, ``cache`` for an earlier, stale one;
-    names of stores from outside (``vector_store``, ``document_store``) for one that was made without them.
+    names of stores from outside (such as ``vector_store``) for one that was made without them.
     ``engines`` says what became of each side where an engine stands beside the pipeline, the pipeline first.
     """
 

@@ -19,7 +19,7 @@ from astrocyte.providers.bounded import BoundedModel
 from astrocyte.providers.engines import GROUP as ENGINES
 from astrocyte.providers.engines import EngineProvider
 from astrocyte.providers.protocols import Embedder, LanguageModel
-from astrocyte.providers.storage import SPI_VERSION, DocumentStore, VectorStore
+from astrocyte.providers.storage import SPI_VERSION, DocumentStore, GraphStore, VectorStore
 
 GROUP = "astrocyte.embedders"
 LANGUAGE_MODELS = "astrocyte.language_models"
@@ -70,6 +70,7 @@ _STORES = {
     "postgres": ("astrocyte.providers.storage.postgres", "postgres"),
 }
 _VECTOR_STORE = _Kind("vector_store", "astrocyte.vector_stores", _STORES, "create_vector_store")
+_GRAPH_STORE = _Kind("graph_store", "astrocyte.graph_stores", _STORES, "create_graph_store")
 _DOCUMENT_STORE = _Kind("document_store", "astrocyte.document_stores", _STORES, "create_document_store")
 
 
@@ -126,6 +127,11 @@ def create_engine(setting: str, provider: str, options: Mapping[str, Any]) -> En
             metadata={"provider": provider},
         )
     return engine
+
+
+def create_graph_store(name: str, options: Mapping[str, Any]) -> GraphStore | None:
+    """The graph store of that name, with its options; None for ``none``. Raises what `create_vector_store` does."""
+    return cast("GraphStore | None", _store(_GRAPH_STORE, name, options, (NONE,)))
 
 
 def _store(kind: _Kind, name: str, options: Mapping[str, Any], nothing: Sequence[str]) -> object | None:

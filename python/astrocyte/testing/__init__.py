@@ -11,6 +11,7 @@ Subclass the contract of your kind of store in a test module of yours, and say h
 """
 
 from astrocyte.testing.documents import DocumentStoreContract
+from astrocyte.testing.graphs import GraphStoreContract
 from astrocyte.testing.vectors import VectorStoreContract
 
-__all__ = ["DocumentStoreContract", "VectorStoreContract"]
+__all__ = ["DocumentStoreContract", "GraphStoreContract", "VectorStoreContract"]

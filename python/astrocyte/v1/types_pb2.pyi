@@ -691,9 +691,9 @@ class RecallTrace(_message.Message):
     position: _builtins.int
     """Position of the bank that the answer reflects. 0 in the answer of several banks, each of which has its own."""
     degraded: _builtins.str
-    """Empty for a whole search; "vector_store", "document_store" or both, with a comma, where these did not answer. Where the
-    embedder is unavailable: "empty_recall" when nothing was searched, "cache" when this is an earlier answer to the same
-    request, which may be stale. Then there is a trace, whether it was asked for or not.
+    """Empty for a whole search; "vector_store", "document_store" and "graph_store", with commas between, where these did not
+    answer. Where the embedder is unavailable: "empty_recall" when nothing was searched, "cache" when this is an earlier
+    answer to the same request, which may be stale. Then there is a trace, whether it was asked for or not.
     """
     intent: _builtins.str
     """What kind of question the query is: "factual", "temporal", "relational", "comparative", "procedural", "exploratory"

@@ -17,13 +17,14 @@ from astrocyte.config import Settings
 from astrocyte.errors import ConfigError, ProviderUnavailable
 from astrocyte.model import Bank, Caller, ForgetSelector, MemoryUpdate, RecallQuery, RecallResult, RetainItem, TagMatch
 from astrocyte.pipelines.outside import following
-from astrocyte.pipelines.outside.copying import documents_of, name_of, vectors_of
+from astrocyte.pipelines.outside.copying import documents_of, links_of, name_of, vectors_of
 from astrocyte.providers.storage import SPI_VERSION, StoreFilters, StoreHit
-from astrocyte.providers.storage.in_memory import InMemoryDocumentStore, InMemoryVectorStore
+from astrocyte.providers.storage.in_memory import InMemoryDocumentStore, InMemoryGraphStore, InMemoryVectorStore
 
 ANA = Caller("default", "user:ana")
 BREAKER = {"failure_threshold": 3, "recovery_timeout_seconds": 0.02, "half_open_max_calls": 1}
 SEED = 4
+EVERYONE = "vector_store, document_store, graph_store"
 
 
 class Faults:
@@ -72,6 +73,7 @@ class Outside:
     def __init__(self) -> None:
         self.vectors = InMemoryVectorStore()
         self.documents = InMemoryDocumentStore()
+        self.graph = InMemoryGraphStore()
         self.faults = Faults()
 
     @asynccontextmanager
@@ -80,6 +82,8 @@ class Outside:
             "data_dir": str(folder),
             "vector_store": "reference",
             "document_store": "reference",
+            "graph_store": "reference",
+            "pipeline": {"entity_extraction": {"mode": "metadata"}},
             "escalation": {"circuit_breaker": BREAKER},
             **settings,
         }
@@ -101,6 +105,8 @@ class Outside:
             assert {item.id: item for item in listed} == {item.id: item for item in vectors_of(versions, name)}
             texts = {item.id: item for item in documents_of(versions, name)}
             assert self.documents._banks.get(name, {}) == texts
+            assert self.graph._banks.get(name, {}) == {item.id: item for item in links_of(versions, name)}
+            assert await self.graph.position(name) == bank.position
             assert await self.vectors.position(name) == await self.documents.position(name) == bank.position
 
 
@@ -114,8 +120,13 @@ async def settled(app: App, bank: Bank) -> None:
 @pytest.fixture
 def outside(monkeypatch: pytest.MonkeyPatch) -> Outside:
     made = Outside()
-    monkeypatch.setattr(composition, "create_vector_store", lambda *_: Faulty(made.vectors, made.faults))
-    monkeypatch.setattr(composition, "create_document_store", lambda *_: Faulty(made.documents, made.faults))
+    for kind, store in (("vector", made.vectors), ("document", made.documents), ("graph", made.graph)):
+        own = {"vector": "sqlite", "document": "none", "graph": "none"}[kind]
+
+        def create(name: str, _: object, store: object = store, own: str = own) -> Faulty | None:
+            return None if name == own else Faulty(store, made.faults)
+
+        monkeypatch.setattr(composition, f"create_{kind}_store", create)
     monkeypatch.setattr(following, "REST_SECONDS", 0.01)
     return made
 
@@ -141,7 +152,8 @@ async def bank_of(app: App, bank_id: str = "notes") -> Bank:
 class TestFollowing:
     async def test_every_kind_of_change_reaches_the_stores(self, outside: Outside, tmp_path: Path) -> None:
         async with outside.running(tmp_path) as app:
-            kept = await retain(app, "Mara is allergic to sesame.", tags=["food"], metadata={"n": 1})
+            people = {"people": "Mara Silva, Jonas", "n": 1}
+            kept = await retain(app, "Mara is allergic to sesame.", tags=["food"], metadata=people)
             await retain(app, "long " + "words and more words in a sentence. " * 200)
             gone = await retain(app, "The kettle is green.")
             back = await retain(app, "The lantern is blue.")
@@ -156,7 +168,7 @@ class TestFollowing:
             await app.gate.forget(ANA, "notes", ForgetSelector(memory_ids=(kept,)), compliance=True)
             await outside.equal_the_truth(app)
             name = name_of(app._store.following.installation, await bank_of(app))
-            assert "Mara" not in repr(outside.documents._banks[name])
+            assert "Mara" not in repr((outside.documents._banks[name], outside.graph._banks[name]))
 
     async def test_nothing_is_lost_or_doubled_through_failures_and_restarts(
         self, outside: Outside, tmp_path: Path
@@ -266,7 +278,7 @@ class TestAsking:
                 found = await app.gate.recall(ANA, asked)
                 assert ids(found)[0] == wanted
                 assert found.trace is not None
-                assert found.trace.degraded == "vector_store, document_store"
+                assert found.trace.degraded == EVERYONE
             outside.faults.down = False
             async with asyncio.timeout(5):
                 # Until the breaker lets calls pass again.
@@ -286,7 +298,7 @@ class TestAsking:
                 found = await recall(app, "lantern")
             assert ids(found) == [wanted]
             assert found.trace is not None
-            assert found.trace.degraded == "vector_store, document_store"
+            assert found.trace.degraded == EVERYONE
 
     async def test_a_lying_store_shows_nothing_that_must_not_be_seen(
         self, outside: Outside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -348,6 +360,17 @@ class TestAsking:
             (batched,) = await app.gate.recall_batch(ANA, [RecallQuery("lantern", "one")])
         assert ids(several) == [two, one]
         assert all("document_store" in {arm.arm for arm in hit.arms} for hit in (*several.hits, *batched.hits))
+
+    async def test_names_lead_to_what_is_named_beside_them(self, outside: Outside, tmp_path: Path) -> None:
+        silent = {"recall": {"weights": {"semantic": 0, "keyword": 0}, "feedback": 0}}
+        async with outside.running(tmp_path, vector_store="sqlite", document_store="none", **silent) as app:
+            first = await retain(app, "She moved away.", metadata={"people": "Mara Silva, Jonas"})
+            second = await retain(app, "He builds boats.", metadata={"people": "Jonas"})
+            await retain(app, "It rains.", metadata={"people": "Freya"})
+            await settled(app, await bank_of(app))
+            found = await recall(app, "what of mara silva?", max_results=2)
+            named = [hit.memory_id for hit in found.hits if "graph_store" in {arm.arm for arm in hit.arms}]
+            assert named == [first, second]
 
 
 class TestErasing:

@@ -8,7 +8,7 @@ from typing import Literal, cast
 from astrocyte.model import Bank, RecallQuery
 from astrocyte.pipelines.indexing import indexed_text, metadata_pairs
 from astrocyte.pipelines.preparing import optional_ms
-from astrocyte.providers.storage import Attributes, Document, Span, StoreFilters, VectorItem
+from astrocyte.providers.storage import Attributes, Document, EntityLink, Span, StoreFilters, VectorItem
 from astrocyte.stores.protocols import VersionRecord
 
 # Ordinal of a version's whole among its passages.
@@ -40,6 +40,16 @@ def documents_of(versions: Sequence[VersionRecord], name: str) -> list[Document]
             shown = indexed_text(text, memory.speaker, memory.occurred_at)
             documents.append(Document(_id(version, ordinal), name, shown, attributes))
     return documents
+
+
+def links_of(versions: Sequence[VersionRecord], name: str) -> list[EntityLink]:
+    """What versions name."""
+    return [
+        EntityLink(_id(version, place), name, one.id, one.name, one.folded, one.entity_type, attributes)
+        for version in versions
+        for attributes in (_attributes(version),)
+        for place, one in enumerate(version.memory.entities)
+    ]
 
 
 def filters_of(query: RecallQuery) -> StoreFilters:

@@ -8,12 +8,17 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from astrocyte.errors import ProviderUnavailable
-from astrocyte.pipelines.outside.copying import documents_of, vectors_of
+from astrocyte.pipelines.naming import phrases
+from astrocyte.pipelines.outside.copying import documents_of, links_of, vectors_of
 from astrocyte.providers.breaker import Breaker
-from astrocyte.providers.storage import DocumentStore, OutsideStore, StoreFilters, StoreHit, VectorStore
+from astrocyte.providers.storage import DocumentStore, GraphStore, OutsideStore, StoreFilters, StoreHit, VectorStore
 from astrocyte.stores.protocols import VersionRecord
 
 T = TypeVar("T")
+
+# Of a question, and how far from them a walk goes: further than one name apart, everything is beside everything.
+MOST_ENTITIES = 16
+DEPTH = 2
 
 
 class Kind(Protocol):
@@ -88,6 +93,30 @@ class Documents:
         """What has words of the question."""
         del vector
         return await self.store.search_fulltext(text, name, limit, filters) if text else []
+
+
+class Graph:
+    """`Kind` of a graph store."""
+
+    name = "graph_store"
+
+    def __init__(self, store: GraphStore, weight: float) -> None:
+        self.store = store
+        self.weight = weight
+
+    async def put(self, versions: Sequence[VersionRecord], name: str) -> None:
+        """Store what versions name."""
+        links = links_of(versions, name)
+        if links:
+            await self.store.link_memories_to_entities(links)
+
+    async def ask(
+        self, text: str, vector: bytes | None, name: str, limit: int, filters: StoreFilters
+    ) -> Sequence[StoreHit]:
+        """What names what the question does, or what is named beside that."""
+        del vector
+        entities = await self.store.query_entities(phrases(text), name, MOST_ENTITIES) if text else []
+        return await self.store.query_neighbors(entities, name, DEPTH, limit, filters) if entities else []
 
 
 class Guarded:

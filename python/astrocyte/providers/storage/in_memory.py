@@ -19,6 +19,7 @@ from astrocyte.providers.storage.protocols import (
     SPI_VERSION,
     Attributes,
     Document,
+    EntityLink,
     StoreFilters,
     StoreHit,
     VectorItem,
@@ -144,6 +145,39 @@ class InMemoryDocumentStore(_Shelf[Document]):
         return self._banks.get(bank_id, {}).get(document_id)
 
 
+class InMemoryGraphStore(_Shelf[EntityLink]):
+    """Implements `astrocyte.providers.storage.GraphStore`."""
+
+    async def link_memories_to_entities(self, links: Sequence[EntityLink]) -> list[str]:
+        """Store the links, in the place of their like."""
+        return self._put(links)
+
+    async def query_entities(self, names: Sequence[str], bank_id: str, limit: int = 10) -> list[str]:
+        """The entities of any of these names."""
+        links = self._banks.get(bank_id, {}).values()
+        return sorted({link.entity_id for link in links if link.folded in names})[:limit]
+
+    async def query_neighbors(
+        self,
+        entity_ids: Sequence[str],
+        bank_id: str,
+        max_depth: int = 2,
+        limit: int = 20,
+        filters: StoreFilters | None = None,
+    ) -> list[StoreHit]:
+        """Links of the entities, and of those named together with them."""
+        links = self._passing(bank_id, filters)
+        seen, frontier = set(entity_ids), set(entity_ids)
+        hits: list[StoreHit] = []
+        for depth in range(1, max_depth + 1):
+            reached = [link for link in links if link.entity_id in frontier]
+            hits += [StoreHit(link.id, link.attributes.memory_id, 1.0 / depth) for link in reached]
+            memories = {link.attributes.memory_id for link in reached}
+            frontier = {link.entity_id for link in links if link.attributes.memory_id in memories} - seen
+            seen |= frontier
+        return _best(hits, limit)
+
+
 def create_vector_store(options: Mapping[str, Any]) -> InMemoryVectorStore:
     """A vector store; it has no options."""
     read_options(InMemoryOptions, options, "vector_store_config")
@@ -154,6 +188,12 @@ def create_document_store(options: Mapping[str, Any]) -> InMemoryDocumentStore:
     """A document store; it has no options."""
     read_options(InMemoryOptions, options, "document_store_config")
     return InMemoryDocumentStore()
+
+
+def create_graph_store(options: Mapping[str, Any]) -> InMemoryGraphStore:
+    """A graph store; it has no options."""
+    read_options(InMemoryOptions, options, "graph_store_config")
+    return InMemoryGraphStore()
 
 
 def _best(hits: list[StoreHit], limit: int) -> list[StoreHit]:

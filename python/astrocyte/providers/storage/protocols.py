@@ -1,4 +1,4 @@
-"""What a store from outside may be asked: vectors and documents beside the truth, found by their entry points.
+"""What a store from outside may be asked: vectors, documents and names beside the truth, found by their entry points.
 
 The SQLite store is the truth; a store from outside holds a copy of what is in it, made from the change log, and
 proposes memories in a recall. Each proposal is read back from the truth before it leaves, so that a store which is
@@ -63,6 +63,22 @@ class Document:
     id: str
     bank_id: str
     text: str
+    attributes: Attributes
+
+
+@dataclass(frozen=True, slots=True)
+class EntityLink:
+    """That a version of a memory names an entity, which is there as long as a link to it is.
+
+    ``id`` is unique in the bank; ``folded`` is the name as it is looked for.
+    """
+
+    id: str
+    bank_id: str
+    entity_id: str
+    name: str
+    folded: str
+    entity_type: str
     attributes: Attributes
 
 
@@ -200,3 +216,27 @@ class DocumentStore(OutsideStore, Protocol):
 
     async def get_document(self, document_id: str, bank_id: str) -> Document | None:
         """The document of that id, or None."""
+
+
+class GraphStore(OutsideStore, Protocol):
+    """Finds memories by what they name, and by what is named together with it."""
+
+    async def link_memories_to_entities(self, links: Sequence[EntityLink]) -> list[str]:
+        """Store the links, in the place of those of equal bank and id; returns their ids, in order."""
+
+    async def query_entities(self, names: Sequence[str], bank_id: str, limit: int = 10) -> list[str]:
+        """The ids of the entities that have any of these names, as ``folded`` has them, in ascending order."""
+
+    async def query_neighbors(
+        self,
+        entity_ids: Sequence[str],
+        bank_id: str,
+        max_depth: int = 2,
+        limit: int = 20,
+        filters: StoreFilters | None = None,
+    ) -> list[StoreHit]:
+        """Links of the entities, then of those that a memory names together with one of them, and so on.
+
+        The score is 1 / depth, the links of the entities themselves having depth 1; best first, equal scores by id.
+        Only links that pass the filter are seen, and walked along.
+        """

@@ -1,4 +1,4 @@
-"""Stores in PostgreSQL: vectors by pgvector, texts by its full-text search. They come with the extra ``postgres``."""
+"""Stores in PostgreSQL: vectors by pgvector, texts by full-text search, names. They need the extra ``postgres``."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import Any
 from astrocyte.providers.options import read_options
 from astrocyte.providers.storage.postgres.database import Database, PostgresOptions
 from astrocyte.providers.storage.postgres.documents import PostgresDocumentStore
+from astrocyte.providers.storage.postgres.graph import PostgresGraphStore
 from astrocyte.providers.storage.postgres.vectors import PostgresVectorStore
 
 __all__ = [
     "PostgresDocumentStore",
+    "PostgresGraphStore",
     "PostgresOptions",
     "PostgresVectorStore",
     "create_document_store",
+    "create_graph_store",
     "create_vector_store",
 ]
 
@@ -35,3 +38,12 @@ def create_document_store(options: Mapping[str, Any]) -> PostgresDocumentStore:
         ConfigError: An option is wrong.
     """
     return PostgresDocumentStore(Database(read_options(PostgresOptions, options, "document_store_config")))
+
+
+def create_graph_store(options: Mapping[str, Any]) -> PostgresGraphStore:
+    """A graph store over a database, which is reached at its first use.
+
+    Raises:
+        ConfigError: An option is wrong.
+    """
+    return PostgresGraphStore(Database(read_options(PostgresOptions, options, "graph_store_config")))
