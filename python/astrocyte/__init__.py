@@ -103,6 +103,12 @@ from astrocyte.model import (
     TemplateGrant,
     TimeRange,
 )
+from astrocyte.pipelines.extraction.inputs import (
+    PreparedRetainInput,
+    extraction_profile_for_source,
+    merged_extraction_profiles,
+    prepare_retain_input,
+)
 from astrocyte.providers.engines import (
     EngineAnswer,
     EngineCall,
@@ -192,6 +198,7 @@ __all__ = [
     "PartKind",
     "Permission",
     "PiiRejected",
+    "PreparedRetainInput",
     "ProviderUnavailable",
     "RateLimited",
     "RecallQuery",
@@ -214,7 +221,10 @@ __all__ = [
     "Unavailable",
     "ValidationError",
     "connect",
+    "extraction_profile_for_source",
     "make_embedding",
+    "merged_extraction_profiles",
+    "prepare_retain_input",
 ]
 
 
