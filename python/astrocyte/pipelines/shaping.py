@@ -47,6 +47,19 @@ class FoundHits(Sequence[MemoryHit]):
         return self._rows
 
     @property
+    def memory_ids(self) -> tuple[str, ...]:
+        """The memory of each hit, best first."""
+        known = {row[:2]: row.memory_id for row in self._rows}
+        return tuple([known[passage] for passage in self._response.passages if passage in known])
+
+    @property
+    def token_count(self) -> int:
+        """Tokens of all texts together."""
+        if len(self._rows) == len(self._response.passages):
+            return self._response.tokens
+        return sum(hit.token_count for hit in self._hits())
+
+    @property
     def layers(self) -> list[str]:
         """The layer of each hit, in no order."""
         return [row.memory_layer for row in self._rows]
@@ -87,6 +100,21 @@ def found(
     if query.detail_level is DetailLevel.CHUNK and response.tokens <= budget:
         return FoundHits(query, response, rows), response.truncated
     return shaped(query, response, rows, budget)
+
+
+def ids_of(hits: Sequence[MemoryHit]) -> tuple[str, ...]:
+    """The memories of an answer, best first, without making its hits."""
+    return hits.memory_ids if isinstance(hits, FoundHits) else tuple([hit.memory_id for hit in hits if hit.memory_id])
+
+
+def tokens_of(hits: Sequence[MemoryHit]) -> int:
+    """Tokens of all texts of an answer, without making its hits."""
+    return hits.token_count if isinstance(hits, FoundHits) else sum(hit.token_count for hit in hits)
+
+
+def count_of(hits: Sequence[MemoryHit]) -> int:
+    """How many hits an answer has, without making them."""
+    return len(hits.rows if isinstance(hits, FoundHits) else hits)
 
 
 def layer_distribution(hits: Sequence[MemoryHit]) -> dict[str, int]:

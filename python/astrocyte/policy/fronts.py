@@ -22,6 +22,11 @@ OPERATIONS: Mapping[str, inspect.Signature] = {
     for name, method in vars(Backend).items()
     if inspect.isfunction(method) and not name.startswith("_")
 }
+# Where their arguments stand that are not given by name; without self.
+PLACES: Mapping[str, Mapping[str, int]] = {
+    name: {parameter: place for place, parameter in enumerate(signature.parameters, -1)}
+    for name, signature in OPERATIONS.items()
+}
 # Those that answer in pieces.
 STREAMS = frozenset(name for name in OPERATIONS if not inspect.iscoroutinefunction(getattr(Backend, name)))
 
@@ -40,9 +45,8 @@ def argument(operation: str, name: str, args: tuple[Any, ...], kwargs: Mapping[s
     """An argument of a call of a backend's method, however it was given; None where it was not, or there is no such."""
     if name in kwargs:
         return kwargs[name]
-    # Without self.
-    place = list(OPERATIONS[operation].parameters).index(name) - 1 if name in OPERATIONS[operation].parameters else -1
-    return args[place] if 0 <= place < len(args) else None
+    place = PLACES[operation].get(name, len(args))
+    return args[place] if place < len(args) else None
 
 
 async def stepped(pieces: Any, around: Callable[[], AbstractContextManager[None]]) -> AsyncGenerator[Any, None]:  # noqa: ANN401 - a generator

@@ -22,6 +22,7 @@ from astrocyte.model import (
     ReflectResult,
     RetainResult,
 )
+from astrocyte.pipelines.shaping import ids_of
 from astrocyte.policy.backend import Backend
 from astrocyte.policy.fronts import STREAMS, Wrap, argument, front, stepped
 from astrocyte.policy.hooks import Handler, Hooks
@@ -145,8 +146,7 @@ def _recalled(
     queries: Sequence[RecallQuery] = given("queries") or [given("query")]
     results = [result] if isinstance(result, (RecallResult, HistoryResult)) else result
     for query, one in zip(queries, results, strict=True):
-        ids = tuple(hit.memory_id for hit in one.hits if hit.memory_id)
-        yield query.bank_id, {**_banks(query), "memory_ids": ids, "truncated": one.truncated}
+        yield query.bank_id, {**_banks(query), "memory_ids": ids_of(one.hits), "truncated": one.truncated}
 
 
 def _reflected(given: Given, result: ReflectResult) -> Iterable[tuple[str, Data]]:

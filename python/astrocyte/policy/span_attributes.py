@@ -16,6 +16,7 @@ from astrocyte.model import (
     RetainItem,
     RetainResult,
 )
+from astrocyte.pipelines.shaping import count_of, tokens_of
 from astrocyte.policy.checks import BANK_ID
 from astrocyte.policy.events import PII_EVENTS
 from astrocyte.policy.fronts import argument
@@ -85,8 +86,8 @@ def _of_retain(results: Sequence[RetainResult], taken: Taken, _: object) -> Told
 def _of_recall(results: Sequence[RecallResult | HistoryResult], taken: Taken, queries: Sequence[RecallQuery]) -> Told:
     return {
         "astrocyte.query_tokens": sum(count_tokens(query.query) for query in queries),
-        "astrocyte.result_count": sum(len(result.hits) for result in results),
-        "astrocyte.result_tokens": sum(hit.token_count for result in results for hit in result.hits),
+        "astrocyte.result_count": sum(count_of(result.hits) for result in results),
+        "astrocyte.result_tokens": sum(tokens_of(result.hits) for result in results),
         "astrocyte.truncated": any(result.truncated for result in results),
         "astrocyte.fallback_used": "degraded" in taken,
     }

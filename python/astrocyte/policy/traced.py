@@ -25,8 +25,11 @@ Method = Callable[..., Any]
 NAMES = {"retain_batch": "retain", "retain_many": "retain", "recall_batch": "recall", "reflect_stream": "reflect"}
 # A reflect that the pipeline makes, out of what it recalls.
 REFLECT = "astrocyte.fallback_reflect"
-# Embedding is a call of a provider, with a span of its own.
-EMBED = "embed"
+# Before the stages that have spans: embedding is a call of a provider, with one of its own, and analysing takes less
+# time than a span.
+BEFORE = ("embed", "analyse")
+# Within the core.
+FEEDBACK = "feedback"
 
 
 def traced_backend(backend: Backend, tracing: Tracing) -> Backend:
@@ -103,6 +106,8 @@ def traced_embedder(embedder: Embedder, provider: str, tracing: Tracing) -> Embe
 
     def asked(method: Method) -> Method:
         async def embed(texts: Sequence[str]) -> Any:  # noqa: ANN401 - what the method returns
+            if not recording():
+                return await method(texts)
             with tracing.span("provider.embed", about(texts)):
                 return await method(texts)
 
@@ -158,6 +163,9 @@ def traced_model(model: LanguageModel, provider: str, tracing: Tracing) -> Langu
 
 def _around(tracing: Tracing, name: str, method: Method) -> Method:
     async def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - those of the method
+        if not recording():
+            # Nobody sees the operation, or there is none: what is below it is nobody's either.
+            return await method(*args, **kwargs)
         with tracing.span(name):
             return await method(*args, **kwargs)
 
@@ -186,13 +194,17 @@ def _recall(tracing: Tracing, method: Method) -> Method:
     """A recall whose stages have spans too: its trace knows how long each took."""
 
     async def run(bank: Bank, query: RecallQuery, most_tokens: int) -> RecallResult:
+        if not recording():
+            unseen: RecallResult = await method(bank, query, most_tokens)
+            return unseen
         with tracing.span("provider.recall") as span:
             began = now()
-            asked = replace(query, include_trace=True) if span.is_recording() else query
-            result: RecallResult = await method(bank, asked, most_tokens)
+            result: RecallResult = await method(bank, replace(query, include_trace=True), most_tokens)
             if result.trace is not None:
                 timings = dict(result.trace.stage_timings_ms or {})
-                began += round(timings.pop(EMBED, 0.0) * 1e6)
+                began += round(sum(timings.pop(stage, 0.0) for stage in BEFORE) * 1e6)
+                if FEEDBACK in timings:
+                    timings["core"] += timings.pop(FEEDBACK)
                 tracing.stages(span, began, {f"recall.{stage}": took for stage, took in timings.items()})
             return result if query.include_trace else replace(result, trace=None)
 
@@ -204,7 +216,9 @@ def _operation(name: str, tracing: Tracing) -> Wrap:
 
     def whole(method: Method) -> Method:
         async def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - those of the method
-            with tracing.operation(span_name, given(name, tracing.provider, args, kwargs)) as (span, taken):
+            with tracing.operation(span_name) as (span, taken):
+                if span.is_recording():
+                    span.set_attributes(given(name, tracing.provider, args, kwargs))
                 result = await method(*args, **kwargs)
                 if span.is_recording():
                     span.set_attributes(told(name, result, taken, args, kwargs))

@@ -73,10 +73,10 @@ class Tracing:
             yield span
 
     @contextmanager
-    def operation(self, name: str, attributes: Mapping[str, Value]) -> Iterator[tuple[Span, Taken]]:
+    def operation(self, name: str) -> Iterator[tuple[Span, Taken]]:
         """A span around an operation of the gate, and the list of what policies did in it, which grows."""
         taken = Taken()
-        span = self.begin(name, attributes)
+        span = self.begin(name)
         try:
             with self.inside(span, taken):
                 yield span, taken
