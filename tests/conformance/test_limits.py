@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from astrocyte.config import HomeostasisSettings, LimitSettings, RecallSettings
+from astrocyte.model.references import MOST_NAMED
 from astrocyte.policy.validation import DEFAULT_PAGE, REQUEST_ID_CHARS
 
 PROTOCOL = Path(__file__).resolve().parents[2] / "proto" / "astrocyte" / "v1"
@@ -18,7 +19,7 @@ METADATA = [LIMITS.metadata_keys, LIMITS.metadata_key_bytes, LIMITS.metadata_byt
 STATED: list[tuple[str, str, list[int], str]] = [
     ("RetainRequest", "content", [HOMEOSTASIS.retain_max_content_bytes], "bytes"),
     ("RetainItem", "content", [HOMEOSTASIS.retain_max_content_bytes], "bytes"),
-    ("RetainRequest", "metadata", METADATA, "bytes"),
+    ("RetainRequest", "metadata", [*METADATA, MOST_NAMED], "bytes"),
     ("RetainItem", "metadata", [LIMITS.metadata_keys, LIMITS.metadata_bytes], "bytes"),
     ("RetainRequest", "tags", [LIMITS.tags, LIMITS.tag_chars], "characters"),
     ("RetainItem", "tags", [LIMITS.tags], ""),

@@ -132,9 +132,9 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> list[HookEvent]:
 
 @asynccontextmanager
 async def watching(caplog: pytest.LogCaptureFixture, heard: list[HookEvent], **settings: Any) -> AsyncIterator[Watched]:
-    caplog.set_level(logging.DEBUG)
-    # It tells of itself at every call.
+    # It tells of itself at every call. This comes first, for it narrows what is caught of everybody.
     caplog.set_level(logging.INFO, "grpc._cython.cygrpc")
+    caplog.set_level(logging.DEBUG)
     with structlog.testing.capture_logs() as lines:
         async with serving(observability=OBSERVED, hooks={"enabled": ["ear"]}, **settings) as served:
             sinks = Sinks(served.app, lines, caplog.records, heard)
