@@ -6,6 +6,7 @@ from itertools import count
 
 from astrocyte.providers.storage import DocumentStore, GraphStore, VectorStore, in_memory, postgres
 from astrocyte.testing import DocumentStoreContract, GraphStoreContract, VectorStoreContract
+from core_stores import CoreDocumentStore, CoreVectorStore
 from postgres import address
 
 # A schema for each test: an empty store.
@@ -52,3 +53,15 @@ class TestGraphInPostgres(GraphStoreContract):
         store = postgres.create_graph_store({"dsn": address(), "schema_name": f"graphs_{next(_SCHEMAS)}"})
         yield store
         await store.close()
+
+
+class TestVectorsInTheCore(VectorStoreContract):
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[VectorStore]:
+        yield CoreVectorStore()
+
+
+class TestDocumentsInTheCore(DocumentStoreContract):
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[DocumentStore]:
+        yield CoreDocumentStore()
