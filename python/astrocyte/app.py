@@ -34,6 +34,7 @@ from astrocyte.pipelines.preparing import Preparer
 from astrocyte.pipelines.recall import RecallPipeline
 from astrocyte.pipelines.reflect import ReflectPipeline, check_models
 from astrocyte.pipelines.registry import IndexRegistry
+from astrocyte.pipelines.reranking import RerankedRecall
 from astrocyte.pipelines.retain import RetainPipeline
 from astrocyte.pipelines.tiered import TieredRecall, check_tiers
 from astrocyte.pipelines.update import UpdatePipeline
@@ -48,6 +49,7 @@ from astrocyte.policy.noise import Noise
 from astrocyte.policy.overrides import Overrides
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.quotas import Quotas
+from astrocyte.policy.reranking import create_reranking
 from astrocyte.policy.retries import Retries
 from astrocyte.policy.scoring_model import ModelScorer
 from astrocyte.policy.signal_quality import SignalQuality
@@ -131,6 +133,7 @@ class App:
                 checkpoints=checkpoints,
             )
             scorer = _scorer(settings, overrides, self.language_model)
+            self._reranking = create_reranking(settings, self.language_model)
             check_curation(settings, overrides, self.language_model)
             self._limits = Limits(settings, overrides, _quotas(settings, overrides, data_dir, clock, executor))
             info = _describe(settings, store, embedder, registry.memory)
@@ -147,9 +150,8 @@ class App:
         escalation = Escalation(settings, overrides, store, self._retries, breakers)
         escalation.at_recovery(quality.recovered)
         self.engines.subscribe(escalation.watch)
-        recall = RecallPipeline(
-            store, core, registry, embedder, settings, executor, store, clock, self._outside, foreign
-        )
+        searching = (store, core, registry, embedder, settings, executor, store, clock, self._outside, foreign)
+        recall = RecallPipeline(*searching) if self._reranking is None else RerankedRecall(self._reranking, *searching)
         parts = (
             settings,
             store,
@@ -221,6 +223,8 @@ class App:
         if self._outside is not None:
             await self._outside.close()
         await self._embedder.close()
+        if self._reranking is not None:
+            await self._reranking.close()
         if self.language_model is not None:
             await self.language_model.close()
         await self.engines.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from astrocyte.config.extraction import ChunkingSettings, EntityExtractionSettings, PipelineEmbeddingSettings
 from astrocyte.config.multimodal import MultimodalSettings
 from astrocyte.config.reflect import ReflectSettings
+from astrocyte.config.reranking import RerankingSettings
 from astrocyte.config.section import Section
 
 
@@ -15,4 +16,5 @@ class PipelineSettings(Section):
     entity_extraction: EntityExtractionSettings = EntityExtractionSettings()
     multimodal: MultimodalSettings = MultimodalSettings()
     embedding: PipelineEmbeddingSettings = PipelineEmbeddingSettings()
+    reranking: RerankingSettings = RerankingSettings()
     reflect: ReflectSettings = ReflectSettings()

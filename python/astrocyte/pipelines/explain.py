@@ -30,7 +30,7 @@ from astrocyte.pipelines.indexing import bytes_to_id, id_to_bytes
 from astrocyte.pipelines.planning import Plan
 from astrocyte.pipelines.recall import RecallPipeline
 from astrocyte.pipelines.shaping import fitting
-from astrocyte.stores.protocols import HydratedRow, MemoryStore
+from astrocyte.stores.protocols import MemoryStore
 
 # A commit may come between the two looks at the index; then both are done again, so often at most.
 TRIES = 3
@@ -95,6 +95,8 @@ class ExplainPipeline:
         tries = TRIES
         while True:
             asked = replace(plan, query=query, outside=None)
+            if self._recall.waits(asked):
+                await self._recall.embed([asked])
             answer = await self._recall.answer(asked)
             core = await self._ask(asked, identities)
             tries -= 1
@@ -162,27 +164,28 @@ class ExplainPipeline:
         if answer.trace is not None and (answer.trace.plan or "").startswith(GRAPH):
             return ExplainStage.APPROXIMATE_SEARCH, "the walk of the bank's graphs passed it over"
         if look.plan.pool:
-            return self._rescored(look, fate, rows)
+            return _rescored(look, fate)
         if len(answer.hits) < query.max_results and answer.truncated:
             return ExplainStage.TOKEN_BUDGET, "what is shown of it did not fit"
         return ExplainStage.MAX_RESULTS, "results from elsewhere were better"
 
-    def _rescored(self, look: Look, fate: Fate, rows: list[HydratedRow]) -> tuple[ExplainStage, str]:
-        """Where a candidate fell out of which the stages after the core had the word."""
-        query, response = look.plan.query, look.core.response
-        ranked = self._recall.rescored(look.plan, response, rows)
-        place = next((at for at, one in enumerate(ranked) if one.hit.memory_id == fate.memory_id), None)
-        if place is None:
-            return ExplainStage.RERANKING, "a stage after the fusion left it out"
-        before = [(one.hit, one.row) for one in ranked[:place]]
-        hits, _ = fitting(query, before, response.arm_names, look.plan.budget)
-        if len(hits) < query.max_results:
-            if query.external_context and look.answer.hits and not look.answer.truncated:
-                return ExplainStage.MAX_RESULTS, "results from elsewhere were better"
-            return ExplainStage.TOKEN_BUDGET, "what is shown of it did not fit"
-        if fate.fused_rank <= query.max_results:
-            return ExplainStage.RERANKING, f"fused rank {fate.fused_rank}, and {place + 1} after the stages that follow"
-        return ExplainStage.MAX_RESULTS, f"rank {place + 1}, behind enough others"
+
+def _rescored(look: Look, fate: Fate) -> tuple[ExplainStage, str]:
+    """Where a candidate fell out of which the stages after the core had the word."""
+    query, response = look.plan.query, look.core.response
+    ranked = look.plan.candidates or ()
+    place = next((at for at, one in enumerate(ranked) if one.hit.memory_id == fate.memory_id), None)
+    if place is None:
+        return ExplainStage.RERANKING, "a stage after the fusion left it out"
+    before = [(one.hit, one.row) for one in ranked[:place]]
+    hits, _ = fitting(query, before, response.arm_names, look.plan.budget)
+    if len(hits) < query.max_results:
+        if query.external_context and look.answer.hits and not look.answer.truncated:
+            return ExplainStage.MAX_RESULTS, "results from elsewhere were better"
+        return ExplainStage.TOKEN_BUDGET, "what is shown of it did not fit"
+    if fate.fused_rank <= query.max_results:
+        return ExplainStage.RERANKING, f"fused rank {fate.fused_rank}, and {place + 1} after the stages that follow"
+    return ExplainStage.MAX_RESULTS, f"rank {place + 1}, behind enough others"
 
 
 def _unproposed(look: Look, fate: Fate) -> tuple[ExplainStage, str]:

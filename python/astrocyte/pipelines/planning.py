@@ -11,6 +11,7 @@ from astrocyte.core import RecallRequest
 from astrocyte.model import Bank, DetailLevel, Intent, MemoryHit, QueryIntent, RecallQuery, TimeRange
 from astrocyte.pipelines.analysis import DAY_MS, may_name_time, time_windows
 from astrocyte.pipelines.bank_index import BankIndex
+from astrocyte.pipelines.candidates import Candidate
 from astrocyte.pipelines.indexing import id_to_bytes, metadata_pairs
 from astrocyte.pipelines.intent import NO_INTENT, classify
 from astrocyte.pipelines.naming import External, entity_list
@@ -61,6 +62,10 @@ class Plan:
     trial: bool = False
     # Windows of dates in other languages than English, where these are looked for.
     foreign: list[tuple[int, int]] = field(default_factory=list)
+    # Whether a reranker has the last word, on these candidates, of these arms.
+    reranks: bool = False
+    candidates: list[Candidate] | None = None
+    arm_names: Sequence[str] = ()
 
 
 class Planner:

@@ -330,10 +330,15 @@ class RecallPipeline:
         """The hits in the order of the stages after the core, within the budget; and whether one was cut or dropped."""
         candidates = self.rescored(plan, response, rows)
         hits, truncated = reordered(plan.query, candidates, response.arm_names, plan.budget)
+        plan.candidates = candidates
+        self.note_use(plan, hits)
+        return hits, truncated
+
+    def note_use(self, plan: Plan, hits: Sequence[MemoryHit]) -> None:
+        """Count that candidates of a plan were of use, where that is counted."""
         if self._rescorer.usage is not None and not plan.trial:
             shown = {hit.memory_id for hit in hits}
-            self._rescorer.usage.note([one.row for one in candidates if one.row.memory_id in shown])
-        return hits, truncated
+            self._rescorer.usage.note([one.row for one in plan.candidates or () if one.row.memory_id in shown])
 
     def rescored(self, plan: Plan, response: RecallResponse, rows: list[HydratedRow]) -> list[Candidate]:
         """What the core ranked, in the order of the stages after it."""

@@ -22,6 +22,7 @@ from astrocyte.policy.relevance import Relevance
 from astrocyte.policy.validation import Validator
 
 OPERATION = "Explain"
+BY_TIERS = "tiers: this is the full recall; where the trace names a cheaper tier, that one answered and saw less"
 
 
 class Explaining:
@@ -55,6 +56,7 @@ class Explaining:
         self._check = check
         self._most_results = settings.limits.max_results
         self._overfetch = settings.recall.overfetch
+        self._remarks = (BY_TIERS,) if settings.tiered_retrieval.enabled else ()
 
     async def run(self, caller: Caller, asked: ExplainQuery) -> ExplainResult:
         """Tell of each memory where it fell out of the recall, and what would have kept it."""
@@ -93,7 +95,7 @@ class Explaining:
             moved=bool(asked.position) and asked.position != look.position,
             returned=len(look.answer.hits),
             candidates=look.answer.total_available,
-            warnings=warnings,
+            warnings=(*warnings, *self._remarks),
         )
 
     def _passes(self, bank: Bank) -> Callable[[MemoryHit], MemoryHit | None]:

@@ -80,3 +80,24 @@ class LanguageModel(Protocol):
 def modalities(model: LanguageModel) -> frozenset[str]:
     """What a model takes in beside text: ``image``, ``audio``, both or none."""
     return frozenset(getattr(model, "modalities", ()))
+
+
+class Reranker(Protocol):
+    """Grades passages by how well they answer a question. ``model_id`` names it in traces.
+
+    Found by `pipeline.reranking.mode`: a distribution registers ``create(options)`` under the entry point group
+    ``astrocyte.rerankers``. Whatever it does, no recall fails for it: it is left out when it is late, raises, or
+    answers with something else than numbers.
+    """
+
+    @property
+    def model_id(self) -> str: ...
+
+    async def score(self, query: str, passages: Sequence[str], *, deadline: float | None = None) -> Sequence[float]:
+        """One finite number for each passage, in order; higher is better, on any scale.
+
+        ``deadline`` is an instant of `time.monotonic` at which the caller stops waiting.
+        """
+
+    async def close(self) -> None:
+        """Release what it holds."""

@@ -18,7 +18,7 @@ from astrocyte.errors import ConfigError
 from astrocyte.providers.bounded import BoundedModel
 from astrocyte.providers.engines import GROUP as ENGINES
 from astrocyte.providers.engines import EngineProvider
-from astrocyte.providers.protocols import Embedder, LanguageModel
+from astrocyte.providers.protocols import Embedder, LanguageModel, Reranker
 from astrocyte.providers.storage import SPI_VERSION, DocumentStore, GraphStore, VectorStore
 
 GROUP = "astrocyte.embedders"
@@ -61,6 +61,12 @@ _LANGUAGE_MODEL = _Kind(
     },
 )
 
+_RERANKER = _Kind(
+    "pipeline.reranking.mode",
+    "astrocyte.rerankers",
+    {"cross_encoder": ("astrocyte.providers.cross_encoder", "fastembed")},
+)
+
 # Another server is called as any client calls it, so its module stands above the layers of this one.
 _ENGINES = {"astrocyte": ("astrocyte.federation", "")}
 
@@ -97,6 +103,21 @@ def create_language_model(name: str, options: Mapping[str, Any]) -> LanguageMode
             )
         return None
     return BoundedModel(cast("LanguageModel", _find(_LANGUAGE_MODEL, name)(options)))
+
+
+def create_reranker(name: str, options: Mapping[str, Any]) -> Reranker:
+    """The reranker of that name, with its options.
+
+    Raises:
+        ConfigError: There is none of that name, it cannot be imported or made, or it refuses its options.
+    """
+    made = _find(_RERANKER, name)(options)
+    if not callable(getattr(made, "score", None)):
+        raise ConfigError(
+            f"{_RERANKER.setting} {name!r} made a {type(made).__name__}, which has no method score",
+            metadata={"provider": name},
+        )
+    return cast("Reranker", made)
 
 
 def create_vector_store(name: str, options: Mapping[str, Any]) -> VectorStore | None:

@@ -33,6 +33,7 @@ from astrocyte.errors import (
     frames,
 )
 from astrocyte.model import Caller
+from astrocyte.pipelines.time_left import ends_in
 from astrocyte.services.admission import Admission
 from astrocyte.services.authentication import Authenticate, Metadata
 from astrocyte.services.draining import Draining
@@ -148,6 +149,7 @@ class Calls:
                 caller = self._authenticate(metadata, context)
                 if not isinstance(caller, Caller):
                     caller = await caller
+                ends_in(context.time_remaining() or deadline)
                 if deadline is not None and context.time_remaining() is None:
                     payload = await _within(deadline, run(raw, caller))
                 else:

@@ -321,3 +321,11 @@ async def test_a_stage_after_the_core_that_leaves_a_memory_out_is_named() -> Non
     less = await app.gate.recall(ANN, replace(query, max_results=wanted - 1))
     assert late not in {hit.memory_id for hit in less.hits}
     await app.close()
+
+
+async def test_where_recalls_go_by_tiers_it_says_which_one_it_looks_at() -> None:
+    app = app_of(tiered_retrieval={"enabled": True})
+    kept = await keep(app.gate, "The ferry leaves at seven.")
+    result = await app.gate.explain(ANN, ExplainQuery(RecallQuery("ferry", "b"), (kept,)))
+    assert [warning.partition(":")[0] for warning in result.warnings] == ["tiers"]
+    await app.close()
