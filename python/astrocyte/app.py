@@ -93,7 +93,9 @@ class App:
         StoreError: The store cannot be opened; `StoreLocked` when another process has it.
     """
 
-    def __init__(self, settings: Settings, *, clock: Callable[[], int] = system_clock) -> None:
+    def __init__(  # noqa: PLR0915 - the parts, in the order in which they need each other
+        self, settings: Settings, *, clock: Callable[[], int] = system_clock
+    ) -> None:
         self.settings = settings
         self._clock = clock
         with contextlib.ExitStack() as undo:
