@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
 import random
 import signal
@@ -20,7 +21,7 @@ import tempfile
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -70,14 +71,19 @@ class Report:
 
 
 class Server:
-    """``astrocyte serve`` in a process group of its own."""
+    """``astrocyte serve`` in a process group of its own, with variables added to the environment."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, variables: Mapping[str, str] | None = None) -> None:
         self.data_dir = folder / "data"
         self._log = (folder / "server.log").open("a")
         command = [sys.executable, "-m", "astrocyte", "--data-dir", str(self.data_dir), "serve", "--port", "0"]
         self._process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=self._log, text=True, start_new_session=True
+            command,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, **(variables or {})},
         )
         assert self._process.stdout is not None
         listening = self._process.stdout.readline()
@@ -85,6 +91,12 @@ class Server:
             self.kill()
             raise RuntimeError(f"the server did not start; see {self._log.name}")
         self.address = listening.split()[-1]
+
+    def died(self, seconds: float) -> bool:
+        """Whether it dies by itself within so many seconds, or has."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        return self._process.poll() == -signal.SIGABRT
 
     def kill(self) -> None:
         """SIGKILL to the whole group, and wait until it is gone."""
@@ -187,7 +199,7 @@ class Run:
 
     async def run(self, cycles: int, *, progress: Callable[[str], None] = lambda _: None) -> Report:
         """Kill that many times; stops at the first violation."""
-        server = Server(self.folder)
+        server = self.start()
         try:
             while self.report.cycles < cycles and not self.report.violations:
                 server = await self.cycle(server)
@@ -198,21 +210,13 @@ class Run:
 
     async def cycle(self, server: Server, tamper: Tamper | None = None) -> Server:
         """Load, kill, start again, check; returns the new server."""
-        seconds, calls = await self._load_and_kill(server)
+        seconds, calls = await self.load_and_kill(server)
         self._tamper(server, tamper)
         started = time.monotonic()
-        server = await asyncio.to_thread(Server, self.folder)
+        server = await asyncio.to_thread(self.start)
         self.report.restart_seconds.append(time.monotonic() - started)
         closing = (self.report.cycles + 1) % CYCLES_PER_BANK == 0
-        backend = RemoteBackend(server.address)
-        try:
-            await self._repeat_some(backend)
-            await check(backend, self._book, newest=None if closing else NEWEST)
-        except BaseException:
-            server.kill()
-            raise
-        finally:
-            await backend.close()
+        server = await self.verify(server, closing=closing)
         self._quick_check(server)
         self.report.violations += self._book.violations
         if calls < LEAST_TRAFFIC * seconds:
@@ -223,7 +227,24 @@ class Run:
                 self._book = Book(f"ledger-{self.report.cycles}")
         return server
 
-    async def _load_and_kill(self, server: Server) -> tuple[float, int]:
+    def start(self) -> Server:
+        """The next server."""
+        return Server(self.folder)
+
+    async def verify(self, server: Server, *, closing: bool) -> Server:
+        """Hold a server against the book; returns it."""
+        backend = RemoteBackend(server.address)
+        try:
+            await self._repeat_some(backend)
+            await check(backend, self._book, newest=None if closing else NEWEST)
+        except BaseException:
+            server.kill()
+            raise
+        finally:
+            await backend.close()
+        return server
+
+    async def load_and_kill(self, server: Server) -> tuple[float, int]:
         """Returns how long there was traffic, and how many calls it was."""
         backend = RemoteBackend(server.address)
         before = self._book.acknowledged

@@ -427,6 +427,33 @@ class TestRequests:
         assert version is not None
         assert version.etag == found.etag
 
+    async def test_a_bank_is_found_by_its_key_until_it_is_deleted(self, store: MemoryStore, bank: Bank) -> None:
+        assert store.bank_of_key(bank.key) == current(store, bank)
+        assert store.bank_of_key(bank.key + 1) is None
+        await store.delete_bank(bank, expected_etag=None)
+        assert store.bank_of_key(bank.key) is None
+
+    async def test_records_of_some_memories_are_those_of_all(self, store: MemoryStore, bank: Bank) -> None:
+        await insert(store, bank, *[memory(number) for number in range(1, 7)])
+        await replace(store, bank, memory(2, "new"))
+        before = current(store, bank).position
+        for number in (3, 4):
+            one = ForgetSelector(memory_ids=(memory_id(number),))
+            await store.forget(bank, one, reason="", principal="", purge_after=LATER)
+        await store.undelete(bank, memory_id(4))
+        wanted = [memory_id(number) for number in (1, 2, 3, 4)] + ["mem_unknown"]
+        position = current(store, bank).position
+        everything = [record for part in store.iter_versions(bank) for record in part]
+        found = store.version_records(bank, wanted, at_position=position)
+        assert found == [record for record in everything if record.memory.memory_id in wanted]
+        assert [record.memory.memory_id for record in found] == [memory_id(number) for number in (1, 2, 4, 2)]
+        # As of before: what came back since comes with the change that brought it.
+        assert [record.memory.memory_id for record in store.version_records(bank, wanted, at_position=before)] == [
+            memory_id(number) for number in (1, 2, 2)
+        ]
+        ends = [record.known_until for record in store.version_records(bank, wanted, at_position=before - 1)]
+        assert ends == [None, None]
+
     async def test_forget_and_erase_answer_a_retry(self, store: MemoryStore, bank: Bank) -> None:
         await insert(store, bank, *[memory(number) for number in range(1, 5)])
         key = RequestKey("f", "forget", b"1")

@@ -19,7 +19,16 @@ from astrocyte.errors import ConfigError
 ENV_PREFIX = "ASTROCYTE_"
 ENV_DELIMITER = "__"
 # Variables of that prefix that are no settings: where the settings are, and what the command line's client connects to.
-OTHER_VARIABLES = frozenset({"ASTROCYTE_CONFIG", "ASTROCYTE_ADDRESS", "ASTROCYTE_TOKEN", "ASTROCYTE_CA_FILE"})
+OTHER_VARIABLES = frozenset(
+    {
+        "ASTROCYTE_CONFIG",
+        "ASTROCYTE_ADDRESS",
+        "ASTROCYTE_TOKEN",
+        "ASTROCYTE_CA_FILE",
+        # Where a test lets the process die; the core reads it.
+        "ASTROCYTE_FAILPOINT",
+    }
+)
 # How alike a wrong key must be to be offered: one typing slip in a short name still passes.
 SIMILARITY = 0.6
 
