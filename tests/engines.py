@@ -36,6 +36,7 @@ class Shelf:
     answer: Any = None
     closed: bool = False
     asked: asyncio.Event = field(default_factory=asyncio.Event)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
 
     def capabilities(self) -> EngineCapabilities:
         return self.able
@@ -53,7 +54,10 @@ class Shelf:
         self.calls.append((name, call))
         self.asked.set()
         if self.hangs:
-            await asyncio.Event().wait()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.left.set()
         if self.failure is not None:
             raise self.failure
 
