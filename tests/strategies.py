@@ -70,9 +70,10 @@ from astrocyte.model import (
 )
 
 EAST = timezone(timedelta(hours=5, minutes=45))
+# All of it is short, since an answer has dozens of texts and every one is drawn letter by letter.
 # Text that UTF-8 can carry; on the wire an empty string is an absent one, so optional texts are not empty.
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 optional_names = st.none() | names
 # A day from both ends of the calendar, so that a change of zone stays within it; the strategy adds the zone.
 FIRST, LAST = datetime(1, 1, 2), datetime(9999, 12, 30)  # noqa: DTZ001
@@ -81,11 +82,11 @@ optional_instants = st.none() | instants
 counts = st.integers(0, 2**31 - 1)
 positions = st.integers(0, 2**63 - 1)
 numbers = st.floats(allow_nan=False)
-tags = st.lists(names, max_size=3).map(tuple)
+tags = st.lists(names, max_size=2).map(tuple)
 metadata = st.dictionaries(
-    names, st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | numbers | texts, max_size=4
+    names, st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | numbers | texts, max_size=2
 )
-weights = st.dictionaries(names, numbers, max_size=3)
+weights = st.dictionaries(names, numbers, max_size=2)
 embeddings = st.lists(st.floats(width=32, allow_nan=False), max_size=4).map(
     lambda values: Embedding("model", len(values), struct.pack(f"<{len(values)}f", *values))
 )
@@ -180,7 +181,7 @@ updates = st.builds(
     embedding=st.none() | embeddings,
     etag=optional_names,
 )
-arms = st.lists(st.builds(ArmScore, names, counts, numbers), max_size=3).map(tuple)
+arms = st.lists(st.builds(ArmScore, names, counts, numbers), max_size=2).map(tuple)
 
 
 hits = st.builds(
@@ -236,8 +237,8 @@ queries = st.builds(
     min_position=positions,
     external_context=st.lists(hits, max_size=2).map(tuple),
 )
-numbers_by_name = st.dictionaries(names, numbers, max_size=3)
-counts_by_name = st.dictionaries(names, counts, max_size=3)
+numbers_by_name = st.dictionaries(names, numbers, max_size=2)
+counts_by_name = st.dictionaries(names, counts, max_size=2)
 traces = st.builds(
     RecallTrace,
     strategies_used=tags,
@@ -264,7 +265,7 @@ traces = st.builds(
 
 recall_results = st.builds(
     RecallResult,
-    hits=st.lists(hits, max_size=3).map(tuple),
+    hits=st.lists(hits, max_size=2).map(tuple),
     total_available=counts,
     truncated=st.booleans(),
     trace=st.none() | traces,
@@ -310,7 +311,7 @@ reflect_results = st.builds(
     ReflectResult,
     answer=texts,
     confidence=st.none() | numbers,
-    sources=st.lists(hits, max_size=3).map(tuple),
+    sources=st.lists(hits, max_size=2).map(tuple),
     observations=tags,
     authority_context=optional_names,
     citations=st.lists(st.builds(Citation, counts, counts, names), max_size=3).map(tuple),
@@ -323,7 +324,7 @@ reflect_results = st.builds(
 )
 history_results = st.builds(
     HistoryResult,
-    hits=st.lists(hits, max_size=3).map(tuple),
+    hits=st.lists(hits, max_size=2).map(tuple),
     total_available=counts,
     truncated=st.booleans(),
     as_of=instants,
