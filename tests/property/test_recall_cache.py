@@ -51,7 +51,13 @@ def plain(result: RecallResult) -> RecallResult:
     trace = result.trace
     if trace is not None:
         trace = replace(
-            trace, cache_hit=None, tier_used=None, latency_ms=None, strategy_timings_ms=None, stage_timings_ms=None
+            trace,
+            cache_hit=None,
+            tier_used=None,
+            latency_ms=None,
+            strategy_timings_ms=None,
+            stage_timings_ms=None,
+            tier="",
         )
     return replace(result, hits=tuple(result.hits), trace=trace)
 
