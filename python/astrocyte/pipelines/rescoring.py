@@ -7,7 +7,6 @@ Else the core gives `recall.boosts.pool` candidates without a budget, and the bu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from time import perf_counter
 
 from astrocyte.config import Settings
@@ -127,5 +126,11 @@ def reordered(
 
 
 def boosted(hit: MemoryHit, candidate: Candidate) -> MemoryHit:
-    """A hit with what the stages say of it."""
-    return replace(hit, score=candidate.score, boosts=tuple(candidate.boosts), utility_score=candidate.utility)
+    """The same hit with what the stages say of it; it was made a moment ago, and a copy would cost as much again."""
+    for name, value in (
+        ("score", candidate.score),
+        ("boosts", tuple(candidate.boosts)),
+        ("utility_score", candidate.utility),
+    ):
+        object.__setattr__(hit, name, value)
+    return hit
