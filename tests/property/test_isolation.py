@@ -302,8 +302,15 @@ class Isolation(RuleBasedStateMachine):
         del number
         place = (caller.tenant, bank)
         holds = any(self.model.memories[memory].canary == "" for memory in self.model.visible(place))
-        work = self.gate.retain_many(caller, bank, [RetainItem("One line that everybody keeps.")])
-        results = await self._held_to(caller, "StreamRetain", bank, work)
+
+        async def each() -> list[Any]:
+            results = await self.gate.retain_many(caller, bank, [RetainItem("One line that everybody keeps.")])
+            # A stream tells each item what the gate tells the whole.
+            if isinstance(results[0], AstrocyteError):
+                raise results[0]
+            return list(results)
+
+        results = await self._held_to(caller, "StreamRetain", bank, each())
         if results is not None:
             assert results[0].deduplicated is holds
             if not holds:
