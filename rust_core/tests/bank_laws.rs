@@ -4,10 +4,10 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use common::commits::{Commit, DIMENSIONS, commits, random_request, random_row};
+use common::commits::{Commit, DIMENSIONS, commits, random_request, random_row, some};
 use common::{Random, id};
 use proptest::prelude::*;
-use rust_core::{Bank, Core, RecallRequest, Row, TagMatch};
+use rust_core::{Bank, Chunk, Core, RecallRequest, Row, TagMatch};
 
 /// What the oracle keeps: every version, with its end.
 #[derive(Debug, Default, Clone)]

@@ -330,7 +330,7 @@ fn what_is_missing_or_closed_is_refused() {
         );
         fs::write(&file, &whole).expect("the directory is ours");
         let open = fs::metadata(&file).expect("it is there").permissions();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0)).expect("the file is ours");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).expect("the file is ours");
         // The superuser may read everything.
         if fs::read(&file).is_err() {
             assert!(core().load(&directory, &label(), DIMENSIONS).is_err());

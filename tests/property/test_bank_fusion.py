@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from hypothesis import given
@@ -146,7 +146,7 @@ def test_the_order_is_that_of_the_method_and_each_bank_keeps_its_own(lists: Bank
 def test_a_greater_weight_never_moves_a_bank_down(lists: Banks, chosen: int, method: FusionMethod) -> None:
     chosen %= len(lists)
     one = lists[chosen]
-    heavier = BankList(one.weight * 2, one.hits, one.arm_names, one.arm_weights, one.spreads, one.space)
+    heavier = replace(one, weight=one.weight * 2)
 
     def above(fused: list[Candidate]) -> dict[bytes, int]:
         """Per hit of the bank, how many of other banks come before it."""

@@ -46,7 +46,11 @@ impl<'a> Probe<'a> {
     /// Finds what became of each memory.
     pub(super) fn look(&mut self, looked: &Looked<'_>) -> Result<()> {
         let depth = looked.request.depth;
-        let last = |arm: &Arm| arm.ranked.get(depth.wrapping_sub(1)).map(|hit| hit.0.into());
+        let last = |arm: &Arm| {
+            arm.ranked
+                .get(depth.wrapping_sub(1))
+                .map(|hit| hit.0.into())
+        };
         self.cuts = looked.arms.iter().map(last).collect();
         let versions: Vec<Option<u32>> = self.ids.iter().map(|id| looked.version_of(id)).collect();
         self.fates = self
@@ -174,8 +178,8 @@ impl Looked<'_> {
         }
         let ids = &self.state.columns.memory_id;
         let better = |&other: &u32| {
-            let scored = (scores[other as usize], other);
-            other != version && better_first(scored, (score, version), ids).is_lt()
+            let rival = (scores[other as usize], other);
+            other != version && better_first(rival, (score, version), ids).is_lt()
         };
         let better = self.allowed.versions.iter().filter(better).count();
         Standing {
