@@ -68,7 +68,7 @@ def test_every_option_of_a_provider_is_documented() -> None:
     text = "".join(
         [
             (ROOT / "docs" / name).read_text(encoding="utf-8")
-            for name in ("embedders.md", "language-models.md", "stores.md", "engines.md")
+            for name in ("embedders.md", "language-models.md", "stores.md", "engines.md", "extending.md")
         ]
     )
     options = [

@@ -37,6 +37,7 @@ OPTIONAL = {
     "astrocyte.policy.traced": "opentelemetry",
     "astrocyte.policy.tracing": "opentelemetry",
     "astrocyte.policy.tokens": "jwt",
+    "astrocyte.providers.cross_encoder": "fastembed",
     "astrocyte.providers.storage.postgres": "psycopg",
     "astrocyte.providers.storage.postgres.database": "psycopg",
     "astrocyte.providers.storage.postgres.documents": "psycopg",

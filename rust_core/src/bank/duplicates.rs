@@ -2,6 +2,7 @@
 
 use super::state::State;
 use crate::error::Result;
+use crate::originals::NO_SLOT;
 use crate::topk::{Scored, better_first};
 use crate::types::Duplicate;
 use crate::vector::{DenseIndex, QuantisedQuery, dot, error_margin};
@@ -67,10 +68,11 @@ impl State {
         self.keep_best(&mut found, EXACT);
         let (mut bytes, mut original) = (Vec::new(), Vec::new());
         for (score, version) in &mut found {
-            let row = self.columns.first_row[*version as usize];
-            self.originals
-                .read(self.slots[row as usize], &mut bytes, &mut original)?;
-            *score = dot(unit, &original);
+            let slot = self.slots[self.columns.first_row[*version as usize] as usize];
+            if slot != NO_SLOT {
+                self.originals.read(slot, &mut bytes, &mut original)?;
+                *score = dot(unit, &original);
+            }
         }
         found.retain(|&(score, _)| score >= threshold);
         self.keep_best(&mut found, NEAREST);

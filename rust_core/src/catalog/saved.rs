@@ -71,10 +71,17 @@ impl Catalog {
         Ok(())
     }
 
-    /// Makes the dictionary. A label that no version has is free.
-    pub(crate) fn settle(&mut self) {
+    /// Checks what was read against the versions that are live, and makes the dictionary. A label that none has is free.
+    pub(crate) fn settle(&mut self, live: &RowSet) -> Result<()> {
         self.names = HashMap::with_capacity(self.postings.len());
         for (posting, number) in self.postings.iter_mut().zip(0..) {
+            if posting
+                .versions
+                .iter()
+                .any(|version| !live.contains(version))
+            {
+                return Err(refused("a version that is removed has a label"));
+            }
             if posting.versions.is_empty() {
                 *posting = Posting::default();
                 self.free.push(number);
@@ -82,5 +89,6 @@ impl Catalog {
                 self.names.insert(posting.name.clone(), number);
             }
         }
+        Ok(())
     }
 }

@@ -167,7 +167,7 @@ fn read_versions(
         return Err(refused("versions are not as many as the manifest says"));
     }
     columns.settle(manifest.rows, layers)?;
-    catalog.settle();
+    catalog.settle(&columns.live)?;
     chains.arrange(&columns);
     Ok((columns, catalog, chains))
 }

@@ -98,6 +98,10 @@ impl Columns {
         if self.layer.iter().any(|&layer| usize::from(layer) >= layers) {
             return Err(refused("a version is of an unknown layer"));
         }
+        let mut timed = self.retained_at.keys().chain(self.validity.keys());
+        if timed.any(|&version| !self.live.contains(version)) {
+            return Err(refused("a time belongs to a version that is removed"));
+        }
         self.current = RowSet::empty(self.len());
         for version in self.live.iter() {
             if self.known_until[version as usize] == OPEN {

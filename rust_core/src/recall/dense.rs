@@ -11,6 +11,7 @@ use super::windows;
 use crate::bank::State;
 use crate::error::Result;
 use crate::filter::Allowed;
+use crate::originals::NO_SLOT;
 use crate::rowset::RowSet;
 use crate::topk::{Scored, above, better_first};
 use crate::vector::{DenseIndex, NO_SCORE, Plan, QuantisedQuery, dot, error_margin};
@@ -319,15 +320,14 @@ impl Ranking<'_> {
                 let score = &mut self.scores.rows[row as usize];
                 let margin = 2.0 * error_margin(query.scale, state.vectors.step(row));
                 let is_near = row == range.start || *score >= best - margin;
-                if *score == NO_SCORE || !is_near {
+                let slot = state.slots[row as usize];
+                if *score == NO_SCORE || slot == NO_SLOT || !is_near {
                     continue;
                 }
                 let Work {
                     bytes, original, ..
                 } = self.work;
-                state
-                    .originals
-                    .read(state.slots[row as usize], bytes, original)?;
+                state.originals.read(slot, bytes, original)?;
                 *score = dot(unit, original);
             }
         }
