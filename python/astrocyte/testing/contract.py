@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -41,22 +42,22 @@ def attributes(memory: int = 1, **fields: Any) -> Attributes:
     return replace(Attributes(f"mem_{memory:032x}", 1_000, 1_000), **fields)
 
 
-class OutsideContract(Generic[S]):
+class OutsideContract(ABC, Generic[S]):
     """The clauses that all kinds share; a kind says how its items are put and found."""
 
+    @abstractmethod
     def open(self) -> AbstractAsyncContextManager[S]:
         """An empty store, closed at the end. Called once for each test, within its event loop."""
-        raise NotImplementedError(f"{type(self).__name__} must say how an empty store is opened")
 
+    @abstractmethod
     async def put(self, store: S, bank_id: str, items: Mapping[str, Attributes]) -> None:
         """Store items that `find` meets, by their ids."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def find(
         self, store: S, bank_id: str, filters: StoreFilters | None = None, limit: int = ALL
     ) -> Sequence[StoreHit]:
         """Search for what all items have."""
-        raise NotImplementedError
 
     async def _ids(self, store: S, bank_id: str, filters: StoreFilters | None = None) -> list[str]:
         return sorted(hit.id for hit in await self.find(store, bank_id, filters))
