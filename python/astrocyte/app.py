@@ -53,6 +53,7 @@ from astrocyte.policy.reranking import create_reranking
 from astrocyte.policy.retries import Retries
 from astrocyte.policy.scoring_model import ModelScorer
 from astrocyte.policy.signal_quality import SignalQuality
+from astrocyte.policy.stages import Stages
 from astrocyte.policy.storage import StorageQuota
 from astrocyte.policy.telemetry import Telemetry
 from astrocyte.providers.breaker import Breaker
@@ -136,6 +137,7 @@ class App:
             )
             scorer = _scorer(settings, overrides, self.language_model)
             self._reranking = create_reranking(settings, self.language_model)
+            self._stages = stages = Stages(settings)
             check_curation(settings, overrides, self.language_model)
             self._limits = Limits(settings, overrides, _quotas(settings, overrides, data_dir, clock, executor))
             info = _describe(settings, store, embedder, registry.memory)
@@ -145,14 +147,15 @@ class App:
         self._executor = executor
         self._registry = registry
         self._purging: asyncio.Task[None] | None = None
-        preparer = Preparer(settings, embedder, executor, profiles, entities)
+        preparer = Preparer(settings, embedder, executor, profiles, entities, stages.chunking)
         retain = RetainPipeline(store, registry, settings, preparer)
         self._retries = Retries(settings, overrides, store, retain)
         quality = SignalQuality(overrides, Noise(), scorer)
         escalation = Escalation(settings, overrides, store, self._retries, breakers)
         escalation.at_recovery(quality.recovered)
         self.engines.subscribe(escalation.watch)
-        searching = (store, core, registry, embedder, settings, executor, store, clock, self._outside, foreign)
+        beside = (self._outside, foreign, stages.recall)
+        searching = (store, core, registry, embedder, settings, executor, store, clock, *beside)
         recall = RecallPipeline(*searching) if self._reranking is None else RerankedRecall(self._reranking, *searching)
         parts = (
             settings,
@@ -168,7 +171,7 @@ class App:
                 Pipelines(
                     retain=retain,
                     recall=_by_tiers(recall, store, settings, self.language_model),
-                    reflect=ReflectPipeline(self.language_model, settings),
+                    reflect=ReflectPipeline(self.language_model, settings, stages.synthesis),
                     multi_bank=MultiBankPipeline(recall, settings, executor),
                     explain=ExplainPipeline(store, recall, executor, settings.recall.inline_rows),
                     update=UpdatePipeline(store, preparer),
@@ -227,6 +230,7 @@ class App:
         await self._embedder.close()
         if self._reranking is not None:
             await self._reranking.close()
+        await self._stages.close()
         if self.language_model is not None:
             await self.language_model.close()
         await self.engines.close()
@@ -324,7 +328,8 @@ def _outside(settings: Settings, breakers: list[Breaker]) -> list[Guarded]:
         kinds.append(Documents(documents, given.document_weight))
     graph = create_graph_store(settings.graph_store, settings.graph_store_config)
     if graph is not None:
-        kinds.append(Graph(graph, given.graph_weight))
+        walk = settings.pipeline.retrieval
+        kinds.append(Graph(graph, given.graph_weight, walk.graph_max_depth, walk.graph_max_results))
     if kinds and settings.recall.cache_bytes:
         raise settings.refusal(
             ("recall", "cache_bytes"), "answers are not kept where a store from outside has a part in them; set it to 0"

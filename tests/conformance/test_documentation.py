@@ -96,6 +96,7 @@ def configurations() -> Iterator[pytest.param]:  # type: ignore[valid-type] # py
         "banks.md",
         "configuration.md",
         "curation.md",
+        "custom-stages.md",
         "engines.md",
         "extraction.md",
         "policy.md",

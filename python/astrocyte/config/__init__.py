@@ -41,7 +41,7 @@ from astrocyte.config.hooks import HookSettings
 from astrocyte.config.index import IndexSettings
 from astrocyte.config.multi_bank import BankGroupSettings, MultiBankSettings
 from astrocyte.config.observability import ObservabilitySettings
-from astrocyte.config.pipeline import PipelineSettings
+from astrocyte.config.pipeline import PipelineSettings, name_once
 from astrocyte.config.recall import RecallSettings, RecallWeights
 from astrocyte.config.recall_authority import RecallAuthoritySettings
 from astrocyte.config.reflect import AdversarialDefenseSettings, AgenticReflectSettings, ReflectSettings
@@ -57,6 +57,13 @@ from astrocyte.config.source import (
     refuse,
     unknown_variables,
 )
+from astrocyte.config.stages import (
+    ArmSettings,
+    PipelineFusionSettings,
+    QueryAnalysisSettings,
+    RetrievalSettings,
+    check_stages,
+)
 from astrocyte.config.storage import OutsideStoreSettings
 from astrocyte.config.templates import BankTemplateSettings, TemplateGrant, TemplateName
 from astrocyte.config.tiered_retrieval import TieredRetrievalSettings
@@ -68,6 +75,7 @@ __all__ = [
     "AdversarialDefenseSettings",
     "AgenticReflectSettings",
     "ApiKey",
+    "ArmSettings",
     "AuthSettings",
     "BankDefaultSettings",
     "BankGrant",
@@ -101,12 +109,15 @@ __all__ = [
     "ObservabilitySettings",
     "OutsideStoreSettings",
     "PiiSettings",
+    "PipelineFusionSettings",
     "PipelineSettings",
+    "QueryAnalysisSettings",
     "RecallAuthoritySettings",
     "RecallSettings",
     "RecallWeights",
     "ReflectSettings",
     "RetainSettings",
+    "RetrievalSettings",
     "ScoringSettings",
     "ServerSettings",
     "Settings",
@@ -402,6 +413,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 def _build(values: dict[str, Any], lines: SourceLines) -> Settings:
     values, lines = spell_out(values, lines)
     check_keys(Settings, values, lines)
+    values = name_once(values, lines)
     try:
         settings = Settings(**values)
     except PydanticError as error:
@@ -410,4 +422,5 @@ def _build(values: dict[str, Any], lines: SourceLines) -> Settings:
     settings._lines = lines  # noqa: SLF001 (own class)
     check_profiles(settings)
     check_embedding_model(settings)
+    check_stages(settings)
     return settings

@@ -17,7 +17,7 @@ from astrocyte.config.source import KeyPath
 if TYPE_CHECKING:
     from astrocyte.config import Settings
 
-Chunking = Literal["sentence", "paragraph", "dialogue", "fixed"]
+Chunking = Literal["sentence", "paragraph", "dialogue", "fixed", "custom"]
 EntityMode = Literal["rules", "metadata", "llm", "custom", "disabled"]
 # A metadata key, a tag or a label, within the default limits of requests.
 Key = Annotated[str, Field(min_length=1, max_length=128)]
@@ -89,8 +89,21 @@ class ExtractionSettings(Section):
 class ChunkingSettings(Section):
     """How long contents are cut; what is left out, retain.chunking and retain.chunk_tokens say."""
 
-    strategy: Chunking | None = Field(None, description="Strategy of text, and of types that have none of their own.")
+    strategy: Chunking | None = Field(
+        None, description="Strategy of text, and of types that have none of their own; custom asks custom_chunker."
+    )
     max_chunk_size: ChunkChars | None = Field(None, description="Largest chunk, in characters.")
+    custom_chunker: str | None = Field(
+        None,
+        min_length=1,
+        description="Who cuts where a strategy is custom: an entry point of astrocyte.chunkers or package.module:name.",
+    )
+    options: dict[str, Any] = Field(
+        default_factory=dict, repr=False, description="Handed to custom_chunker, which checks them."
+    )
+    timeout_seconds: Seconds = Field(
+        1.0, description="How long to wait for custom_chunker; then contents are cut by sentence."
+    )
 
 
 class EntityExtractionSettings(Section):

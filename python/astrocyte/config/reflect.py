@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from astrocyte.config.section import Count, Seconds, Section
 
@@ -15,8 +15,19 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 class ReflectSettings(Section):
     """How a reflect makes its answer."""
 
-    mode: Literal["auto", "extractive", "llm", "agentic"] = Field(
-        "auto", description="Who answers; auto: the language model where there is one, else sentences of the memories."
+    mode: Literal["auto", "extractive", "llm", "agentic", "custom"] = Field(
+        "auto",
+        description="Who answers; auto: the language model where there is one, else sentences of the memories; custom: "
+        "custom_synthesiser.",
+    )
+    custom_synthesiser: str | None = Field(
+        None,
+        min_length=1,
+        description="What mode custom asks: an entry point of astrocyte.synthesisers, or package.module:name. It "
+        "is there for callers who ask for that mode, too.",
+    )
+    options: dict[str, Any] = Field(
+        default_factory=dict, repr=False, description="Handed to custom_synthesiser, which checks them."
     )
     recall_max_results: Annotated[int, Field(ge=1, le=200)] = Field(
         20, description="Memories that an answer is made of."
@@ -27,7 +38,17 @@ class ReflectSettings(Section):
     synthesis_max_tokens: Count = Field(2_048, description="Tokens of a model's answer, where the caller is silent.")
     temperature: Share = Field(0.1, description="Of the language model.")
     # Less than clients wait for an answer by themselves, so that a fallback still reaches them.
-    deadline_seconds: Seconds = Field(25.0, description="How long a language model may take, all its calls together.")
+    deadline_seconds: Seconds = Field(
+        25.0, description="How long a language model, all its calls together, or custom_synthesiser may take."
+    )
+
+    @model_validator(mode="after")
+    def _check_custom(self) -> ReflectSettings:
+        if self.mode == "custom" and self.custom_synthesiser is None:
+            raise ValueError("mode custom needs custom_synthesiser")
+        if self.options and self.custom_synthesiser is None:
+            raise ValueError("options have no effect without custom_synthesiser")
+        return self
 
 
 class AgenticReflectSettings(Section):

@@ -115,11 +115,10 @@ def check_keys(model: type[BaseModel], values: Mapping[str, Any], source: Source
     Raises:
         ConfigError: Names the key, its line where it came from a file, and the nearest valid key.
     """
-    for path, known in _unknown(model, values, ()):
-        raise ConfigError(
-            f"{source.place(path)} is not a setting; {_suggest(model, path, known)}",
-            metadata={"key": ".".join(path), **line_of(source, path)},
-        )
+    for path, level in _unknown(model, values, ()):
+        why = getattr(level, "REFUSED", {}).get(path[-1])
+        problem = f": {why}" if why else f" is not a setting; {_suggest(model, path, level)}"
+        raise ConfigError(f"{source.place(path)}{problem}", metadata={"key": ".".join(path), **line_of(source, path)})
 
 
 def unknown_variables(model: type[BaseModel], environ: Mapping[str, str]) -> None:
@@ -135,9 +134,9 @@ def unknown_variables(model: type[BaseModel], environ: Mapping[str, str]) -> Non
         values: Any = None
         for part in reversed(path):
             values = {part: values}
-        for wrong, known in _unknown(model, values, ()):
+        for wrong, level in _unknown(model, values, ()):
             raise ConfigError(
-                f"environment variable {name} names no setting; {_suggest(model, wrong, known)}",
+                f"environment variable {name} names no setting; {_suggest(model, wrong, level)}",
                 metadata={"key": ".".join(path), "variable": name},
             )
 
@@ -163,15 +162,15 @@ def line_of(source: SourceLines, path: KeyPath) -> dict[str, str]:
     return {} if line is None else {"file": source.name, "line": str(line)}
 
 
-def _unknown(model: type[BaseModel], values: object, path: KeyPath) -> Iterator[tuple[KeyPath, list[str]]]:
-    """Paths of unknown keys with the keys that their level knows."""
+def _unknown(model: type[BaseModel], values: object, path: KeyPath) -> Iterator[tuple[KeyPath, type[BaseModel]]]:
+    """Paths of unknown keys, with the section that does not know them."""
     if not isinstance(values, Mapping):
         return
     for key, value in values.items():
         name = str(key)
         info = model.model_fields.get(name)
         if info is None:
-            yield (*path, name), sorted(model.model_fields)
+            yield (*path, name), model
             continue
         below = _model_in(info.annotation)
         if below is not None:
@@ -195,7 +194,8 @@ def _model_in(annotation: object) -> type[BaseModel] | None:
     return next((found for part in typing.get_args(annotation) if (found := _model_in(part))), None)
 
 
-def _suggest(model: type[BaseModel], path: KeyPath, known: list[str]) -> str:
+def _suggest(model: type[BaseModel], path: KeyPath, level: type[BaseModel]) -> str:
+    known = sorted(level.model_fields)
     near = difflib.get_close_matches(path[-1], known, n=1, cutoff=SIMILARITY)
     if near:
         return f"did you mean {'.'.join((*path[:-1], near[0]))}?"

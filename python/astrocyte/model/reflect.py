@@ -13,11 +13,12 @@ from astrocyte.model.recall import MemoryHit, RecallTrace, TagMatch, TimeRange
 
 
 class ReflectMode(StrEnum):
-    """Who makes the answer: rules over sentences, a language model in one call, or one that searches by itself."""
+    """Who answers: rules over sentences, a language model in one call, one that searches, or another's synthesiser."""
 
     EXTRACTIVE = "extractive"
     LLM = "llm"
     AGENTIC = "agentic"
+    CUSTOM = "custom"
 
 
 @dataclass(frozen=True, slots=True)

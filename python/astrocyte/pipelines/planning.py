@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
@@ -21,8 +21,19 @@ from astrocyte.stores.protocols import Visibility
 
 NOW = Visibility()
 
+# Of the core, in the order of their weights.
+ARMS = ("semantic", "keyword", "temporal")
+
 # What a store from outside proposes: its name, its weight, and memories with scores, best first.
 OutsideList = tuple[str, float, list[tuple[bytes, float]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What another read in a question; None leaves a part to the rules. Windows are in milliseconds, ends included."""
+
+    intent: QueryIntent | None
+    windows: tuple[tuple[int, int], ...] | None
 
 
 @dataclass(slots=True)
@@ -32,7 +43,9 @@ class Plan:
     ``windows_hold`` says that the windows are not those of this bank's times, but of the query alone.
     ``pool`` is how many candidates stages after the core look at, 0 where none does; ``stages`` their milliseconds.
     ``trial`` is True for a recall that only explains another, and so is no use of a memory.
-    ``outside`` is None until the stores from outside were asked; ``degraded`` names those that did not answer.
+    ``outside`` is None until the stores and arms from outside were asked; ``degraded`` names what gave nothing.
+    ``spent`` and ``proposing`` are milliseconds of steps, and of lists, that others make.
+    ``fuses`` says that another fusion has a word, ``fused`` its scores by identity, ``fusion_name`` what it is called.
     """
 
     bank: Bank
@@ -66,6 +79,17 @@ class Plan:
     reranks: bool = False
     candidates: list[Candidate] | None = None
     arm_names: Sequence[str] = ()
+    reading: Reading | None = None
+    spent: dict[str, float] = field(default_factory=dict)
+    proposing: dict[str, float] = field(default_factory=dict)
+    fuses: bool = False
+    fused: Mapping[bytes, float] | None = None
+    fusion_name: str = ""
+
+    def missed(self, what: str) -> None:
+        """Note what gave nothing; a trace says it once."""
+        if what not in self.degraded.split(", "):
+            self.degraded = ", ".join(filter(None, (self.degraded, what)))
 
 
 class Planner:
@@ -139,6 +163,11 @@ class Planner:
             return (weights[0] * factors[0], weights[1] * factors[1], weights[2] * factors[2])
         return weights
 
+    def list_weights(self, plan: Plan) -> dict[str, float]:
+        """The weight of each list of an analysed plan."""
+        own = dict(zip(ARMS, self.arm_weights(plan), strict=True))
+        return {**own, **{name: weight for name, weight, _ in (*(plan.outside or ()), *plan.names)}}
+
     def _named(self, plan: Plan) -> list[External]:
         """The list of the entity arm, where it has a weight and finds anything."""
         query, settings = plan.query, self._settings
@@ -173,6 +202,15 @@ class Planner:
         # The first hits of long memories are about everything.
         return self._settings.feedback if plan.index.pieces <= self._settings.feedback_pieces else 0.0
 
+    def depth(self, query: RecallQuery) -> int:
+        """Candidates of each arm."""
+        return max(self._settings.depth, self._settings.overfetch * query.max_results)
+
+    def proposals(self, plan: Plan) -> int:
+        """So many memories at the most are in the lists of an analysed plan."""
+        own = len(ARMS) * self.depth(plan.query)
+        return own + sum(len(hits) for _, _, hits in (*(plan.outside or ()), *plan.names))
+
     def request(self, plan: Plan) -> RecallRequest:
         """What the core is asked for an analysed query."""
         query, settings = plan.query, self._settings
@@ -184,7 +222,7 @@ class Planner:
             text=query.query or None,
             vector=plan.vector,
             k=plan.pool or query.max_results,
-            depth=max(settings.depth, settings.overfetch * query.max_results, plan.pool),
+            depth=max(self.depth(query), 0 if plan.fuses else plan.pool),
             tags=query.tags,
             tag_match=query.tag_match,
             fact_types=query.fact_types,

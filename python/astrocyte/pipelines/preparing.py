@@ -22,6 +22,7 @@ from astrocyte.pipelines.extraction.entities import EntityExtraction
 from astrocyte.pipelines.extraction.profiles import Profiles
 from astrocyte.pipelines.indexing import ID_PREFIX, embedded_text
 from astrocyte.pipelines.normalising import normalise
+from astrocyte.pipelines.stages.chunking import CustomChunking
 from astrocyte.providers.protocols import Embedder
 from astrocyte.stores.protocols import ChunkRecord, NewMemory
 
@@ -37,6 +38,10 @@ INLINE_ITEMS = 2
 INLINE_CHARS = 4_096
 # Between a speaker and what was said: neither a label nor a content may hold it.
 SPEAKER_END = "\x00"
+# Strategies: of another, and where that gives nothing.
+CUSTOM, SENTENCE = "custom", "sentence"
+# Contents of a batch that another cuts at once.
+PARALLEL = 8
 # Room above an even share, so that pieces end at boundaries without one more piece for the rest.
 EVEN_SHARE = 1.15
 
@@ -63,6 +68,8 @@ class Draft:
     entities: tuple[Entity, ...] = ()
     # What its caller is to be told.
     warnings: tuple[str, ...] = ()
+    # Its kind, and what a piece should have at the most, in characters, where another has still to say where it is cut.
+    uncut: tuple[str, int] | None = None
     # What a language model decided, and the etag of the memory that it is to replace.
     curation: Curation | None = None
     target_etag: str | None = None
@@ -133,6 +140,7 @@ class Preparer:
         executor: Where what takes long runs.
         profiles: What holds for the contents of a kind.
         entities: Finds what they name.
+        chunking: Cuts where a strategy is custom.
     """
 
     def __init__(
@@ -142,6 +150,7 @@ class Preparer:
         executor: Executor,
         profiles: Profiles,
         entities: EntityExtraction,
+        chunking: CustomChunking | None = None,
     ) -> None:
         self._settings = settings.retain
         self._chunking = settings.pipeline.chunking
@@ -149,6 +158,8 @@ class Preparer:
         self._executor = executor
         self._profiles = profiles
         self._entities = entities
+        self._custom = chunking
+        self._places = asyncio.Semaphore(PARALLEL)
 
     async def drafts(self, bank: Bank, items: Sequence[tuple[RetainItem, str]]) -> list[Draft]:
         """Drafts of items, given with their paths in the request; without vectors but those that the caller sent.
@@ -156,9 +167,13 @@ class Preparer:
         Raises:
             ValidationError: An item is wrong for this bank.
         """
-        return await self.compute(
+        drafts = await self.compute(
             lambda: [self.draft(bank, item, at) for item, at in items], [item.content for item, _ in items]
         )
+        if self._custom is not None:
+            waiting = [draft for draft in drafts if draft.uncut is not None]
+            await asyncio.gather(*[self._ask(self._custom, bank.bank_id, draft) for draft in waiting])
+        return drafts
 
     async def embedded(self, bank: Bank, items: Sequence[tuple[RetainItem, str]]) -> list[Draft]:
         """Drafts of items with their vectors.
@@ -167,9 +182,12 @@ class Preparer:
             ValidationError: An item is wrong for this bank.
             ProviderUnavailable: The embedder failed.
         """
-        if not self._embedder.local:
+        if not self._embedder.local or self._custom is not None:
             drafts = await self.drafts(bank, items)
-            await self._embed(drafts)
+            if self._embedder.local:
+                await self.compute(lambda: self._embed_now(drafts), [item.content for item, _ in items])
+            else:
+                await self._embed(drafts)
             await self._name(bank, drafts)
             return drafts
 
@@ -214,7 +232,7 @@ class Preparer:
             session_id=item.session_id or _text(item.metadata.get("session_id")),
         )
         draft.entities = self._entities.now(bank.bank_id, item, content, speaker)
-        draft.chunks = self._cut(draft, kind, profile)
+        draft.chunks = self._cut(draft, kind, profile, self._strategy(kind, profile))
         self._take_vector(bank, draft, at)
         return draft
 
@@ -256,8 +274,20 @@ class Preparer:
             draft.entities = entities
             draft.warnings += told
 
-    def _cut(self, draft: Draft, kind: str, profile: ExtractionProfileSettings) -> list[Chunk]:
-        """Chunks of about equal size; none where the whole is short enough, or no boundary was found.
+    async def _ask(self, custom: CustomChunking, bank_id: str, draft: Draft) -> None:
+        """Give a draft the chunks that another cuts; those of sentences where it gives none."""
+        kind, size = draft.uncut or ("", 0)
+        async with self._places:
+            pieces, problem = await custom.split(bank_id, draft.content, size, kind)
+        draft.uncut = None
+        if problem:
+            draft.warnings += (f"chunking: the custom chunker gave none ({problem}); it was cut by sentence",)
+            draft.chunks = self._cut(draft, kind, self._profiles.of(bank_id, draft.item), SENTENCE)
+        elif len(pieces) > 1:
+            draft.chunks = [Chunk(*one) for one in zip(pieces, count_tokens_many(pieces), strict=True)]
+
+    def _cut(self, draft: Draft, kind: str, profile: ExtractionProfileSettings, strategy: str) -> list[Chunk]:
+        """Chunks of about equal size; none where the whole is short enough, no boundary was found, or another cuts.
 
         Sizes are in tokens, or in characters where the profile, or the settings of the pipeline, say one.
         """
@@ -271,7 +301,10 @@ class Preparer:
         pieces = math.ceil(length / most)
         size = min(most, math.ceil(EVEN_SHARE * length / pieces))
         overlap = min(most * settings.overlap_tokens // settings.chunk_tokens, size // 2)
-        chunks = split(content, self._strategy(kind, profile), size=size, overlap=overlap, count_tokens=count)
+        if strategy == CUSTOM:
+            draft.uncut = (kind, most if chars is not None else len(content) * most // length)
+            return []
+        chunks = split(content, strategy, size=size, overlap=overlap, count_tokens=count)
         if len(chunks) < 2:  # noqa: PLR2004 - one piece is the whole
             return []
         if chars is None:

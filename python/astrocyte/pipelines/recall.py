@@ -18,15 +18,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from astrocyte.config import Settings
 from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Core, RecallRequest, RecallResponse
 from astrocyte.model import Bank, MemoryHit, RecallQuery, RecallResult
 from astrocyte.pipelines.abstention import confidence
-from astrocyte.pipelines.analysis import today_of
 from astrocyte.pipelines.bank_index import BankIndex
 from astrocyte.pipelines.caching import RecallCache, name_of
 from astrocyte.pipelines.candidates import Candidate
@@ -39,6 +39,8 @@ from astrocyte.pipelines.recall_trace import again, trace_of
 from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.pipelines.rescoring import Rescorer, reordered
 from astrocyte.pipelines.shaping import found
+from astrocyte.pipelines.stages.analysis import read_over
+from astrocyte.pipelines.stages.recalling import NO_STAGES, Others, RecallStages
 from astrocyte.providers.protocols import Embedder
 from astrocyte.stores.entities import EntityStore
 from astrocyte.stores.protocols import HydratedRow, MemoryStore, Visibility
@@ -46,6 +48,9 @@ from astrocyte.stores.protocols import HydratedRow, MemoryStore, Visibility
 if TYPE_CHECKING:
     # It comes with an extra.
     from astrocyte.pipelines.foreign_dates import ForeignDates
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # Queries of a batch that are searched together: a millisecond or two of work for the loop, which shapes them.
 PART = 16
@@ -66,6 +71,7 @@ class RecallPipeline:
         clock: Callable[[], int],
         outside: OutsideStores | None = None,
         foreign: ForeignDates | None = None,
+        stages: RecallStages = NO_STAGES,
     ) -> None:
         self._store = store
         self._core = core
@@ -73,8 +79,7 @@ class RecallPipeline:
         self._embedder = embedder
         self._settings = settings.recall
         self._executor = executor
-        self._outside = outside
-        self._foreign = foreign
+        self._others = Others(outside, foreign, stages, executor)
         self._planner = Planner(settings.recall, entities)
         self._rescorer = Rescorer(settings, clock)
         if self._rescorer.usage is not None:
@@ -127,17 +132,30 @@ class RecallPipeline:
         plan = Plan(bank, query, index, _given(bank, query, at), most_tokens, start, start)
         if self.waits(plan):
             plan.vector = (await self._embed([query.query]))[0]
-        await self._date([plan])
+        await self._others.read([plan])
         plan.embedded = perf_counter()
         return await self.answer(plan)
 
     async def answer(self, plan: Plan) -> RecallResult:
         """The answer to a plan that has its vector; it is not kept."""
-        if self._outside is not None:
-            await self._outside.ask([plan])
+        await self._others.propose([plan])
+        fusion = self._others.fusion
+        if fusion is not None and plan.query.fusion_method is None:
+            plan.fuses = True
+            response = await self._beside(plan, self._looked, plan)
+            await fusion.fuse(plan, response, self._planner.list_weights(plan))
+            if plan.fused is not None or not response.hits:
+                return await self._beside(plan, self._finish, plan, response)
+            # As it would be without: the core ranks the few that are wanted more closely than all.
+            plan.fuses = False
+        return await self._beside(plan, self._answer, plan)
+
+    async def _beside(self, plan: Plan, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+        """The result of work on a bank: off the loop for those that are large."""
         if plan.index.small(self._settings.inline_rows):
-            return self._answer(plan)
-        return await asyncio.get_running_loop().run_in_executor(self._executor, self._answer, plan)
+            return work(*given, **named)
+        run = asyncio.get_running_loop().run_in_executor
+        return await run(self._executor, partial(work, *given, **named))
 
     async def run_many(self, requests: Sequence[tuple[Bank, RecallQuery, int]]) -> list[RecallResult]:
         """The answers to many queries, each equal to the single call's; the core spreads them over its threads.
@@ -145,6 +163,12 @@ class RecallPipeline:
         Raises:
             AstrocyteError: As `run`, of the first query that cannot be answered.
         """
+        if self._others.fusion is not None:
+            # The other fusion is asked about each.
+            return [
+                await self.run(bank, query, most_tokens, f"queries[{number}].")
+                for number, (bank, query, most_tokens) in enumerate(requests)
+            ]
         start = perf_counter()
         plans = [
             await self.plan(bank, query, most_tokens, start, f"queries[{number}].")
@@ -170,16 +194,6 @@ class RecallPipeline:
             return None
         return Plan(bank, query, index, _given(bank, query, at), most_tokens, start, start)
 
-    async def _date(self, plans: Sequence[Plan]) -> None:
-        """Find dates of other languages in the questions, off the loop: each takes tens of milliseconds."""
-        if self._foreign is None:
-            return
-        run = asyncio.get_running_loop().run_in_executor
-        for plan in plans:
-            today = today_of(plan.query, plan.index.latest)
-            if today is not None and plan.query.query:
-                plan.foreign = await run(self._executor, self._foreign.windows, plan.query.query, today)
-
     async def embed(self, plans: Sequence[Plan]) -> None:
         """Give the plans their vectors, each text embedded once, where the server can make one for the bank.
 
@@ -194,12 +208,11 @@ class RecallPipeline:
             vectors = dict(zip(texts, await self._embed(texts), strict=True))
             for plan in waiting:
                 plan.vector = vectors[plan.query.query]
-        await self._date(plans)
+        await self._others.read(plans)
         embedded = perf_counter()
         for plan in plans:
             plan.embedded = embedded
-        if self._outside is not None:
-            await self._outside.ask(plans)
+        await self._others.propose(plans)
 
     def waits(self, plan: Plan) -> bool:
         """Whether a plan needs a vector that the server can make, and has none yet.
@@ -208,7 +221,7 @@ class RecallPipeline:
         """
         if plan.vector is not None or plan.bank.embedding_model != self._embedder.model_id:
             return False
-        return self._outside is not None or plan.query.weights.get("semantic", 1.0) > 0.0
+        return self._others.propose_any or plan.query.weights.get("semantic", 1.0) > 0.0
 
     async def _answer_all(self, plans: list[Plan]) -> list[RecallResult]:
         """Answers in order. While the core searches for one part, the part before is read back and shaped."""
@@ -251,10 +264,14 @@ class RecallPipeline:
         return self._planner.request(plan)
 
     def _answer(self, plan: Plan) -> RecallResult:
+        return self._finish(plan, self._looked(plan))
+
+    def _looked(self, plan: Plan) -> RecallResponse:
+        """What the core ranks for a plan."""
         self._analyse(plan)
         response = plan.index.core.recall(self._planner.request(plan))
         plan.searched = perf_counter()
-        return self._finish(plan, response)
+        return response
 
     def search(self, plans: Sequence[Plan]) -> list[RecallResponse]:
         """What the core ranks for each plan, in one call for all."""
@@ -313,7 +330,8 @@ class RecallPipeline:
             hits, dropped = blend(query, hits, plan.external, weight=weight, budget=plan.budget)
             truncated = truncated or dropped
             plan.blended = perf_counter()
-        trace = trace_of(plan, response, hits, self._planner.fusion(query)) if query.include_trace else None
+        fusion = plan.fusion_name or self._planner.fusion(query)
+        trace = trace_of(plan, response, hits, fusion) if query.include_trace else None
         sure = confidence(response) if rows else 0.0
         return RecallResult(
             hits,
@@ -356,6 +374,10 @@ class RecallPipeline:
             plan.windows = list(dict.fromkeys([*plan.windows, *plan.foreign]))
             # Relative ones count from each bank's own newest memory.
             plan.windows_hold = False
+        read_over(plan)
+        if plan.fuses:
+            # All that any arm proposes.
+            plan.pool = max(plan.pool, self._planner.proposals(plan))
 
 
 def _given(bank: Bank, query: RecallQuery, at: str) -> bytes | None:

@@ -13,6 +13,8 @@ from astrocyte.pipelines.analysis import from_ms
 from astrocyte.pipelines.external import ARM
 from astrocyte.pipelines.planning import Plan
 from astrocyte.pipelines.shaping import layer_distribution
+from astrocyte.pipelines.stages.analysis import STAGE as READING
+from astrocyte.pipelines.stages.fusion import STAGE as FUSING
 
 # Which tier answered.
 CACHE, FAST_PATH, FULL_RETRIEVAL, AGENTIC = 1, 2, 3, 4
@@ -28,20 +30,28 @@ def trace_of(plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit], fu
     made.total_candidates = sum(counts)
     made.fusion_method = fusion
     made.latency_ms = (perf_counter() - plan.start) * 1e3
-    made.strategy_timings_ms = {name: us / 1e3 for name, us in zip(names, response.arm_micros, strict=True)}
+    proposing = plan.proposing
+    made.strategy_timings_ms = {
+        **proposing,
+        **{name: us / 1e3 + proposing.get(name, 0.0) for name, us in zip(names, response.arm_micros, strict=True)},
+    }
     made.strategy_candidate_counts = dict(zip(names, counts, strict=True))
     made.tier_used = FULL_RETRIEVAL
     made.layer_distribution = layer_distribution(hits)
     made.cache_hit = False
     made.wiki_tier_used = False
-    feedback = response.feedback_micros / 1e3
+    feedback, spent = response.feedback_micros / 1e3, plan.spent
+    fused = spent.get(FUSING, 0.0)
+    # Then the core was asked once more.
+    failed = fused if plan.fused is None else 0.0
     made.stage_timings_ms = {
-        "embed": (plan.embedded - plan.start) * 1e3,
+        "embed": (plan.embedded - plan.start) * 1e3 - spent.get(READING, 0.0),
         **({} if plan.outside is None else {"outside": (plan.asked - plan.embedded) * 1e3}),
-        "analyse": (plan.analysed - (plan.asked or plan.embedded)) * 1e3,
+        "analyse": (plan.analysed - (plan.asked or plan.embedded)) * 1e3 - failed,
         "core": (plan.searched - plan.analysed) * 1e3 - feedback,
         "feedback": feedback,
-        "hydrate": (plan.hydrated - plan.searched) * 1e3,
+        "hydrate": (plan.hydrated - plan.searched) * 1e3 - (fused - failed),
+        **spent,
         **plan.stages,
     }
     if plan.query.external_context:

@@ -3,7 +3,7 @@
 1. recall, more memories than a caller would look at, behind the same filters;
 2. read them for the question (`synthesis.evidence`), which says how likely they hold an answer;
 3. abstain below the floor; check what the question takes for granted, where that is on;
-4. answer: by sentences, by a language model, or by one that searches;
+4. answer: by sentences, by a language model, by one that searches, or by a synthesiser of others;
 5. where that cannot be done, what ``fallback_strategy`` says; then cut to the token budget, cite, remark.
 """
 
@@ -25,12 +25,14 @@ from astrocyte.model import (
     MemoryHit,
     RecallQuery,
     RecallResult,
+    RecallTrace,
     ReflectMode,
     ReflectQuery,
     ReflectResult,
 )
 from astrocyte.pipelines import detail
 from astrocyte.pipelines.intent import classify
+from astrocyte.pipelines.stages.synthesis import STAGE, CustomSynthesis
 from astrocyte.pipelines.synthesis import agent, extractive, premises
 from astrocyte.pipelines.synthesis import model as single
 from astrocyte.pipelines.synthesis.confidence import confidence
@@ -72,7 +74,11 @@ class _Work:
     intent: Intent
     allowance: Allowance
     deadline: float
+    # When its memories were there, by `perf_counter`.
+    start: float
     tokens_used: int = 0
+    # What could not answer, and why.
+    missed: str = ""
 
 
 class ReflectPipeline:
@@ -81,10 +87,15 @@ class ReflectPipeline:
     Args:
         model: The language model, if there is one.
         settings: Modes, bounds, floors.
+        synthesis: Who answers in mode custom.
     """
 
-    def __init__(self, model: LanguageModel | None, settings: Settings) -> None:
+    def __init__(
+        self, model: LanguageModel | None, settings: Settings, synthesis: CustomSynthesis | None = None
+    ) -> None:
         self._model = model
+        self._synthesis = synthesis
+        self._reads = settings.pipeline.query_analysis.mode == "custom"
         self._settings = settings.pipeline.reflect
         self._agentic = settings.agentic_reflect
         self._defense = settings.adversarial_defense
@@ -162,10 +173,12 @@ class ReflectPipeline:
     async def _begin(self, query: ReflectQuery, mode: ReflectMode, allowance: Allowance) -> _Work:
         deadline = time.monotonic() + self._settings.deadline_seconds
         recalled = await allowance.recall(self._as_recall(query, mode))
+        start = time.perf_counter()
         windows = recalled.trace.time_windows if recalled.trace is not None else ()
         evidence = gather(query.query, recalled.hits, self._embed, windows)
-        intent = classify(query.query).intent
-        return _Work(query, recalled, evidence, confidence(evidence), intent, allowance, deadline)
+        # Whoever reads questions for recalls has read this one.
+        read = recalled.trace.intent if self._reads and recalled.trace is not None else classify(query.query).intent
+        return _Work(query, recalled, evidence, confidence(evidence), read, allowance, deadline, start)
 
     def _as_recall(self, query: ReflectQuery, mode: ReflectMode) -> RecallQuery:
         most = self._settings.recall_max_results
@@ -229,6 +242,8 @@ class ReflectPipeline:
     async def _answer(self, work: _Work, mode: ReflectMode) -> Draft:
         if mode is ReflectMode.EXTRACTIVE:
             return self._extract(work)
+        if mode is ReflectMode.CUSTOM:
+            return await self._by_another(work)
         if self._model is None:
             raise CapabilityNotSupported(
                 f"reflect in mode {str(mode)!r} needs a language model; set llm_provider, or ask for mode 'extractive'",
@@ -242,6 +257,14 @@ class ReflectPipeline:
             self._agentic,
             lambda text, as_of, count: self._search(work, text, as_of, count),
         )
+
+    async def _by_another(self, work: _Work) -> Draft:
+        if self._synthesis is None:
+            raise CapabilityNotSupported(
+                "reflect in mode 'custom' needs pipeline.reflect.custom_synthesiser",
+                metadata={"parameter": "mode", "mode": str(ReflectMode.CUSTOM)},
+            )
+        return await self._synthesis.answer(self._task(work))
 
     def _extract(self, work: _Work) -> Draft:
         wish = work.query.max_tokens or self._settings.extractive_max_tokens
@@ -288,8 +311,14 @@ class ReflectPipeline:
         Raises:
             AstrocyteError: The error, where they say nothing.
         """
-        remark = ("The language model could not answer; this is what memory says.",)
-        if self._fallback == "local_llm" and mode is ReflectMode.AGENTIC and self._model is not None:
+        work.missed = f"{STAGE} ({error.reason.lower()})"
+        who = "synthesiser" if mode is ReflectMode.CUSTOM else "language model"
+        remark = (f"The {who} could not answer; this is what memory says.",)
+        if (
+            self._fallback == "local_llm"
+            and mode in {ReflectMode.AGENTIC, ReflectMode.CUSTOM}
+            and self._model is not None
+        ):
             draft = await single.answer(self._model, self._task(work))
             return replace(self._result(work, draft, ReflectMode.LLM), fallback_used=True)
         if self._fallback == "extractive":
@@ -315,8 +344,18 @@ class ReflectPipeline:
             mode=mode,
             truncated=draft.truncated,
             tokens_used=draft.tokens_used + work.tokens_used,
-            trace=work.recalled.trace,
+            trace=_traced(work),
         )
+
+
+def _traced(work: _Work) -> RecallTrace | None:
+    """The trace of the recall, with what came after it."""
+    trace = work.recalled.trace
+    if trace is None:
+        return None
+    stages = {**(trace.stage_timings_ms or {}), STAGE: (time.perf_counter() - work.start) * 1e3}
+    degraded = ", ".join(filter(None, (trace.degraded, work.missed)))
+    return replace(trace, stage_timings_ms=stages, degraded=degraded)
 
 
 def _variant(work: _Work) -> Variant:

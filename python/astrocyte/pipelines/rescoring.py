@@ -18,6 +18,7 @@ from astrocyte.pipelines.candidates import Asked, Candidate, Stage
 from astrocyte.pipelines.curated_recall import CuratedStage
 from astrocyte.pipelines.planning import Plan
 from astrocyte.pipelines.shaping import fitting
+from astrocyte.pipelines.stages.fusion import rescored
 from astrocyte.pipelines.usage import Usage
 from astrocyte.stores.protocols import HydratedRow
 
@@ -69,7 +70,9 @@ class Rescorer:
             if (row := by_passage.get((hit.key, hit.ordinal))) is not None
         ]
         asked = Asked(plan.query, _today(plan), self.unit(plan.query, fusion))
-        if response.feedback_terms:
+        if plan.fused is not None:
+            candidates = rescored(candidates, plan.fused)
+        elif response.feedback_terms:
             _stand(candidates, asked.unit)
         spent = {}
         for stage in self._stages:

@@ -315,6 +315,8 @@ class _ReflectModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ReflectMo
     """A language model, in one call."""
     REFLECT_MODE_AGENTIC: _ReflectMode.ValueType  # 3
     """A language model that searches memory by itself, within bounds."""
+    REFLECT_MODE_CUSTOM: _ReflectMode.ValueType  # 4
+    """A synthesiser that the server's settings take from others (`pipeline.reflect.custom_synthesiser`)."""
 
 class ReflectMode(_ReflectMode, metaclass=_ReflectModeEnumTypeWrapper):
     """Who makes an answer."""
@@ -327,6 +329,8 @@ REFLECT_MODE_LLM: ReflectMode.ValueType  # 2
 """A language model, in one call."""
 REFLECT_MODE_AGENTIC: ReflectMode.ValueType  # 3
 """A language model that searches memory by itself, within bounds."""
+REFLECT_MODE_CUSTOM: ReflectMode.ValueType  # 4
+"""A synthesiser that the server's settings take from others (`pipeline.reflect.custom_synthesiser`)."""
 Global___ReflectMode: _TypeAlias = ReflectMode  # noqa: Y015
 
 class _ForgetScope:

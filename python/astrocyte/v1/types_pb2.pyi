@@ -677,7 +677,7 @@ class RecallTrace(_message.Message):
     total_candidates: _builtins.int
     """Candidates over all arms before fusion; a memory that two arms propose counts twice."""
     fusion_method: _builtins.str
-    """"rrf" or "relative_score"."""
+    """"rrf" or "relative_score"; what `pipeline.fusion.custom_fusion` names where that made the list."""
     latency_ms: _builtins.float
     """Milliseconds from the gate to the answer, without the transport."""
     tier_used: _builtins.int
@@ -692,8 +692,9 @@ class RecallTrace(_message.Message):
     """Position of the bank that the answer reflects. 0 in the answer of several banks, each of which has its own."""
     degraded: _builtins.str
     """Empty for a whole search; "vector_store", "document_store" and "graph_store", with commas between, where these did not
-    answer. Where the embedder is unavailable: "empty_recall" when nothing was searched, "cache" when this is an earlier
-    answer to the same request, which may be stale. Then there is a trace, whether it was asked for or not.
+    answer; steps that others wrote, with a reason in brackets, where these gave nothing. Where the embedder is
+    unavailable: "empty_recall" when nothing was searched, "cache" when this is an earlier answer to the same request,
+    which may be stale. Then there is a trace, whether it was asked for or not.
     """
     intent: _builtins.str
     """What kind of question the query is: "factual", "temporal", "relational", "comparative", "procedural", "exploratory"
@@ -711,7 +712,7 @@ class RecallTrace(_message.Message):
 
     @_builtins.property
     def strategy_timings_ms(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
-        """Milliseconds by arm."""
+        """Milliseconds by arm; of stores and arms from outside with the time that they took to answer."""
 
     @_builtins.property
     def strategy_candidate_counts(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
@@ -724,7 +725,8 @@ class RecallTrace(_message.Message):
     @_builtins.property
     def stage_timings_ms(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
         """Milliseconds by stage: embed, outside (where stores from outside are asked), analyse, core, feedback (words that the
-        first hits add), hydrate, and the stages after it that ran (boosts, utility, curated).
+        first hits add), hydrate, and the stages after it that ran (boosts, utility, curated, reranking); query_analysis and
+        fusion where others do them; synthesis in the trace of a reflect.
         """
 
     @_builtins.property

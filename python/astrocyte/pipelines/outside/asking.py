@@ -44,8 +44,9 @@ class Asker:
     async def _ask(self, plan: Plan) -> None:
         found = await asyncio.gather(*[self._proposed(plan, store) for store in self._stores])
         plan.outside = [one for one in found if one is not None]
-        missing = [store.kind.name for store, one in zip(self._stores, found, strict=True) if one is None]
-        plan.degraded = ", ".join(missing)
+        for store, one in zip(self._stores, found, strict=True):
+            if one is None:
+                plan.missed(store.kind.name)
         plan.asked = perf_counter()
 
     async def _proposed(self, plan: Plan, store: Guarded) -> OutsideList | None:
@@ -53,11 +54,14 @@ class Asker:
         query, kind = plan.query, store.kind
         depth = max(self._settings.depth, self._settings.overfetch * query.max_results)
         name = name_of(self._installation, plan.bank)
+        start = perf_counter()
         work = partial(kind.ask, query.query, plan.vector, name, depth, filters_of(query))
         try:
             return kind.name, kind.weight, _memories(await store.call(work, self._seconds), depth)
         except ProviderUnavailable:
             return None
+        finally:
+            plan.proposing[kind.name] = (perf_counter() - start) * 1e3
 
 
 def _memories(hits: Sequence[StoreHit], most: int) -> list[tuple[bytes, float]]:

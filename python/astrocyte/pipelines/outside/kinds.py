@@ -16,9 +16,8 @@ from astrocyte.stores.protocols import VersionRecord
 
 T = TypeVar("T")
 
-# Of a question, and how far from them a walk goes: further than one name apart, everything is beside everything.
+# Of a question.
 MOST_ENTITIES = 16
-DEPTH = 2
 
 
 class Kind(Protocol):
@@ -96,13 +95,22 @@ class Documents:
 
 
 class Graph:
-    """`Kind` of a graph store."""
+    """`Kind` of a graph store.
+
+    Args:
+        store: Who is asked.
+        weight: Of its arm.
+        depth: How many names apart a walk goes; further, everything is beside everything.
+        most: How many memories it may propose; None for as many as any store.
+    """
 
     name = "graph_store"
 
-    def __init__(self, store: GraphStore, weight: float) -> None:
+    def __init__(self, store: GraphStore, weight: float, depth: int = 2, most: int | None = None) -> None:
         self.store = store
         self.weight = weight
+        self._depth = depth
+        self._most = most
 
     async def put(self, versions: Sequence[VersionRecord], name: str) -> None:
         """Store what versions name."""
@@ -116,7 +124,8 @@ class Graph:
         """What names what the question does, or what is named beside that."""
         del vector
         entities = await self.store.query_entities(phrases(text), name, MOST_ENTITIES) if text else []
-        return await self.store.query_neighbors(entities, name, DEPTH, limit, filters) if entities else []
+        most = limit if self._most is None else min(limit, self._most)
+        return await self.store.query_neighbors(entities, name, self._depth, most, filters) if entities else []
 
 
 class Guarded:
