@@ -4,7 +4,8 @@
     python scripts/reference.py --check    fail, and name the files, when they are out of date
 
 Settings come from `astrocyte.config`, commands from `astrocyte.cli`, calls and reasons from the comments of the
-protocol. Each part stands between two markers, and everything outside them is written by hand.
+protocol, what calls are held to from `astrocyte.services.method_limits`. Each part stands between two markers, and
+everything outside them is written by hand.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from astrocyte.cli import cli
-from astrocyte.config import Settings
+from astrocyte.config import ServerSettings, Settings
+from astrocyte.config.homeostasis import QuotaSettings, RateLimitSettings
+from astrocyte.services.method_limits import METHODS, PLACES, Held
 
 ROOT = Path(__file__).resolve().parent.parent
 PROTOS = ROOT / "proto/astrocyte/v1"
 MARKERS = re.compile(r"(<!-- reference: (\w+) -->\n).*?(<!-- end of reference -->)", re.DOTALL)
-DOCUMENTS = ("README.md", "docs/configuration.md", "docs/cli.md", "docs/api.md", "docs/errors.md")
+DOCUMENTS = ("README.md", "docs/configuration.md", "docs/cli.md", "docs/api.md", "docs/errors.md", "docs/policy.md")
 # What a reader of settings calls a type.
 TYPE_NAMES = {str: "text", Path: "path", bool: "true, false", type(None): "none", int: "whole number", float: "number"}
 # The comment lines above a declaration.
@@ -154,7 +157,38 @@ def reasons() -> str:
     return "\n".join(rows) + "\n"
 
 
-PARTS: dict[str, Callable[[], str]] = {"settings": settings, "commands": commands, "calls": calls, "reasons": reasons}
+def limits() -> str:
+    """A table of what calls are held to, those together that are held to the same."""
+    alike: dict[Held, list[str]] = {}
+    for name, held in METHODS.items():
+        alike.setdefault(held, []).append(f"`{name}`")
+    rows = ["| calls | at once, and waiting | deadline | rate | quota |", "|---|---|---|---|---|"]
+    for held, names in alike.items():
+        places = PLACES[held.places]
+        deadline = "none" if places.deadline is None else f"{_server(places.deadline)} s"
+        rate = _limit(RateLimitSettings, f"{held.rate}_per_minute")
+        quota = _limit(QuotaSettings, f"{held.rate}_per_day")
+        rows.append(f"| {' '.join(names)} | {_server(places.number)} each | {deadline} | {rate} | {quota} |")
+    return "\n".join(rows) + "\n"
+
+
+def _server(name: str) -> str:
+    """A setting of the server, with its default."""
+    return f"`{name}`: {ServerSettings.model_fields[name].default:g}"
+
+
+def _limit(section: type[BaseModel], name: str) -> str:
+    """The setting of a limit, where there is such a setting."""
+    return f"`{name}`" if name in section.model_fields else ""
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "settings": settings,
+    "commands": commands,
+    "calls": calls,
+    "reasons": reasons,
+    "limits": limits,
+}
 
 
 def render(document: str) -> str:

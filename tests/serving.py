@@ -15,7 +15,7 @@ from google.rpc.status_pb2 import Status
 from astrocyte.app import App
 from astrocyte.client import RemoteBackend
 from astrocyte.config import Settings
-from astrocyte.server import Server
+from astrocyte.server import Server, server_of
 from astrocyte.services.status import DETAILS_KEY
 from astrocyte.v1 import admin_pb2_grpc, memory_pb2_grpc
 
@@ -38,13 +38,7 @@ async def serving(**sections: Any) -> AsyncIterator[Served]:
     """Serve on an in-memory store, unless ``sections`` of the settings say otherwise."""
     values = {"vector_store": "in_memory", **sections, "server": {"port": 0, **sections.get("server", {})}}
     app = App(Settings.from_mapping(values))
-    server = Server(
-        app.backend,
-        app.settings,
-        healthy=lambda: app.healthy,
-        keys=app.gate.keys.caller,
-        tracing=app.telemetry.tracing,
-    )
+    server = server_of(app)
     address = await server.start()
     backend = RemoteBackend(address)
     try:

@@ -12,7 +12,7 @@ import gc
 import ipaddress
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +31,9 @@ from astrocyte.services.admission import Admission
 from astrocyte.services.authentication import authenticator
 from astrocyte.services.draining import Draining
 from astrocyte.services.health import Health, enable_health
-from astrocyte.services.interceptors import Calls, Rules, UnknownMethods
+from astrocyte.services.interceptors import Calls, UnknownMethods
 from astrocyte.services.memory import MemoryServicer
+from astrocyte.services.method_limits import METHODS, rules_of
 from astrocyte.services.pressure import Pressure, ServingLoop
 from astrocyte.services.reflection import enable_reflection
 from astrocyte.services.shedding import Method, Methods
@@ -46,45 +47,6 @@ MEMORY_SERVICE: ServiceDescriptor = memory_pb2.DESCRIPTOR.services_by_name["Memo
 ADMIN_SERVICE: ServiceDescriptor = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
 UNIX_PREFIX = "unix:"
 
-# Which limits hold for which method; every method has an entry, or the server does not start.
-METHOD_KINDS: Mapping[str, str] = {
-    "Retain": "write",
-    "BatchRetain": "write",
-    "StreamRetain": "stream",
-    "GetMemory": "read",
-    "ListMemories": "read",
-    "UpdateMemory": "write",
-    "Recall": "read",
-    "BatchRecall": "read",
-    "Explain": "read",
-    "History": "read",
-    "Reflect": "reflect",
-    "StreamReflect": "reflect",
-    "Forget": "write",
-    "UndeleteMemory": "write",
-    "Watch": "stream",
-    "CreateBank": "admin",
-    "GetBank": "admin",
-    "ListBanks": "admin",
-    "UpdateBank": "admin",
-    "DeleteBank": "admin",
-    "GetBankStats": "admin",
-    "GetServerInfo": "admin",
-    "Grant": "admin",
-    "Revoke": "admin",
-    "ListGrants": "admin",
-    "CheckAccess": "admin",
-    "PlaceHold": "admin",
-    "ReleaseHold": "admin",
-    "ListHolds": "admin",
-    "ListAuditEvents": "admin",
-    "CreateApiKey": "admin",
-    "ListApiKeys": "admin",
-    "ListBankTemplates": "admin",
-    "ListBankGroups": "admin",
-    "ListEngines": "admin",
-    "RevokeApiKey": "admin",
-}
 # Health checks and reflection pass beside the admission; this leaves them room under grpc's own limit.
 SPARE_CALLS = 256
 # What grpc itself takes by default: beyond it, it refuses in its own words.
@@ -178,7 +140,7 @@ class Server:
         self._watching: asyncio.Task[None] | None = None
         self._pressure: Pressure | None = None
         self._draining = Draining()
-        self._rules = rules = _rules(settings.server)
+        self._rules = rules = rules_of(settings.server)
         self._server = grpc.aio.server(
             options=_options(settings.server),
             maximum_concurrent_rpcs=sum(2 * rule.admission.limit for rule in rules.values()) + SPARE_CALLS,
@@ -192,7 +154,7 @@ class Server:
         ):
             methods = {
                 f"/{service.full_name}/{method.name}": Method(
-                    calls.handler(method, getattr(servicer, method.name), rule := rules[METHOD_KINDS[method.name]]),
+                    calls.handler(method, getattr(servicer, method.name), rule := rules[METHODS[method.name].places]),
                     rule.admission,
                 )
                 for method in service.methods
@@ -204,6 +166,11 @@ class Server:
             health_name = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
             enable_reflection([*services, health_name], self._server)
         self._server.add_generic_rpc_handlers((UnknownMethods(calls),))
+
+    @property
+    def waiting(self) -> dict[str, Callable[[], int]]:
+        """How many calls wait for a place, by kind; safe to ask from any thread."""
+        return {f"{kind}_calls": _waiting(rule.admission) for kind, rule in self._rules.items()}
 
     async def start(self) -> str:
         """Listen; returns the address to connect to, with the port that the system chose where it was 0.
@@ -281,15 +248,8 @@ class Server:
         return target if local else f"{target.rpartition(':')[0]}:{bound}"
 
 
-def _rules(settings: ServerSettings) -> dict[str, Rules]:
-    return {
-        "read": Rules(Admission("read", settings.read_concurrency), settings.read_deadline_seconds),
-        "write": Rules(Admission("write", settings.write_concurrency), settings.write_deadline_seconds),
-        # Apart from reads: a language model that hangs must not keep recalls waiting.
-        "reflect": Rules(Admission("reflect", settings.reflect_concurrency), settings.reflect_deadline_seconds),
-        "admin": Rules(Admission("admin", settings.admin_concurrency), settings.read_deadline_seconds),
-        "stream": Rules(Admission("stream", settings.stream_concurrency)),
-    }
+def _waiting(admission: Admission) -> Callable[[], int]:
+    return lambda: admission.waiting
 
 
 def _options(settings: ServerSettings) -> list[tuple[str, Any]]:
@@ -333,6 +293,23 @@ def _settle() -> None:
     gc.set_threshold(GC_OBJECTS)
 
 
+def server_of(app: App) -> Server:
+    """The server of an application, whose metrics tell how many calls wait for a place.
+
+    Raises:
+        ConfigError: The address is exposed without credentials.
+    """
+    server = Server(
+        app.backend,
+        app.settings,
+        healthy=lambda: app.healthy,
+        keys=app.gate.keys.caller,
+        tracing=app.telemetry.tracing,
+    )
+    app.telemetry.watch_queues(server.waiting)
+    return server
+
+
 async def serve(app: App, *, announce: Callable[[str], None] | None = None) -> None:
     """Serve until SIGTERM or SIGINT, drain, then close the application.
 
@@ -347,13 +324,7 @@ async def serve(app: App, *, announce: Callable[[str], None] | None = None) -> N
     loop = asyncio.get_running_loop()
     signals = (signal.SIGTERM, signal.SIGINT)
     try:
-        server = Server(
-            app.backend,
-            app.settings,
-            healthy=lambda: app.healthy,
-            keys=app.gate.keys.caller,
-            tracing=app.telemetry.tracing,
-        )
+        server = server_of(app)
         address = await server.start()
         for number in signals:
             loop.add_signal_handler(number, stopped.set)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import grpc
 import pytest
@@ -13,7 +13,11 @@ from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError, LimitReached
 from astrocyte.model import Caller
+from astrocyte.policy.limits import Limits, Operation
 from astrocyte.server import ADMIN_SERVICE, MEMORY_SERVICE
+from astrocyte.services import interceptors
+from astrocyte.services.admission import Admission
+from astrocyte.services.method_limits import METHODS
 from astrocyte.services.status import PUSHBACK_KEY
 from calls import calls
 from serving import Served, reason, serving, trailer
@@ -25,39 +29,24 @@ PATHS = {
     for service in (MEMORY_SERVICE, ADMIN_SERVICE)
     for method in service.methods
 }
-
-
-class Held(NamedTuple):
-    """What an RPC is held to: the places that it takes one of, and the rate that it draws from, if any."""
-
-    places: str
-    rate: str | None = None
-
-
-TABLE: Mapping[str, Held] = {
-    "Retain": Held("write", "retain"),
-    "BatchRetain": Held("write", "retain"),
-    "StreamRetain": Held("stream", "retain"),
-    "UpdateMemory": Held("write", "retain"),
-    "Forget": Held("write"),
-    "UndeleteMemory": Held("write"),
-    "Recall": Held("read", "recall"),
-    "BatchRecall": Held("read", "recall"),
-    "History": Held("read", "recall"),
-    "Explain": Held("read", "recall"),
-    "GetMemory": Held("read"),
-    "ListMemories": Held("read"),
-    "Reflect": Held("reflect", "reflect"),
-    "StreamReflect": Held("reflect", "reflect"),
-    "Watch": Held("stream"),
-    **dict.fromkeys((method.name for method in ADMIN_SERVICE.methods), Held("admin")),
-}
-RATES = ("retain", "recall", "reflect")
+# What makes one operation of each kind.
+SPENDING = {Operation.RETAIN: "Retain", Operation.RECALL: "Recall", Operation.REFLECT: "Reflect"}
 
 
 def test_every_rpc_has_an_entry_and_every_entry_an_rpc() -> None:
-    assert set(TABLE) == set(PATHS)
+    assert set(METHODS) == set(PATHS)
     assert set(calls()) == set(PATHS)
+
+
+def test_what_reads_and_what_writes_counts_for_a_rate() -> None:
+    """So that the table cannot say that nothing does; what it says is held against the gate below."""
+    for operation, name in SPENDING.items():
+        assert METHODS[name].rate is operation
+    streamed = {name for name, held in METHODS.items() if held.places == "stream"}
+    assert streamed == {"StreamRetain", "Watch"}
+    assert {name for name, held in METHODS.items() if held.places == "admin"} == {
+        method.name for method in ADMIN_SERVICE.methods
+    }
 
 
 async def ask(served: Served, name: str, raw: bytes = b"") -> grpc.aio.AioRpcError | None:
@@ -77,7 +66,7 @@ async def ask(served: Served, name: str, raw: bytes = b"") -> grpc.aio.AioRpcErr
     return None
 
 
-async def test_a_message_that_is_too_large_is_refused_by_every_rpc() -> None:
+async def sizes_hold() -> None:
     async with serving(server={"max_message_bytes": 1_024}) as served:
         for name in PATHS:
             error = await ask(served, name, bytes(1_025))
@@ -87,14 +76,14 @@ async def test_a_message_that_is_too_large_is_refused_by_every_rpc() -> None:
             assert error is None or reason(error) != "MESSAGE_TOO_LARGE", name
 
 
-async def test_a_call_takes_a_place_of_its_kind_and_of_no_other() -> None:
+async def places_hold() -> None:
     async with serving() as served:
         admissions = {kind: rule.admission for kind, rule in served.server._rules.items()}
-        assert {held.places for held in TABLE.values()} == set(admissions)
+        assert {held.places for held in METHODS.values()} == set(admissions)
         for kind, admission in admissions.items():
             # As when as many run as may, and as many wait.
             admission._running += 2 * admission.limit
-            for name, held in TABLE.items():
+            for name, held in METHODS.items():
                 error = await ask(served, name)
                 refused = error is not None and reason(error) == "OVERLOADED"
                 assert refused is (held.places == kind), name
@@ -113,16 +102,15 @@ async def outcome_of(app: App, name: str) -> object:
         return error
 
 
-@pytest.mark.parametrize("spent", RATES)
-async def test_a_call_draws_from_its_rate_and_from_no_other(spent: str) -> None:
-    limits = {f"{rate}_per_minute": 1 if rate == spent else 1_000 for rate in RATES}
+async def rates_hold(spent: Operation) -> None:
+    limits = {f"{rate}_per_minute": 1 if rate is spent else 1_000 for rate in Operation}
     app = App(Settings.from_mapping({"vector_store": "in_memory", "homeostasis": {"rate_limits": limits}}))
     await app.gate.create_bank(ME, BANK)
-    await outcome_of(app, {"retain": "Retain", "recall": "Recall", "reflect": "Reflect"}[spent])
+    await outcome_of(app, SPENDING[spent])
     # The bank goes with its call, which is the last one.
     for name in sorted(PATHS, key="DeleteBank".__eq__):
         outcome = await outcome_of(app, name)
-        if TABLE[name].rate == spent:
+        if METHODS[name].rate is spent:
             assert isinstance(outcome, LimitReached), name
             assert outcome.metadata["operation"] == spent
             assert 0 < outcome.retry_after <= 60
@@ -131,8 +119,8 @@ async def test_a_call_draws_from_its_rate_and_from_no_other(spent: str) -> None:
     await app.close()
 
 
-async def test_what_has_a_rate_counts_for_that_of_all_together() -> None:
-    for name, held in TABLE.items():
+async def the_rate_of_all_holds() -> None:
+    for name, held in METHODS.items():
         limits = {"global_per_minute": 1}
         app = App(Settings.from_mapping({"vector_store": "in_memory", "homeostasis": {"rate_limits": limits}}))
         await app.gate.create_bank(ME, BANK)
@@ -140,3 +128,59 @@ async def test_what_has_a_rate_counts_for_that_of_all_together() -> None:
         assert not isinstance(first, LimitReached), name
         assert isinstance(second, LimitReached) is (held.rate is not None), name
         await app.close()
+
+
+async def test_a_message_that_is_too_large_is_refused_by_every_rpc() -> None:
+    await sizes_hold()
+
+
+async def test_a_call_takes_a_place_of_its_kind_and_of_no_other() -> None:
+    await places_hold()
+
+
+@pytest.mark.parametrize("spent", Operation)
+async def test_a_call_draws_from_its_rate_and_from_no_other(spent: Operation) -> None:
+    await rates_hold(spent)
+
+
+async def test_what_has_a_rate_counts_for_that_of_all_together() -> None:
+    await the_rate_of_all_holds()
+
+
+def without_sizes(patch: pytest.MonkeyPatch) -> None:
+    parser = interceptors._parser
+    patch.setattr(interceptors, "_parser", lambda method, _: parser(method, 1 << 30))
+
+
+def without_places(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Admission, "full", False)
+    patch.setattr(Admission, "try_enter", lambda _: True)
+    patch.setattr(Admission, "leave", lambda _: None)
+
+
+def without_rates(patch: pytest.MonkeyPatch) -> None:
+    async def admit(*_: object) -> None:
+        pass
+
+    patch.setattr(Limits, "admit", admit)
+
+
+@pytest.mark.parametrize(
+    ("switch_off", "hold", "first"),
+    [
+        (without_sizes, sizes_hold, "Retain"),
+        (without_places, places_hold, "GetMemory"),
+        *((without_rates, lambda spent=spent: rates_hold(spent), name) for spent, name in SPENDING.items()),
+        (without_rates, the_rate_of_all_holds, "Retain"),
+    ],
+)
+async def test_without_the_guard_the_tests_fail(
+    monkeypatch: pytest.MonkeyPatch,
+    switch_off: Callable[[pytest.MonkeyPatch], None],
+    hold: Callable[[], Awaitable[None]],
+    first: str,
+) -> None:
+    """The control: each of the checks above, with what it is about taken away."""
+    switch_off(monkeypatch)
+    with pytest.raises(AssertionError, match=first):
+        await hold()

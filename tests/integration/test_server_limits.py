@@ -150,6 +150,26 @@ async def test_beyond_the_limits_calls_are_told_when_to_come_back(monkeypatch: p
         assert len(await asyncio.gather(*waiting)) == 4
 
 
+async def test_calls_that_wait_for_a_place_show_in_the_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = {"prometheus_enabled": True, "metrics_port": 0}
+    async with serving(server={"read_concurrency": 2}, observability=watched) as served:
+        metrics = served.app.telemetry.metrics
+        assert metrics is not None
+
+        def depth(kind: str) -> float | None:
+            return metrics.registry.get_sample_value("astrocyte_queue_depth", {"queue": f"{kind}_calls"})
+
+        opened, _ = hold(monkeypatch, served, "recall", EMPTY)
+        calls = [asyncio.ensure_future(served.memory.Recall(RECALL, timeout=20)) for _ in range(3)]
+        await until(lambda: depth("read") == 1)
+        calls.append(asyncio.ensure_future(served.memory.Recall(RECALL, timeout=20)))
+        await until(lambda: depth("read") == 2)
+        assert [depth(kind) for kind in ("write", "reflect", "admin", "stream")] == [0, 0, 0, 0]
+        opened.set()
+        await asyncio.gather(*calls)
+        assert depth("read") == 0
+
+
 async def test_streams_are_limited_too() -> None:
     async with serving(server={"stream_concurrency": 1}) as served:
         await served.memory.Retain(RETAIN)

@@ -6,7 +6,8 @@ import pytest
 
 from astrocyte.config import Settings
 from astrocyte.errors import ConfigError
-from astrocyte.server import ADMIN_SERVICE, MEMORY_SERVICE, METHOD_KINDS, check_exposure, is_local
+from astrocyte.server import ADMIN_SERVICE, MEMORY_SERVICE, check_exposure, is_local
+from astrocyte.services.method_limits import METHODS
 
 KEY = {"name": "ci", "sha256": "0" * 64, "principal": "ci"}
 TLS = {"tls_cert_file": "c.pem", "tls_key_file": "k.pem"}
@@ -61,6 +62,4 @@ def test_a_guarded_or_local_address_passes(settings: dict[str, Any]) -> None:
 
 
 def test_every_method_has_its_limits() -> None:
-    assert {method.name for service in (MEMORY_SERVICE, ADMIN_SERVICE) for method in service.methods} == set(
-        METHOD_KINDS
-    )
+    assert {method.name for service in (MEMORY_SERVICE, ADMIN_SERVICE) for method in service.methods} == set(METHODS)

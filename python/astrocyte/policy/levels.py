@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -32,6 +32,11 @@ class Levels(Collector):
         }
         self._registry = registry
         self._settings = settings
+
+    def add(self, queues: Mapping[str, Callable[[], int]]) -> None:
+        """Tell what waits in these queues too, by their names; each is read on the thread that answers scrapes."""
+        # Another mapping: a scrape may be going over this one.
+        self._queues = {**self._queues, **queues}
 
     def describe(self) -> list[Metric]:
         """What there is, without reading it."""

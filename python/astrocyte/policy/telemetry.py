@@ -5,7 +5,7 @@ Spans and metrics come with the extra ``telemetry``, whose packages are imported
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from astrocyte.stores.queue import RetryQueue
 
 if TYPE_CHECKING:
     # They come with the extra.
+    from astrocyte.policy.levels import Levels
     from astrocyte.policy.metrics import Metrics
     from astrocyte.policy.tracing import Tracing
 
@@ -42,6 +43,7 @@ class Telemetry:
         self._settings = settings
         self.metrics: Metrics | None = None
         self.tracing: Tracing | None = None
+        self._levels: Levels | None = None
         self._hooks: Hooks | None = None
         with ExitStack() as undo:
             undo.callback(self.close)
@@ -95,7 +97,13 @@ class Telemetry:
         if self.metrics is not None:
             from astrocyte.policy.levels import Levels  # noqa: PLC0415 - as above
 
-            self.metrics.watch(Levels(queue, store, registry, self._settings.index))
+            self._levels = Levels(queue, store, registry, self._settings.index)
+            self.metrics.watch(self._levels)
+
+    def watch_queues(self, queues: Mapping[str, Callable[[], int]]) -> None:
+        """Tell how much waits in these queues, by their names, where metrics are wanted."""
+        if self._levels is not None:
+            self._levels.add(queues)
 
     def gate(self, info: ServerInfo, parts: tuple[Any, ...]) -> Gate:
         """The gate of these parts."""
