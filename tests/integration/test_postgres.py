@@ -9,7 +9,9 @@ import pytest
 
 from astrocyte.app import App
 from astrocyte.config import Settings
+from astrocyte.errors import StoreError
 from astrocyte.model import Caller, ForgetSelector, MemoryUpdate, RecallQuery, RetainItem
+from astrocyte.providers.storage.postgres import PostgresDocumentStore, create_document_store
 from postgres import address
 
 ANA = Caller("default", "user:ana")
@@ -97,3 +99,20 @@ async def test_a_database_that_is_not_there_costs_nothing_but_its_list(tmp_path:
         assert found.trace is not None
         assert (len(found.hits), found.trace.degraded) == (1, "document_store")
         await app.gate.close()
+
+
+async def test_tables_of_a_newer_version_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"dsn": address(), "schema_name": "newer"}
+    old = create_document_store(options)
+    await old.advance("notes", 3)
+    await old.close()
+    with psycopg.connect(address()) as connection:
+        connection.execute("UPDATE newer.kinds SET version = version + 1")
+    store = create_document_store(options)
+    with pytest.raises(StoreError, match="newer version"):
+        await store.position("notes")
+    assert not await store.health()
+    # The control: for a store of that version nothing is wrong.
+    monkeypatch.setattr(PostgresDocumentStore, "TABLES", (*PostgresDocumentStore.TABLES, "SELECT 1"))
+    assert await store.position("notes") == 3
+    await store.close()

@@ -1,8 +1,9 @@
 """Parts that are no text: described, embedded, or refused with what is missing."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,6 +20,9 @@ from astrocyte.errors import (
     ValidationError,
 )
 from astrocyte.model import Caller, ContentPart, Memory, PartKind, RecallQuery, RetainItem
+from astrocyte.pipelines.multimodal import Describer
+from astrocyte.policy import validation
+from astrocyte.policy.barriers import Barriers
 from astrocyte.policy.gate import Gate
 from astrocyte.providers.bounded import BoundedModel
 from astrocyte.providers.messages import Completion, FinishReason, Prompt
@@ -236,3 +240,40 @@ async def test_a_wrong_part_is_named(name: str) -> None:
         with pytest.raises(ValidationError):
             await gate.retain(ME, "b", RetainItem("x", parts=(TEXT,) * 3))
         assert model.prompts == []
+
+
+def without_capabilities(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Describer, "_check", lambda *_: None)
+
+
+def without_barriers(patch: pytest.MonkeyPatch) -> None:
+    async def item(_self: Barriers, _bank: str, _operation: str, given: RetainItem, *_: Any, **__: Any) -> Any:
+        return given, ()
+
+    patch.setattr(Barriers, "item", item)
+
+
+def without_part_checks(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(validation, "check_parts", lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("switch_off", "held"),
+    [
+        (without_capabilities, partial(test_who_cannot_is_told_so, None, PNG)),
+        (without_capabilities, partial(test_who_cannot_is_told_so, Seer(modalities=frozenset({"image"})), WAV)),
+        (without_capabilities, test_parts_by_address_are_taken_where_the_operator_says_so),
+        (without_barriers, test_a_caption_passes_the_barriers),
+        (without_part_checks, partial(test_a_wrong_part_is_named, "another format")),
+        (without_part_checks, partial(test_a_wrong_part_is_named, "too large")),
+        (without_part_checks, partial(test_a_wrong_part_is_named, "empty text")),
+    ],
+)
+async def test_without_the_guard_the_test_fails(
+    monkeypatch: pytest.MonkeyPatch, switch_off: Callable[[pytest.MonkeyPatch], None], held: Callable[[], Any]
+) -> None:
+    """The control: each of the tests above, with what it is about taken away."""
+    await held()
+    switch_off(monkeypatch)
+    with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
+        await held()

@@ -1,8 +1,9 @@
 """Extraction profiles: what they give to an item, to what it is cut, and which of them holds."""
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,10 @@ from astrocyte.config import Settings, load_settings
 from astrocyte.config.extraction import builtin_profiles
 from astrocyte.errors import ConfigError, PiiRejected, ValidationError
 from astrocyte.model import Caller, Memory, MemoryUpdate, RecallQuery, RetainItem
+from astrocyte.pipelines.extraction import mapping
+from astrocyte.policy.barriers import Barriers
 from astrocyte.policy.gate import Gate
+from astrocyte.policy.intake import Intake
 
 ME = Caller()
 TICKET = {
@@ -88,6 +92,14 @@ async def test_what_is_mapped_is_held_to_the_limits() -> None:
         with pytest.raises(ValidationError) as caught:
             await gate.retain(ME, "b", RetainItem("tea", extraction_profile="wide"))
         assert caught.value.metadata["field"] == "metadata"
+
+
+async def test_tags_by_rule_are_held_to_the_limits() -> None:
+    rules = [{"contains": "tea", "tags": [f"tag{number}" for number in range(65)]}]
+    async with opened({"extraction_profiles": {"many": {"tag_rules": rules}}}) as gate:
+        with pytest.raises(ValidationError) as caught:
+            await gate.retain(ME, "b", RetainItem("tea", extraction_profile="many"))
+        assert caught.value.metadata["field"] == "tags"
 
 
 async def test_what_is_mapped_passes_the_barriers() -> None:
@@ -233,3 +245,45 @@ async def test_an_update_is_cut_as_the_bank_says() -> None:
         memory = await stored(gate, RetainItem("tea"))
         update = MemoryUpdate(memory.memory_id, frozenset({"content"}), content=TEXT)
         assert (await gate.update_memory(ME, "b", update)).chunk_count >= len(TEXT) // 200
+
+
+class Unchecked:
+    def item(self, *_: object) -> None:
+        pass
+
+
+def without_a_second_look(patch: pytest.MonkeyPatch) -> None:
+    made = Intake.__init__
+    patch.setattr(Intake, "__init__", lambda self, describer, _, policies: made(self, describer, Unchecked(), policies))  # type: ignore[arg-type]
+
+
+def without_barriers(patch: pytest.MonkeyPatch) -> None:
+    async def item(_self: Barriers, _bank: str, _operation: str, given: RetainItem, *_: Any, **__: Any) -> Any:
+        return given, ()
+
+    patch.setattr(Barriers, "item", item)
+
+
+def without_plain_values(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(mapping, "_plain", lambda *_: True)
+
+
+LONG = json.dumps({"issue": {"project": "x" * 2_000}})
+
+
+@pytest.mark.parametrize(
+    ("switch_off", "held"),
+    [
+        (without_a_second_look, test_tags_by_rule_are_held_to_the_limits),
+        (without_barriers, test_what_is_mapped_passes_the_barriers),
+        (without_plain_values, partial(test_what_a_path_cannot_give_is_told_of, LONG, "'project'")),
+    ],
+)
+async def test_without_the_guard_the_test_fails(
+    monkeypatch: pytest.MonkeyPatch, switch_off: Callable[[pytest.MonkeyPatch], None], held: Callable[[], Any]
+) -> None:
+    """The control: each of the tests above, with what it is about taken away."""
+    await held()
+    switch_off(monkeypatch)
+    with pytest.raises((AssertionError, ValidationError, pytest.fail.Exception)):
+        await held()
