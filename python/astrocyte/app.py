@@ -136,7 +136,7 @@ class App:
                 checkpoints=checkpoints,
             )
             scorer = _scorer(settings, overrides, self.language_model)
-            self._reranking = create_reranking(settings, self.language_model)
+            self._reranking = create_reranking(settings, self.language_model, barriers.passages)
             self._stages = stages = Stages(settings)
             check_curation(settings, overrides, self.language_model)
             self._limits = Limits(settings, overrides, _quotas(settings, overrides, data_dir, clock, executor))

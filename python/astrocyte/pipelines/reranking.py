@@ -37,6 +37,8 @@ STAGE = "reranking"
 KEPT_SECONDS = 0.02
 # Who hears that a recall went without: the bank, the reranker, and why.
 Note = Callable[[str, str, str], None]
+# Texts of a bank as they may leave this process.
+Outbound = Callable[[str, Sequence[str]], list[str]]
 
 
 class Reranking:
@@ -46,12 +48,16 @@ class Reranking:
         reranker: Reads.
         settings: How much of what, and how long.
         note: Hears of every recall that went without.
+        outbound: Makes of texts of a bank what may leave this process; None for a reranker that is part of it.
     """
 
-    def __init__(self, reranker: Reranker, settings: RerankingSettings, note: Note) -> None:
+    def __init__(
+        self, reranker: Reranker, settings: RerankingSettings, note: Note, outbound: Outbound | None = None
+    ) -> None:
         self._reranker = reranker
         self._settings = settings
         self._note = note
+        self._outbound = outbound
         self.top_n = settings.top_n
 
     async def rescore(self, bank_id: str, question: str, candidates: Sequence[Candidate]) -> str:
@@ -59,7 +65,7 @@ class Reranking:
         read = candidates[: self.top_n]
         if len(read) < 2:  # noqa: PLR2004 - one has no order
             return ""
-        scores, reason = await self._scores(question, read)
+        scores, reason = await self._scores(bank_id, question, read)
         if reason:
             self._note(bank_id, self._reranker.model_id, reason)
             return reason
@@ -69,13 +75,17 @@ class Reranking:
             candidate.score = score
         return ""
 
-    async def _scores(self, question: str, read: Sequence[Candidate]) -> tuple[list[float], str]:
+    async def _scores(self, bank_id: str, question: str, read: Sequence[Candidate]) -> tuple[list[float], str]:
         left, wait = seconds_left(), self._settings.timeout_seconds
         if left is not None:
             wait = min(wait, left - KEPT_SECONDS)
             if wait < self._settings.least_seconds:
                 return [], "too_little_time"
-        passages = [passage(question, one.row.chunk_text, self._settings.passage_chars) for one in read]
+        texts = [one.row.chunk_text for one in read]
+        if self._outbound is not None:
+            # Before they are cut: half a number is not known for one.
+            texts = self._outbound(bank_id, texts)
+        passages = [passage(question, text, self._settings.passage_chars) for text in texts]
         try:
             async with asyncio.timeout(wait):
                 scores = await self._reranker.score(question, passages, deadline=time.monotonic() + wait)

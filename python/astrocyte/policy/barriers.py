@@ -49,6 +49,8 @@ class _Bank:
     # For hits, and for what answers are made of; None where they are not looked at.
     outgoing: PiiPolicy | None
     evidence: PiiPolicy | None
+    # For what models are shown that are no part of this process: either of them.
+    leaving: PiiPolicy | None
 
 
 class Barriers:
@@ -195,6 +197,18 @@ class Barriers:
         """What an answer may be made of: as `output`, where the banks look at that."""
         return self._screened(operator.attrgetter("evidence"), bank_ids, operation, result)
 
+    def shown(self, bank_id: str, operation: str, result: RecallResult) -> RecallResult:
+        """What a model from outside may be shown of a recall: as `output`, where the bank looks at what leaves."""
+        return self._screened(operator.attrgetter("leaving"), (bank_id,), operation, result)
+
+    def passages(self, bank_id: str, texts: Sequence[str]) -> list[str]:
+        """Texts of memories as a model from outside may read them: without what would be redacted, or refused.
+
+        Nobody is told: what leaves in the end is judged by `output`.
+        """
+        policy = self._of(bank_id).leaving
+        return list(texts) if policy is None else policy.withheld(texts)
+
     def refuses(self, hit: MemoryHit) -> bool:
         """Whether a memory would be left out of answers by its bank's settings."""
         return _refused(self._of(hit.bank_id or "").outgoing, hit)
@@ -289,6 +303,7 @@ def _bank(settings: Settings, own: BankSettings, above: tuple[str, ...], model: 
         None if pii.mode == "disabled" else PiiPolicy(pii, refusal, create_detector(pii, model, refusal)),
         policy if own.dlp.scan_recall_output else None,
         policy if own.dlp.scan_reflect_output else None,
+        policy,
     )
 
 

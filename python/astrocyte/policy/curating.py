@@ -172,7 +172,7 @@ class Curating:
             include_trace=False,
         )
         found = await self._recall.run(bank, query, SHOWN_TOKENS)
-        return list(self._barriers.evidence(bank_id, "Retain", found).hits)
+        return list(self._barriers.shown(bank_id, "Retain", found).hits)
 
     async def _allowed(
         self,

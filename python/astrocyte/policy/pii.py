@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,6 +15,7 @@ from astrocyte.policy.detectors import Detector, Span
 Action = Literal["redact", "reject", "warn", "ignore"]
 # An error about a key below the block and a problem with it, with the line where it stands.
 Refusal = Callable[[tuple[str, ...], str], ConfigError]
+REDACTED: tuple[Action, ...] = ("redact",)
 # What was done, in words for the caller.
 WORDS: Mapping[Action, str] = {"redact": "redacted", "reject": "refused", "warn": "found"}
 
@@ -106,13 +107,21 @@ class PiiPolicy:
                 changed.add(span.text)
         return Verdict(tuple(judged), frozenset(changed), counts)
 
-    def redactions(self, spans: Sequence[Span]) -> list[tuple[Span, str]]:
-        """Those of the findings that are to be redacted, each with what stands in its place."""
+    def redactions(self, spans: Sequence[Span], actions: Collection[Action] = REDACTED) -> list[tuple[Span, str]]:
+        """Those of the findings with these actions, each with what stands in its place."""
         return [
             (span, self.placeholder(span.type))
             for span in spans
-            if self._actions.get(span.type, self.settings.action) == "redact"
+            if self._actions.get(span.type, self.settings.action) in actions
         ]
+
+    def withheld(self, texts: Sequence[str]) -> list[str]:
+        """The texts without what is to be redacted, or would be refused: for readers that nobody can make forget it."""
+        found = self.redactions(self.find(texts), ("redact", "reject"))
+        own: dict[int, list[tuple[Span, str]]] = {}
+        for one in found:
+            own.setdefault(one[0].text, []).append(one)
+        return [redacted(text, own[place]) if place in own else text for place, text in enumerate(texts)]
 
     def placeholder(self, name: str) -> str:
         """What stands in the place of a finding of a type."""

@@ -34,6 +34,8 @@ class CrossEncoderOptions(BaseModel):
 class CrossEncoder:
     """`Reranker` over a model in this process; a thread of its own keeps it off the event loop."""
 
+    local = True
+
     def __init__(self, model: TextCrossEncoder, name: str, batch_size: int) -> None:
         self._model = model
         self._batch_size = batch_size

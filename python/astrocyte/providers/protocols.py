@@ -88,6 +88,9 @@ class Reranker(Protocol):
     Found by `pipeline.reranking.mode`: a distribution registers ``create(options)`` under the entry point group
     ``astrocyte.rerankers``. Whatever it does, no recall fails for it: it is left out when it is late, raises, or
     answers with something else than numbers.
+
+    One whose passages do not leave this process says so by an attribute ``local`` that is True, and reads them as they
+    are stored; others read them after the outbound policy for personal data (`dlp`), where that is on.
     """
 
     @property
@@ -101,3 +104,8 @@ class Reranker(Protocol):
 
     async def close(self) -> None:
         """Release what it holds."""
+
+
+def is_local(reranker: Reranker) -> bool:
+    """Whether what a reranker reads stays in this process."""
+    return getattr(reranker, "local", False) is True
