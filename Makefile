@@ -18,7 +18,7 @@ ARGS ?=
 BASE ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || echo HEAD)
 
 .PHONY: help setup demo test test-python test-rust test-model check check-format check-lint check-types check-proto check-rust \
-	format bench bench-peers proto reference lock wheel clean
+	format bench bench-peers bench-engines proto reference lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,13 @@ $(VENV)/.peers: requirements/bench.txt | $(VENV)/.extension
 
 bench-peers: $(VENV)/.peers ## Measure: the core beside numpy, usearch + tantivy and qdrant-edge on the same rows
 	@$(BIN)/python -m benches.core_peers
+
+$(VENV)/.engines: requirements/peers.txt | $(VENV)/.extension
+	@$(PIP) install --require-hashes --only-binary :all: -r requirements/peers.txt
+	@touch $@
+
+bench-engines: $(VENV)/.engines ## Measure: the core beside qdrant-edge, LanceDB, Chroma and PostgreSQL, at 10,000 and 200,000 rows
+	@$(BIN)/python -m benches.peers
 
 # -- Check, cheapest first --------------------------------------------------------------------------------------------
 

