@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor
+
 import structlog
 
-from astrocyte.core import Core, failpoint
+from astrocyte.core import Core, Row, failpoint
 from astrocyte.errors import AstrocyteError, StoreError, frames
 from astrocyte.model import Bank
 from astrocyte.pipelines.bank_index import BankIndex
@@ -23,11 +25,27 @@ log = structlog.get_logger(__name__)
 def load_index(store: MemoryStore, core: Core, checkpoints: Checkpoints | None, bank: Bank) -> BankIndex:
     """The bank's index at its position or later; what came later may be applied over it again."""
     index = None if checkpoints is None else _from_checkpoint(store, checkpoints, bank)
-    if index is None:
-        index = BankIndex(core.bank(bank.dimensions))
-        rows = [row for versions in store.iter_versions(bank) for row in index.rows(versions)]
-        # The rows may be of a later position than this; replaying what lies between is harmless, missing it is not.
-        index.core.apply(bank.position, rows)
+    return _from_rows(store, core, bank) if index is None else index
+
+
+def _from_rows(store: MemoryStore, core: Core, bank: Bank) -> BankIndex:
+    """All rows, read by this thread while another applies those before: a large bank is never in memory twice."""
+    index = BankIndex(core.bank(bank.dimensions))
+    waiting: list[Row] = []
+    with ThreadPoolExecutor(1, "astrocyte-load") as applier:
+        applied: Future[None] | None = None
+        # Nobody sees the index before its last rows, so the positions up to then need only grow.
+        for position, versions in enumerate(store.iter_versions(bank)):
+            if 0 < position < bank.position:
+                if applied is not None:
+                    applied.result()
+                applied = applier.submit(index.core.apply, position, waiting)
+                waiting = []
+            waiting += index.rows(versions)
+        if applied is not None:
+            applied.result()
+    # The rows may be of a later position than this; replaying what lies between is harmless, missing it is not.
+    index.core.apply(bank.position, waiting)
     return index
 
 
