@@ -258,7 +258,6 @@ traces = st.builds(
     intent=st.sampled_from(Intent),
     intent_confidence=st.floats(0, 1),
     position=positions,
-    tier=st.sampled_from(("", "full", "recent")),
     tier_reason=st.sampled_from(("", "recent: 1 good of 3 wanted")),
 )
 

@@ -57,7 +57,6 @@ def plain(result: RecallResult) -> RecallResult:
             latency_ms=None,
             strategy_timings_ms=None,
             stage_timings_ms=None,
-            tier="",
         )
     return replace(result, hits=tuple(result.hits), trace=trace)
 

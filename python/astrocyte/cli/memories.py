@@ -37,6 +37,8 @@ from astrocyte.model import (
 
 # Ids that a person reads before saying yes; --json has the first thousand.
 SHOWN_IDS = 10
+# What answered, by the tier that a trace names.
+TIERS = {1: "cache", 2: "words", 3: "full", 4: "agentic"}
 
 Pairs = tuple[tuple[str, MetadataValue], ...]
 Body = Callable[..., object]
@@ -272,7 +274,7 @@ def _print_hits(
     if trace:
         OUT.print(f"fused by {how.fusion_method}; {how.plan}; position {how.position}", style="dim", soft_wrap=True)
         why = f" ({how.tier_reason})" if how.tier_reason else ""
-        OUT.print(f"answered by: {how.tier or 'nobody'}{why}", style="dim", soft_wrap=True)
+        OUT.print(f"answered by: {TIERS.get(how.tier_used or 0, 'nobody')}{why}", style="dim", soft_wrap=True)
         OUT.print(f"asks: {how.intent} ({how.intent_confidence:.1f})", style="dim", soft_wrap=True)
         OUT.print(f"stages in ms: {milliseconds(how.stage_timings_ms)}", style="dim", soft_wrap=True)
         OUT.print(f"arms in ms: {milliseconds(how.strategy_timings_ms)}", style="dim", soft_wrap=True)

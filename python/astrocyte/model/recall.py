@@ -153,8 +153,7 @@ class MemoryHit:
 class RecallTrace:
     """How a recall went. Every field is filled; ``tier_used`` is 1 (cache), 2 (fast path), 3 (full) or 4 (agentic).
 
-    ``tier`` names what answered: cache, recent, keyword, full or agentic; ``tier_reason`` says, where recalls go by
-    tiers, why no cheaper one did.
+    ``tier_reason`` says, where recalls go by tiers, which steps were tried and what they found.
     ``stage_timings_ms`` covers embed, outside (where stores from outside are asked), analyse, core, feedback (words
     that the first hits add), hydrate, and the stages after it that ran (boosts, utility, curated);
     ``strategy_timings_ms`` the arms inside core.
@@ -183,7 +182,6 @@ class RecallTrace:
     intent_confidence: float = 0.0
     banks: tuple[BankTrace, ...] = ()
     engines: tuple[EngineTrace, ...] = ()
-    tier: str = ""
     tier_reason: str = ""
 
 

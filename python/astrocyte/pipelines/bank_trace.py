@@ -107,7 +107,6 @@ def trace_of(
         strategy_timings_ms=millis,
         strategy_candidate_counts=counts,
         tier_used=FULL_RETRIEVAL,
-        tier="full",
         cache_hit=False,
         wiki_tier_used=False,
         stage_timings_ms={

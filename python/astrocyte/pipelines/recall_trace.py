@@ -70,7 +70,6 @@ def trace_of(plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit], fu
     made.intent, made.intent_confidence = plan.intent
     made.banks = ()
     made.engines = ()
-    made.tier = "full"
     made.tier_reason = ""
     made.__class__ = RecallTrace
     trace: RecallTrace = made
@@ -87,7 +86,6 @@ def again(kept: RecallResult, start: float) -> RecallResult:
         kept.trace,
         cache_hit=True,
         tier_used=CACHE,
-        tier="cache",
         latency_ms=spent,
         strategy_timings_ms={},
         stage_timings_ms=stages,

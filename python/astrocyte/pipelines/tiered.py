@@ -77,7 +77,7 @@ class TieredRecall:
         start = perf_counter()
         kept = await self._recall.kept(bank, query, most_tokens)
         if kept is not None:
-            return _named(kept, start, "cache", reason="an equal question was answered before")
+            return _named(kept, start, "an equal question was answered before")
         words = frozenset(content_words(query.query))
         tried: list[str] = []
         if words and not (query.weights or query.embedding or query.external_context):
@@ -89,7 +89,7 @@ class TieredRecall:
         result = await self._recall.run(bank, query, most_tokens, at)
         found = self._good(result, words)
         if found >= self._settings.min_results or self._settings.max_tier < AGENTIC or self._model is None:
-            return _named(result, start, "full", reason="; ".join(tried))
+            return _named(result, start, "; ".join(tried))
         return await self._agentic(bank, query, most_tokens, result, [*tried, self._told("full", found)], start)
 
     async def run_many(self, requests: Sequence[tuple[Bank, RecallQuery, int]]) -> list[RecallResult]:
@@ -121,13 +121,13 @@ class TieredRecall:
                 )
                 found = self._good(result, frozenset(content_words(text)), len(words))
                 if found >= settings.min_results:
-                    return _named(result, start, "recent", FAST_PATH, self._told("recent", found))
+                    return _named(result, start, self._told("recent", found), FAST_PATH)
             tried.append(self._told("recent", found))
         result = await self._recall.run(bank, by_words, most_tokens)
         found = self._good(result, words)
         tried.append(self._told("keyword", found))
         if found >= settings.min_results or settings.max_tier == FAST_PATH:
-            return _named(result, start, "keyword", FAST_PATH, "; ".join(tried))
+            return _named(result, start, "; ".join(tried), FAST_PATH)
         return None
 
     def _good(self, result: RecallResult, words: frozenset[str], asked: int | None = None) -> int:
@@ -154,9 +154,9 @@ class TieredRecall:
         try:
             queries = await rewritten(self._model, query.query, deadline)
         except (ProviderUnavailable, DeadlineExceeded) as error:
-            return _named(result, start, "full", reason="; ".join([*tried, f"agentic: {error.reason}"]))
+            return _named(result, start, "; ".join([*tried, f"agentic: {error.reason}"]))
         if not queries:
-            return _named(result, start, "full", reason="; ".join([*tried, "agentic: no other query"]))
+            return _named(result, start, "; ".join([*tried, "agentic: no other query"]))
         further = [await self._recall.run(bank, replace(query, query=text), most_tokens) for text in queries]
         wish = query.max_tokens
         budget = most_tokens if wish is None else min(wish, most_tokens)
@@ -171,7 +171,7 @@ class TieredRecall:
             abstain=all(one.abstain for one in everything),
         )
         count = f"agentic: {len(queries)} other queries"
-        return _named(merged, start, "agentic", AGENTIC, "; ".join([*tried, count]))
+        return _named(merged, start, "; ".join([*tried, count]), AGENTIC)
 
 
 def _texts(hits: Sequence[MemoryHit]) -> list[str]:
@@ -207,11 +207,11 @@ def _together(
     return tuple(kept), truncated
 
 
-def _named(result: RecallResult, start: float, tier: str, number: int | None = None, reason: str = "") -> RecallResult:
+def _named(result: RecallResult, start: float, reason: str, number: int | None = None) -> RecallResult:
     """The answer with what its trace says of tiers, and of the time since the question came."""
     trace = result.trace
     if trace is None:
         return result
     spent = (perf_counter() - start) * 1e3
     used = trace.tier_used if number is None else number
-    return replace(result, trace=replace(trace, tier=tier, tier_used=used, tier_reason=reason, latency_ms=spent))
+    return replace(result, trace=replace(trace, tier_used=used, tier_reason=reason, latency_ms=spent))

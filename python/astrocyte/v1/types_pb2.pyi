@@ -672,7 +672,6 @@ class RecallTrace(_message.Message):
     INTENT_CONFIDENCE_FIELD_NUMBER: _builtins.int
     BANKS_FIELD_NUMBER: _builtins.int
     ENGINES_FIELD_NUMBER: _builtins.int
-    TIER_FIELD_NUMBER: _builtins.int
     TIER_REASON_FIELD_NUMBER: _builtins.int
     total_candidates: _builtins.int
     """Candidates over all arms before fusion; a memory that two arms propose counts twice."""
@@ -702,10 +701,10 @@ class RecallTrace(_message.Message):
     """
     intent_confidence: _builtins.float
     """How sure the rules are of that, from 0 to 1."""
-    tier: _builtins.str
-    """What answered: "cache", "recent", "keyword", "full" or "agentic". Empty where nothing was searched."""
     tier_reason: _builtins.str
-    """Why no cheaper tier answered, for people. Empty where recalls do not go by tiers."""
+    """Which steps of the tiers were tried ("recent", "keyword", "full", "agentic") with what they found, for people. Empty
+    where recalls do not go by tiers.
+    """
     @_builtins.property
     def strategies_used(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Arms that ran and proposed at least one candidate, in a fixed order."""
@@ -765,12 +764,11 @@ class RecallTrace(_message.Message):
         intent_confidence: _builtins.float = ...,
         banks: _abc.Iterable[Global___BankTrace] | None = ...,
         engines: _abc.Iterable[Global___EngineTrace] | None = ...,
-        tier: _builtins.str = ...,
         tier_reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["banks", b"banks", "cache_hit", b"cache_hit", "degraded", b"degraded", "engines", b"engines", "fusion_method", b"fusion_method", "intent", b"intent", "intent_confidence", b"intent_confidence", "latency_ms", b"latency_ms", "layer_distribution", b"layer_distribution", "plan", b"plan", "position", b"position", "stage_timings_ms", b"stage_timings_ms", "strategies_used", b"strategies_used", "strategy_candidate_counts", b"strategy_candidate_counts", "strategy_timings_ms", b"strategy_timings_ms", "tier", b"tier", "tier_reason", b"tier_reason", "tier_used", b"tier_used", "time_windows", b"time_windows", "total_candidates", b"total_candidates", "wiki_tier_used", b"wiki_tier_used"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["banks", b"banks", "cache_hit", b"cache_hit", "degraded", b"degraded", "engines", b"engines", "fusion_method", b"fusion_method", "intent", b"intent", "intent_confidence", b"intent_confidence", "latency_ms", b"latency_ms", "layer_distribution", b"layer_distribution", "plan", b"plan", "position", b"position", "stage_timings_ms", b"stage_timings_ms", "strategies_used", b"strategies_used", "strategy_candidate_counts", b"strategy_candidate_counts", "strategy_timings_ms", b"strategy_timings_ms", "tier_reason", b"tier_reason", "tier_used", b"tier_used", "time_windows", b"time_windows", "total_candidates", b"total_candidates", "wiki_tier_used", b"wiki_tier_used"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

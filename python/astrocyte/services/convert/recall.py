@@ -273,7 +273,6 @@ def decode_trace(message: types_pb2.RecallTrace) -> RecallTrace:
         intent_confidence=message.intent_confidence,
         banks=tuple(decode_bank_trace(bank) for bank in message.banks),
         engines=tuple(decode_engine_trace(engine) for engine in message.engines),
-        tier=message.tier,
         tier_reason=message.tier_reason,
     )
 
@@ -313,7 +312,6 @@ def set_trace(message: types_pb2.RecallTrace, trace: RecallTrace) -> None:
     message.degraded = trace.degraded
     message.intent = trace.intent
     message.intent_confidence = trace.intent_confidence
-    message.tier = trace.tier
     message.tier_reason = trace.tier_reason
     _set_map(message.strategy_timings_ms, trace.strategy_timings_ms)
     _set_map(message.strategy_candidate_counts, trace.strategy_candidate_counts)
