@@ -9,6 +9,7 @@ from typing import Any
 
 from astrocyte.app import App
 from astrocyte.config import Settings
+from astrocyte.errors import AstrocyteError
 from astrocyte.model import (
     ForgetResult,
     ForgetSelector,
@@ -31,6 +32,10 @@ class Shelf:
     origins: dict[str, str] = field(default_factory=dict)
     requests: dict[str, str] = field(default_factory=dict)
     calls: list[tuple[str, EngineCall]] = field(default_factory=list)
+    received: list[EngineItem] = field(default_factory=list)
+    erased: list[str] = field(default_factory=list)
+    refuses: dict[str, AstrocyteError] = field(default_factory=dict)
+    loses_answers: bool = False
     failure: BaseException | None = None
     hangs: bool = False
     answer: Any = None
@@ -67,6 +72,10 @@ class Shelf:
 
     async def retain(self, call: EngineCall, items: Sequence[EngineItem]) -> Sequence[RetainResult]:
         await self._begin("retain", call)
+        self.received += items
+        for one in items:
+            if one.item.content in self.refuses:
+                raise self.refuses[one.item.content]
         results = []
         for one in items:
             known = self.requests.get(one.request_id or "")
@@ -76,6 +85,8 @@ class Shelf:
             if one.origin is not None:
                 self.origins[number] = one.origin
             results.append(RetainResult(stored=True, memory_id=number, retention_action="created"))
+        if self.loses_answers:
+            raise ConnectionResetError
         return results
 
     async def recall(self, call: EngineCall, query: RecallQuery) -> EngineAnswer:
@@ -97,6 +108,8 @@ class Shelf:
         self, call: EngineCall, selector: ForgetSelector, *, compliance: bool, reason: str | None
     ) -> ForgetResult:
         await self._begin("forget", call)
+        if compliance:
+            self.erased += selector.memory_ids
         gone = [number for number, row in self.rows.items() if self._meets(number, row, selector)]
         for number in gone:
             del self.rows[number]

@@ -32,6 +32,8 @@ from astrocyte.model import (
     DetailLevel,
     Dispositions,
     Embedding,
+    EngineInfo,
+    EngineOutbox,
     Entity,
     ErasureReceipt,
     ExplainResult,
@@ -52,6 +54,7 @@ from astrocyte.model import (
     MemoryUpdate,
     MultiBankMode,
     MultiBankStrategy,
+    OutboxState,
     PartKind,
     Permission,
     RecallQuery,
@@ -483,6 +486,7 @@ bank_stats = st.builds(
     indexed_position=st.integers(-1, 2**63 - 1),
     index_bytes=positions,
     index=st.none() | bank_index_stats,
+    waiting_copies=positions,
 )
 server_infos = st.builds(
     ServerInfo,
@@ -538,4 +542,25 @@ explain_results = st.builds(
     counts,
     counts,
     tags,
+)
+engine_infos = st.builds(
+    EngineInfo,
+    name=names,
+    provider=names,
+    banks=tags,
+    retain_target=names,
+    read_only=st.booleans(),
+    healthy=st.booleans(),
+    circuit=names,
+    capabilities=tags,
+    detail=texts,
+    outbox=st.none()
+    | st.builds(
+        EngineOutbox,
+        state=st.sampled_from(OutboxState),
+        waiting=positions,
+        refused=positions,
+        limit=positions,
+        since=optional_instants,
+    ),
 )

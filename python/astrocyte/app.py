@@ -20,7 +20,7 @@ from astrocyte.config.extraction import merged_profiles
 from astrocyte.config.machine import memory_limit
 from astrocyte.core import Core, build_info
 from astrocyte.errors import AstrocyteError, ConfigError, frames
-from astrocyte.model import IndexMemory, ServerInfo
+from astrocyte.model import EngineOutbox, IndexMemory, ServerInfo
 from astrocyte.pipelines.checkpoints import Checkpoints, remove_directory
 from astrocyte.pipelines.explain import ExplainPipeline
 from astrocyte.pipelines.extraction.entities import create_extraction
@@ -41,6 +41,7 @@ from astrocyte.pipelines.update import UpdatePipeline
 from astrocyte.policy.authority import Authority
 from astrocyte.policy.barriers import Barriers
 from astrocyte.policy.curating import check_curation
+from astrocyte.policy.deliveries import Deliveries
 from astrocyte.policy.engines import Engines
 from astrocyte.policy.escalation import Escalation
 from astrocyte.policy.gate import Pipelines
@@ -149,10 +150,12 @@ class App:
         self._purging: asyncio.Task[None] | None = None
         preparer = Preparer(settings, embedder, executor, profiles, entities, stages.chunking)
         retain = RetainPipeline(store, registry, settings, preparer)
-        self._retries = Retries(settings, overrides, store, retain)
+        self._deliveries = deliveries = Deliveries(self.engines, store, store.outbox)
+        self._retries = Retries(settings, overrides, store, retain, deliveries)
         quality = SignalQuality(overrides, Noise(), scorer)
         escalation = Escalation(settings, overrides, store, self._retries, breakers)
         escalation.at_recovery(quality.recovered)
+        escalation.at_recovery(deliveries.wake)
         self.engines.subscribe(escalation.watch)
         beside = (self._outside, foreign, stages.recall)
         searching = (store, core, registry, embedder, settings, executor, store, clock, *beside)
@@ -190,13 +193,14 @@ class App:
                 authority,
                 self.language_model,
                 self.engines,
+                deliveries,
             ),
             info,
             executor,
             self,
         )
         self.gate = telemetry.gate(info, parts)
-        telemetry.watch(store, store, registry)
+        telemetry.watch(store, store, registry, self._outboxes)
         self.backend = telemetry.backend(self.gate)
 
     @property
@@ -212,6 +216,7 @@ class App:
         if self._purging is None:
             self._purging = asyncio.get_running_loop().create_task(self._purge_for_ever(), name="astrocyte-purge")
             self._retries.start()
+            self._deliveries.start()
             if self._outside is not None:
                 self._outside.start()
 
@@ -223,6 +228,7 @@ class App:
                 await self._purging
             self._purging = None
         await self._retries.close()
+        await self._deliveries.close()
         with contextlib.suppress(AstrocyteError):
             await self.gate.keys.note()
         if self._outside is not None:
@@ -242,6 +248,11 @@ class App:
         # It waits for who takes the spans.
         await run(None, self.telemetry.close)
         self._executor.shutdown(wait=True)
+
+    def _outboxes(self) -> dict[str, EngineOutbox]:
+        """What waits for engines, by their names."""
+        states = {engine.name: self._deliveries.state(engine) for engine in self.engines}
+        return {name: state for name, state in states.items() if state is not None}
 
     async def _purge_for_ever(self) -> None:
         swept = False

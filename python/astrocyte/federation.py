@@ -106,7 +106,7 @@ class Federation:
         return EngineHealth(healthy=True, detail=f"Astrocyte {info.version}")
 
     async def retain(self, call: EngineCall, items: Sequence[EngineItem]) -> Sequence[RetainResult]:
-        """Store all items in one transaction."""
+        """Store all items in one transaction; copies each by itself, as the outbox puts them together as they come."""
         caller, bank_id = self._caller(call), self._bank(call)
         given = [
             one.item if one.origin is None else replace(one.item, tags=(*one.item.tags, f"{ORIGIN}{one.origin}"))
@@ -115,6 +115,14 @@ class Federation:
         request_id = items[0].request_id
         if len(given) == 1:
             return [await self._server.retain(caller, bank_id, given[0], request_id=request_id)]
+        if all(one.origin is not None for one in items):
+            outcomes = await self._server.retain_many(
+                caller, bank_id, given, request_ids=[one.request_id for one in items]
+            )
+            for outcome in outcomes:
+                if isinstance(outcome, AstrocyteError):
+                    raise outcome
+            return [outcome for outcome in outcomes if isinstance(outcome, RetainResult)]
         return await self._server.retain_batch(caller, bank_id, given, request_id=request_id)
 
     async def recall(self, call: EngineCall, query: RecallQuery) -> EngineAnswer:

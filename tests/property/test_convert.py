@@ -16,6 +16,7 @@ from astrocyte.model import (
     BankStats,
     BankTemplate,
     Change,
+    EngineInfo,
     ExplainQuery,
     ExplainResult,
     ForgetResult,
@@ -185,6 +186,11 @@ def test_access_check(check: AccessCheck) -> None:
 @given(strategies.bank_templates)
 def test_bank_template(template: BankTemplate) -> None:
     assert convert.decode_bank_template(sent(convert.encode_bank_template(template))) == template
+
+
+@given(strategies.engine_infos)
+def test_engine(engine: EngineInfo) -> None:
+    assert convert.decode_engine(sent(convert.encode_engine(engine))) == engine
 
 
 @given(strategies.key_infos)

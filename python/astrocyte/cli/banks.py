@@ -113,6 +113,7 @@ async def show_bank(session: Session, /, bank: str) -> None:
         ("index", index),
         ("template", found.template or "none"),
         ("profile", found.profile or "none"),
+        ("waiting for engines", f"{stats.waiting_copies:,}"),
         ("position", found.position),
         ("created", stamp(found.created_at)),
     ]

@@ -20,7 +20,7 @@ async def engines(session: Session, /) -> None:
     if session.as_json:
         print_json(found)
         return
-    table = grid(("engine", "provider", "banks", "retain", "health", "circuit", "can"))
+    table = grid(("engine", "provider", "banks", "retain", "health", "circuit", "waiting", "can"))
     for one in found:
         health = "well" if one.healthy else "away"
         table.add_row(
@@ -30,6 +30,7 @@ async def engines(session: Session, /) -> None:
             "never" if one.read_only else one.retain_target,
             f"{health}: {one.detail}" if one.detail else health,
             one.circuit,
+            "" if one.outbox is None else f"{one.outbox.waiting}, {one.outbox.state}",
             ", ".join(one.capabilities),
         )
     OUT.print(table if found else "There are no engines.")

@@ -38,6 +38,10 @@ class HybridSettings(Section):
     # Less than the server's own deadline for writes.
     write_timeout_seconds: Seconds = Field(8.0, description="How long a retain or a forget waits for it.")
     reflect_timeout_seconds: Seconds = Field(25.0, description="How long a reflect waits for it.")
+    outbox_limit: Count = Field(
+        100_000,
+        description="Memories whose copies may wait for it; what would add one more is refused. It goes for `both`.",
+    )
     most_hops: Count = Field(
         1,
         le=16,

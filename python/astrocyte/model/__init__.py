@@ -11,7 +11,7 @@ from astrocyte.model.bank import (
     TemplateGrant,
 )
 from astrocyte.model.curation import Curation, CurationAction
-from astrocyte.model.engines import EngineForget, EngineInfo, EngineOutcome, EngineTrace
+from astrocyte.model.engines import EngineForget, EngineInfo, EngineOutbox, EngineOutcome, EngineTrace, OutboxState
 from astrocyte.model.entity import Entity
 from astrocyte.model.explain import (
     ArmStanding,
@@ -130,6 +130,7 @@ __all__ = [
     "Embedding",
     "EngineForget",
     "EngineInfo",
+    "EngineOutbox",
     "EngineOutcome",
     "EngineTrace",
     "Entity",
@@ -161,6 +162,7 @@ __all__ = [
     "MetadataValue",
     "MultiBankMode",
     "MultiBankStrategy",
+    "OutboxState",
     "PartKind",
     "Permission",
     "QueryIntent",

@@ -79,7 +79,10 @@ class BankIndexStats:
 
 @dataclass(frozen=True, slots=True)
 class BankStats:
-    """Counts of one bank. Without a loaded index ``index_bytes`` is 0, ``indexed_position`` -1, ``index`` None."""
+    """Counts of one bank. Without a loaded index ``index_bytes`` is 0, ``indexed_position`` -1, ``index`` None.
+
+    ``waiting_copies`` counts the memories of which an engine beside the bank has not yet what it should.
+    """
 
     bank_id: str
     memory_count: int
@@ -90,6 +93,7 @@ class BankStats:
     indexed_position: int
     index_bytes: int
     index: BankIndexStats | None = None
+    waiting_copies: int = 0
 
 
 @dataclass(frozen=True, slots=True)

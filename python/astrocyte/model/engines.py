@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 
@@ -48,9 +49,36 @@ class EngineForget:
     reason: str = ""
 
 
+class OutboxState(StrEnum):
+    """How the outbox of an engine is: nothing waits, it is being emptied, it rests after a failure, or it is full."""
+
+    EMPTY = "empty"
+    DRAINING = "draining"
+    RESTING = "resting"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOutbox:
+    """What an engine that keeps copies has not yet been told.
+
+    ``waiting`` counts memories of all banks, ``refused`` those of them that it refused, which are offered again now and
+    then. ``since`` is when the one that waits longest began to.
+    """
+
+    state: OutboxState
+    waiting: int
+    refused: int
+    limit: int
+    since: datetime | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class EngineInfo:
-    """An engine of the configuration, and how it is. ``circuit`` is closed, half_open or open."""
+    """An engine of the configuration, and how it is. ``circuit`` is closed, half_open or open.
+
+    ``outbox`` is None where it keeps no copies.
+    """
 
     name: str
     provider: str
@@ -61,3 +89,4 @@ class EngineInfo:
     circuit: str
     capabilities: tuple[str, ...] = ()
     detail: str = ""
+    outbox: EngineOutbox | None = None

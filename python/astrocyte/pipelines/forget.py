@@ -18,6 +18,7 @@ from astrocyte.model import Bank, ForgetResult, ForgetSelector, Memory
 from astrocyte.pipelines.analysis import DAY_MS
 from astrocyte.pipelines.checkpoints import Checkpoints, without_checkpoints
 from astrocyte.pipelines.outside.stores import OutsideStores
+from astrocyte.stores.outbox import CopyOrder
 from astrocyte.stores.protocols import MemoryStore, RequestKey
 
 
@@ -44,24 +45,40 @@ class ForgetPipeline:
         return ForgetResult(deleted_count=count, memory_ids=tuple(memory_ids), dry_run=True)
 
     async def forget(
-        self, bank: Bank, selector: ForgetSelector, *, reason: str, principal: str, request: RequestKey | None
+        self,
+        bank: Bank,
+        selector: ForgetSelector,
+        *,
+        reason: str,
+        principal: str,
+        request: RequestKey | None,
+        copies: CopyOrder | None = None,
     ) -> ForgetResult:
-        """Forget until it is undeleted or purged."""
+        """Forget until it is undeleted or purged; ``copies`` names the engine that is to forget it too."""
         purge_after = self._clock() + self._keep_ms
         count, memory_ids, position = await self._store.forget(
-            bank, selector, reason=reason, principal=principal, purge_after=purge_after, request=request
+            bank, selector, reason=reason, principal=principal, purge_after=purge_after, request=request, copies=copies
         )
         return ForgetResult(deleted_count=count, memory_ids=tuple(memory_ids), position=position if count else 0)
 
     async def erase(
-        self, bank: Bank, selector: ForgetSelector, *, reason: str, principal: str, request: RequestKey | None
+        self,
+        bank: Bank,
+        selector: ForgetSelector,
+        *,
+        reason: str,
+        principal: str,
+        request: RequestKey | None,
+        copies: CopyOrder | None = None,
     ) -> ForgetResult:
-        """Erase for good, forgotten memories included.
+        """Erase for good, forgotten memories included; ``copies`` as in `forget`.
 
         Raises:
             ProviderUnavailable: It is done here; a store from outside has not confirmed yet that it is done there.
         """
-        erase = partial(self._store.erase, bank, selector, reason=reason, principal=principal, request=request)
+        erase = partial(
+            self._store.erase, bank, selector, reason=reason, principal=principal, request=request, copies=copies
+        )
         if self._checkpoints is None:
             memory_ids, position, receipt = await erase()
         else:
@@ -77,10 +94,13 @@ class ForgetPipeline:
             receipt=receipt,
         )
 
-    async def undelete(self, bank: Bank, memory_id: str, principal: str, request: RequestKey | None) -> Memory:
-        """Bring a forgotten memory back.
+    async def undelete(
+        self, bank: Bank, memory_id: str, principal: str, request: RequestKey | None, copies: CopyOrder | None = None
+    ) -> Memory:
+        """Bring a forgotten memory back, here and at the engine that ``copies`` names.
 
         Raises:
             MemoryNotFound: There is none, or it was purged.
+            RateLimited: Too much waits for the engine.
         """
-        return await self._store.undelete(bank, memory_id, principal=principal, request=request)
+        return await self._store.undelete(bank, memory_id, principal=principal, request=request, copies=copies)

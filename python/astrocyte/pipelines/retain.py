@@ -19,6 +19,7 @@ from astrocyte.pipelines.deciding import Decider, Decision, check_outcomes
 from astrocyte.pipelines.preparing import Draft, Preparer
 from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.pipelines.retrying import persist
+from astrocyte.stores.outbox import CopyOrder
 from astrocyte.stores.protocols import MemoryStore, Replace, RequestKey, WriteOutcome
 
 # Why a decision was not followed.
@@ -67,7 +68,7 @@ class RetainPipeline:
         """
         return await self._preparer.embedded(bank, items)
 
-    async def store(
+    async def store(  # noqa: PLR0913 - what goes into one transaction
         self,
         bank: Bank,
         drafts: Sequence[Draft],
@@ -76,24 +77,27 @@ class RetainPipeline:
         replays: Sequence[Replay] = (),
         *,
         dequeue: Sequence[int] = (),
+        copies: CopyOrder | None = None,
     ) -> list[RetainResult]:
         """Store all drafts in one transaction, or none of them; ``dedup`` holds where an item does not say.
 
         ``dequeue`` names the items of the retry queue that they are: these leave it with the same transaction.
+        ``copies`` names the engine that is to have copies, which wait for it from then on.
 
         Raises:
             Conflict: Other writes got in the way every time, or one of several requests was answered meanwhile.
             NotFound: An item of the retry queue was forgotten meanwhile.
+            RateLimited: Too much waits for the engine.
             StoreError: The commit failed; nothing was stored.
         """
         return await persist(
-            lambda: self._attempt(bank, drafts, principal, dedup, replays, dequeue),
+            lambda: self._attempt(bank, drafts, principal, dedup, replays, dequeue, copies),
             lambda: self._answer(bank, replays),
             # A memory that a near duplicate was to replace is forgotten: then it is none.
             changed=(Conflict, MemoryNotFound),
         )
 
-    async def _attempt(
+    async def _attempt(  # noqa: PLR0913, PLR0917 - the parts of one transaction
         self,
         bank: Bank,
         drafts: Sequence[Draft],
@@ -101,6 +105,7 @@ class RetainPipeline:
         dedup: DedupSettings,
         replays: Sequence[Replay],
         dequeue: Sequence[int],
+        copies: CopyOrder | None,
     ) -> list[RetainResult]:
         index = await self._registry.get(bank)
 
@@ -125,7 +130,7 @@ class RetainPipeline:
             return _results(decisions, [])
         # A single draft rests on no other.
         outcomes, _ = await self._store.commit(
-            bank, writes, settle=settle if replays or len(drafts) > 1 else None, dequeue=dequeue
+            bank, writes, settle=settle if replays or len(drafts) > 1 else None, dequeue=dequeue, copies=copies
         )
         return _results(decisions, outcomes)
 

@@ -16,6 +16,7 @@ from astrocyte.model import Bank, Memory, MemoryUpdate, RetainItem
 from astrocyte.pipelines.analysis import from_ms
 from astrocyte.pipelines.preparing import Preparer, hash_of, optional_ms
 from astrocyte.pipelines.retrying import persist
+from astrocyte.stores.outbox import CopyOrder
 from astrocyte.stores.protocols import MemoryStore, NewMemory, Replace, RequestKey, VersionRecord, WriteOutcome
 
 
@@ -26,19 +27,24 @@ class UpdatePipeline:
         self._store = store
         self._preparer = preparer
 
-    async def run(self, bank: Bank, update: MemoryUpdate, request: RequestKey | None) -> Memory:
+    async def run(
+        self, bank: Bank, update: MemoryUpdate, request: RequestKey | None, copies: CopyOrder | None = None
+    ) -> Memory:
         """The version that this update makes, or that the first one with the same request id made.
+
+        ``copies`` names the engine that is to have it too, for which it waits from its commit on.
 
         Raises:
             MemoryNotFound: There is none, or it was forgotten.
             Conflict: ``update.etag`` is not the current one; without it, other writes came first every time.
+            RateLimited: Too much waits for the engine.
         """
         response = None if request is None else self._store.find_response(bank.tenant, request)
         if response is None:
             if update.etag is None:
-                response = await persist(lambda: self._attempt(bank, update, request))
+                response = await persist(lambda: self._attempt(bank, update, request, copies))
             else:
-                response = await self._attempt(bank, update, request)
+                response = await self._attempt(bank, update, request, copies)
         made = self._store.memory(bank, update.memory_id, version=int(response))
         if made is None:
             raise MemoryNotFound(update.memory_id, bank.bank_id)
@@ -53,13 +59,15 @@ class UpdatePipeline:
         """
         await self._next_version(bank, self._current(bank, update), update)
 
-    async def _attempt(self, bank: Bank, update: MemoryUpdate, request: RequestKey | None) -> bytes:
+    async def _attempt(
+        self, bank: Bank, update: MemoryUpdate, request: RequestKey | None, copies: CopyOrder | None
+    ) -> bytes:
         current = self._current(bank, update)
         memory = await self._next_version(bank, current, update)
         # The fields that are not named come from the version that was read: it must still be the current one.
         write = Replace(memory, current.etag if update.etag is None else update.etag)
         # Of the answer its version is kept, and no content, which must not outlive an erasure.
-        outcomes, response = await self._store.commit(bank, [write], request=request, respond=_version)
+        outcomes, response = await self._store.commit(bank, [write], request=request, respond=_version, copies=copies)
         return _version(outcomes) if response is None else response
 
     def _current(self, bank: Bank, update: MemoryUpdate) -> VersionRecord:

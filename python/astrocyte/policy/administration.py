@@ -113,8 +113,9 @@ class Administration:
         if caller.hops:
             self._banks.require(caller, "DeleteBank", bank_id)
             self._engine_writing.check_forget(caller, bank_id)
-        count = await self._banks.delete(caller, bank_id, etag=etag, request_id=request_id)
-        await self._engine_writing.forget_bank(caller, bank_id)
+        async with self._engine_writing.turn(caller, bank_id):
+            count = await self._banks.delete(caller, bank_id, etag=etag, request_id=request_id)
+            await self._engine_writing.forget_bank(caller, bank_id)
         return count
 
     async def bank_stats(self, caller: Caller, bank_id: str) -> BankStats:
@@ -194,7 +195,7 @@ class Administration:
     async def list_engines(self, caller: Caller) -> list[EngineInfo]:
         """The engines of the configuration."""
         self._access.require_pattern(caller, "ListEngines", ANY)
-        return await self._policies.engines.describe()
+        return await self._engine_writing.describe()
 
     async def list_api_keys(self, caller: Caller) -> list[KeyInfo]:
         """All keys of the tenant."""

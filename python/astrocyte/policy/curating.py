@@ -102,6 +102,7 @@ class Curating:
         self._access = access
         self._overrides = policies.overrides
         self._barriers = policies.barriers
+        self._deliveries = policies.deliveries
         self._places = asyncio.Semaphore(PARALLEL)
 
     async def judge(self, caller: Caller, bank_id: str, items: Sequence[Placed]) -> list[Ruling]:
@@ -217,12 +218,16 @@ class Curating:
         if decision is None or decision.target_id is None or not result.stored:
             return result
         selector = ForgetSelector(memory_ids=(decision.target_id,))
+        principal = self._access.name(caller)
         try:
-            await self._forget.forget(bank, selector, reason=REASON, principal=self._access.name(caller), request=None)
+            copies = self._deliveries.order(bank.tenant, bank.bank_id, principal, caller.on_behalf_of, caller.hops)
+            await self._forget.forget(bank, selector, reason=REASON, principal=principal, request=None, copies=copies)
         except AstrocyteError as error:
             emit("curation_failed", operation="retain", bank_id=bank.bank_id, reason=error.reason)
             decision = replace(decision, applied=False, reason=error.message)
             return replace(result, curated=False, curation=decision)
+        if copies is not None:
+            self._deliveries.note(copies.engine)
         return result
 
 

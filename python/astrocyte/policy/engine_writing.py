@@ -1,36 +1,37 @@
 """What is stored and forgotten at the engines beside the banks.
 
-This server's own side comes first, for it knows the legal holds, and what it has committed can be told again. A
-retain that both sides should keep reads back what was stored and copies that, under an id of its own version: so a
-repeated call completes what an engine missed, and stores nothing twice. What is to be forgotten must be forgotten by
-the engine too before anybody hears that it is.
+This server's own side comes first, for it knows the legal holds. What both sides should keep waits for the engine from
+the commit on (`astrocyte.policy.deliveries`): it is brought to it before the caller hears of it, or else later. What is
+to be forgotten must be forgotten by the engine too before anybody hears that it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from astrocyte.errors import AstrocyteError, FailedPrecondition, ProviderUnavailable
+from astrocyte.errors import AstrocyteError, FailedPrecondition
 from astrocyte.model import (
-    ALSO_RELEVANT_TO,
     Bank,
     Caller,
     EngineForget,
+    EngineInfo,
     EngineOutcome,
     ForgetResult,
     ForgetSelector,
     Memory,
-    RetainItem,
     RetainResult,
     RetentionAction,
 )
+from astrocyte.policy.deliveries import BOTH, Deliveries
 from astrocyte.policy.engines import Engine, Engines, cause_of
 from astrocyte.policy.events import emit
-from astrocyte.providers.engines import EngineItem
+from astrocyte.providers.engines import EngineCall, EngineItem
+from astrocyte.stores.outbox import CopyOrder
 from astrocyte.stores.protocols import MemoryStore
 
-BOTH, ENGINE = "both", "engine"
+ENGINE = "engine"
 READ_ONLY, DRY_RUN, HOP_LIMIT = "read_only", "dry_run", "hop_limit"
 
 
@@ -39,12 +40,16 @@ class EngineWriting:
 
     Args:
         engines: All of them.
-        store: Where copies are made from.
+        deliveries: Brings them what waits.
+        store: Knows the banks.
         name_of: Who a caller counts as.
     """
 
-    def __init__(self, engines: Engines, store: MemoryStore, name_of: Callable[[Caller], str]) -> None:
+    def __init__(
+        self, engines: Engines, deliveries: Deliveries, store: MemoryStore, name_of: Callable[[Caller], str]
+    ) -> None:
         self._engines = engines
+        self._deliveries = deliveries
         self._store = store
         self._name_of = name_of
 
@@ -52,6 +57,20 @@ class EngineWriting:
         """The engine that alone keeps what is retained into a bank, if that is so."""
         engine = self._engines.beside(caller.tenant, bank_id)
         return engine if engine is not None and engine.settings.retain_target == ENGINE else None
+
+    def order(self, caller: Caller, bank_id: str) -> CopyOrder | None:
+        """Which engine is to follow what the caller changes in a bank, for the commit that does it."""
+        return self._deliveries.order(caller.tenant, bank_id, self._name_of(caller), caller.on_behalf_of, caller.hops)
+
+    @asynccontextmanager
+    async def turn(self, caller: Caller, bank_id: str) -> AsyncIterator[None]:
+        """Let nothing go to the engine beside a bank but what is done in here: no copy comes between two forgets."""
+        engine = self._engines.beside(caller.tenant, bank_id)
+        if engine is None:
+            yield
+            return
+        async with self._deliveries.turn(engine, bank_id):
+            yield
 
     async def store(
         self, caller: Caller, engine: Engine, bank_id: str, items: Sequence[EngineItem]
@@ -64,63 +83,52 @@ class EngineWriting:
         """
         if engine.too_far(caller):
             raise _too_far(engine)
-        seconds = engine.settings.write_timeout_seconds
-        call = engine.call_for(caller, self._name_of(caller), bank_id, seconds)
-        results = list(await engine.ask(lambda: engine.provider.retain(call, items), seconds))
-        if len(results) != len(items) or not all(isinstance(result, RetainResult) for result in results):
-            raise ProviderUnavailable(
-                f"engine {engine.name!r} answered with something else than a result for each item",
-                metadata={"engine": engine.name, "cause": "not_an_answer"},
-            )
-        return [_theirs(result) for result in results]
+        return [_theirs(result) for result in await engine.retain(self._call(caller, engine, bank_id), items)]
 
     async def copy(self, caller: Caller, bank_id: str, results: Sequence[RetainResult]) -> list[RetainResult]:
-        """Results of a retain, what they stored being copied to the engine where both sides keep it.
+        """Results of a retain, what they stored being brought to the engine where both sides keep it.
 
         Raises:
-            ProviderUnavailable: It was not, both are required; this side has it: repeat the call to complete it.
+            ProviderUnavailable: It was not, both are required; this side has it, and brings it there later: repeat the
+                call to know that it did.
         """
         engine = self._engines.beside(caller.tenant, bank_id)
         if engine is None or engine.settings.retain_target != BOTH:
             return list(results)
         bank = self._store.get_bank(caller.tenant, bank_id)
-        copied = []
-        for result in results:
-            problem = None if bank is None else await self._copied(caller, engine, bank, result)
-            copied.append(replace(result, warnings=(*result.warnings, problem)) if problem else result)
-        return copied
+        kept = [one.memory_id for one in results if one.memory_id is not None and not _queued(one)]
+        problem, left = None, set[str]()
+        if bank is not None and kept:
+            problem, left = await self._brought(caller, engine, bank, kept, "Retain")
+        return [
+            replace(one, warnings=(*one.warnings, said)) if (said := _missing(engine, one, problem, left)) else one
+            for one in results
+        ]
 
-    async def _copied(self, caller: Caller, engine: Engine, bank: Bank, result: RetainResult) -> str | None:
-        """What went wrong with a copy, in a sentence for the caller."""
-        if result.memory_id is None:
-            return None
-        if result.retention_action == RetentionAction.QUEUED:
-            return f"engine: {engine.name} does not hold it; the memory waits in this server's queue"
-        memory = self._store.memory(bank, result.memory_id)
-        if memory is None:
-            return None
-        try:
-            if result.was_update:
-                await self._forget(caller, engine, bank.bank_id, ForgetSelector(memory_ids=(memory.memory_id,)))
-            await self.store(caller, engine, bank.bank_id, [_copy_of(memory)])
-        except AstrocyteError as error:
-            self._missed(engine, bank.bank_id, "Retain", error)
-            return f"engine: {engine.name} does not hold it ({cause_of(error)})"
-        return None
-
-    async def changed(self, caller: Caller, bank_id: str, memory: Memory) -> None:
-        """Let an engine that keeps a copy of a memory have its new version in place of the old one.
+    async def changed(self, caller: Caller, bank: Bank, memory: Memory, operation: str) -> None:
+        """Let an engine that keeps a copy of a memory have it as it is now.
 
         A copy that lags behind is never shown, so that is no failure unless both sides are required.
         """
-        engine = self._engines.beside(caller.tenant, bank_id)
-        if engine is None or engine.settings.retain_target != BOTH:
-            return
+        engine = self._engines.of_bank(bank)
+        if engine is not None and engine.settings.retain_target == BOTH:
+            await self._brought(caller, engine, bank, [memory.memory_id], operation)
+
+    async def _brought(
+        self, caller: Caller, engine: Engine, bank: Bank, memory_ids: Sequence[str], operation: str
+    ) -> tuple[AstrocyteError | None, set[str]]:
+        """Bring memories to an engine; what went wrong, and which of them it therefore does not have as they are."""
         try:
-            await self._forget(caller, engine, bank_id, ForgetSelector(memory_ids=(memory.memory_id,)))
-            await self.store(caller, engine, bank_id, [_copy_of(memory)])
+            if engine.too_far(caller):
+                raise _too_far(engine)
+            await self._deliveries.bring(engine, bank, memory_ids)
         except AstrocyteError as error:
-            self._missed(engine, bank_id, "UpdateMemory", error)
+            emit("engine_failed", operation=operation, bank_id=bank.bank_id, engine=engine.name, reason=cause_of(error))
+            if engine.settings.require_both:
+                raise
+            left = set(memory_ids) if engine.too_far(caller) else self._deliveries.left(engine, bank, memory_ids)
+            return error, left
+        return None, set()
 
     def check_forget(self, caller: Caller, bank_id: str) -> None:
         """Refuse to forget what an engine would keep because it cannot be asked, before anything is changed.
@@ -135,7 +143,7 @@ class EngineWriting:
     async def forget(
         self,
         caller: Caller,
-        bank_id: str,
+        bank: Bank,
         selector: ForgetSelector,
         result: ForgetResult,
         *,
@@ -148,22 +156,41 @@ class EngineWriting:
             ProviderUnavailable: The engine failed and may still hold it; this side has forgotten: repeat the call.
             FailedPrecondition: The engine refused, and holds it.
         """
-        engine = self._engines.beside(caller.tenant, bank_id)
+        engine = self._engines.of_bank(bank)
         if engine is None:
             return result
         reason_not = READ_ONLY if engine.settings.read_only else DRY_RUN if result.dry_run else ""
         if reason_not:
             done = EngineForget(engine.name, EngineOutcome.NOT_ASKED, reason=reason_not)
             return replace(result, engines=(done,))
-        selectors = [selector]
-        further = tuple(one for one in result.memory_ids if one not in selector.memory_ids)
-        if further and not selector.scope:
-            # Those that were met here may be other ones there, by labels or times that differ since.
-            selectors.append(ForgetSelector(memory_ids=further))
-        count = 0
-        for one in selectors:
-            count += await self._forget(caller, engine, bank_id, one, compliance=compliance, reason=reason)
+        call = self._call(caller, engine, bank.bank_id)
+        try:
+            count = await engine.forget(call, selector, compliance=compliance, reason=reason)
+            if engine.settings.retain_target == BOTH:
+                count += await self._deliveries.forgotten(engine, call, bank, selector, result.position)
+        except AstrocyteError:
+            # What is copied here it will be told all the same, whether the caller comes again or not.
+            self._deliveries.note(engine.name)
+            raise
+        if engine.settings.retain_target != BOTH:
+            count += await self._further(engine, call, selector, result, compliance=compliance, reason=reason)
         return replace(result, engines=(EngineForget(engine.name, EngineOutcome.ANSWERED, count),))
+
+    @staticmethod
+    async def _further(
+        engine: Engine,
+        call: EngineCall,
+        selector: ForgetSelector,
+        result: ForgetResult,
+        *,
+        compliance: bool,
+        reason: str | None,
+    ) -> int:
+        """As much, of what was met here and may not be met there, by labels or times that differ since."""
+        ids = tuple(one for one in result.memory_ids if one not in selector.memory_ids)
+        if not ids or selector.scope:
+            return 0
+        return await engine.forget(call, ForgetSelector(memory_ids=ids), compliance=compliance, reason=reason)
 
     async def forget_bank(self, caller: Caller, bank_id: str) -> None:
         """Let the engine erase all of a bank that is gone here.
@@ -173,38 +200,30 @@ class EngineWriting:
         """
         engine = self._engines.beside(caller.tenant, bank_id)
         if engine is not None and not engine.settings.read_only:
-            await self._forget(
-                caller, engine, bank_id, ForgetSelector(scope="all"), compliance=True, reason="the bank was deleted"
-            )
+            call = self._call(caller, engine, bank_id)
+            await engine.forget(call, ForgetSelector(scope="all"), compliance=True, reason="the bank was deleted")
 
-    async def _forget(
-        self,
-        caller: Caller,
-        engine: Engine,
-        bank_id: str,
-        selector: ForgetSelector,
-        *,
-        compliance: bool = False,
-        reason: str | None = None,
-    ) -> int:
-        seconds = engine.settings.write_timeout_seconds
-        call = engine.call_for(caller, self._name_of(caller), bank_id, seconds)
-        result: object = await engine.ask(
-            lambda: engine.provider.forget(call, selector, compliance=compliance, reason=reason), seconds
-        )
-        if not isinstance(result, ForgetResult):
-            raise ProviderUnavailable(
-                f"engine {engine.name!r} did not say what it forgot",
-                metadata={"engine": engine.name, "cause": "not_an_answer"},
-            )
-        return max(0, result.deleted_count)
+    async def describe(self) -> list[EngineInfo]:
+        """All engines, how each is, and what waits for it."""
+        described = {one.name: one for one in await self._engines.describe()}
+        return [replace(described[one.name], outbox=self._deliveries.state(one)) for one in self._engines]
 
-    @staticmethod
-    def _missed(engine: Engine, bank_id: str, operation: str, error: AstrocyteError) -> None:
-        """Tell the operator of a copy that was not made, and raise where both sides are required."""
-        emit("engine_failed", operation=operation, bank_id=bank_id, engine=engine.name, reason=cause_of(error))
-        if engine.settings.require_both:
-            raise error
+    def _call(self, caller: Caller, engine: Engine, bank_id: str) -> EngineCall:
+        return engine.call_for(caller, self._name_of(caller), bank_id, engine.settings.write_timeout_seconds)
+
+
+def _queued(result: RetainResult) -> bool:
+    return result.retention_action == RetentionAction.QUEUED
+
+
+def _missing(engine: Engine, result: RetainResult, problem: AstrocyteError | None, left: set[str]) -> str | None:
+    """What the caller is told of a memory that an engine does not have yet."""
+    if _queued(result):
+        return f"engine: {engine.name} does not hold it yet; the memory waits in this server's queue"
+    if problem is None or result.memory_id not in left:
+        return None
+    cause = cause_of(problem)
+    return f"engine: {engine.name} does not hold it{'' if cause == HOP_LIMIT else ' yet'} ({cause})"
 
 
 def _too_far(engine: Engine) -> FailedPrecondition:
@@ -213,24 +232,6 @@ def _too_far(engine: Engine) -> FailedPrecondition:
         "asked; nothing was changed",
         metadata={"engine": engine.name, "cause": HOP_LIMIT},
     )
-
-
-def _copy_of(memory: Memory) -> EngineItem:
-    """The current version of a memory, as it is stored elsewhere, where this server's other banks mean nothing."""
-    item = RetainItem(
-        content=memory.content,
-        content_type=memory.content_type,
-        metadata={key: value for key, value in memory.metadata.items() if key != ALSO_RELEVANT_TO},
-        tags=memory.tags,
-        occurred_at=memory.occurred_at,
-        valid_from=memory.valid_from,
-        valid_until=memory.valid_until,
-        source=memory.source,
-        session_id=memory.session_id,
-        speaker=memory.speaker,
-        fact_type=memory.fact_type,
-    )
-    return EngineItem(item, memory.memory_id, f"{memory.memory_id}.{memory.position}")
 
 
 def _theirs(result: RetainResult) -> RetainResult:

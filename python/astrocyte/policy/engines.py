@@ -9,7 +9,7 @@ hold anything. The metadata of all three have ``engine`` and, where it said one,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TypeVar
 
 from astrocyte.config import Settings
@@ -31,10 +31,10 @@ from astrocyte.errors import (
     RateLimited,
     ValidationError,
 )
-from astrocyte.model import DEFAULT_PRINCIPAL, Bank, Caller, EngineInfo
+from astrocyte.model import DEFAULT_PRINCIPAL, Bank, Caller, EngineInfo, ForgetResult, ForgetSelector, RetainResult
 from astrocyte.policy.patterns import matches
 from astrocyte.providers.breaker import Breaker
-from astrocyte.providers.engines import EngineCall, EngineHealth, EngineProvider
+from astrocyte.providers.engines import EngineCall, EngineHealth, EngineItem, EngineProvider
 from astrocyte.providers.hybrid import HybridEngineProvider
 
 T = TypeVar("T")
@@ -122,6 +122,38 @@ class Engine:
             f"engine {self.name!r} refused: {refusal.reason}",
             metadata={"engine": self.name, "cause": refusal.reason},
         ) from refusal
+
+    async def retain(self, call: EngineCall, items: Sequence[EngineItem]) -> list[RetainResult]:
+        """What became of items that are stored there.
+
+        Raises:
+            AstrocyteError: As `ask`; it may have stored some of them.
+        """
+        results = list(await self.ask(lambda: self.provider.retain(call, items), call.timeout_seconds))
+        if len(results) != len(items) or not all(isinstance(result, RetainResult) for result in results):
+            raise ProviderUnavailable(
+                f"engine {self.name!r} answered with something else than a result for each item",
+                metadata={"engine": self.name, "cause": "not_an_answer"},
+            )
+        return results
+
+    async def forget(
+        self, call: EngineCall, selector: ForgetSelector, *, compliance: bool = False, reason: str | None = None
+    ) -> int:
+        """How many memories are forgotten there.
+
+        Raises:
+            AstrocyteError: As `ask`; it may still hold them.
+        """
+        result: object = await self.ask(
+            lambda: self.provider.forget(call, selector, compliance=compliance, reason=reason), call.timeout_seconds
+        )
+        if not isinstance(result, ForgetResult):
+            raise ProviderUnavailable(
+                f"engine {self.name!r} did not say what it forgot",
+                metadata={"engine": self.name, "cause": "not_an_answer"},
+            )
+        return max(0, result.deleted_count)
 
     async def describe(self) -> EngineInfo:
         """What it is, and how it is now."""

@@ -147,7 +147,7 @@ class Gate(Administration):
         self._granting = Granting(grants, access, self._check)
         self._holding = Holding(holds, audit, self._banks, access, self._check, settings.limits)
         curating = Curating(policies.curator, pipelines.recall, pipelines.forget, store, self._banks, access, policies)
-        self._engine_writing = EngineWriting(policies.engines, store, access.name)
+        self._engine_writing = EngineWriting(policies.engines, policies.deliveries, store, access.name)
         intake = Intake(pipelines.describer, self._check, policies)
         self._retaining = Retaining(
             store,
@@ -272,13 +272,15 @@ class Gate(Administration):
         engines = self._engine_writing
         if dry_run:
             result = await self._in_executor(pipeline.preview, bank, selector, compliance=compliance)
-            return await engines.forget(caller, bank_id, selector, result, compliance=compliance, reason=reason)
+            return await engines.forget(caller, bank, selector, result, compliance=compliance, reason=reason)
         engines.check_forget(caller, bank_id)
         request = key_of(request_id, "erase" if compliance else "forget", bank_id, selector, reason)
         work = pipeline.erase if compliance else pipeline.forget
         name = self._access.name(caller)
-        result = await work(bank, selector, reason=reason or "", principal=name, request=request)
-        return await engines.forget(caller, bank_id, selector, result, compliance=compliance, reason=reason)
+        copies = engines.order(caller, bank_id)
+        async with engines.turn(caller, bank_id):
+            result = await work(bank, selector, reason=reason or "", principal=name, request=request, copies=copies)
+            return await engines.forget(caller, bank, selector, result, compliance=compliance, reason=reason)
 
     async def undelete(self, caller: Caller, bank_id: str, memory_id: str, *, request_id: str | None = None) -> Memory:
         """Bring a forgotten memory back."""
@@ -287,7 +289,11 @@ class Gate(Administration):
         self._check.request_id(request_id)
         request = key_of(request_id, "undelete", bank_id, memory_id)
         bank = self._banks.handle(caller, "UndeleteMemory", bank_id)
-        return await self._pipelines.forget.undelete(bank, memory_id, self._access.name(caller), request)
+        copies = self._engine_writing.order(caller, bank_id)
+        name = self._access.name(caller)
+        memory = await self._pipelines.forget.undelete(bank, memory_id, name, request, copies)
+        await self._engine_writing.changed(caller, bank, memory, "UndeleteMemory")
+        return memory
 
     async def get_memory(self, caller: Caller, bank_id: str, memory_id: str) -> Memory:
         """The current version of a memory."""
@@ -351,8 +357,10 @@ class Gate(Administration):
         limit = homeostasis.quotas.storage_bytes_per_bank
         growth = 0 if limit is None else self._growth(bank, update)
         async with self._policies.storage.room(bank, growth, limit):
-            memory = await self._pipelines.update.run(bank, update, request)
-        await self._engine_writing.changed(caller, bank_id, memory)
+            memory = await self._pipelines.update.run(
+                bank, update, request, self._engine_writing.order(caller, bank_id)
+            )
+        await self._engine_writing.changed(caller, bank, memory, "UpdateMemory")
         return memory
 
     def _growth(self, bank: Bank, update: MemoryUpdate) -> int:

@@ -8,6 +8,7 @@ from astrocyte.model import Bank
 from astrocyte.pipelines.extraction.profiles import Profiles
 from astrocyte.policy.authority import Authority
 from astrocyte.policy.barriers import Barriers
+from astrocyte.policy.deliveries import Deliveries
 from astrocyte.policy.engines import Engines
 from astrocyte.policy.escalation import Escalation
 from astrocyte.policy.limits import Limits
@@ -31,6 +32,7 @@ class Policies:
     authority: Authority
     curator: LanguageModel | None
     engines: Engines
+    deliveries: Deliveries
 
     def deleted(self, bank: Bank) -> None:
         """A bank is gone: what was learnt of it and what is kept of its content go too. Its rates stay as they are."""

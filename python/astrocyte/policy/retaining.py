@@ -323,7 +323,7 @@ class Retaining:
         limit = self._overrides.of(bank_id).homeostasis.quotas.storage_bytes_per_bank
         async with self._storage.room(bank, _size(drafts) if limit is not None else 0, limit):
             try:
-                return await self._escalation.retries.put(bank, drafts, self._access.name(caller), replays)
+                return await self._escalation.retries.put(caller, bank, drafts, self._access.name(caller), replays)
             except Conflict:
                 # An equal request came first.
                 for replay in replays:
@@ -357,25 +357,24 @@ class Retaining:
             items = [(ruling.item, at) for ruling, (_, at) in zip(rulings, items, strict=True)]
         bank, drafts = await self._prepared(caller, bank_id, items, rulings)
         try:
-            results = await self._store_drafts(bank, drafts, self._access.name(caller), replays)
+            results = await self._store_drafts(caller, bank, drafts, replays)
         except BankNotFound:
             # It was deleted since it was looked up: to whom writes now, that is a bank that does not exist.
             self._banks.gone(bank)
             bank, drafts = await self._prepared(caller, bank_id, items, rulings)
-            results = await self._store_drafts(bank, drafts, self._access.name(caller), replays)
+            results = await self._store_drafts(caller, bank, drafts, replays)
         return await self._curating.finish(caller, bank, rulings, results) if rulings else results
 
     async def _store_drafts(
-        self, bank: Bank, drafts: Sequence[Draft], principal: str, replays: Sequence[Replay]
+        self, caller: Caller, bank: Bank, drafts: Sequence[Draft], replays: Sequence[Replay]
     ) -> list[RetainResult]:
         """Store them if the bank has room."""
         settings = self._overrides.of(bank.bank_id)
         limit = settings.homeostasis.quotas.storage_bytes_per_bank
         dedup = settings.signal_quality.dedup
-        if limit is None:
-            return await self._pipeline.store(bank, drafts, principal, dedup, replays)
-        async with self._storage.room(bank, _size(drafts), limit):
-            return await self._pipeline.store(bank, drafts, principal, dedup, replays)
+        principal, copies = self._access.name(caller), self._engines.order(caller, bank.bank_id)
+        async with self._storage.room(bank, 0 if limit is None else _size(drafts), limit):
+            return await self._pipeline.store(bank, drafts, principal, dedup, replays, copies=copies)
 
     async def _validate(
         self, caller: Caller, bank_id: str, items: Sequence[tuple[RetainItem, str]]

@@ -24,9 +24,10 @@ from astrocyte.errors import (
     StoreError,
     frames,
 )
-from astrocyte.model import Bank, RetainResult, RetentionAction
+from astrocyte.model import Bank, Caller, RetainResult, RetentionAction
 from astrocyte.pipelines.preparing import Draft, new_memory_id
 from astrocyte.pipelines.retain import Replay, RetainPipeline
+from astrocyte.policy.deliveries import Deliveries
 from astrocyte.policy.events import emit
 from astrocyte.policy.overrides import Overrides
 from astrocyte.stores.queue import QueuedItem, RetryQueue
@@ -47,13 +48,22 @@ class Retries:
         overrides: How the banks deduplicate.
         queue: Where it is kept.
         pipeline: What stores it.
+        deliveries: Brings engines their copies of what was stored.
     """
 
-    def __init__(self, settings: Settings, overrides: Overrides, queue: RetryQueue, pipeline: RetainPipeline) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        overrides: Overrides,
+        queue: RetryQueue,
+        pipeline: RetainPipeline,
+        deliveries: Deliveries,
+    ) -> None:
         self._limit = settings.escalation.queue_limit
         self._overrides = overrides
         self._queue = queue
         self._pipeline = pipeline
+        self._deliveries = deliveries
         # Banks for which something waits, or is about to.
         self._waiting = {bank.key for bank in queue.queued_banks()}
         # Up to which key nothing of a bank can be stored; it stays on disk, and the next process tries it again.
@@ -85,15 +95,16 @@ class Retries:
         return bank.key in self._waiting
 
     async def put(
-        self, bank: Bank, drafts: Sequence[Draft], principal: str, replays: Sequence[Replay]
+        self, caller: Caller, bank: Bank, drafts: Sequence[Draft], principal: str, replays: Sequence[Replay]
     ) -> list[RetainResult]:
-        """Let memories wait, together; durable when this returns.
+        """Let memories of a caller, who counts as a principal, wait together; durable when this returns.
 
         Raises:
             RateLimited: The queue is full; nothing was changed.
             BankNotFound: It was deleted.
         """
-        items = [QueuedItem(new_memory_id(), principal, draft.item) for draft in drafts]
+        behalf, hops = caller.on_behalf_of or "", caller.hops
+        items = [QueuedItem(new_memory_id(), principal, draft.item, behalf=behalf, hops=hops) for draft in drafts]
         results = [
             RetainResult(
                 stored=False,
@@ -146,18 +157,18 @@ class Retries:
         stored = 0
         while items := self._first(bank, ITEMS_AT_ONCE):
             # A commit has one principal, and so has a group.
-            principal, same = next(groupby(items, lambda queued: queued.principal))
-            stored += await self._store_or_set_aside(bank, principal, list(same))
+            _, same = next(groupby(items, _of_whom))
+            stored += await self._store_or_set_aside(bank, list(same))
         if stored:
             emit("queue_drained", bank_id=bank.bank_id, amount=stored)
 
     def _first(self, bank: Bank, limit: int) -> list[QueuedItem]:
         return self._queue.queued(bank, after=self._stuck.get(bank.key, 0), limit=limit)
 
-    async def _store_or_set_aside(self, bank: Bank, principal: str, items: Sequence[QueuedItem]) -> int:
+    async def _store_or_set_aside(self, bank: Bank, items: Sequence[QueuedItem]) -> int:
         """How many were stored."""
         try:
-            await self._store(bank, principal, items)
+            await self._store(bank, items)
         except PASSING:
             raise
         except BankNotFound:
@@ -169,15 +180,25 @@ class Retries:
         except AstrocyteError as error:
             groups = [list(group) for _, group in groupby(items, lambda queued: queued.group)]
             if len(groups) > 1:
-                return sum([await self._store_or_set_aside(bank, principal, group) for group in groups])
+                return sum([await self._store_or_set_aside(bank, group) for group in groups])
             self._stuck[bank.key] = items[-1].key
             emit("retry_stuck", bank_id=bank.bank_id, reason=error.reason, amount=len(items))
             return 0
         return len(items)
 
-    async def _store(self, bank: Bank, principal: str, items: Sequence[QueuedItem]) -> None:
+    async def _store(self, bank: Bank, items: Sequence[QueuedItem]) -> None:
         drafts = await self._pipeline.prepare(bank, [(queued.item, "") for queued in items])
         for draft, queued in zip(drafts, items, strict=True):
             draft.memory_id = queued.memory_id
         dedup = self._overrides.of(bank.bank_id).signal_quality.dedup
-        await self._pipeline.store(bank, drafts, principal, dedup, dequeue=[queued.key for queued in items])
+        principal, behalf, hops = _of_whom(items[0])
+        copies = self._deliveries.order(bank.tenant, bank.bank_id, principal, behalf, hops)
+        keys = [queued.key for queued in items]
+        await self._pipeline.store(bank, drafts, principal, dedup, dequeue=keys, copies=copies)
+        if copies is not None:
+            self._deliveries.note(copies.engine)
+
+
+def _of_whom(queued: QueuedItem) -> tuple[str, str, int]:
+    """Who brought an item, for whom, and from how far: one commit has one of these."""
+    return queued.principal, queued.behalf, queued.hops

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from astrocyte.config import Settings
-from astrocyte.model import ServerInfo
+from astrocyte.model import EngineOutbox, ServerInfo
 from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.policy.backend import Backend
 from astrocyte.policy.gate import Gate, Pipelines
@@ -92,12 +92,18 @@ class Telemetry:
 
         return traced_pipelines(pipelines, self.tracing)
 
-    def watch(self, queue: RetryQueue, store: MemoryStore, registry: IndexRegistry) -> None:
+    def watch(
+        self,
+        queue: RetryQueue,
+        store: MemoryStore,
+        registry: IndexRegistry,
+        outboxes: Callable[[], Mapping[str, EngineOutbox]],
+    ) -> None:
         """Tell what waits in these, where metrics are wanted."""
         if self.metrics is not None:
             from astrocyte.policy.levels import Levels  # noqa: PLC0415 - as above
 
-            self._levels = Levels(queue, store, registry, self._settings.index)
+            self._levels = Levels(queue, store, registry, self._settings.index, outboxes)
             self.metrics.watch(self._levels)
 
     def watch_queues(self, queues: Mapping[str, Callable[[], int]]) -> None:

@@ -109,7 +109,10 @@ class EngineProvider(Protocol):
         """Whether it can be used now."""
 
     async def retain(self, call: EngineCall, items: Sequence[EngineItem]) -> Sequence[RetainResult]:
-        """Store all items, or none; results in their order, ``memory_id`` the engine's own."""
+        """Store all items, or none; results in their order, ``memory_id`` the engine's own.
+
+        Copies, which have an ``origin``, come again after a failure, perhaps with others: of these some may be stored.
+        """
 
     async def recall(self, call: EngineCall, query: RecallQuery) -> EngineAnswer:
         """At most ``query.max_results`` hits, with metadata, tags and times, which the query's filter is held against.

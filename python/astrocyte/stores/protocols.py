@@ -24,6 +24,7 @@ from astrocyte.model import (
     Metadata,
     Reference,
 )
+from astrocyte.stores.outbox import CopyOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +294,7 @@ class MemoryStore(Protocol):
             RequestIdReused: The id was used by another request.
         """
 
-    async def commit(
+    async def commit(  # noqa: PLR0913 - the parts of one transaction
         self,
         bank: Bank,
         writes: Sequence[Write],
@@ -302,6 +303,7 @@ class MemoryStore(Protocol):
         respond: Callable[[Sequence[WriteOutcome]], bytes] | None = None,
         settle: Callable[[Sequence[WriteOutcome]], Sequence[tuple[RequestKey, bytes]]] | None = None,
         dequeue: Sequence[int] = (),
+        copies: CopyOrder | None = None,
     ) -> tuple[list[WriteOutcome], bytes | None]:
         """Commit all writes in one transaction, or none.
 
@@ -314,11 +316,15 @@ class MemoryStore(Protocol):
 
         ``dequeue`` names items of the retry queue that these writes are: they leave it in the same transaction.
 
+        ``copies`` names the engine for which what is stored waits from this transaction on (`astrocyte.stores.outbox`),
+        as the argument of that name does below for what is forgotten, erased or brought back.
+
         Raises:
             MemoryNotFound, Conflict: A replaced memory is gone, its etag differs, or one of several requests has been
                 answered before.
             RequestIdReused: The request id was used by another request.
             NotFound: An item to dequeue is no longer there.
+            RateLimited: Too much waits for the engine that ``copies`` names.
             DiskFull: Nothing was committed.
         """
 
@@ -354,7 +360,7 @@ class MemoryStore(Protocol):
         The latest version decides; of several ids or tags any will do. ``include_forgotten`` counts what `erase` would.
         """
 
-    async def forget(
+    async def forget(  # noqa: PLR0913 - the parts of one transaction
         self,
         bank: Bank,
         selector: ForgetSelector,
@@ -363,6 +369,7 @@ class MemoryStore(Protocol):
         principal: str,
         purge_after: int,
         request: RequestKey | None = None,
+        copies: CopyOrder | None = None,
     ) -> tuple[int, list[str], int]:
         """Forget what the selector meets at commit time; returns count, first 1,000 ids and the position.
 
@@ -370,7 +377,14 @@ class MemoryStore(Protocol):
         """
 
     async def erase(
-        self, bank: Bank, selector: ForgetSelector, *, reason: str, principal: str, request: RequestKey | None = None
+        self,
+        bank: Bank,
+        selector: ForgetSelector,
+        *,
+        reason: str,
+        principal: str,
+        request: RequestKey | None = None,
+        copies: CopyOrder | None = None,
     ) -> tuple[list[str], int, ErasureReceipt]:
         """Erase rows, forgotten ones included, so that no byte of them is left in the files when it returns.
 
@@ -386,7 +400,13 @@ class MemoryStore(Protocol):
         """
 
     async def undelete(
-        self, bank: Bank, memory_id: str, *, principal: str = DEFAULT_PRINCIPAL, request: RequestKey | None = None
+        self,
+        bank: Bank,
+        memory_id: str,
+        *,
+        principal: str = DEFAULT_PRINCIPAL,
+        request: RequestKey | None = None,
+        copies: CopyOrder | None = None,
     ) -> Memory:
         """Bring a forgotten memory back, in the name of the principal.
 

@@ -15,7 +15,8 @@ class QueuedItem:
     """A memory that waits, with the id and the owner that it will have.
 
     ``key`` orders the items of a bank; ``group`` is the key of the first item that came with it, and all of a group are
-    stored together. Both are the queue's to give: 0 in an item that is not in it yet.
+    stored together. Both are the queue's to give: 0 in an item that is not in it yet. ``behalf`` is on whose behalf
+    the call was made, "" for nobody, and ``hops`` counts the servers that it had passed: for an engine's copy.
     """
 
     memory_id: str
@@ -23,6 +24,8 @@ class QueuedItem:
     item: RetainItem
     key: int = 0
     group: int = 0
+    behalf: str = ""
+    hops: int = 0
 
 
 class RetryQueue(Protocol):

@@ -22,6 +22,38 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _OutboxState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _OutboxStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OutboxState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    OUTBOX_STATE_UNSPECIFIED: _OutboxState.ValueType  # 0
+    """Never sent."""
+    OUTBOX_STATE_EMPTY: _OutboxState.ValueType  # 1
+    """Nothing waits."""
+    OUTBOX_STATE_DRAINING: _OutboxState.ValueType  # 2
+    """It is being emptied."""
+    OUTBOX_STATE_RESTING: _OutboxState.ValueType  # 3
+    """It rests after a failure or a refusal, until it is tried again."""
+    OUTBOX_STATE_FULL: _OutboxState.ValueType  # 4
+    """No more fits in."""
+
+class OutboxState(_OutboxState, metaclass=_OutboxStateEnumTypeWrapper):
+    """How the outbox of an engine can be."""
+
+OUTBOX_STATE_UNSPECIFIED: OutboxState.ValueType  # 0
+"""Never sent."""
+OUTBOX_STATE_EMPTY: OutboxState.ValueType  # 1
+"""Nothing waits."""
+OUTBOX_STATE_DRAINING: OutboxState.ValueType  # 2
+"""It is being emptied."""
+OUTBOX_STATE_RESTING: OutboxState.ValueType  # 3
+"""It rests after a failure or a refusal, until it is tried again."""
+OUTBOX_STATE_FULL: OutboxState.ValueType  # 4
+"""No more fits in."""
+Global___OutboxState: _TypeAlias = OutboxState  # noqa: Y015
+
 class _Permission:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -1634,6 +1666,7 @@ class EngineInfo(_message.Message):
     CIRCUIT_FIELD_NUMBER: _builtins.int
     CAPABILITIES_FIELD_NUMBER: _builtins.int
     DETAIL_FIELD_NUMBER: _builtins.int
+    OUTBOX_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """What traces and errors call it."""
     provider: _builtins.str
@@ -1656,6 +1689,10 @@ class EngineInfo(_message.Message):
     def capabilities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What it can do: any of "retain", "forget", "reflect", "time_travel", "temporal_search" and "graph_search"."""
 
+    @_builtins.property
+    def outbox(self) -> Global___EngineOutbox:
+        """What waits to be told to it. Not there: it keeps no copies."""
+
     def __init__(
         self,
         *,
@@ -1668,14 +1705,57 @@ class EngineInfo(_message.Message):
         circuit: _builtins.str = ...,
         capabilities: _abc.Iterable[_builtins.str] | None = ...,
         detail: _builtins.str = ...,
+        outbox: Global___EngineOutbox | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_outbox", b"_outbox", "outbox", b"outbox"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["banks", b"banks", "capabilities", b"capabilities", "circuit", b"circuit", "detail", b"detail", "healthy", b"healthy", "name", b"name", "provider", b"provider", "read_only", b"read_only", "retain_target", b"retain_target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_outbox", b"_outbox", "banks", b"banks", "capabilities", b"capabilities", "circuit", b"circuit", "detail", b"detail", "healthy", b"healthy", "name", b"name", "outbox", b"outbox", "provider", b"provider", "read_only", b"read_only", "retain_target", b"retain_target"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__outbox: _TypeAlias = _typing.Literal["outbox"]  # noqa: Y015
+    _WhichOneofArgType__outbox: _TypeAlias = _typing.Literal["_outbox", b"_outbox"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__outbox) -> _WhichOneofReturnType__outbox | None: ...
+
+Global___EngineInfo: _TypeAlias = EngineInfo  # noqa: Y015
+
+@_typing.final
+class EngineOutbox(_message.Message):
+    """What an engine that keeps copies of memories has not yet been told: to store them, to store them anew, or to forget them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    REFUSED_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    state: Global___OutboxState.ValueType
+    """How it is."""
+    waiting: _builtins.int
+    """Memories that wait, of all banks."""
+    refused: _builtins.int
+    """Those of them that the engine refused; they are offered to it again now and then."""
+    limit: _builtins.int
+    """Memories that may wait; what would add one more is RESOURCE_EXHAUSTED."""
+    @_builtins.property
+    def since(self) -> _timestamp_pb2.Timestamp:
+        """When the one that waits longest began to. Not there: nothing waits."""
+
+    def __init__(
+        self,
+        *,
+        state: Global___OutboxState.ValueType = ...,
+        waiting: _builtins.int = ...,
+        refused: _builtins.int = ...,
+        limit: _builtins.int = ...,
+        since: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["since", b"since"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limit", b"limit", "refused", b"refused", "since", b"since", "state", b"state", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___EngineInfo: _TypeAlias = EngineInfo  # noqa: Y015
+Global___EngineOutbox: _TypeAlias = EngineOutbox  # noqa: Y015
 
 @_typing.final
 class TemplateGrant(_message.Message):
@@ -1720,6 +1800,7 @@ class BankStats(_message.Message):
     INDEXED_POSITION_FIELD_NUMBER: _builtins.int
     INDEX_BYTES_FIELD_NUMBER: _builtins.int
     INDEX_FIELD_NUMBER: _builtins.int
+    WAITING_COPIES_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank."""
     memory_count: _builtins.int
@@ -1736,6 +1817,8 @@ class BankStats(_message.Message):
     """Changes that the index has seen. -1: the index is not loaded."""
     index_bytes: _builtins.int
     """Bytes that the index holds in memory. 0: the index is not loaded."""
+    waiting_copies: _builtins.int
+    """Memories of which an engine beside the bank has not yet what it should."""
     @_builtins.property
     def index(self) -> Global___BankIndexStats:
         """What the index holds. Not there: the index is not loaded."""
@@ -1752,10 +1835,11 @@ class BankStats(_message.Message):
         indexed_position: _builtins.int = ...,
         index_bytes: _builtins.int = ...,
         index: Global___BankIndexStats | None = ...,
+        waiting_copies: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "index", b"index"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "bank_id", b"bank_id", "chunk_count", b"chunk_count", "forgotten_count", b"forgotten_count", "index", b"index", "index_bytes", b"index_bytes", "indexed_position", b"indexed_position", "memory_count", b"memory_count", "position", b"position", "token_count", b"token_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_index", b"_index", "bank_id", b"bank_id", "chunk_count", b"chunk_count", "forgotten_count", b"forgotten_count", "index", b"index", "index_bytes", b"index_bytes", "indexed_position", b"indexed_position", "memory_count", b"memory_count", "position", b"position", "token_count", b"token_count", "waiting_copies", b"waiting_copies"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__index: _TypeAlias = _typing.Literal["index"]  # noqa: Y015
     _WhichOneofArgType__index: _TypeAlias = _typing.Literal["_index", b"_index"]  # noqa: Y015

@@ -1,5 +1,6 @@
 """Curated retain: each decision does what it says, and no answer of a model does anything else."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,7 +23,9 @@ from astrocyte.model import (
 )
 from astrocyte.policy.gate import Gate
 from astrocyte.providers.bounded import BoundedModel
+from astrocyte.providers.hybrid import HybridEngineProvider
 from astrocyte.providers.messages import Completion, Prompt
+from engines import Shelf
 
 ME = Caller()
 OLD = "Mara drinks green tea in the morning."
@@ -332,3 +335,14 @@ async def test_a_forgotten_memory_is_not_shown() -> None:
 def test_without_a_language_model_it_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="language model"):
         App(Settings.from_mapping({"vector_store": "in_memory", **settings}))
+
+
+async def test_what_is_disproved_leaves_an_engine_too() -> None:
+    judge, shelf = Judge(), Shelf()
+    async with opened(judge) as gate:
+        gate.engines.attach(HybridEngineProvider(shelf, name="shelf", options={"retain_target": "both"}))
+        await after(judge, gate, says("delete", 1), RetainItem(NEW))
+        async with asyncio.timeout(10):
+            while OLD in shelf.texts:  # noqa: ASYNC110 - it is brought there in the background
+                await asyncio.sleep(0.002)
+        assert shelf.texts == [NEW]

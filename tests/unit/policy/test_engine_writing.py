@@ -69,7 +69,7 @@ async def test_a_copy_that_an_engine_missed_is_told_and_made_by_the_repeated_cal
     strict = hybrid_app(shelf, retain_target="both", require_both=True)
     try:
         result = await app.gate.retain(ANN, "notes", RetainItem("tea"))
-        assert (result.stored, result.warnings) == (True, ("engine: shelf does not hold it (RuntimeError)",))
+        assert (result.stored, result.warnings) == (True, ("engine: shelf does not hold it yet (RuntimeError)",))
         with pytest.raises(ProviderUnavailable):
             await strict.gate.retain(ANN, "notes", RetainItem("tea"), request_id="one")
         (outcome,) = await strict.gate.retain_many(ANN, "notes", [RetainItem("milk")], request_ids=["two"])

@@ -33,8 +33,10 @@ from astrocyte.policy.gate import Gate
 from astrocyte.policy.levels import Levels
 from astrocyte.policy.observing import ObservedGate
 from astrocyte.policy.series import OTHER, BankLabels
+from astrocyte.providers.hybrid import HybridEngineProvider
 from astrocyte.stores.queue import QueuedItem
 from calls import calls
+from engines import Shelf
 
 ME = Caller()
 # Name, kind and labels, as documented.
@@ -53,6 +55,8 @@ PROMISED = {
     "astrocyte_build_info": ("gauge", {"version", "core_version", "simd", "schema_version"}),
     "astrocyte_hook_failures": ("counter", {"hook", "outcome"}),
     "astrocyte_queue_depth": ("gauge", {"queue"}),
+    # Without a sample as long as no engine keeps copies.
+    "astrocyte_engine_behind_seconds": ("gauge", set()),
     "astrocyte_recall_floor": ("gauge", set()),
     # Without a sample as long as there is no graph.
     "astrocyte_sampled_recall": ("gauge", set()),
@@ -189,7 +193,8 @@ def test_the_graphs_that_find_least_are_told_of(app: App, monkeypatch: pytest.Mo
     registry = app.telemetry.metrics.registry
     monkeypatch.setattr(IndexRegistry, "sampled_recall", lambda _, rows: 0.9 if rows == 5 else None)
     assert registry.get_sample_value(name) is None
-    levels = Levels(app._store, app._store, app.gate._registry, app.settings.index.model_copy(update={"graph_rows": 5}))
+    graphs = app.settings.index.model_copy(update={"graph_rows": 5})
+    levels = Levels(app._store, app._store, app.gate._registry, graphs, dict)
     (sampled,) = [metric for metric in levels.collect() if metric.name == name]
     assert [sample.value for sample in sampled.samples] == [0.9]
 
@@ -277,3 +282,19 @@ async def test_a_port_that_is_taken_is_a_wrong_setting(app: App) -> None:
     with pytest.raises(ConfigError, match="cannot serve metrics"):
         other.telemetry.metrics.serve()
     await other.close()
+
+
+async def test_an_engine_that_is_behind_is_told_of() -> None:
+    shelf = Shelf(failure=RuntimeError())
+    app = observed()
+    app.engines.attach(HybridEngineProvider(shelf, name="shelf", options={"retain_target": "both"}))
+    try:
+        assert value(app, "astrocyte_engine_behind_seconds", engine="shelf") == 0
+        await app.gate.retain(ME, "family", RetainItem("tea"))
+        assert value(app, "astrocyte_queue_depth", queue="engine:shelf") == 1
+        assert value(app, "astrocyte_engine_behind_seconds", engine="shelf") >= 0
+        shelf.failure = None
+        await app.gate.retain(ME, "family", RetainItem("milk"))
+        assert value(app, "astrocyte_queue_depth", queue="engine:shelf") == 0
+    finally:
+        await app.close()

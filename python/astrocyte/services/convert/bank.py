@@ -80,6 +80,7 @@ def decode_bank_stats(message: admin_pb2.BankStats) -> BankStats:
         indexed_position=message.indexed_position,
         index_bytes=message.index_bytes,
         index=_decode_index(message.index) if message.HasField("index") else None,
+        waiting_copies=message.waiting_copies,
     )
 
 
@@ -95,6 +96,7 @@ def encode_bank_stats(stats: BankStats) -> admin_pb2.BankStats:
         indexed_position=stats.indexed_position,
         index_bytes=stats.index_bytes,
         index=_encode_index(stats.index) if stats.index is not None else None,
+        waiting_copies=stats.waiting_copies,
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from astrocyte.model import EngineForget, EngineInfo, EngineOutcome, EngineTrace
-from astrocyte.services.convert.values import Choices
+from astrocyte.model import EngineForget, EngineInfo, EngineOutbox, EngineOutcome, EngineTrace, OutboxState
+from astrocyte.services.convert.values import Choices, encode_instant, optional_instant
 from astrocyte.v1 import admin_pb2, types_pb2
 
 OUTCOMES = Choices("outcome", EngineOutcome, types_pb2.EngineOutcome, "ENGINE_OUTCOME_")
+STATES = Choices("state", OutboxState, admin_pb2.OutboxState, "OUTBOX_STATE_")
 
 
 def decode_engine_trace(message: types_pb2.EngineTrace) -> EngineTrace:
@@ -66,6 +67,7 @@ def decode_engine(message: admin_pb2.EngineInfo) -> EngineInfo:
         circuit=message.circuit,
         capabilities=tuple(message.capabilities),
         detail=message.detail,
+        outbox=_decode_outbox(message.outbox) if message.HasField("outbox") else None,
     )
 
 
@@ -81,4 +83,25 @@ def encode_engine(engine: EngineInfo) -> admin_pb2.EngineInfo:
         circuit=engine.circuit,
         capabilities=engine.capabilities,
         detail=engine.detail,
+        outbox=None if engine.outbox is None else _encode_outbox(engine.outbox),
+    )
+
+
+def _decode_outbox(message: admin_pb2.EngineOutbox) -> EngineOutbox:
+    return EngineOutbox(
+        STATES.decode(message.state),
+        message.waiting,
+        message.refused,
+        message.limit,
+        optional_instant(message, "since"),
+    )
+
+
+def _encode_outbox(outbox: EngineOutbox) -> admin_pb2.EngineOutbox:
+    return admin_pb2.EngineOutbox(
+        state=STATES.encode(outbox.state),
+        waiting=outbox.waiting,
+        refused=outbox.refused,
+        limit=outbox.limit,
+        since=encode_instant(outbox.since),
     )

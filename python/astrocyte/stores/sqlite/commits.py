@@ -9,6 +9,7 @@ import apsw
 
 from astrocyte.errors import AlreadyExists, Conflict, DimensionMismatch, MemoryNotFound
 from astrocyte.model import Bank, ChangeKind
+from astrocyte.stores.outbox import CopyAction, CopyOrder
 from astrocyte.stores.protocols import (
     Insert,
     NewMemory,
@@ -19,7 +20,7 @@ from astrocyte.stores.protocols import (
     WriteOutcome,
     memory_etag,
 )
-from astrocyte.stores.sqlite import holding, queueing, requests
+from astrocyte.stores.sqlite import holding, outbox, queueing, requests
 from astrocyte.stores.sqlite.rows import (
     Row,
     encode_entities,
@@ -57,6 +58,7 @@ def commit(  # noqa: PLR0913, PLR0917 - the parts of one transaction
     respond: Respond | None,
     settle: Settle | None,
     dequeue: Sequence[int] = (),
+    copies: CopyOrder | None = None,
 ) -> tuple[list[WriteOutcome], bytes | None]:
     """Do all writes; see `MemoryStore.commit`."""
     earlier = requests.stored(transaction.connection, bank.tenant, request)
@@ -71,6 +73,7 @@ def commit(  # noqa: PLR0913, PLR0917 - the parts of one transaction
             outcomes += _insert(transaction.connection, work, [write.memory for write in run])
         else:
             outcomes += [_replace(transaction.connection, work, write) for write in run if isinstance(write, Replace)]
+    _let_wait(transaction.connection, work, copies, outcomes)
     for key, response in settle(outcomes) if settle is not None else ():
         if requests.stored(transaction.connection, bank.tenant, key) is not None:
             raise Conflict(
@@ -83,6 +86,16 @@ def commit(  # noqa: PLR0913, PLR0917 - the parts of one transaction
     response = respond(outcomes) if respond is not None else b""
     requests.store(transaction.connection, bank.tenant, request, response, work.now, bank_key=bank.key)
     return outcomes, response
+
+
+def _let_wait(
+    connection: apsw.Connection, work: BankWork, copies: CopyOrder | None, outcomes: Sequence[WriteOutcome]
+) -> None:
+    """Let what was stored wait for the engine that is to have copies of it."""
+    stored = [one for one in outcomes if one.duplicate_of is None]
+    for action, first in ((CopyAction.COPY, True), (CopyAction.REPLACE, False)):
+        changes = [(one.memory_id, one.position) for one in stored if (one.version == 1) is first]
+        outbox.put(connection, work, copies, action, changes)
 
 
 def _insert(connection: apsw.Connection, work: BankWork, memories: Sequence[NewMemory]) -> list[WriteOutcome]:

@@ -23,6 +23,7 @@ import apsw
 
 from astrocyte.errors import DiskFull
 from astrocyte.model import AuditEventKind, Bank, ChangeKind, ErasureReceipt, ForgetSelector
+from astrocyte.stores.outbox import CopyOrder
 from astrocyte.stores.protocols import RequestKey
 from astrocyte.stores.sqlite import auditing, forgetting, hiding, holding, receipts, requests
 from astrocyte.stores.sqlite.cleaning import Cleaner, note_unclean
@@ -46,10 +47,15 @@ class Eraser:
         self._busy = False
 
     def erase(
-        self, bank: Bank, selector: ForgetSelector, tombstone: forgetting.Tombstone, request: RequestKey | None
+        self,
+        bank: Bank,
+        selector: ForgetSelector,
+        tombstone: forgetting.Tombstone,
+        request: RequestKey | None,
+        copies: CopyOrder | None = None,
     ) -> Slices[Answer]:
         """Erase what the selector meets; see `MemoryStore.erase`."""
-        return self._in_turn(self._erase(bank, selector, tombstone, request))
+        return self._in_turn(self._erase(bank, selector, tombstone, request, copies))
 
     def delete_bank(
         self,
@@ -101,10 +107,15 @@ class Eraser:
             self._busy = False
 
     def _erase(
-        self, bank: Bank, selector: ForgetSelector, tombstone: forgetting.Tombstone, request: RequestKey | None
+        self,
+        bank: Bank,
+        selector: ForgetSelector,
+        tombstone: forgetting.Tombstone,
+        request: RequestKey | None,
+        copies: CopyOrder | None,
     ) -> Slices[Answer]:
         erasure = self._writer.transact(
-            lambda transaction: hiding.begin(transaction, bank, selector, tombstone, request)
+            lambda transaction: hiding.begin(transaction, bank, selector, tombstone, request, copies)
         )
         if not isinstance(erasure, hiding.Erasure):
             return erasure

@@ -10,8 +10,9 @@ import apsw
 
 from astrocyte.errors import MemoryNotFound
 from astrocyte.model import AuditEventKind, Bank, ChangeKind, ForgetSelector
+from astrocyte.stores.outbox import CopyAction, CopyOrder
 from astrocyte.stores.protocols import RequestKey
-from astrocyte.stores.sqlite import auditing, holding, queueing, requests
+from astrocyte.stores.sqlite import auditing, holding, outbox, queueing, requests
 from astrocyte.stores.sqlite.records import records
 from astrocyte.stores.sqlite.rows import fetch, to_milliseconds
 from astrocyte.stores.sqlite.transaction import BankWork, Transaction
@@ -71,6 +72,7 @@ def forget(
     selector: ForgetSelector,
     tombstone: Tombstone,
     request: RequestKey | None = None,
+    copies: CopyOrder | None = None,
 ) -> tuple[int, list[str], int]:
     """Tombstone what the selector meets; see `MemoryStore.forget`."""
     connection = transaction.connection
@@ -83,6 +85,7 @@ def forget(
     holding.check_memories(connection, bank, memory_ids)
     holding.check_queue(connection, bank, selector)
     bury(connection, work, memory_ids, tombstone)
+    outbox.put(connection, work, copies, CopyAction.FORGET, [(one, work.position) for one in memory_ids])
     # What waits to be stored is not stored any more.
     memory_ids += queueing.drop(connection, bank, selector)
     answer = (len(memory_ids), memory_ids[:LISTED_IDS], work.position)
@@ -120,7 +123,12 @@ def bury(connection: apsw.Connection, work: BankWork, memory_ids: Sequence[str],
 
 
 def undelete(
-    transaction: Transaction, bank: Bank, memory_id: str, principal: str, request: RequestKey | None = None
+    transaction: Transaction,
+    bank: Bank,
+    memory_id: str,
+    principal: str,
+    request: RequestKey | None = None,
+    copies: CopyOrder | None = None,
 ) -> int:
     """Bring a forgotten memory back; one that was not forgotten stays as it is. Returns its latest version.
 
@@ -144,6 +152,7 @@ def undelete(
     forgotten_at, version = rows[0]
     if forgotten_at is not None:
         _bring_back(connection, work, memory_id)
+        outbox.put(connection, work, copies, CopyAction.REPLACE, [(memory_id, work.position)])
         event, details = AuditEventKind.UNDELETE, {"count": 1, "position": work.position}
         auditing.record(transaction, bank.tenant, event, principal, bank_key=bank.key, details=details)
     if request is not None:

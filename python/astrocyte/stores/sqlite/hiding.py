@@ -10,8 +10,9 @@ import apsw
 
 from astrocyte.errors import BankNotFound
 from astrocyte.model import AuditEventKind, Bank, ForgetSelector
+from astrocyte.stores.outbox import CopyAction, CopyOrder
 from astrocyte.stores.protocols import RequestKey
-from astrocyte.stores.sqlite import auditing, holding, queueing, receipts, requests
+from astrocyte.stores.sqlite import auditing, holding, outbox, queueing, receipts, requests
 from astrocyte.stores.sqlite.banks import check_etag
 from astrocyte.stores.sqlite.cleaning import note_unclean
 from astrocyte.stores.sqlite.forgetting import Tombstone, bury, selected
@@ -40,7 +41,12 @@ class Erasure:
 
 
 def begin(
-    transaction: Transaction, bank: Bank, selector: ForgetSelector, tombstone: Tombstone, request: RequestKey | None
+    transaction: Transaction,
+    bank: Bank,
+    selector: ForgetSelector,
+    tombstone: Tombstone,
+    request: RequestKey | None,
+    copies: CopyOrder | None = None,
 ) -> Answer | Erasure:
     """Decide what goes; after this commit it will go, whatever happens. Or what an equal request was answered."""
     connection = transaction.connection
@@ -53,6 +59,7 @@ def begin(
     holding.check_memories(connection, bank, chosen)
     holding.check_queue(connection, bank, selector)
     queued = queueing.drop(connection, bank, selector)
+    outbox.put(connection, work, copies, CopyAction.ERASE, [(one, work.position) for one in chosen])
     before = memory_ids(connection, bank)
     event, details = AuditEventKind.ERASE_BEGUN, {"count": len(chosen), "queued": len(queued)}
     auditing.record(transaction, bank.tenant, event, tombstone.principal, bank_key=bank.key, details=details)

@@ -22,7 +22,7 @@ from astrocyte.stores.sqlite.transaction import Transaction
 
 # When a caller may try again whom a full queue refused: a provider that is back empties it at hundreds a second.
 RETRY_AFTER_SECONDS = 30.0
-COLUMNS = "memory_id, principal, item, queue_key, group_key"
+COLUMNS = "memory_id, principal, item, queue_key, group_key, behalf, hops"
 
 _DATES = ("occurred_at", "valid_from", "valid_until")
 
@@ -46,8 +46,9 @@ def enqueue(
     group = 0
     for one in items:
         connection.execute(
-            "INSERT INTO queued_retains (bank_key, group_key, memory_id, principal, queued_at, occurred_at, item)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO queued_retains"
+            " (bank_key, group_key, memory_id, principal, queued_at, occurred_at, item, behalf, hops)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 bank.key,
                 group,
@@ -56,6 +57,8 @@ def enqueue(
                 work.now,
                 None if one.item.occurred_at is None else to_milliseconds(one.item.occurred_at),
                 encode_item(one.item),
+                one.behalf,
+                one.hops,
             ),
         )
         if not group:
@@ -151,5 +154,5 @@ def decode_item(text: str) -> RetainItem:
 
 def decode_row(row: Sequence[Any]) -> QueuedItem:
     """A row of `COLUMNS`."""
-    memory_id, principal, item, key, group = row
-    return QueuedItem(memory_id, principal, decode_item(item), key, group)
+    memory_id, principal, item, key, group, behalf, hops = row
+    return QueuedItem(memory_id, principal, decode_item(item), key, group, behalf, hops)

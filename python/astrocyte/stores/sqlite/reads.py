@@ -119,6 +119,7 @@ class Reads:
                 "SELECT count(DISTINCT memory_id) FROM memories WHERE bank_key = ? AND forgotten_at IS NOT NULL",
                 (bank.key,),
             )
+            ((waiting,),) = fetch(connection, "SELECT count(*) FROM waiting_copies WHERE bank_key = ?", (bank.key,))
             position = fetch(connection, "SELECT position FROM banks WHERE bank_key = ?", (bank.key,))
         return BankStats(
             bank_id=bank.bank_id,
@@ -129,6 +130,7 @@ class Reads:
             position=position[0][0] if position else bank.position,
             indexed_position=-1,
             index_bytes=0,
+            waiting_copies=waiting,
         )
 
     def find_response(self, tenant: str, request: RequestKey) -> bytes | None:

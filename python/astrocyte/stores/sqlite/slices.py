@@ -36,6 +36,12 @@ _PARTS = (
     f" ON p.passage_key >= w.value * {PASSAGES_PER_ROW} AND p.passage_key < (w.value + 1) * {PASSAGES_PER_ROW})"
 )
 _ROWS = "DELETE FROM {table} WHERE row_key IN (SELECT value FROM carray(?1))"
+# Tables whose rows are of a bank, and what tells them apart within it.
+_OF_BANKS = (
+    ("absences", "memory_id, forgotten_position"),
+    ("changes", "position"),
+    ("waiting_copies", "engine, memory_id"),
+)
 
 
 def first_slice(connection: apsw.Connection, bank_key: int, memory_ids: Sequence[str]) -> list[str]:
@@ -79,7 +85,7 @@ def delete_bank_rows(connection: apsw.Connection, bank_key: int) -> bool:
         fitting = rows[: _fitting(size for _, size in rows)]
         delete_versions(connection, bank_key, [row_key for row_key, _ in fitting])
         return True
-    for table, second in (("absences", "memory_id, forgotten_position"), ("changes", "position")):
+    for table, second in _OF_BANKS:
         connection.execute(
             f"DELETE FROM {table} WHERE (bank_key, {second}) IN"
             f" (SELECT bank_key, {second} FROM {table} WHERE bank_key = ? LIMIT ?)",

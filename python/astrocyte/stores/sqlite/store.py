@@ -20,6 +20,7 @@ from astrocyte.model import (
     Memory,
     Reference,
 )
+from astrocyte.stores.outbox import CopyOrder
 from astrocyte.stores.protocols import (
     HydratedRow,
     IndexListener,
@@ -42,6 +43,7 @@ from astrocyte.stores.sqlite.holding import SqliteHolds
 from astrocyte.stores.sqlite.hydration import Hydration
 from astrocyte.stores.sqlite.keys import SqliteKeys
 from astrocyte.stores.sqlite.migrations import load_migrations, migrate
+from astrocyte.stores.sqlite.outbox import SqliteOutbox
 from astrocyte.stores.sqlite.reads import Reads
 from astrocyte.stores.sqlite.scrub import Scrubber
 from astrocyte.stores.sqlite.transaction import Clock, Transaction
@@ -152,6 +154,7 @@ class SqliteStore:
         self.holds = SqliteHolds(self._writer, self._connections)
         self.audit = SqliteAudit(self._connections)
         self.keys = SqliteKeys(self._writer, self._connections)
+        self.outbox = SqliteOutbox(self._writer, self._connections)
         self.following = SqliteFollowing(self._connections)
         # The hot one, without a frame of its own in between.
         self.hydrate: Callable[[Bank, Sequence[tuple[int, int]], Visibility], list[HydratedRow]] = Hydration(
@@ -246,7 +249,7 @@ class SqliteStore:
         """The stored response of an earlier, equal request, or None."""
         return self._reads.find_response(tenant, request)
 
-    async def commit(
+    async def commit(  # noqa: PLR0913 - the parts of one transaction
         self,
         bank: Bank,
         writes: Sequence[Write],
@@ -255,10 +258,11 @@ class SqliteStore:
         respond: Callable[[Sequence[WriteOutcome]], bytes] | None = None,
         settle: Callable[[Sequence[WriteOutcome]], Sequence[tuple[RequestKey, bytes]]] | None = None,
         dequeue: Sequence[int] = (),
+        copies: CopyOrder | None = None,
     ) -> tuple[list[WriteOutcome], bytes | None]:
         """Commit all writes in one transaction, or none."""
         return await self._writer.submit(
-            lambda transaction: commits.commit(transaction, bank, writes, request, respond, settle, dequeue),
+            lambda transaction: commits.commit(transaction, bank, writes, request, respond, settle, dequeue, copies),
             weight=max(1, len(writes)),
         )
 
@@ -306,7 +310,7 @@ class SqliteStore:
         """How many memories the selector meets, and the first 1,000 ids."""
         return self._reads.select(bank, selector, include_forgotten=include_forgotten)
 
-    async def forget(
+    async def forget(  # noqa: PLR0913 - the parts of one transaction
         self,
         bank: Bank,
         selector: ForgetSelector,
@@ -315,29 +319,43 @@ class SqliteStore:
         principal: str,
         purge_after: int,
         request: RequestKey | None = None,
+        copies: CopyOrder | None = None,
     ) -> tuple[int, list[str], int]:
         """Forget what the selector meets at commit time."""
         return await self._writer.submit(
             lambda transaction: forgetting.forget(
-                transaction, bank, selector, forgetting.Tombstone(reason, principal, purge_after), request
+                transaction, bank, selector, forgetting.Tombstone(reason, principal, purge_after), request, copies
             ),
             frees=True,
         )
 
     async def erase(
-        self, bank: Bank, selector: ForgetSelector, *, reason: str, principal: str, request: RequestKey | None = None
+        self,
+        bank: Bank,
+        selector: ForgetSelector,
+        *,
+        reason: str,
+        principal: str,
+        request: RequestKey | None = None,
+        copies: CopyOrder | None = None,
     ) -> tuple[list[str], int, ErasureReceipt]:
         """Erase rows, forgotten ones included."""
         # Due at once and at any time, so that purge takes up what a crash leaves.
         tombstone = forgetting.Tombstone(reason, principal, purge_after=0, erasing=True)
-        return await self._writer.submit_sliced(lambda: self._eraser.erase(bank, selector, tombstone, request))
+        return await self._writer.submit_sliced(lambda: self._eraser.erase(bank, selector, tombstone, request, copies))
 
     async def undelete(
-        self, bank: Bank, memory_id: str, *, principal: str = DEFAULT_PRINCIPAL, request: RequestKey | None = None
+        self,
+        bank: Bank,
+        memory_id: str,
+        *,
+        principal: str = DEFAULT_PRINCIPAL,
+        request: RequestKey | None = None,
+        copies: CopyOrder | None = None,
     ) -> Memory:
         """Bring a forgotten memory back."""
         version = await self._writer.submit(
-            lambda transaction: forgetting.undelete(transaction, bank, memory_id, principal, request)
+            lambda transaction: forgetting.undelete(transaction, bank, memory_id, principal, request, copies)
         )
         memory = self.memory(bank, memory_id, version=version)
         if memory is None:
