@@ -1,18 +1,30 @@
-"""The index of the core behind the protocols of stores from outside: each item is a memory of its own to it."""
+"""The index of the core, and the names in the database, behind the protocols of stores from outside.
+
+Each item is a memory of its own to them.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from astrocyte.core import Bank, Core, RecallRequest, Row
+from astrocyte.model import Bank as StoredBank
+from astrocyte.model import Entity, ForgetSelector
 from astrocyte.pipelines.preparing import usable
-from astrocyte.providers.storage import CURRENT, Document, StoreFilters, StoreHit, VectorItem
-from astrocyte.providers.storage.in_memory import InMemoryDocumentStore, InMemoryVectorStore
+from astrocyte.providers.storage import CURRENT, Document, EntityLink, StoreFilters, StoreHit, VectorItem
+from astrocyte.providers.storage.in_memory import InMemoryDocumentStore, InMemoryGraphStore, InMemoryVectorStore
+from astrocyte.stores.sqlite import open_store
+from memories import insert, make_bank, memory, memory_id
 
 # More than any bank of the contract holds.
 ALL = 4_096
+# What all links say, so that one question finds those that pass.
+LINK = "link"
+
+
+Item = VectorItem | Document | EntityLink
 
 
 class _Index:
@@ -21,10 +33,10 @@ class _Index:
     def __init__(self, bank: Bank) -> None:
         self.bank = bank
         self.keys: dict[str, int] = {}
-        self.items: dict[int, VectorItem | Document] = {}
+        self.items: dict[int, Item] = {}
         self.position = 0
 
-    def put(self, item: VectorItem | Document, text: str, vector: bytes | None) -> None:
+    def put(self, item: Item, text: str, vector: bytes | None) -> None:
         self.remove([item.id])
         self.position += 1
         key = self.position
@@ -63,7 +75,7 @@ class _Index:
             self.position += 1
             self.bank.apply(self.position, removed=gone)
 
-    def find(self, filters: StoreFilters | None, **asked: Any) -> list[tuple[VectorItem | Document, float]]:
+    def find(self, filters: StoreFilters | None, **asked: Any) -> list[tuple[Item, float]]:
         wanted = filters or CURRENT
         memory_ids = None
         if wanted.memory_ids:
@@ -164,12 +176,102 @@ class CoreDocumentStore(InMemoryDocumentStore):
         )
 
 
+class CoreGraphStore(InMemoryGraphStore):
+    """Looks names up in the table in which memories have theirs, and filters by the core's columns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._core = Core()
+        self._indexes: dict[str, _Index] = {}
+        self._names = open_store(None)
+        self._named: dict[str, StoredBank] = {}
+
+    async def close(self) -> None:
+        self._names.close()
+
+    async def link_memories_to_entities(self, links: Sequence[EntityLink]) -> list[str]:
+        for bank_id in dict.fromkeys(link.bank_id for link in links):
+            if bank_id not in self._named:
+                self._indexes[bank_id] = _Index(self._core.bank(1))
+                self._named[bank_id] = await make_bank(self._names, bank_id, dimensions=1)
+            fresh = {link.id: link for link in links if link.bank_id == bank_id}
+            await self._unname(bank_id, fresh)
+            for link in fresh.values():
+                self._indexes[bank_id].put(link, LINK, None)
+            keys = self._indexes[bank_id].keys
+            named = [
+                memory(keys[link.id], vector=None, entities=(Entity(link.folded, link.entity_type),))
+                for link in fresh.values()
+            ]
+            await insert(self._names, self._named[bank_id], *named)
+        return await super().link_memories_to_entities(links)
+
+    async def delete(self, ids: Sequence[str], bank_id: str) -> int:
+        index = self._indexes.get(bank_id)
+        if index is not None:
+            gone = [item.id for item in index.items.values() if item.attributes.memory_id in ids]
+            await self._unname(bank_id, gone)
+            index.remove(gone)
+        return await super().delete(ids, bank_id)
+
+    async def drop_bank(self, bank_id: str) -> None:
+        if bank_id in self._named:
+            await self._names.delete_bank(self._named.pop(bank_id), expected_etag=None)
+            del self._indexes[bank_id]
+        await super().drop_bank(bank_id)
+
+    async def query_entities(self, names: Sequence[str], bank_id: str, limit: int = 10) -> list[str]:
+        return sorted({link.entity_id for link in self._naming(names, bank_id)})[:limit]
+
+    async def query_neighbors(
+        self,
+        entity_ids: Sequence[str],
+        bank_id: str,
+        max_depth: int = 2,
+        limit: int = 20,
+        filters: StoreFilters | None = None,
+    ) -> list[StoreHit]:
+        index = self._indexes.get(bank_id)
+        if index is None:
+            return []
+        found = index.find(filters, text=LINK, weights=(0.0, 1.0, 0.0))
+        passing = {item.id: item for item, _ in found if isinstance(item, EntityLink)}
+        folded = {link.entity_id: link.folded for link in passing.values()}
+        seen, frontier = set(entity_ids), set(entity_ids)
+        hits: list[StoreHit] = []
+        for depth in range(1, max_depth + 1):
+            there = self._naming([folded[one] for one in frontier if one in folded], bank_id)
+            reached = [link for link in there if link.id in passing and link.entity_id in frontier]
+            hits += [StoreHit(link.id, link.attributes.memory_id, 1.0 / depth) for link in reached]
+            memories = {link.attributes.memory_id for link in reached}
+            frontier = {link.entity_id for link in passing.values() if link.attributes.memory_id in memories} - seen
+            seen |= frontier
+        return _best(hits, limit)
+
+    def _naming(self, names: Sequence[str], bank_id: str) -> list[EntityLink]:
+        """The links to entities of these names."""
+        if bank_id not in self._named:
+            return []
+        found = self._names.naming(self._named[bank_id], names, as_of=None, most=ALL)
+        items = self._indexes[bank_id].items
+        links = {memory_id(key): item for key, item in items.items() if isinstance(item, EntityLink)}
+        return [links[one] for one in dict.fromkeys(one for ids in found.values() for one in ids)]
+
+    async def _unname(self, bank_id: str, link_ids: Iterable[str]) -> None:
+        """Forget what links of before named."""
+        keys = self._indexes[bank_id].keys
+        gone = tuple(memory_id(keys[one]) for one in link_ids if one in keys)
+        if gone:
+            selector = ForgetSelector(memory_ids=gone)
+            await self._names.erase(self._named[bank_id], selector, reason="", principal="me")
+
+
 def _forget(index: _Index | None, memory_ids: Sequence[str]) -> None:
     if index is not None:
         index.remove([item.id for item in index.items.values() if item.attributes.memory_id in memory_ids])
 
 
-def _vector(item: VectorItem | Document) -> bytes:
+def _vector(item: Item) -> bytes:
     assert isinstance(item, VectorItem)
     return item.vector
 

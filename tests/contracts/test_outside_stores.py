@@ -10,7 +10,7 @@ import pytest
 from astrocyte.providers.storage import DocumentStore, GraphStore, VectorStore, in_memory, postgres
 from astrocyte.providers.storage.postgres.database import Database
 from astrocyte.testing import DocumentStoreContract, GraphStoreContract, VectorStoreContract
-from core_stores import CoreDocumentStore, CoreVectorStore
+from core_stores import CoreDocumentStore, CoreGraphStore, CoreVectorStore
 from postgres import address
 
 # A schema for each test: an empty store.
@@ -96,3 +96,11 @@ def test_without_what_a_statement_is_held_to_the_contract_fails(
     monkeypatch.setattr(Database, "sql", without)
     with pytest.raises(AssertionError):
         getattr(contract(), name)()
+
+
+class TestGraphInTheCore(GraphStoreContract):
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[GraphStore]:
+        store = CoreGraphStore()
+        yield store
+        await store.close()

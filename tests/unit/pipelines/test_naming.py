@@ -123,6 +123,11 @@ async def test_the_arm_alone_may_be_asked(gate: Gate) -> None:
     assert by_name(alone) == [memory_id]
 
 
+async def test_a_question_without_words_names_nothing(gate: Gate) -> None:
+    await kept(gate, "She is away until spring.", "Mara")
+    assert by_name(await ask(gate, "?!")) == []
+
+
 def test_phrases_are_runs_of_words() -> None:
     assert phrases("Did Ann's dog?") == ["did ann dog", "did ann", "ann dog", "did", "ann", "dog"]
     assert phrases("ana@example.org") == ["ana@example.org"]

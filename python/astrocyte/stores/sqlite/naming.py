@@ -31,6 +31,8 @@ def naming(
 ) -> dict[str, list[str]]:
     """See `EntityStore.naming`."""
     found: dict[str, list[str]] = {}
+    if not names:
+        return found
     with connections.snapshot() as connection:
         rare = [name for (name,) in fetch(connection, _RARE, (apsw.carray(tuple(names)), bank.key, most))]
         if not rare:
