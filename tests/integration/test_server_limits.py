@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +27,7 @@ from astrocyte.services.authentication import authenticator
 from astrocyte.services.status import PUSHBACK_KEY
 from astrocyte.stores.sqlite import SqliteStore
 from astrocyte.v1 import memory_pb2
+from certificates import certificates
 from faulty_disk import failing_sync, faulty_disk
 from serving import Served, detail, reason, serving, trailer
 
@@ -261,22 +261,6 @@ async def test_a_key_decides_tenant_and_principal() -> None:
         await backend.close()
         with pytest.raises(AuthorizationError):
             await served.backend.get_bank(Caller(), "family")
-
-
-def certificates(folder: Path) -> dict[str, Path]:
-    """A root, and certificates of a server and a client that it signs."""
-
-    def run(*arguments: str) -> None:
-        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
-
-    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    run("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=test root", "-days", "1")
-    for name, subject in (("server", "/CN=localhost"), ("client", "/CN=ann")):
-        run("req", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", subject)
-        (folder / "names.cnf").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1")
-        signing = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "1", "-extfile", "names.cnf")
-        run("x509", "-req", "-in", f"{name}.csr", "-out", f"{name}.pem", *signing)
-    return {path.name: path for path in folder.iterdir()}
 
 
 async def test_tls_and_client_certificates(tmp_path: Path) -> None:

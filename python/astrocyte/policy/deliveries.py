@@ -22,6 +22,7 @@ from astrocyte.errors import (
     AstrocyteError,
     CircuitOpen,
     FailedPrecondition,
+    LimitReached,
     ProviderUnavailable,
     QuotaExceeded,
     RateLimited,
@@ -57,7 +58,7 @@ REST_SECONDS, LONGEST_REST_SECONDS = 1.0, 60.0
 # When what was refused is offered again: until then somebody may have given the right that was missing.
 REFUSED_SECONDS = 600.0
 # Refusals that pass by themselves.
-PASSING = (RateLimited.reason, QuotaExceeded.reason)
+PASSING = (RateLimited.reason, LimitReached.reason, QuotaExceeded.reason)
 WAITING = "waiting"
 
 
