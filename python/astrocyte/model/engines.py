@@ -77,7 +77,7 @@ class EngineOutbox:
 class EngineInfo:
     """An engine of the configuration, and how it is. ``circuit`` is closed, half_open or open.
 
-    ``outbox`` is None where it keeps no copies.
+    ``outbox`` is None where it keeps no copies, or stands beside banks of another tenant than the caller's.
     """
 
     name: str

@@ -195,7 +195,7 @@ class Administration:
     async def list_engines(self, caller: Caller) -> list[EngineInfo]:
         """The engines of the configuration."""
         self._access.require_pattern(caller, "ListEngines", ANY)
-        return await self._engine_writing.describe()
+        return await self._engine_writing.describe(caller)
 
     async def list_api_keys(self, caller: Caller) -> list[KeyInfo]:
         """All keys of the tenant."""

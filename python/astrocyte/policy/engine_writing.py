@@ -203,10 +203,13 @@ class EngineWriting:
             call = self._call(caller, engine, bank_id)
             await engine.forget(call, ForgetSelector(scope="all"), compliance=True, reason="the bank was deleted")
 
-    async def describe(self) -> list[EngineInfo]:
-        """All engines, how each is, and what waits for it."""
-        described = {one.name: one for one in await self._engines.describe()}
-        return [replace(described[one.name], outbox=self._deliveries.state(one)) for one in self._engines]
+    async def describe(self, caller: Caller) -> list[EngineInfo]:
+        """All engines and how each is; with what waits for it, where it is of banks of the caller's tenant."""
+        own = {one.name: one for one in self._engines if one.settings.tenant == caller.tenant}
+        return [
+            replace(info, outbox=self._deliveries.state(own[info.name])) if info.name in own else info
+            for info in await self._engines.describe()
+        ]
 
     def _call(self, caller: Caller, engine: Engine, bank_id: str) -> EngineCall:
         return engine.call_for(caller, self._name_of(caller), bank_id, engine.settings.write_timeout_seconds)

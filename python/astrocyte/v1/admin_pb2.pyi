@@ -1691,7 +1691,7 @@ class EngineInfo(_message.Message):
 
     @_builtins.property
     def outbox(self) -> Global___EngineOutbox:
-        """What waits to be told to it. Not there: it keeps no copies."""
+        """What waits to be told to it. Not there: it keeps no copies, or stands beside banks of another tenant."""
 
     def __init__(
         self,

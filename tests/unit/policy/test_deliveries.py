@@ -85,6 +85,8 @@ async def test_what_an_engine_missed_reaches_it_in_order_when_it_is_back() -> No
         assert first.warnings == ("engine: shelf does not hold it yet (RuntimeError)",)
         await keep(app.gate, "two", "three")
         assert (await app.gate.bank_stats(ANN, "notes")).waiting_copies == 3
+        (elsewhere,) = await app.gate.list_engines(Caller("other", "user:root"))
+        assert elsewhere.outbox is None
         told = await outbox(app.gate)
         assert (told.state, told.waiting, told.refused, told.since is not None) == (OutboxState.RESTING, 3, 0, True)
         shelf.failure = None
