@@ -73,6 +73,11 @@ def calls(memory: str = NO_MEMORY) -> dict[str, Call]:
         "PlaceHold": lambda backend, caller, bank: backend.place_hold(caller, bank, reason="a case"),
         "ReleaseHold": lambda backend, caller, bank: backend.release_hold(caller, bank, "case-1"),
         "ListHolds": lambda backend, caller, bank: backend.list_holds(caller, bank_id=bank),
+        "StartReindex": lambda backend, caller, bank: backend.start_reindex(caller, bank, rollback=True),
+        "GetOperation": lambda backend, caller, bank: backend.get_operation(caller, bank, "op-1"),
+        "ListOperations": lambda backend, caller, bank: backend.list_operations(caller, bank_id=bank),
+        "WaitOperation": lambda backend, caller, bank: backend.wait_operation(caller, bank, "op-1"),
+        "CancelOperation": lambda backend, caller, bank: backend.cancel_operation(caller, bank, "op-1"),
         "ListAuditEvents": lambda backend, caller, bank: backend.list_audit_events(caller, bank_id=bank),
         "GetServerInfo": lambda backend, caller, bank: backend.server_info(caller),
     }

@@ -159,6 +159,28 @@ class AdminCalls(Checks):
         page = await self._held_to(caller, "ListHolds", bank, work)
         assert page is None or {hold.bank_id for hold in page.holds} <= {bank}
 
+    async def _startreindex(self, caller: Caller, bank: str, number: int) -> None:
+        del number
+        work = self.gate.start_reindex(caller, bank, rollback=True)
+        assert await self._held_to(caller, "StartReindex", bank, work) is None
+
+    async def _getoperation(self, caller: Caller, bank: str, number: int) -> None:
+        work = self.gate.get_operation(caller, bank, f"op-{number}")
+        assert await self._held_to(caller, "GetOperation", bank, work) is None
+
+    async def _listoperations(self, caller: Caller, bank: str, number: int) -> None:
+        del number
+        page = await self._held_to(caller, "ListOperations", bank, self.gate.list_operations(caller, bank_id=bank))
+        assert page is None or page.operations == ()
+
+    async def _waitoperation(self, caller: Caller, bank: str, number: int) -> None:
+        work = self.gate.wait_operation(caller, bank, f"op-{number}", timeout_seconds=0.0)
+        assert await self._held_to(caller, "WaitOperation", bank, work) is None
+
+    async def _canceloperation(self, caller: Caller, bank: str, number: int) -> None:
+        work = self.gate.cancel_operation(caller, bank, f"op-{number}")
+        assert await self._held_to(caller, "CancelOperation", bank, work) is None
+
     async def _listauditevents(self, caller: Caller, bank: str, number: int) -> None:
         del number
         page = await self._held_to(caller, "ListAuditEvents", bank, self.gate.list_audit_events(caller, bank_id=bank))

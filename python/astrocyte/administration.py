@@ -22,6 +22,8 @@ from astrocyte.model import (
     Hold,
     HoldPage,
     KeyInfo,
+    Operation,
+    OperationPage,
     Permission,
     ServerInfo,
 )
@@ -280,6 +282,83 @@ class Administration:
         """A page of the trail, of one bank or all, oldest first."""
         return await self._backend.list_audit_events(
             keywords.caller_of(context), bank_id=bank_id, page_size=page_size, page_token=page_token
+        )
+
+    async def start_reindex(  # noqa: PLR0913 - the parts of a reindex, and the request's key
+        self,
+        bank_id: str,
+        *,
+        embedding_model: str | None = None,
+        rollback: bool = False,
+        min_overlap: float | None = None,
+        sample: int | None = None,
+        request_id: str | None = None,
+        context: AstrocyteContext | None = None,
+    ) -> Operation:
+        """Move a bank to another embedding model, in the background, while it answers.
+
+        Args:
+            bank_id: The bank.
+            embedding_model: One of the models of `server_info`; None with ``rollback``.
+            rollback: Go back to the model before, whose vectors are kept for a time.
+            min_overlap: Mean share of the first ten memories that the answers of both models must hold, from 0 to 1,
+                or the bank stays as it is. None takes the setting.
+            sample: Memories whose words both models are asked before the move, at most 1,000. None takes the setting.
+            request_id: The same id with the same request answers the same operation.
+            context: Who calls; needs admin on the bank.
+
+        Raises:
+            FailedPrecondition: Another operation on the bank is not done, it has the model already, or there is nothing
+                to go back to.
+        """
+        return await self._backend.start_reindex(
+            keywords.caller_of(context),
+            bank_id,
+            embedding_model=embedding_model,
+            rollback=rollback,
+            min_overlap=min_overlap,
+            sample=sample,
+            request_id=request_id,
+        )
+
+    async def get_operation(
+        self, bank_id: str, operation_id: str, *, context: AstrocyteContext | None = None
+    ) -> Operation:
+        """An operation on a bank as it is now."""
+        return await self._backend.get_operation(keywords.caller_of(context), bank_id, operation_id)
+
+    async def list_operations(
+        self, *, bank_id: str = "", page_size: int = 0, page_token: str = "", context: AstrocyteContext | None = None
+    ) -> OperationPage:
+        """A page of operations on one bank or all, by age; those that are done too."""
+        return await self._backend.list_operations(
+            keywords.caller_of(context), bank_id=bank_id, page_size=page_size, page_token=page_token
+        )
+
+    async def wait_operation(
+        self,
+        bank_id: str,
+        operation_id: str,
+        *,
+        timeout_seconds: float | None = None,
+        context: AstrocyteContext | None = None,
+    ) -> Operation:
+        """An operation as soon as it is done, or as it is when the time is up: 30 s for None, and at most 300 s."""
+        return await self._backend.wait_operation(
+            keywords.caller_of(context), bank_id, operation_id, timeout_seconds=timeout_seconds
+        )
+
+    async def cancel_operation(
+        self,
+        bank_id: str,
+        operation_id: str,
+        *,
+        request_id: str | None = None,
+        context: AstrocyteContext | None = None,
+    ) -> Operation:
+        """End an operation that is not done; the bank stays as it was."""
+        return await self._backend.cancel_operation(
+            keywords.caller_of(context), bank_id, operation_id, request_id=request_id
         )
 
     async def verify_audit(

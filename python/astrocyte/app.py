@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import apsw
 import structlog
@@ -34,8 +34,10 @@ from astrocyte.pipelines.preparing import Preparer
 from astrocyte.pipelines.recall import RecallPipeline
 from astrocyte.pipelines.reflect import ReflectPipeline, check_models
 from astrocyte.pipelines.registry import IndexRegistry
+from astrocyte.pipelines.reindexing import Reindexer
 from astrocyte.pipelines.reranking import RerankedRecall
 from astrocyte.pipelines.retain import RetainPipeline
+from astrocyte.pipelines.spaces import Spaces
 from astrocyte.pipelines.tiered import TieredRecall, check_tiers
 from astrocyte.pipelines.update import UpdatePipeline
 from astrocyte.policy.authority import Authority
@@ -104,10 +106,10 @@ class App:
             self.telemetry = telemetry = Telemetry(settings)
             undo.callback(telemetry.close)
             breakers: list[Breaker] = []
-            embedder = telemetry.embedder(_embedder(settings, breakers))
+            spaces = _spaces(settings, telemetry, breakers)
             model = _language_model(settings, breakers)
             self.language_model = None if model is None else telemetry.language_model(model)
-            barriers = Barriers(settings, embedder.model_id, self.language_model)
+            barriers = Barriers(settings, spaces.models, self.language_model)
             _check_models(settings, self.language_model)
             outside = _outside(settings, breakers)
             authority = Authority(settings)
@@ -141,14 +143,16 @@ class App:
             self._stages = stages = Stages(settings)
             check_curation(settings, overrides, self.language_model)
             self._limits = Limits(settings, overrides, _quotas(settings, overrides, data_dir, clock, executor))
-            info = _describe(settings, store, embedder, registry.memory)
+            # After the registry: an index has moved before anybody hears of it.
+            store.subscribe(spaces.on_commit)
+            info = _describe(settings, store, spaces, registry.memory)
             undo.pop_all()
-        self._embedder = embedder
+        self._spaces = spaces
         self._store = store
         self._executor = executor
         self._registry = registry
         self._purging: asyncio.Task[None] | None = None
-        preparer = Preparer(settings, embedder, executor, profiles, entities, stages.chunking)
+        preparer = Preparer(settings, spaces, executor, profiles, entities, stages.chunking)
         retain = RetainPipeline(store, registry, settings, preparer)
         self._deliveries = deliveries = Deliveries(self.engines, store, store.outbox)
         self._retries = Retries(settings, overrides, store, retain, deliveries)
@@ -158,8 +162,10 @@ class App:
         escalation.at_recovery(deliveries.wake)
         self.engines.subscribe(escalation.watch)
         beside = (self._outside, foreign, stages.recall)
-        searching = (store, core, registry, embedder, settings, executor, store, clock, *beside)
+        searching = (store, core, registry, spaces, settings, executor, store, clock, *beside)
         recall = RecallPipeline(*searching) if self._reranking is None else RerankedRecall(self._reranking, *searching)
+        reindexer = Reindexer(store, store.operations, registry, recall, spaces, settings.reindex, clock)
+        self._reindexer = reindexer
         parts = (
             settings,
             store,
@@ -167,9 +173,10 @@ class App:
             store.holds,
             store.audit,
             store.keys,
+            store.operations,
             clock,
             registry,
-            embedder,
+            spaces,
             telemetry.pipelines(
                 Pipelines(
                     retain=retain,
@@ -177,9 +184,10 @@ class App:
                     reflect=ReflectPipeline(self.language_model, settings, stages.synthesis),
                     multi_bank=MultiBankPipeline(recall, settings, executor),
                     explain=ExplainPipeline(store, recall, executor, settings.recall.inline_rows),
-                    update=UpdatePipeline(store, preparer),
-                    describer=Describer(settings.pipeline.multimodal, self.language_model, embedder),
-                    forget=ForgetPipeline(store, settings.forget, clock, self._outside, checkpoints),
+                    update=UpdatePipeline(store, preparer, spaces),
+                    describer=Describer(settings.pipeline.multimodal, self.language_model, spaces.default),
+                    forget=ForgetPipeline(store, settings.forget, clock, self._outside, checkpoints, reindexer),
+                    reindexer=reindexer,
                 )
             ),
             Policies(
@@ -217,6 +225,7 @@ class App:
             self._purging = asyncio.get_running_loop().create_task(self._purge_for_ever(), name="astrocyte-purge")
             self._retries.start()
             self._deliveries.start()
+            self._reindexer.start()
             if self._outside is not None:
                 self._outside.start()
 
@@ -229,11 +238,12 @@ class App:
             self._purging = None
         await self._retries.close()
         await self._deliveries.close()
+        await self._reindexer.close()
         with contextlib.suppress(AstrocyteError):
             await self.gate.keys.note()
         if self._outside is not None:
             await self._outside.close()
-        await self._embedder.close()
+        await self._spaces.close()
         if self._reranking is not None:
             await self._reranking.close()
         await self._stages.close()
@@ -305,14 +315,24 @@ def _by_tiers(
     return cast("RecallPipeline", TieredRecall(recall, store, settings, model))
 
 
-def _embedder(settings: Settings, breakers: list[Breaker]) -> Embedder:
-    """The embedder, behind a breaker of its own where it is not part of this process."""
+def _spaces(settings: Settings, telemetry: Telemetry, breakers: list[Breaker]) -> Spaces:
+    """The embedders: that of banks which name no model, and the others."""
     model = settings.pipeline.embedding.model
     options = {**settings.embedding.options, **({} if model is None else {"model": model})}
-    embedder = create_embedder(settings.embedding.provider, options)
+    given = [(settings.embedding.provider, options)]
+    given += [(block.provider, block.options) for block in settings.embedders.values()]
+    default, *others = [
+        telemetry.embedder(_embedder(settings, provider, options, breakers), provider) for provider, options in given
+    ]
+    return Spaces(default, others)
+
+
+def _embedder(settings: Settings, provider: str, options: Mapping[str, Any], breakers: list[Breaker]) -> Embedder:
+    """An embedder, behind a breaker of its own where it is not part of this process."""
+    embedder = create_embedder(provider, options)
     if embedder.local:
         return embedder
-    breaker = Breaker(settings.embedding.provider, settings.escalation.circuit_breaker)
+    breaker = Breaker(provider, settings.escalation.circuit_breaker)
     breakers.append(breaker)
     return GuardedEmbedder(embedder, breaker, settings.escalation.circuit_breaker.call_timeout_seconds)
 
@@ -423,7 +443,7 @@ def _checkpoints(settings: Settings, store: MemoryStore, core: Core, data_dir: P
     return Checkpoints(folder, store, core, rows=index.checkpoint_rows, generations=index.checkpoint_generations)
 
 
-def _describe(settings: Settings, store: MemoryStore, embedder: Embedder, memory: IndexMemory) -> ServerInfo:
+def _describe(settings: Settings, store: MemoryStore, spaces: Spaces, memory: IndexMemory) -> ServerInfo:
     build = build_info()
     return ServerInfo(
         version=version("astrocyte-grpc"),
@@ -432,10 +452,11 @@ def _describe(settings: Settings, store: MemoryStore, embedder: Embedder, memory
         simd=build["simd"],
         sqlite_version=apsw.sqlite_lib_version(),
         schema_version=store.schema_version,
-        embedding_model=embedder.model_id,
-        dimensions=embedder.dimensions,
+        embedding_model=spaces.default.model_id,
+        dimensions=spaces.default.dimensions,
         token_table=build["token_table"],
         store=IN_MEMORY if settings.vector_store == IN_MEMORY else SQLITE,
         started_at=datetime.now(UTC),
         index_memory=memory,
+        embedding_models=tuple(spaces.models),
     )

@@ -150,7 +150,7 @@ class Server:
         self._health = Health(services, self._draining)
         for service, servicer in (
             (MEMORY_SERVICE, MemoryServicer(gate, self._draining)),
-            (ADMIN_SERVICE, AdminServicer(gate)),
+            (ADMIN_SERVICE, AdminServicer(gate, self._draining)),
         ):
             methods = {
                 f"/{service.full_name}/{method.name}": Method(

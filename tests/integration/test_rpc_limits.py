@@ -43,10 +43,10 @@ def test_what_reads_and_what_writes_counts_for_a_rate() -> None:
     for operation, name in SPENDING.items():
         assert METHODS[name].rate is operation
     streamed = {name for name, held in METHODS.items() if held.places == "stream"}
-    assert streamed == {"StreamRetain", "Watch"}
+    assert streamed == {"StreamRetain", "Watch", "WaitOperation"}
     assert {name for name, held in METHODS.items() if held.places == "admin"} == {
         method.name for method in ADMIN_SERVICE.methods
-    }
+    } - {"WaitOperation"}
 
 
 async def ask(served: Served, name: str, raw: bytes = b"") -> grpc.aio.AioRpcError | None:

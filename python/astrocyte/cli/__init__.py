@@ -19,6 +19,7 @@ from astrocyte.cli.importing import import_file
 from astrocyte.cli.keys import keys
 from astrocyte.cli.logs import to_standard_error
 from astrocyte.cli.memories import forget, history, recall, retain, undelete
+from astrocyte.cli.operations import operations, reindex
 from astrocyte.cli.reflecting import reflect
 from astrocyte.cli.server import info, serve
 
@@ -80,7 +81,7 @@ def cli(context: click.Context, /, **options: object) -> None:
 
 COMMANDS = (
     serve, retain, recall, explain, reflect, history, forget, undelete, import_file, banks, access, holds, audit, keys,
-    engines, info,
+    reindex, operations, engines, info,
 )  # fmt: skip
 for command in COMMANDS:
     cli.add_command(command)

@@ -28,6 +28,7 @@ class Session:
     backend: Backend
     caller: Caller
     as_json: bool
+    remote: bool
 
 
 def operation(body: Callable[Concatenate[Session, P], Coroutine[Any, Any, None]]) -> Callable[P, None]:
@@ -41,7 +42,11 @@ def operation(body: Callable[Concatenate[Session, P], Coroutine[Any, Any, None]]
             # Whoever holds the data directory is asked for no grant; a server knows its caller by the credential.
             caller = Caller(context.obj["tenant"] or DEFAULT_TENANT, operator=not _is_remote(context))
             async with _backend(context) as backend:
-                await body(Session(backend, caller, as_json=bool(context.obj["as_json"])), *args, **kwargs)
+                await body(
+                    Session(backend, caller, as_json=bool(context.obj["as_json"]), remote=_is_remote(context)),
+                    *args,
+                    **kwargs,
+                )
 
         with failures():
             asyncio.run(run())

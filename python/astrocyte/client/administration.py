@@ -26,9 +26,12 @@ from astrocyte.model import (
     Hold,
     HoldPage,
     KeyInfo,
+    Operation,
+    OperationPage,
     Permission,
     ServerInfo,
 )
+from astrocyte.policy.operating import USUAL_WAIT_SECONDS
 from astrocyte.services import convert
 from astrocyte.v1 import admin_pb2
 
@@ -264,3 +267,59 @@ class RemoteAdministration(Connection):
         """A page of the trail."""
         request = message(admin_pb2.ListAuditEventsRequest, bank_id=bank_id, page_size=page_size, page_token=page_token)
         return convert.decode_audit_page(await self._call(caller, self._admin.ListAuditEvents, request))
+
+    async def start_reindex(  # noqa: PLR0913 - the signature of Backend
+        self,
+        caller: Caller,
+        bank_id: str,
+        *,
+        embedding_model: str | None = None,
+        rollback: bool = False,
+        min_overlap: float | None = None,
+        sample: int | None = None,
+        request_id: str | None = None,
+    ) -> Operation:
+        """Move a bank to another embedding model."""
+        request = message(
+            admin_pb2.StartReindexRequest,
+            bank_id=bank_id,
+            embedding_model=embedding_model,
+            rollback=rollback,
+            min_overlap=min_overlap,
+            sample_size=sample,
+            request_id=request_id,
+        )
+        return convert.decode_operation((await self._call(caller, self._admin.StartReindex, request)).operation)
+
+    async def get_operation(self, caller: Caller, bank_id: str, operation_id: str) -> Operation:
+        """One operation."""
+        request = message(admin_pb2.GetOperationRequest, bank_id=bank_id, operation_id=operation_id)
+        return convert.decode_operation((await self._call(caller, self._admin.GetOperation, request)).operation)
+
+    async def list_operations(
+        self, caller: Caller, *, bank_id: str = "", page_size: int = 0, page_token: str = ""
+    ) -> OperationPage:
+        """A page of operations."""
+        request = message(admin_pb2.ListOperationsRequest, bank_id=bank_id, page_size=page_size, page_token=page_token)
+        response = await self._call(caller, self._admin.ListOperations, request)
+        return OperationPage(tuple(map(convert.decode_operation, response.operations)), response.next_page_token)
+
+    async def wait_operation(
+        self, caller: Caller, bank_id: str, operation_id: str, *, timeout_seconds: float | None = None
+    ) -> Operation:
+        """An operation once it is done, or when the time is up."""
+        with encoding({"timeout": timeout_seconds}):
+            timeout = convert.encode_timeout(timeout_seconds)
+        request = message(admin_pb2.WaitOperationRequest, bank_id=bank_id, operation_id=operation_id, timeout=timeout)
+        wait = USUAL_WAIT_SECONDS if timeout_seconds is None else max(timeout_seconds, 0.0)
+        response = await self._call(caller, self._admin.WaitOperation, request, wait)
+        return convert.decode_operation(response.operation)
+
+    async def cancel_operation(
+        self, caller: Caller, bank_id: str, operation_id: str, *, request_id: str | None = None
+    ) -> Operation:
+        """End an operation."""
+        request = message(
+            admin_pb2.CancelOperationRequest, bank_id=bank_id, operation_id=operation_id, request_id=request_id
+        )
+        return convert.decode_operation((await self._call(caller, self._admin.CancelOperation, request)).operation)

@@ -50,10 +50,11 @@ class Connection:
         self._memory = memory_pb2_grpc.MemoryServiceStub(self._channel)
         self._admin = admin_pb2_grpc.AdminServiceStub(self._channel)
 
-    async def _call(self, caller: Caller, method: Any, request: Any) -> Any:  # noqa: ANN401 - generated stubs and messages
+    async def _call(self, caller: Caller, method: Any, request: Any, wait_seconds: float = 0.0) -> Any:  # noqa: ANN401 - generated stubs and messages
         metadata = (*self._metadata, *claims(caller))
+        timeout = None if self._timeout is None else self._timeout + wait_seconds
         try:
-            return await method(request, timeout=self._timeout, metadata=metadata)
+            return await method(request, timeout=timeout, metadata=metadata)
         except grpc.aio.AioRpcError as error:
             raise translate(error) from None
 

@@ -22,7 +22,7 @@ from astrocyte.config.banks import BankDefaultSettings, BankSettings, check_shar
 from astrocyte.config.barriers import BarrierSettings, DlpSettings, PiiSettings
 from astrocyte.config.curated_recall import CuratedRecallSettings
 from astrocyte.config.curation import CuratedRetainSettings
-from astrocyte.config.embedding import EmbeddingSettings
+from astrocyte.config.embedding import EmbedderName, EmbedderSettings, EmbeddingSettings
 from astrocyte.config.engines import EngineName, EngineSettings, HybridSettings
 from astrocyte.config.escalation import CircuitBreakerSettings, EscalationSettings
 from astrocyte.config.extraction import (
@@ -45,6 +45,7 @@ from astrocyte.config.pipeline import PipelineSettings, name_once
 from astrocyte.config.recall import RecallSettings, RecallWeights
 from astrocyte.config.recall_authority import RecallAuthoritySettings
 from astrocyte.config.reflect import AdversarialDefenseSettings, AgenticReflectSettings, ReflectSettings
+from astrocyte.config.reindex import ReindexSettings
 from astrocyte.config.section import Count, Seconds, Section
 from astrocyte.config.signal_quality import DedupSettings, NoisyBankSettings, ScoringSettings, SignalQualitySettings
 from astrocyte.config.source import (
@@ -90,6 +91,7 @@ __all__ = [
     "CuratedRetainSettings",
     "DedupSettings",
     "DlpSettings",
+    "EmbedderSettings",
     "EmbeddingSettings",
     "EngineSettings",
     "EntityExtractionSettings",
@@ -116,6 +118,7 @@ __all__ = [
     "RecallSettings",
     "RecallWeights",
     "ReflectSettings",
+    "ReindexSettings",
     "RetainSettings",
     "RetrievalSettings",
     "ScoringSettings",
@@ -315,6 +318,11 @@ class Settings(BaseSettings):
         description="Engines by name: memory systems beside the pipeline, each for some of the banks.",
     )
     embedding: EmbeddingSettings = EmbeddingSettings()
+    embedders: dict[EmbedderName, EmbedderSettings] = Field(
+        default_factory=dict,
+        description="Embedders by name, beside `embedding`: for banks that have, or are to have, their models.",
+    )
+    reindex: ReindexSettings = ReindexSettings()
     recall: RecallSettings = RecallSettings()
     curated_recall: CuratedRecallSettings = CuratedRecallSettings()
     recall_authority: RecallAuthoritySettings = RecallAuthoritySettings()

@@ -68,6 +68,16 @@ from astrocyte.model.memory import (
     RetentionAction,
 )
 from astrocyte.model.multi_bank import BankGroup, BankOutcome, BankStrategy, BankTrace, MultiBankMode, MultiBankStrategy
+from astrocyte.model.operations import (
+    Comparison,
+    Operation,
+    OperationError,
+    OperationPage,
+    OperationState,
+    Reindex,
+    ReindexOutcome,
+    ReindexPhase,
+)
 from astrocyte.model.recall import (
     ArmScore,
     Boost,
@@ -119,6 +129,7 @@ __all__ = [
     "Change",
     "ChangeKind",
     "Citation",
+    "Comparison",
     "ContentPart",
     "ContentType",
     "Counterfactual",
@@ -162,6 +173,10 @@ __all__ = [
     "MetadataValue",
     "MultiBankMode",
     "MultiBankStrategy",
+    "Operation",
+    "OperationError",
+    "OperationPage",
+    "OperationState",
     "OutboxState",
     "PartKind",
     "Permission",
@@ -173,6 +188,9 @@ __all__ = [
     "ReflectMode",
     "ReflectQuery",
     "ReflectResult",
+    "Reindex",
+    "ReindexOutcome",
+    "ReindexPhase",
     "RetainItem",
     "RetainResult",
     "RetentionAction",

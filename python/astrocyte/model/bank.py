@@ -131,3 +131,4 @@ class ServerInfo:
     store: str
     started_at: datetime
     index_memory: IndexMemory
+    embedding_models: tuple[str, ...] = ()

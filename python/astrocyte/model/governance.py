@@ -27,6 +27,10 @@ class AuditEventKind(StrEnum):
     GRANT_CHANGED = "grant_changed"
     KEY_CREATED = "key_created"
     KEY_REVOKED = "key_revoked"
+    REINDEX_STARTED = "reindex_started"
+    REINDEXED = "reindexed"
+    REINDEX_CANCELLED = "reindex_cancelled"
+    REINDEX_FAILED = "reindex_failed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,18 +227,22 @@ class ForgetResult:
 
 
 class ChangeKind(StrEnum):
-    """What happened to a memory."""
+    """What happened to a memory, or, as the last, to the bank as a whole."""
 
     CREATED = "created"
     UPDATED = "updated"
     FORGOTTEN = "forgotten"
     UNDELETED = "undeleted"
     ERASED = "erased"
+    REINDEXED = "reindexed"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One entry of a bank's change log. Positions ascend by 1 within a bank."""
+    """One entry of a bank's change log. Positions ascend by 1 within a bank.
+
+    ``memory_id`` is empty where the bank moved to another embedding model, which changes no memory.
+    """
 
     position: int
     kind: ChangeKind

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Row
-from astrocyte.model import BankIndexStats
+from astrocyte.model import Bank, BankIndexStats
 from astrocyte.pipelines.indexing import event_time, row_of
 from astrocyte.stores.protocols import IndexBatch, VersionRecord
 
@@ -21,12 +23,14 @@ class BankIndex:
 
     Args:
         core: The bank, empty or from a checkpoint.
+        model: The embedding model of all its vectors.
     """
 
-    __slots__ = ("core", "earliest", "latest", "measured_rows", "pieces", "row_count")
+    __slots__ = ("core", "earliest", "latest", "measured_rows", "model", "pieces", "row_count")
 
-    def __init__(self, core: CoreBank) -> None:
+    def __init__(self, core: CoreBank, model: str) -> None:
         self.core = core
+        self.model = model
         self.measured_rows = 0
         self.row_count = 0
         # Rows of a memory on the average, its whole among them, when it was last measured.
@@ -40,6 +44,12 @@ class BankIndex:
     def apply(self, batch: IndexBatch) -> None:
         """Take one commit."""
         self.core.apply(batch.position, self.rows(batch.upserts), batch.ended, batch.removed)
+
+    def space_of(self, bank: Bank) -> Bank:
+        """The bank with the model of this index, which the bank may have left since, or come to."""
+        if bank.embedding_model == self.model:
+            return bank
+        return replace(bank, embedding_model=self.model, dimensions=self.core.dimensions)
 
     def small(self, rows: int) -> bool:
         """Whether so few rows were ever added that work on them is sure to be short."""

@@ -110,6 +110,10 @@ class Checkpoints:
             return core
         return None
 
+    def outdate(self, bank_key: int) -> None:
+        """Have the bank written anew: its vectors are others, and what the disk has of it will be refused."""
+        self._positions.pop(bank_key, None)
+
     def refuse(self, bank: Bank) -> None:
         """Remove the bank's checkpoints, because they lead to nothing."""
         shutil.rmtree(self._path(bank.key), ignore_errors=True)

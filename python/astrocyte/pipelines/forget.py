@@ -18,6 +18,7 @@ from astrocyte.model import Bank, ForgetResult, ForgetSelector, Memory
 from astrocyte.pipelines.analysis import DAY_MS
 from astrocyte.pipelines.checkpoints import Checkpoints, without_checkpoints
 from astrocyte.pipelines.outside.stores import OutsideStores
+from astrocyte.pipelines.reindexing import Reindexer
 from astrocyte.stores.outbox import CopyOrder
 from astrocyte.stores.protocols import MemoryStore, RequestKey
 
@@ -32,7 +33,9 @@ class ForgetPipeline:
         clock: Callable[[], int],
         outside: OutsideStores | None = None,
         checkpoints: Checkpoints | None = None,
+        reindexer: Reindexer | None = None,
     ) -> None:
+        self._reindexer = reindexer
         self._store = store
         self._outside = outside
         self._checkpoints = checkpoints
@@ -102,5 +105,8 @@ class ForgetPipeline:
         Raises:
             MemoryNotFound: There is none, or it was purged.
             RateLimited: Too much waits for the engine.
+            ProviderUnavailable: The bank moved to another embedding model meanwhile, and the embedder failed.
         """
+        if self._reindexer is not None:
+            await self._reindexer.complete(bank, memory_id)
         return await self._store.undelete(bank, memory_id, principal=principal, request=request, copies=copies)

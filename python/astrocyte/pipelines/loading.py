@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import structlog
@@ -18,6 +19,8 @@ from astrocyte.stores.protocols import MemoryStore
 REPLAYED_AT_ONCE = 1_000
 # Changes read at once.
 CHANGES_AT_ONCE = 10_000
+# Versions that a slow load takes at once: few enough that the core prepares them on one thread.
+BUILT_AT_ONCE = 96
 
 log = structlog.get_logger(__name__)
 
@@ -30,7 +33,7 @@ def load_index(store: MemoryStore, core: Core, checkpoints: Checkpoints | None, 
 
 def _from_rows(store: MemoryStore, core: Core, bank: Bank) -> BankIndex:
     """All rows, read by this thread while another applies those before: a large bank is never in memory twice."""
-    index = BankIndex(core.bank(bank.dimensions))
+    index = BankIndex(core.bank(bank.dimensions), bank.embedding_model)
     waiting: list[Row] = []
     with ThreadPoolExecutor(1, "astrocyte-load") as applier:
         applied: Future[None] | None = None
@@ -49,11 +52,22 @@ def _from_rows(store: MemoryStore, core: Core, bank: Bank) -> BankIndex:
     return index
 
 
+def load_slowly(store: MemoryStore, core: Core, bank: Bank, pace: Callable[[], None]) -> BankIndex:
+    """As `load_index` from all rows, in small steps: it takes one thread, and less of that where ``pace`` rests."""
+    index = BankIndex(core.bank(bank.dimensions), bank.embedding_model)
+    for step, versions in enumerate(store.iter_versions(bank, batch_size=BUILT_AT_ONCE), start=1):
+        # Each version has a change of its own, so there are positions enough; the last is the bank's.
+        index.core.apply(step, index.rows(versions))
+        pace()
+    index.core.apply(bank.position, ())
+    return index
+
+
 def _from_checkpoint(store: MemoryStore, checkpoints: Checkpoints, bank: Bank) -> BankIndex | None:
     core = checkpoints.load(bank)
     if core is None:
         return None
-    index = BankIndex(core)
+    index = BankIndex(core, bank.embedding_model)
     try:
         return index if replay(store, bank, index) else None
     except AstrocyteError as error:

@@ -296,7 +296,7 @@ class MultiBankPipeline:
             names,
             [by_arm.get(name, 1.0) for name in names],
             spreads,
-            part.bank.embedding_model,
+            part.searched.index.model,
             self._lifts(part, hits),
             group,
         )

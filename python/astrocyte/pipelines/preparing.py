@@ -8,13 +8,13 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
 
 from astrocyte.config import ExtractionProfileSettings, Settings
 from astrocyte.core import content_hash, count_tokens, count_tokens_many
-from astrocyte.errors import DimensionMismatch, ValidationError
+from astrocyte.errors import DimensionMismatch, ProviderUnavailable, ValidationError
 from astrocyte.model import Bank, Curation, CurationAction, Embedding, Entity, RetainItem
 from astrocyte.pipelines.analysis import to_ms
 from astrocyte.pipelines.chunking import Chunk, split
@@ -22,9 +22,10 @@ from astrocyte.pipelines.extraction.entities import EntityExtraction
 from astrocyte.pipelines.extraction.profiles import Profiles
 from astrocyte.pipelines.indexing import ID_PREFIX, embedded_text
 from astrocyte.pipelines.normalising import normalise
+from astrocyte.pipelines.spaces import Spaces
 from astrocyte.pipelines.stages.chunking import CustomChunking
 from astrocyte.providers.protocols import Embedder
-from astrocyte.stores.protocols import ChunkRecord, NewMemory
+from astrocyte.stores.protocols import ChunkRecord, NewMemory, SpareVectors
 
 # Content types of things that happened, against things that are known.
 EPISODIC = frozenset({"conversation", "transcript", "email", "event"})
@@ -63,6 +64,9 @@ class Draft:
     chunks: list[Chunk] = field(default_factory=list)
     vector: bytes | None = None
     chunk_vectors: list[bytes | None] = field(default_factory=list)
+    # The space of these vectors, and those of the space that the bank is moving to.
+    model: str = ""
+    spare: SpareVectors | None = None
     # The id that was promised for it, where it waited in the retry queue.
     memory_id: str | None = None
     entities: tuple[Entity, ...] = ()
@@ -111,6 +115,8 @@ class Draft:
             valid_from=optional_ms(item.valid_from),
             valid_until=optional_ms(item.valid_until),
             entities=self.entities,
+            model=self.model,
+            spare=self.spare,
         )
 
 
@@ -136,7 +142,7 @@ class Preparer:
 
     Args:
         settings: How contents are cut.
-        embedder: Makes vectors.
+        spaces: Makes vectors.
         executor: Where what takes long runs.
         profiles: What holds for the contents of a kind.
         entities: Finds what they name.
@@ -146,7 +152,7 @@ class Preparer:
     def __init__(
         self,
         settings: Settings,
-        embedder: Embedder,
+        spaces: Spaces,
         executor: Executor,
         profiles: Profiles,
         entities: EntityExtraction,
@@ -154,7 +160,7 @@ class Preparer:
     ) -> None:
         self._settings = settings.retain
         self._chunking = settings.pipeline.chunking
-        self._embedder = embedder
+        self._spaces = spaces
         self._executor = executor
         self._profiles = profiles
         self._entities = entities
@@ -182,18 +188,16 @@ class Preparer:
             ValidationError: An item is wrong for this bank.
             ProviderUnavailable: The embedder failed.
         """
-        if not self._embedder.local or self._custom is not None:
+        embedder, target = self._spaces.embedder(bank.embedding_model), self._spaces.target(bank)
+        if self._custom is not None or any(one is not None and not one.local for one in (embedder, target)):
             drafts = await self.drafts(bank, items)
-            if self._embedder.local:
-                await self.compute(lambda: self._embed_now(drafts), [item.content for item, _ in items])
-            else:
-                await self._embed(drafts)
+            await self._embed(drafts, embedder, target)
             await self._name(bank, drafts)
             return drafts
 
         def work() -> list[Draft]:
             drafts = [self.draft(bank, item, at) for item, at in items]
-            self._embed_now(drafts)
+            _embed_now(drafts, embedder, target)
             return drafts
 
         drafts = await self.compute(work, [item.content for item, _ in items])
@@ -243,26 +247,59 @@ class Preparer:
             return memory.entities
         return self._entities.now(bank.bank_id, item, memory.content, memory.speaker)
 
-    def _embed_now(self, drafts: Sequence[Draft]) -> None:
-        """Give each draft that lacks them its vectors, by a local embedder."""
-        waiting, texts = self._waiting(drafts)
-        if texts:
-            _hand_out(waiting, self._embedder.embed_now(texts))
+    async def match(self, bank: Bank, drafts: Sequence[Draft]) -> None:
+        """Give drafts vectors of the model that the bank has, where it has moved since they were made.
 
-    async def _embed(self, drafts: Sequence[Draft]) -> None:
-        """Give each draft that lacks them its vectors.
+        Raises:
+            DimensionMismatch: A caller sent a vector of the model before, and there is no other.
+            ProviderUnavailable: The embedder failed.
+        """
+        behind = [draft for draft in drafts if draft.model not in {"", bank.embedding_model}]
+        for draft in behind:
+            _exchange(bank, draft)
+        waiting = [draft for draft in behind if draft.model != bank.embedding_model]
+        if waiting:
+            for draft in waiting:
+                draft.vector, draft.spare, draft.model = None, None, bank.embedding_model
+            await self._embed(waiting, self._spaces.embedder(bank.embedding_model), None)
+
+    async def spared(self, bank: Bank, memory: NewMemory) -> NewMemory:
+        """A memory that is stored as it is, with vectors of the model that its bank is moving to, if it is."""
+        target = self._spaces.target(bank)
+        if target is None:
+            return memory
+        whole = [memory.content, *(chunk.text for chunk in memory.chunks)]
+        vectors = await self._spare_vectors(target, [embedded_text(text, memory.speaker) for text in whole])
+        return memory if vectors is None else replace(memory, spare=_spare(target, vectors))
+
+    async def _embed(self, drafts: Sequence[Draft], embedder: Embedder | None, target: Embedder | None) -> None:
+        """Give each draft that lacks them its vectors, and those of another model too, if that can be had now.
 
         Raises:
             ProviderUnavailable: The embedder failed.
         """
-        waiting, texts = self._waiting(drafts)
-        if texts:
-            _hand_out(waiting, await self._embedder.embed(texts))
+        waiting, texts = _waiting(drafts)
+        if texts and embedder is not None:
+            _hand_out(waiting, await self._vectors(embedder, texts))
+        if target is None:
+            return
+        vectors = await self._spare_vectors(target, [text for draft in drafts for text in draft.texts()])
+        if vectors is not None:
+            _hand_out_spare(drafts, target, vectors)
 
-    @staticmethod
-    def _waiting(drafts: Sequence[Draft]) -> tuple[list[Draft], list[str]]:
-        waiting = [draft for draft in drafts if draft.vector is None]
-        return waiting, [text for draft in waiting for text in draft.texts()]
+    async def _vectors(self, embedder: Embedder, texts: list[str]) -> list[bytes]:
+        return (
+            await self.compute(lambda: embedder.embed_now(texts), texts)
+            if embedder.local
+            else await embedder.embed(texts)
+        )
+
+    async def _spare_vectors(self, target: Embedder, texts: list[str]) -> list[bytes] | None:
+        """Vectors for later. None where they cannot be had: no write fails for them, and they are made by and by."""
+        try:
+            return await self._vectors(target, texts)
+        except ProviderUnavailable:
+            return None
 
     async def _name(self, bank: Bank, drafts: Sequence[Draft]) -> None:
         """Give the drafts the entities that somebody else has to find."""
@@ -324,13 +361,15 @@ class Preparer:
         if embedding is not None:
             check_space(bank, embedding, at)
             draft.vector = embedding.values
-        elif bank.embedding_model != self._embedder.model_id:
+        elif self._spaces.embedder(bank.embedding_model) is None:
+            own = self._spaces.default.model_id
             raise DimensionMismatch(
                 f"bank {bank.bank_id!r} holds vectors of {bank.embedding_model!r}, this server makes "
-                f"{self._embedder.model_id!r}; send a vector of the bank's model",
+                f"{own!r}; send a vector of the bank's model",
                 field=f"{at}embedding",
-                metadata={"bank_model": bank.embedding_model, "server_model": self._embedder.model_id},
+                metadata={"bank_model": bank.embedding_model, "server_model": own},
             )
+        draft.model = bank.embedding_model
 
 
 def check_space(bank: Bank, embedding: Embedding, at: str) -> None:
@@ -352,6 +391,47 @@ def check_space(bank: Bank, embedding: Embedding, at: str) -> None:
 def usable(vector: bytes) -> bytes | None:
     """The vector, or None where it is all zero: text without a known token has no direction."""
     return vector if vector.strip(b"\x00") else None
+
+
+def _embed_now(drafts: Sequence[Draft], embedder: Embedder | None, target: Embedder | None) -> None:
+    """Give each draft that lacks them its vectors, and those of another model too, by local embedders."""
+    waiting, texts = _waiting(drafts)
+    if texts and embedder is not None:
+        _hand_out(waiting, embedder.embed_now(texts))
+    if target is not None:
+        _hand_out_spare(drafts, target, target.embed_now([text for draft in drafts for text in draft.texts()]))
+
+
+def _waiting(drafts: Sequence[Draft]) -> tuple[list[Draft], list[str]]:
+    waiting = [draft for draft in drafts if draft.vector is None]
+    return waiting, [text for draft in waiting for text in draft.texts()]
+
+
+def _exchange(bank: Bank, draft: Draft) -> None:
+    """Put a draft's other vectors in the place of its own, where they are of the bank's model.
+
+    Raises:
+        DimensionMismatch: They are not, and its own came from the caller.
+    """
+    spare = draft.spare
+    if spare is not None and spare.model == bank.embedding_model:
+        draft.vector, draft.chunk_vectors, draft.model = spare.whole, list(spare.chunks), spare.model
+        draft.spare = None
+    elif draft.item.embedding is not None:
+        check_space(bank, draft.item.embedding, "")
+
+
+def _hand_out_spare(drafts: Sequence[Draft], target: Embedder, vectors: list[bytes]) -> None:
+    start = 0
+    for draft in drafts:
+        end = start + 1 + len(draft.chunks)
+        draft.spare = _spare(target, vectors[start:end])
+        start = end
+
+
+def _spare(target: Embedder, vectors: Sequence[bytes]) -> SpareVectors:
+    whole, *chunks = map(usable, vectors)
+    return SpareVectors(target.model_id, whole, tuple(chunks))
 
 
 def _hand_out(drafts: list[Draft], vectors: list[bytes]) -> None:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from astrocyte.config import Settings
 from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Core, RecallRequest, RecallResponse
+from astrocyte.errors import AstrocyteError
 from astrocyte.model import Bank, MemoryHit, RecallQuery, RecallResult
 from astrocyte.pipelines.abstention import confidence
 from astrocyte.pipelines.bank_index import BankIndex
@@ -39,9 +40,9 @@ from astrocyte.pipelines.recall_trace import again, trace_of
 from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.pipelines.rescoring import Rescorer, reordered
 from astrocyte.pipelines.shaping import found
+from astrocyte.pipelines.spaces import Spaces
 from astrocyte.pipelines.stages.analysis import read_over
 from astrocyte.pipelines.stages.recalling import NO_STAGES, Others, RecallStages
-from astrocyte.providers.protocols import Embedder
 from astrocyte.stores.entities import EntityStore
 from astrocyte.stores.protocols import HydratedRow, MemoryStore, Visibility
 
@@ -64,7 +65,7 @@ class RecallPipeline:
         store: MemoryStore,
         core: Core,
         registry: IndexRegistry,
-        embedder: Embedder,
+        spaces: Spaces,
         settings: Settings,
         executor: Executor,
         entities: EntityStore,
@@ -76,7 +77,7 @@ class RecallPipeline:
         self._store = store
         self._core = core
         self._registry = registry
-        self._embedder = embedder
+        self._spaces = spaces
         self._settings = settings.recall
         self._executor = executor
         self._others = Others(outside, foreign, stages, executor)
@@ -129,9 +130,9 @@ class RecallPipeline:
     async def _searched(
         self, bank: Bank, query: RecallQuery, index: BankIndex, most_tokens: int, start: float, at: str
     ) -> RecallResult:
-        plan = Plan(bank, query, index, _given(bank, query, at), most_tokens, start, start)
+        plan = Plan(bank, query, index, _given(bank, query, index, at), most_tokens, start, start)
         if self.waits(plan):
-            plan.vector = (await self._embed([query.query]))[0]
+            plan.vector = (await self._embed([query.query], index.model))[0]
         await self._others.read([plan])
         plan.embedded = perf_counter()
         return await self.answer(plan)
@@ -184,15 +185,15 @@ class RecallPipeline:
             DimensionMismatch: The query's vector does not live in the bank's space; its field is prefixed by ``at``.
             FailedPrecondition: ``min_position`` was not reached in time.
         """
-        vector = _given(bank, query, at)
-        return Plan(bank, query, await self._index(bank, query), vector, most_tokens, start, start)
+        index = await self._index(bank, query)
+        return Plan(bank, query, index, _given(bank, query, index, at), most_tokens, start, start)
 
     def plan_now(self, bank: Bank, query: RecallQuery, most_tokens: int, start: float, at: str = "") -> Plan | None:
         """As `plan`, or None where the bank's index would have to be waited for."""
         index = self._registry.loaded(bank)
         if index is None or index.core.position < query.min_position:
             return None
-        return Plan(bank, query, index, _given(bank, query, at), most_tokens, start, start)
+        return Plan(bank, query, index, _given(bank, query, index, at), most_tokens, start, start)
 
     async def embed(self, plans: Sequence[Plan]) -> None:
         """Give the plans their vectors, each text embedded once, where the server can make one for the bank.
@@ -203,11 +204,20 @@ class RecallPipeline:
             ProviderUnavailable: The embedder failed.
         """
         waiting = [plan for plan in plans if self.waits(plan)]
-        if waiting:
-            texts = list(dict.fromkeys(plan.query.query for plan in waiting))
-            vectors = dict(zip(texts, await self._embed(texts), strict=True))
-            for plan in waiting:
+        failure: AstrocyteError | None = None
+        for model in dict.fromkeys(plan.index.model for plan in waiting):
+            alike = [plan for plan in waiting if plan.index.model == model]
+            texts = list(dict.fromkeys(plan.query.query for plan in alike))
+            try:
+                vectors = dict(zip(texts, await self._embed(texts, model), strict=True))
+            except AstrocyteError as error:
+                # Banks of other models have nothing to do with it.
+                failure = failure or error
+                continue
+            for plan in alike:
                 plan.vector = vectors[plan.query.query]
+        if failure is not None:
+            raise failure
         await self._others.read(plans)
         embedded = perf_counter()
         for plan in plans:
@@ -219,7 +229,7 @@ class RecallPipeline:
 
         A query that silences the semantic arm needs none, unless a store from outside looks at it.
         """
-        if plan.vector is not None or plan.bank.embedding_model != self._embedder.model_id:
+        if plan.vector is not None or self._spaces.embedder(plan.index.model) is None:
             return False
         return self._others.propose_any or plan.query.weights.get("semantic", 1.0) > 0.0
 
@@ -254,8 +264,10 @@ class RecallPipeline:
             index = await self._registry.get(bank)
         return index
 
-    async def _embed(self, texts: list[str]) -> list[bytes | None]:
-        embedder = self._embedder
+    async def _embed(self, texts: list[str], model: str) -> list[bytes | None]:
+        embedder = self._spaces.embedder(model)
+        if embedder is None:
+            return [None] * len(texts)
         vectors = embedder.embed_now(texts) if embedder.local else await embedder.embed(texts)
         return [usable(vector) for vector in vectors]
 
@@ -380,11 +392,11 @@ class RecallPipeline:
             plan.pool = max(plan.pool, self._planner.proposals(plan))
 
 
-def _given(bank: Bank, query: RecallQuery, at: str) -> bytes | None:
-    """The caller's vector, if one came and it lives in the bank's space."""
+def _given(bank: Bank, query: RecallQuery, index: BankIndex, at: str) -> bytes | None:
+    """The caller's vector, if one came and it lives in the space of the bank's index."""
     if query.embedding is None:
         return None
-    check_space(bank, query.embedding, at)
+    check_space(index.space_of(bank), query.embedding, at)
     return query.embedding.values
 
 

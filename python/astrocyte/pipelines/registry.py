@@ -8,6 +8,11 @@ puts a version in the place of its like. An index that failed to take a batch is
 All indexes together stay within a budget of memory. What passes it lets go of the least recently used ones, down to a
 lower mark, so that not every load evicts. An evicted bank loses nothing, since its rows are the truth: commits pass it
 by, and its next use loads it again. A call that holds an evicted index finishes on it.
+
+A bank that moves to another embedding model has two indexes for a while: the one that answers, and the next one, which
+follows the commits too. The commit of the move puts the next one in the place of the other, so that every recall is
+answered by one of the two, and none that begins later by the first. Where there is no next one, because it was evicted
+or missed vectors, the first use after the move loads it.
 """
 
 from __future__ import annotations
@@ -15,8 +20,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 
 import structlog
 
@@ -25,7 +31,7 @@ from astrocyte.errors import BankNotFound, FailedPrecondition, frames
 from astrocyte.model import Bank, IndexMemory
 from astrocyte.pipelines.bank_index import BankIndex
 from astrocyte.pipelines.checkpoints import GROWN_SHARE, LEFT_SHARE, Checkpoints
-from astrocyte.pipelines.loading import load_index
+from astrocyte.pipelines.loading import load_index, load_slowly
 from astrocyte.stores.protocols import IndexBatch, MemoryStore
 
 # Each round applies what came during the one before, which is less every time; a few leave next to nothing.
@@ -40,7 +46,19 @@ log = structlog.get_logger(__name__)
 class _Slot:
     """One bank's place: a shown index, or batches that wait for the loader."""
 
-    __slots__ = ("bank", "bytes", "gone", "index", "loading", "lock", "pending", "used")
+    __slots__ = (
+        "bank",
+        "bytes",
+        "gone",
+        "index",
+        "loading",
+        "lock",
+        "next",
+        "next_bytes",
+        "next_pending",
+        "pending",
+        "used",
+    )
 
     def __init__(self, bank: Bank) -> None:
         self.bank = bank
@@ -48,6 +66,10 @@ class _Slot:
         self.index: BankIndex | None = None
         self.pending: list[IndexBatch] = []
         self.loading: asyncio.Future[BankIndex] | None = None
+        # The index of the model that the bank moves to, once it is whole; and what waits for whoever builds it.
+        self.next: BankIndex | None = None
+        self.next_pending: list[IndexBatch] | None = None
+        self.next_bytes = 0
         # When it was used last, in uses of any bank.
         self.used = 0
         # What the registry counts for it. Once it is gone from the registry it counts for nothing.
@@ -161,14 +183,64 @@ class IndexRegistry:
             with slot.lock:
                 if slot.index is None:
                     slot.pending.append(batch)
+                elif batch.moved:
+                    self._move(slot, slot.index, batch)
                 else:
                     self._apply(slot, batch)
+                    self._feed(slot, batch)
             if self._over_budget and not self._shedding:
                 self._shedding = True
                 # Not here: every write of the store waits for this.
                 self._executor.submit(self._shed)
         failpoint("apply.after")
         self._notify(batch.bank.key)
+
+    def build_next(self, bank: Bank, pace: Callable[[], None]) -> BankIndex | None:
+        """The index of the bank's vectors of another model, which follows the commits from now on.
+
+        Args:
+            bank: With the model that it moves to.
+            pace: Called between two steps of some milliseconds, to leave time for others.
+
+        Returns:
+            None where the bank's own index is not in memory, or left it meanwhile: then get it, and try again.
+        """
+        slot = self._slots.get(bank.key)
+        if slot is None or slot.index is None:
+            return None
+        with slot.lock:
+            slot.next, slot.next_pending = None, []
+        position = self._store.get_bank(bank.tenant, bank.bank_id)
+        if position is None or position.key != bank.key:
+            raise BankNotFound(bank.bank_id)
+        index = load_slowly(self._store, self._core, replace(bank, position=position.position), pace)
+        for _ in range(CATCH_UP_ROUNDS):
+            with slot.lock:
+                batches, slot.next_pending = slot.next_pending or [], []
+            for batch in batches:
+                index.apply(in_space(batch, index.model) or batch)
+        with slot.lock:
+            rest, slot.next_pending = slot.next_pending or [], None
+            if slot.gone or slot.index is None:
+                return None
+            slot.next = index
+            for batch in rest:
+                self._feed(slot, batch)
+            slot.next_bytes = index.measure()
+            self._charge(slot, slot.index.measure())
+        if self._over_budget:
+            self._shed()
+        return index
+
+    def drop_next(self, bank: Bank) -> None:
+        """Let go of what `build_next` made, if the bank has not moved to it."""
+        slot = self._slots.get(bank.key)
+        if slot is None:
+            return
+        with slot.lock:
+            slot.next, slot.next_pending, slot.next_bytes = None, None, 0
+            if slot.index is not None:
+                self._charge(slot, slot.index.measure())
 
     async def wait_for(self, bank: Bank, position: int, timeout_seconds: float) -> None:
         """Return once the bank's index has reached ``position``.
@@ -223,28 +295,71 @@ class IndexRegistry:
 
     def _load(self, bank: Bank, slot: _Slot) -> BankIndex:
         """Load the index, then catch up with the commits that came meanwhile. Runs in the executor."""
-        current = self._store.get_bank(bank.tenant, bank.bank_id)
-        if current is None or current.key != bank.key:
-            raise BankNotFound(bank.bank_id)
-        index = load_index(self._store, self._core, self._checkpoints, current)
-        for _ in range(CATCH_UP_ROUNDS):
-            with slot.lock:
-                batches, slot.pending = slot.pending, []
-            for batch in batches:
-                index.apply(batch)
-        with slot.lock:
-            # The writer waits for this short rest: a load must end even where commits come faster than it applies them.
-            for batch in slot.pending:
-                index.apply(batch)
-            slot.pending = []
-            slot.index = index
-            self._charge(slot, index.measure())
+        index = None
+        while index is None:
+            current = self._store.get_bank(bank.tenant, bank.bank_id)
+            if current is None or current.key != bank.key:
+                raise BankNotFound(bank.bank_id)
+            slot.bank = current
+            index = self._caught_up(slot, load_index(self._store, self._core, self._checkpoints, current))
         with self._lock:
             self._loads += 1
-        self._keep(bank, index)
+        self._keep(slot.bank, index)
         if self._over_budget:
             self._shed()
         return index
+
+    def _caught_up(self, slot: _Slot, index: BankIndex) -> BankIndex | None:
+        """The loaded index, shown once it is up to date; None where its bank has moved to another model meanwhile."""
+        for _ in range(CATCH_UP_ROUNDS):
+            with slot.lock:
+                batches, slot.pending = slot.pending, []
+            if not _applied(index, batches):
+                return None
+        with slot.lock:
+            # The writer waits for this short rest: a load must end even where commits come faster than it applies them.
+            batches, slot.pending = slot.pending, []
+            if not _applied(index, batches):
+                return None
+            slot.index = index
+            self._charge(slot, index.measure())
+        return index
+
+    def _feed(self, slot: _Slot, batch: IndexBatch) -> None:
+        """Give a commit to the next index of a bank that moves."""
+        if slot.next_pending is not None:
+            slot.next_pending.append(batch)
+        elif slot.next is not None:
+            fitting = in_space(batch, slot.next.model)
+            try:
+                if fitting is not None:
+                    slot.next.apply(fitting)
+            except Exception as error:  # noqa: BLE001 - it answers nobody yet, and can be built again
+                log.warning("next_index_dropped", bank_key=slot.bank.key, error=type(error).__name__)
+                fitting = None
+            if fitting is None:
+                slot.next = None
+
+    def _move(self, slot: _Slot, former: BankIndex, batch: IndexBatch) -> None:
+        """Let the next index answer from here on."""
+        index, slot.next = slot.next, None
+        slot.next_pending, slot.next_bytes = None, 0
+        slot.index = None
+        # What it held is freed elsewhere: every write of the store waits for this.
+        self._executor.submit(self._released, former)
+        if self._checkpoints is not None:
+            self._checkpoints.outdate(batch.bank.key)
+        if index is None or index.model != batch.bank.embedding_model:
+            self._discard(batch.bank.key, slot)
+            return
+        slot.bank = batch.bank
+        slot.index = index
+        self._apply(slot, batch)
+
+    def _released(self, former: BankIndex) -> None:
+        """Let go of an index, unless a call is still at it."""
+        del former
+        self._core.release_memory()
 
     def _keep(self, bank: Bank, index: BankIndex, share: float = GROWN_SHARE) -> None:
         """Have a checkpoint written, if it is time for one."""
@@ -289,7 +404,8 @@ class IndexRegistry:
         return 0 < self._budget < self._bytes
 
     def _charge(self, slot: _Slot, size: int) -> None:
-        """Count a slot as so many bytes."""
+        """Count a slot as so many bytes, beside those of its next index."""
+        size += slot.next_bytes
         with self._lock:
             if not slot.gone:
                 self._bytes += size - slot.bytes
@@ -326,9 +442,31 @@ class IndexRegistry:
                 if slot.index is not None:
                     evicted.append((slot.bank, slot.index))
                 # A commit that found the slot before it went out has the index in its hands, or finds none.
-                slot.index = None
+                slot.index = slot.next = None
             self._evictions += len(evicted)
         # Freed without the lock, for which every look-up of a bank waits.
         while evicted:
             self._keep(*evicted.pop(), LEFT_SHARE)
         self._core.release_memory()
+
+
+def in_space(batch: IndexBatch, model: str) -> IndexBatch | None:
+    """A commit with the vectors of a model; None where a version lacks them."""
+    upserts = []
+    for version in batch.upserts:
+        memory = version.memory.in_space(model)
+        if memory is None:
+            return None
+        upserts.append(replace(version, memory=memory))
+    return replace(batch, upserts=tuple(upserts))
+
+
+def _applied(index: BankIndex, batches: Sequence[IndexBatch]) -> bool:
+    """Apply commits to an index that was loaded; False where they come from after a move to another model."""
+    for batch in batches:
+        if batch.position <= index.core.position:
+            continue
+        if batch.bank.embedding_model != index.model:
+            return False
+        index.apply(batch)
+    return True

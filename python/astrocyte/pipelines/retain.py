@@ -108,6 +108,8 @@ class RetainPipeline:
         copies: CopyOrder | None,
     ) -> list[RetainResult]:
         index = await self._registry.get(bank)
+        bank = index.space_of(bank)
+        await self._preparer.match(bank, drafts)
 
         def decide() -> list[Decision]:
             return Decider(bank, index.core, self._store, dedup, principal).decide(drafts)

@@ -16,6 +16,7 @@ from astrocyte.model import Bank, Memory, MemoryUpdate, RetainItem
 from astrocyte.pipelines.analysis import from_ms
 from astrocyte.pipelines.preparing import Preparer, hash_of, optional_ms
 from astrocyte.pipelines.retrying import persist
+from astrocyte.pipelines.spaces import Spaces
 from astrocyte.stores.outbox import CopyOrder
 from astrocyte.stores.protocols import MemoryStore, NewMemory, Replace, RequestKey, VersionRecord, WriteOutcome
 
@@ -23,9 +24,10 @@ from astrocyte.stores.protocols import MemoryStore, NewMemory, Replace, RequestK
 class UpdatePipeline:
     """Makes new versions."""
 
-    def __init__(self, store: MemoryStore, preparer: Preparer) -> None:
+    def __init__(self, store: MemoryStore, preparer: Preparer, spaces: Spaces) -> None:
         self._store = store
         self._preparer = preparer
+        self._spaces = spaces
 
     async def run(
         self, bank: Bank, update: MemoryUpdate, request: RequestKey | None, copies: CopyOrder | None = None
@@ -62,6 +64,7 @@ class UpdatePipeline:
     async def _attempt(
         self, bank: Bank, update: MemoryUpdate, request: RequestKey | None, copies: CopyOrder | None
     ) -> bytes:
+        bank = self._spaces.fresh(bank)
         current = self._current(bank, update)
         memory = await self._next_version(bank, current, update)
         # The fields that are not named come from the version that was read: it must still be the current one.
@@ -81,6 +84,7 @@ class UpdatePipeline:
         memory = _fields(current.memory, update)
         if "content" in update.fields:
             return await self._content(bank, current, memory, update)
+        memory = await self._preparer.spared(bank, memory)
         if "metadata" in update.fields:
             return replace(memory, entities=self._preparer.entities_of(bank, memory))
         return memory
@@ -107,6 +111,8 @@ class UpdatePipeline:
             vector=made.vector,
             chunks=made.chunks,
             entities=made.entities,
+            model=made.model,
+            spare=made.spare,
         )
 
 

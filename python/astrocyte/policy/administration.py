@@ -24,6 +24,8 @@ from astrocyte.model import (
     Hold,
     HoldPage,
     KeyInfo,
+    Operation,
+    OperationPage,
     Permission,
     ServerInfo,
 )
@@ -35,6 +37,7 @@ from astrocyte.policy.engine_writing import EngineWriting
 from astrocyte.policy.granting import Granting
 from astrocyte.policy.holding import Holding
 from astrocyte.policy.keys import Keys
+from astrocyte.policy.operating import Operating
 from astrocyte.policy.patterns import ANY
 from astrocyte.policy.policies import Policies
 from astrocyte.stores.protocols import MemoryStore
@@ -54,6 +57,7 @@ class Administration:
     _granting: Granting
     _holding: Holding
     _info: ServerInfo
+    _operating: Operating
     _policies: Policies
     _registry: IndexRegistry
     _store: MemoryStore
@@ -250,6 +254,50 @@ class Administration:
     ) -> AuditPage:
         """A page of the trail."""
         return await self._holding.trail(caller, bank_id=bank_id, page_size=page_size, page_token=page_token)
+
+    async def start_reindex(  # noqa: PLR0913 - the parts of a reindex, and the request's key
+        self,
+        caller: Caller,
+        bank_id: str,
+        *,
+        embedding_model: str | None = None,
+        rollback: bool = False,
+        min_overlap: float | None = None,
+        sample: int | None = None,
+        request_id: str | None = None,
+    ) -> Operation:
+        """Move a bank to another embedding model."""
+        return await self._operating.start_reindex(
+            caller,
+            bank_id,
+            embedding_model=embedding_model,
+            rollback=rollback,
+            min_overlap=min_overlap,
+            sample=sample,
+            request_id=request_id,
+        )
+
+    async def get_operation(self, caller: Caller, bank_id: str, operation_id: str) -> Operation:
+        """One operation."""
+        return await self._operating.get(caller, bank_id, operation_id)
+
+    async def list_operations(
+        self, caller: Caller, *, bank_id: str = "", page_size: int = 0, page_token: str = ""
+    ) -> OperationPage:
+        """A page of operations."""
+        return await self._operating.page(caller, bank_id=bank_id, page_size=page_size, page_token=page_token)
+
+    async def wait_operation(
+        self, caller: Caller, bank_id: str, operation_id: str, *, timeout_seconds: float | None = None
+    ) -> Operation:
+        """An operation once it is done, or when the time is up."""
+        return await self._operating.wait(caller, bank_id, operation_id, timeout_seconds=timeout_seconds)
+
+    async def cancel_operation(
+        self, caller: Caller, bank_id: str, operation_id: str, *, request_id: str | None = None
+    ) -> Operation:
+        """End an operation."""
+        return await self._operating.cancel(caller, bank_id, operation_id, request_id=request_id)
 
     async def _in_executor(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """A read that may take longer than the loop should wait."""

@@ -31,6 +31,8 @@ from astrocyte.model import (
     Memory,
     MemoryPage,
     MemoryUpdate,
+    Operation,
+    OperationPage,
     Permission,
     RecallQuery,
     RecallResult,
@@ -388,6 +390,65 @@ class Backend(Protocol):
         """A page of the tenant's trail, oldest first; of one bank, or all.
 
         Without ``bank_id`` the caller needs admin in all banks. `astrocyte.policy.trail.verify` checks the whole.
+        """
+
+    async def start_reindex(  # noqa: PLR0913 - the parts of a reindex, and the request's key
+        self,
+        caller: Caller,
+        bank_id: str,
+        *,
+        embedding_model: str | None = None,
+        rollback: bool = False,
+        min_overlap: float | None = None,
+        sample: int | None = None,
+        request_id: str | None = None,
+    ) -> Operation:
+        """Move a bank to another embedding model of this server, in the background, while it answers.
+
+        With ``rollback`` in place of a model it goes back to the one before, whose vectors are kept for a time: only
+        what came since is embedded. Before the move ``sample`` memories are looked for by both models; where their
+        answers share less than ``min_overlap`` of the first ten memories, the bank stays as it is. None takes the
+        settings.
+
+        Raises:
+            ValidationError: The server makes no vectors of the model.
+            FailedPrecondition: Another operation on the bank is not done, the bank has the model already, there is
+                nothing to go back to, or a setting makes copies of vectors that would not move.
+        """
+
+    async def get_operation(self, caller: Caller, bank_id: str, operation_id: str) -> Operation:
+        """An operation on a bank as it is now.
+
+        Raises:
+            NotFound: The bank has no such operation.
+        """
+
+    async def list_operations(
+        self, caller: Caller, *, bank_id: str = "", page_size: int = 0, page_token: str = ""
+    ) -> OperationPage:
+        """A page of the operations of a bank, or of all of the tenant's, by age; those that are done too.
+
+        Without ``bank_id`` the caller needs admin in all banks.
+        """
+
+    async def wait_operation(
+        self, caller: Caller, bank_id: str, operation_id: str, *, timeout_seconds: float | None = None
+    ) -> Operation:
+        """An operation as soon as it is done, or as it is when the time is up: 30 s for None, and at most 300 s.
+
+        Raises:
+            NotFound: The bank has no such operation.
+        """
+
+    async def cancel_operation(
+        self, caller: Caller, bank_id: str, operation_id: str, *, request_id: str | None = None
+    ) -> Operation:
+        """End an operation that is not done: from then on nothing comes of it, and what it made is dropped.
+
+        One that is done stays as it is; from a move that is done, ``rollback`` leads back.
+
+        Raises:
+            NotFound: The bank has no such operation.
         """
 
     async def close(self) -> None:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from astrocyte.errors import AccessDenied, AlreadyExists, BankNotFound, RequestIdReused, ValidationError
 from astrocyte.model import Bank, BankPage, Caller, Change
 from astrocyte.pipelines.registry import IndexRegistry
+from astrocyte.pipelines.spaces import Spaces
 from astrocyte.policy import checks
 from astrocyte.policy.access import Access
 from astrocyte.policy.bank_sets import BankSet
@@ -18,7 +19,6 @@ from astrocyte.policy.overrides import Overrides
 from astrocyte.policy.paging import decode_token, encode_token
 from astrocyte.policy.requests import key_of
 from astrocyte.policy.validation import LARGEST_POSITION, Validator
-from astrocyte.providers.protocols import Embedder
 from astrocyte.stores.protocols import MemoryStore, RequestKey
 
 # Banks read at once for a page: most of a tenant's may be none that the caller may read.
@@ -33,7 +33,7 @@ class Banks:
     Args:
         store: Where they are.
         registry: Their indexes.
-        embedder: Its space is that of a bank which names none.
+        spaces: The embedders; the space of the default one is that of a bank which names none.
         check: The limits of requests.
         access: Who may do what. A bank is only ever found with the name of what is to be done there.
         overrides: The template and the profile of each bank.
@@ -44,7 +44,7 @@ class Banks:
         self,
         store: MemoryStore,
         registry: IndexRegistry,
-        embedder: Embedder,
+        spaces: Spaces,
         check: Validator,
         access: Access,
         overrides: Overrides,
@@ -52,7 +52,8 @@ class Banks:
     ) -> None:
         self._store = store
         self._registry = registry
-        self._embedder = embedder
+        self._spaces = spaces
+        self._embedder = spaces.default
         self._check = check
         self._access = access
         self._overrides = overrides
@@ -80,7 +81,7 @@ class Banks:
         if known is None:
             return self.current(caller, operation, bank_id)
         self._access.require(caller, operation, bank_id, known)
-        return known
+        return self._spaces.fresh(known)
 
     def current(self, caller: Caller, operation: str, bank_id: str) -> Bank:
         """The bank as the store has it now; raises what `handle` does."""
@@ -348,14 +349,14 @@ class Banks:
 
     def _space(self, model: str | None, dimensions: int | None) -> tuple[str, int]:
         """The embedding space of a new bank."""
-        own = self._embedder.model_id
-        if model is None or model == own:
-            if dimensions not in (None, self._embedder.dimensions):
+        own = self._embedder if model is None else self._spaces.embedder(model)
+        if own is not None:
+            if dimensions not in (None, own.dimensions):
                 raise ValidationError(
-                    f"{own!r} has {self._embedder.dimensions} dimensions, got {dimensions}; name the other model",
+                    f"{own.model_id!r} has {own.dimensions} dimensions, got {dimensions}; name the other model",
                     field="dimensions",
                 )
-            return own, self._embedder.dimensions
-        if dimensions is None:
+            return own.model_id, own.dimensions
+        if model is None or dimensions is None:
             raise ValidationError(f"is missing; this server does not know {model!r}", field="dimensions")
         return model, dimensions

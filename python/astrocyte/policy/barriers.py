@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeVar
 
@@ -59,16 +59,18 @@ class Barriers:
     Args:
         settings: The whole's, with those of its banks.
         language_model: Whom the modes that need one ask.
-        embedding_model: The server's own; a vector of its space can be made anew when a content was redacted.
+        embedding_models: The server's own; vectors of their spaces can be made anew when a content was redacted.
 
     Raises:
         ConfigError: A pattern cannot be run in linear time; with its line.
     """
 
-    def __init__(self, settings: Settings, embedding_model: str, language_model: LanguageModel | None = None) -> None:
+    def __init__(
+        self, settings: Settings, embedding_models: Iterable[str], language_model: LanguageModel | None = None
+    ) -> None:
         overrides = Overrides(settings)
         self._overrides = overrides
-        self._embedding_model = embedding_model
+        self._embedding_models = frozenset(embedding_models)
         # No bank has an empty id: that is all the others.
         self._whole = _bank(settings, overrides.of(""), (), language_model)
         self._banks = {
@@ -273,7 +275,7 @@ class Barriers:
 
     def _without_vector(self, whole: T, at: str) -> T:
         """What had its content redacted, without the vector of the content before, from which it could be guessed."""
-        if whole.embedding is not None and whole.embedding.model != self._embedding_model:
+        if whole.embedding is not None and whole.embedding.model not in self._embedding_models:
             raise ValidationError(
                 "is of a content with personal data, which was redacted; send content without it and its own vector",
                 field=f"{at}embedding",

@@ -44,7 +44,9 @@ from astrocyte.pipelines.multimodal import Describer
 from astrocyte.pipelines.recall import RecallPipeline
 from astrocyte.pipelines.reflect import ReflectPipeline
 from astrocyte.pipelines.registry import IndexRegistry
+from astrocyte.pipelines.reindexing import Reindexer
 from astrocyte.pipelines.retain import RetainPipeline
+from astrocyte.pipelines.spaces import Spaces
 from astrocyte.pipelines.update import UpdatePipeline
 from astrocyte.policy.access import Access
 from astrocyte.policy.administration import Administration
@@ -62,6 +64,7 @@ from astrocyte.policy.hybrid import Hybrid
 from astrocyte.policy.intake import Intake
 from astrocyte.policy.keys import Keys
 from astrocyte.policy.limits import Demand, Operation
+from astrocyte.policy.operating import Operating
 from astrocyte.policy.paging import decode_token, encode_token
 from astrocyte.policy.permissions import FORGET_ALL
 from astrocyte.policy.policies import Policies
@@ -71,10 +74,10 @@ from astrocyte.policy.relevance import Relevance
 from astrocyte.policy.requests import key_of
 from astrocyte.policy.retaining import Retaining
 from astrocyte.policy.validation import LARGEST_POSITION, Validator
-from astrocyte.providers.protocols import Embedder
 from astrocyte.stores.access import AccessStore, KeyStore
 from astrocyte.stores.audit import AuditStore
 from astrocyte.stores.holds import HoldStore
+from astrocyte.stores.operations import OperationStore
 from astrocyte.stores.protocols import MemoryStore
 
 
@@ -90,6 +93,7 @@ class Pipelines:
     update: UpdatePipeline
     forget: ForgetPipeline
     describer: Describer
+    reindexer: Reindexer
 
 
 class Lifecycle(Protocol):
@@ -113,9 +117,10 @@ class Gate(Administration):
         holds: HoldStore,
         audit: AuditStore,
         keys: KeyStore,
+        operations: OperationStore,
         clock: Callable[[], int],
         registry: IndexRegistry,
-        embedder: Embedder,
+        spaces: Spaces,
         pipelines: Pipelines,
         policies: Policies,
         info: ServerInfo,
@@ -140,12 +145,13 @@ class Gate(Administration):
         self._limits = policies.limits
         self._barriers = policies.barriers
         self._overrides = policies.overrides
-        self._banks = Banks(store, registry, embedder, self._check, access, policies.overrides, lifecycle.start_purging)
+        self._banks = Banks(store, registry, spaces, self._check, access, policies.overrides, lifecycle.start_purging)
         self._banks.at_deletion(policies.deleted)
         self._banks.at_deletion(pipelines.recall.forget)
         self.keys = Keys(keys, access, self._check, clock)
         self._granting = Granting(grants, access, self._check)
         self._holding = Holding(holds, audit, self._banks, access, self._check, settings.limits)
+        self._operating = Operating(operations, pipelines.reindexer, spaces, self._banks, access, self._check, settings)
         curating = Curating(policies.curator, pipelines.recall, pipelines.forget, store, self._banks, access, policies)
         self._engine_writing = EngineWriting(policies.engines, policies.deliveries, store, access.name)
         intake = Intake(pipelines.describer, self._check, policies)

@@ -45,6 +45,11 @@ REQUIRED: Mapping[str, frozenset[Permission]] = {
     "ReleaseHold": _ADMIN,
     "ListHolds": _ADMIN,
     "ListAuditEvents": _ADMIN,
+    "StartReindex": _ADMIN,
+    "GetOperation": _ADMIN,
+    "ListOperations": _ADMIN,
+    "WaitOperation": _ADMIN,
+    "CancelOperation": _ADMIN,
     # In every bank: a key can stand for anybody in the tenant.
     "CreateApiKey": _ADMIN,
     "ListApiKeys": _ADMIN,

@@ -60,13 +60,13 @@ class Telemetry:
                 load(self._hooks, settings.hooks.enabled)
             undo.pop_all()
 
-    def embedder(self, embedder: Embedder) -> Embedder:
-        """The embedder as it is to be used."""
+    def embedder(self, embedder: Embedder, provider: str) -> Embedder:
+        """The embedder of a provider as it is to be used."""
         if self.tracing is None:
             return embedder
         from astrocyte.policy.traced import traced_embedder  # noqa: PLC0415 - as above
 
-        return traced_embedder(embedder, self._settings.embedding.provider, self.tracing)
+        return traced_embedder(embedder, provider, self.tracing)
 
     def language_model(self, model: LanguageModel) -> LanguageModel:
         """The language model as it is to be used."""

@@ -69,6 +69,7 @@ def traced_pipelines(pipelines: Pipelines, tracing: Tracing) -> Pipelines:
         explain=front(pipelines.explain, {"look": around("provider.recall")}),
         update=front(pipelines.update, {"run": around("provider.update")}),
         describer=pipelines.describer,
+        reindexer=pipelines.reindexer,
         forget=front(pipelines.forget, {"forget": around("provider.forget"), "erase": around("provider.forget")}),
     )
 

@@ -6,6 +6,7 @@ from astrocyte.errors import ValidationError
 from astrocyte.model import Caller
 from astrocyte.policy.backend import Backend
 from astrocyte.services import convert
+from astrocyte.services.draining import Draining
 from astrocyte.v1 import admin_pb2
 
 # What UpdateBank can change.
@@ -17,10 +18,12 @@ class AdminServicer:
 
     Args:
         gate: Does the work.
+        draining: Tells calls that wait that the server stops.
     """
 
-    def __init__(self, gate: Backend) -> None:
+    def __init__(self, gate: Backend, draining: Draining) -> None:
         self._gate = gate
+        self._draining = draining
 
     async def CreateBank(self, request: admin_pb2.CreateBankRequest, caller: Caller) -> admin_pb2.CreateBankResponse:
         """Make a bank."""
@@ -173,6 +176,57 @@ class AdminServicer:
             caller, bank_id=request.bank_id, page_size=request.page_size, page_token=request.page_token
         )
         return convert.encode_audit_page(page)
+
+    async def StartReindex(
+        self, request: admin_pb2.StartReindexRequest, caller: Caller
+    ) -> admin_pb2.StartReindexResponse:
+        """Move a bank to another embedding model."""
+        operation = await self._gate.start_reindex(
+            caller,
+            request.bank_id,
+            embedding_model=request.embedding_model or None,
+            rollback=request.rollback,
+            min_overlap=request.min_overlap if request.HasField("min_overlap") else None,
+            sample=request.sample_size if request.HasField("sample_size") else None,
+            request_id=request.request_id or None,
+        )
+        return admin_pb2.StartReindexResponse(operation=convert.encode_operation(operation))
+
+    async def GetOperation(
+        self, request: admin_pb2.GetOperationRequest, caller: Caller
+    ) -> admin_pb2.GetOperationResponse:
+        """Read one operation."""
+        operation = await self._gate.get_operation(caller, request.bank_id, request.operation_id)
+        return admin_pb2.GetOperationResponse(operation=convert.encode_operation(operation))
+
+    async def ListOperations(
+        self, request: admin_pb2.ListOperationsRequest, caller: Caller
+    ) -> admin_pb2.ListOperationsResponse:
+        """Read a page of operations."""
+        page = await self._gate.list_operations(
+            caller, bank_id=request.bank_id, page_size=request.page_size, page_token=request.page_token
+        )
+        operations = [convert.encode_operation(operation) for operation in page.operations]
+        return admin_pb2.ListOperationsResponse(operations=operations, next_page_token=page.next_page_token)
+
+    async def WaitOperation(
+        self, request: admin_pb2.WaitOperationRequest, caller: Caller
+    ) -> admin_pb2.WaitOperationResponse:
+        """Wait for an operation."""
+        with self._draining.interrupting():
+            operation = await self._gate.wait_operation(
+                caller, request.bank_id, request.operation_id, timeout_seconds=convert.decode_timeout(request)
+            )
+        return admin_pb2.WaitOperationResponse(operation=convert.encode_operation(operation))
+
+    async def CancelOperation(
+        self, request: admin_pb2.CancelOperationRequest, caller: Caller
+    ) -> admin_pb2.CancelOperationResponse:
+        """End an operation."""
+        operation = await self._gate.cancel_operation(
+            caller, request.bank_id, request.operation_id, request_id=request.request_id or None
+        )
+        return admin_pb2.CancelOperationResponse(operation=convert.encode_operation(operation))
 
     async def CreateApiKey(
         self, request: admin_pb2.CreateApiKeyRequest, caller: Caller

@@ -72,6 +72,12 @@ METHODS: Mapping[str, Held] = {
     "ReleaseHold": Held("admin"),
     "ListHolds": Held("admin"),
     "ListAuditEvents": Held("admin"),
+    "StartReindex": Held("admin"),
+    "GetOperation": Held("admin"),
+    "ListOperations": Held("admin"),
+    # It may wait for minutes, and must not keep other administration from its places.
+    "WaitOperation": Held("stream"),
+    "CancelOperation": Held("admin"),
     "CreateApiKey": Held("admin"),
     "ListApiKeys": Held("admin"),
     "ListBankTemplates": Held("admin"),

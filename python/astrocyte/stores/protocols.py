@@ -9,7 +9,7 @@ of times agrees with the order of commits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from astrocyte.model import (
@@ -40,8 +40,21 @@ class ChunkRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class SpareVectors:
+    """Vectors of a memory in another space than its own: of its whole, and of its chunks in their order."""
+
+    model: str
+    whole: bytes | None
+    chunks: tuple[bytes | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class NewMemory:
-    """A memory ready to be stored. ``chunks`` is empty when the whole is the only chunk."""
+    """A memory ready to be stored. ``chunks`` is empty when the whole is the only chunk.
+
+    ``model`` names the space of its vectors; empty, it is the bank's. ``spare`` has those of the space that the bank is
+    moving to.
+    """
 
     memory_id: str
     content: str
@@ -62,6 +75,20 @@ class NewMemory:
     valid_from: int | None = None
     valid_until: int | None = None
     entities: tuple[Entity, ...] = ()
+    model: str = field(default="", compare=False)
+    spare: SpareVectors | None = field(default=None, compare=False)
+
+    def in_space(self, model: str) -> NewMemory | None:
+        """The memory with its vectors of a model; None where it has none of that."""
+        if self.model in {"", model}:
+            return self
+        spare = self.spare
+        if spare is None or spare.model != model:
+            return None
+        parts = zip(self.chunks, spare.chunks, strict=True)
+        chunks = tuple(ChunkRecord(chunk.text, chunk.tokens, vector) for chunk, vector in parts)
+        own = SpareVectors(self.model, self.vector, tuple(chunk.vector for chunk in self.chunks))
+        return replace(self, vector=spare.whole, chunks=chunks, model=model, spare=own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +160,8 @@ class IndexBatch:
 
     ``ended`` holds (row_key, known_until) of versions that stopped being current but stay visible in history;
     ``removed`` holds versions that must never be returned again. ``erased`` says that rows of some of them are gone for
-    good, and that nobody may keep what they held.
+    good, and that nobody may keep what they held. ``moved`` says that from here on the bank's vectors are those of the
+    model that ``bank`` names, and that nothing else changed.
     """
 
     bank: Bank
@@ -142,6 +170,7 @@ class IndexBatch:
     ended: tuple[tuple[int, int], ...] = ()
     removed: tuple[int, ...] = ()
     erased: bool = False
+    moved: bool = False
 
 
 class Passage(NamedTuple):

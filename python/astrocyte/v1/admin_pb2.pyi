@@ -6,6 +6,7 @@ Banks, and what runs."""
 from astrocyte.v1 import memory_pb2 as _memory_pb2
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
@@ -21,6 +22,78 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _OperationState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _OperationStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OperationState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    OPERATION_STATE_UNSPECIFIED: _OperationState.ValueType  # 0
+    """Never sent."""
+    OPERATION_STATE_PENDING: _OperationState.ValueType  # 1
+    """It waits for others."""
+    OPERATION_STATE_RUNNING: _OperationState.ValueType  # 2
+    """It is being done."""
+    OPERATION_STATE_SUCCEEDED: _OperationState.ValueType  # 3
+    """It is done, and there is a result."""
+    OPERATION_STATE_FAILED: _OperationState.ValueType  # 4
+    """It is over, and there is an error."""
+    OPERATION_STATE_CANCELLED: _OperationState.ValueType  # 5
+    """It was ended by call."""
+
+class OperationState(_OperationState, metaclass=_OperationStateEnumTypeWrapper):
+    """How an operation is."""
+
+OPERATION_STATE_UNSPECIFIED: OperationState.ValueType  # 0
+"""Never sent."""
+OPERATION_STATE_PENDING: OperationState.ValueType  # 1
+"""It waits for others."""
+OPERATION_STATE_RUNNING: OperationState.ValueType  # 2
+"""It is being done."""
+OPERATION_STATE_SUCCEEDED: OperationState.ValueType  # 3
+"""It is done, and there is a result."""
+OPERATION_STATE_FAILED: OperationState.ValueType  # 4
+"""It is over, and there is an error."""
+OPERATION_STATE_CANCELLED: OperationState.ValueType  # 5
+"""It was ended by call."""
+Global___OperationState: _TypeAlias = OperationState  # noqa: Y015
+
+class _ReindexPhase:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ReindexPhaseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ReindexPhase.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    REINDEX_PHASE_UNSPECIFIED: _ReindexPhase.ValueType  # 0
+    """Never sent."""
+    REINDEX_PHASE_WAITING: _ReindexPhase.ValueType  # 1
+    """It has not begun."""
+    REINDEX_PHASE_EMBEDDING: _ReindexPhase.ValueType  # 2
+    """Memories get vectors of the new model."""
+    REINDEX_PHASE_INDEXING: _ReindexPhase.ValueType  # 3
+    """The next index is built."""
+    REINDEX_PHASE_COMPARING: _ReindexPhase.ValueType  # 4
+    """Both indexes are asked the same."""
+    REINDEX_PHASE_MOVED: _ReindexPhase.ValueType  # 5
+    """The bank has moved."""
+
+class ReindexPhase(_ReindexPhase, metaclass=_ReindexPhaseEnumTypeWrapper):
+    """What a reindex is at."""
+
+REINDEX_PHASE_UNSPECIFIED: ReindexPhase.ValueType  # 0
+"""Never sent."""
+REINDEX_PHASE_WAITING: ReindexPhase.ValueType  # 1
+"""It has not begun."""
+REINDEX_PHASE_EMBEDDING: ReindexPhase.ValueType  # 2
+"""Memories get vectors of the new model."""
+REINDEX_PHASE_INDEXING: ReindexPhase.ValueType  # 3
+"""The next index is built."""
+REINDEX_PHASE_COMPARING: ReindexPhase.ValueType  # 4
+"""Both indexes are asked the same."""
+REINDEX_PHASE_MOVED: ReindexPhase.ValueType  # 5
+"""The bank has moved."""
+Global___ReindexPhase: _TypeAlias = ReindexPhase  # noqa: Y015
 
 class _OutboxState:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -1312,6 +1385,540 @@ class ListAuditEventsResponse(_message.Message):
 Global___ListAuditEventsResponse: _TypeAlias = ListAuditEventsResponse  # noqa: Y015
 
 @_typing.final
+class StartReindexRequest(_message.Message):
+    """Where a bank is to move."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    EMBEDDING_MODEL_FIELD_NUMBER: _builtins.int
+    ROLLBACK_FIELD_NUMBER: _builtins.int
+    MIN_OVERLAP_FIELD_NUMBER: _builtins.int
+    SAMPLE_SIZE_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    bank_id: _builtins.str
+    """The bank."""
+    embedding_model: _builtins.str
+    """The model, one of ServerInfo.embedding_models and not the bank's own. Empty with rollback."""
+    rollback: _builtins.bool
+    """Go back to the model before, whose vectors are kept for a time: only what came since is embedded."""
+    min_overlap: _builtins.float
+    """Mean share of the first ten memories that the answers of both models must hold, 0 to 1, or the bank stays as it is.
+    Unset: the setting reindex.min_overlap.
+    """
+    sample_size: _builtins.int
+    """Memories whose words both models are asked before the move, 0 to 1,000. Unset: the setting reindex.sample."""
+    request_id: _builtins.str
+    """Your key for this request, as in CreateBankRequest."""
+    def __init__(
+        self,
+        *,
+        bank_id: _builtins.str = ...,
+        embedding_model: _builtins.str = ...,
+        rollback: _builtins.bool = ...,
+        min_overlap: _builtins.float | None = ...,
+        sample_size: _builtins.int | None = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_overlap", b"_min_overlap", "_sample_size", b"_sample_size", "min_overlap", b"min_overlap", "sample_size", b"sample_size"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_overlap", b"_min_overlap", "_sample_size", b"_sample_size", "bank_id", b"bank_id", "embedding_model", b"embedding_model", "min_overlap", b"min_overlap", "request_id", b"request_id", "rollback", b"rollback", "sample_size", b"sample_size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__min_overlap: _TypeAlias = _typing.Literal["min_overlap"]  # noqa: Y015
+    _WhichOneofArgType__min_overlap: _TypeAlias = _typing.Literal["_min_overlap", b"_min_overlap"]  # noqa: Y015
+    _WhichOneofReturnType__sample_size: _TypeAlias = _typing.Literal["sample_size"]  # noqa: Y015
+    _WhichOneofArgType__sample_size: _TypeAlias = _typing.Literal["_sample_size", b"_sample_size"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_overlap) -> _WhichOneofReturnType__min_overlap | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__sample_size) -> _WhichOneofReturnType__sample_size | None: ...
+
+Global___StartReindexRequest: _TypeAlias = StartReindexRequest  # noqa: Y015
+
+@_typing.final
+class StartReindexResponse(_message.Message):
+    """What was begun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPERATION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def operation(self) -> Global___Operation:
+        """The operation."""
+
+    def __init__(
+        self,
+        *,
+        operation: Global___Operation | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["operation", b"operation"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operation", b"operation"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StartReindexResponse: _TypeAlias = StartReindexResponse  # noqa: Y015
+
+@_typing.final
+class GetOperationRequest(_message.Message):
+    """Which operation to read."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    bank_id: _builtins.str
+    """The bank."""
+    operation_id: _builtins.str
+    """The operation."""
+    def __init__(
+        self,
+        *,
+        bank_id: _builtins.str = ...,
+        operation_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "operation_id", b"operation_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetOperationRequest: _TypeAlias = GetOperationRequest  # noqa: Y015
+
+@_typing.final
+class GetOperationResponse(_message.Message):
+    """An operation."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPERATION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def operation(self) -> Global___Operation:
+        """As it is now."""
+
+    def __init__(
+        self,
+        *,
+        operation: Global___Operation | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["operation", b"operation"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operation", b"operation"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetOperationResponse: _TypeAlias = GetOperationResponse  # noqa: Y015
+
+@_typing.final
+class ListOperationsRequest(_message.Message):
+    """Which operations to list."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    bank_id: _builtins.str
+    """Only operations on this bank, which needs admin there. Empty: all, which needs admin in every bank."""
+    page_size: _builtins.int
+    """Operations per page, 1 to 1,000. 0 means 100; more is INVALID_ARGUMENT."""
+    page_token: _builtins.str
+    """next_page_token of the page before, with the same filter. Empty: the first page."""
+    def __init__(
+        self,
+        *,
+        bank_id: _builtins.str = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListOperationsRequest: _TypeAlias = ListOperationsRequest  # noqa: Y015
+
+@_typing.final
+class ListOperationsResponse(_message.Message):
+    """A page of operations."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPERATIONS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Token of the next page. Empty: this is the last."""
+    @_builtins.property
+    def operations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Operation]:
+        """The operations."""
+
+    def __init__(
+        self,
+        *,
+        operations: _abc.Iterable[Global___Operation] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "operations", b"operations"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListOperationsResponse: _TypeAlias = ListOperationsResponse  # noqa: Y015
+
+@_typing.final
+class WaitOperationRequest(_message.Message):
+    """What to wait for."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    TIMEOUT_FIELD_NUMBER: _builtins.int
+    bank_id: _builtins.str
+    """The bank."""
+    operation_id: _builtins.str
+    """The operation."""
+    @_builtins.property
+    def timeout(self) -> _duration_pb2.Duration:
+        """How long to wait, at most 300 s; more is INVALID_ARGUMENT. Unset: 30 s."""
+
+    def __init__(
+        self,
+        *,
+        bank_id: _builtins.str = ...,
+        operation_id: _builtins.str = ...,
+        timeout: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["timeout", b"timeout"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "operation_id", b"operation_id", "timeout", b"timeout"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WaitOperationRequest: _TypeAlias = WaitOperationRequest  # noqa: Y015
+
+@_typing.final
+class WaitOperationResponse(_message.Message):
+    """What came of it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPERATION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def operation(self) -> Global___Operation:
+        """The operation, done or not."""
+
+    def __init__(
+        self,
+        *,
+        operation: Global___Operation | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["operation", b"operation"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operation", b"operation"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WaitOperationResponse: _TypeAlias = WaitOperationResponse  # noqa: Y015
+
+@_typing.final
+class CancelOperationRequest(_message.Message):
+    """Which operation to end."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    bank_id: _builtins.str
+    """The bank."""
+    operation_id: _builtins.str
+    """The operation. One that is done stays as it is."""
+    request_id: _builtins.str
+    """Your key for this request, as in CreateBankRequest."""
+    def __init__(
+        self,
+        *,
+        bank_id: _builtins.str = ...,
+        operation_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "operation_id", b"operation_id", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CancelOperationRequest: _TypeAlias = CancelOperationRequest  # noqa: Y015
+
+@_typing.final
+class CancelOperationResponse(_message.Message):
+    """What was ended."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPERATION_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def operation(self) -> Global___Operation:
+        """The operation."""
+
+    def __init__(
+        self,
+        *,
+        operation: Global___Operation | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["operation", b"operation"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operation", b"operation"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CancelOperationResponse: _TypeAlias = CancelOperationResponse  # noqa: Y015
+
+@_typing.final
+class Operation(_message.Message):
+    """A long-running operation on a bank. It survives restarts of the server."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    BANK_ID_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    DONE_FIELD_NUMBER: _builtins.int
+    CREATED_BY_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
+    UPDATED_AT_FIELD_NUMBER: _builtins.int
+    ENDED_AT_FIELD_NUMBER: _builtins.int
+    REINDEX_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    REINDEX_RESULT_FIELD_NUMBER: _builtins.int
+    operation_id: _builtins.str
+    """Its name, unique in the bank."""
+    bank_id: _builtins.str
+    """The bank."""
+    state: Global___OperationState.ValueType
+    """How it is."""
+    done: _builtins.bool
+    """Whether nothing more will come of it: then there is an error or a result, or it was cancelled."""
+    created_by: _builtins.str
+    """The principal that started it."""
+    @_builtins.property
+    def created_at(self) -> _timestamp_pb2.Timestamp:
+        """When it was started."""
+
+    @_builtins.property
+    def updated_at(self) -> _timestamp_pb2.Timestamp:
+        """When it came further last."""
+
+    @_builtins.property
+    def ended_at(self) -> _timestamp_pb2.Timestamp:
+        """When it was done. Unset: it is not."""
+
+    @_builtins.property
+    def reindex(self) -> Global___ReindexMetadata:
+        """A move to another embedding model."""
+
+    @_builtins.property
+    def error(self) -> Global___OperationError:
+        """Why it failed. The bank is as it was."""
+
+    @_builtins.property
+    def reindex_result(self) -> Global___ReindexResult:
+        """What a move led to."""
+
+    def __init__(
+        self,
+        *,
+        operation_id: _builtins.str = ...,
+        bank_id: _builtins.str = ...,
+        state: Global___OperationState.ValueType = ...,
+        done: _builtins.bool = ...,
+        created_by: _builtins.str = ...,
+        created_at: _timestamp_pb2.Timestamp | None = ...,
+        updated_at: _timestamp_pb2.Timestamp | None = ...,
+        ended_at: _timestamp_pb2.Timestamp | None = ...,
+        reindex: Global___ReindexMetadata | None = ...,
+        error: Global___OperationError | None = ...,
+        reindex_result: Global___ReindexResult | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "ended_at", b"ended_at", "error", b"error", "metadata", b"metadata", "reindex", b"reindex", "reindex_result", b"reindex_result", "result", b"result", "updated_at", b"updated_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bank_id", b"bank_id", "created_at", b"created_at", "created_by", b"created_by", "done", b"done", "ended_at", b"ended_at", "error", b"error", "metadata", b"metadata", "operation_id", b"operation_id", "reindex", b"reindex", "reindex_result", b"reindex_result", "result", b"result", "state", b"state", "updated_at", b"updated_at"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_metadata: _TypeAlias = _typing.Literal["reindex"]  # noqa: Y015
+    _WhichOneofArgType_metadata: _TypeAlias = _typing.Literal["metadata", b"metadata"]  # noqa: Y015
+    _WhichOneofReturnType_result: _TypeAlias = _typing.Literal["error", "reindex_result"]  # noqa: Y015
+    _WhichOneofArgType_result: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_metadata) -> _WhichOneofReturnType_metadata | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_result) -> _WhichOneofReturnType_result | None: ...
+
+Global___Operation: _TypeAlias = Operation  # noqa: Y015
+
+@_typing.final
+class ReindexMetadata(_message.Message):
+    """What a reindex is to do, and how far it is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FROM_MODEL_FIELD_NUMBER: _builtins.int
+    FROM_DIMENSIONS_FIELD_NUMBER: _builtins.int
+    TO_MODEL_FIELD_NUMBER: _builtins.int
+    TO_DIMENSIONS_FIELD_NUMBER: _builtins.int
+    ROLLBACK_FIELD_NUMBER: _builtins.int
+    MIN_OVERLAP_FIELD_NUMBER: _builtins.int
+    SAMPLE_SIZE_FIELD_NUMBER: _builtins.int
+    PHASE_FIELD_NUMBER: _builtins.int
+    EMBEDDED_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    COMPARISON_FIELD_NUMBER: _builtins.int
+    from_model: _builtins.str
+    """The bank's model when it was started."""
+    from_dimensions: _builtins.int
+    """Values per vector of that model."""
+    to_model: _builtins.str
+    """The model that the bank moves to."""
+    to_dimensions: _builtins.int
+    """Values per vector of that model."""
+    rollback: _builtins.bool
+    """Whether it goes back to vectors that were kept."""
+    min_overlap: _builtins.float
+    """Overlap below which the bank stays as it is."""
+    sample_size: _builtins.int
+    """Memories that both models are asked about."""
+    phase: Global___ReindexPhase.ValueType
+    """What it is at."""
+    embedded: _builtins.int
+    """Versions of memories that were looked at and have vectors of the new model."""
+    total: _builtins.int
+    """Versions of memories that there were when it began, or have been found since."""
+    @_builtins.property
+    def comparison(self) -> Global___ReindexComparison:
+        """How the answers of both models differ. Unset: they were not compared, or not yet."""
+
+    def __init__(
+        self,
+        *,
+        from_model: _builtins.str = ...,
+        from_dimensions: _builtins.int = ...,
+        to_model: _builtins.str = ...,
+        to_dimensions: _builtins.int = ...,
+        rollback: _builtins.bool = ...,
+        min_overlap: _builtins.float = ...,
+        sample_size: _builtins.int = ...,
+        phase: Global___ReindexPhase.ValueType = ...,
+        embedded: _builtins.int = ...,
+        total: _builtins.int = ...,
+        comparison: Global___ReindexComparison | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["comparison", b"comparison"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["comparison", b"comparison", "embedded", b"embedded", "from_dimensions", b"from_dimensions", "from_model", b"from_model", "min_overlap", b"min_overlap", "phase", b"phase", "rollback", b"rollback", "sample_size", b"sample_size", "to_dimensions", b"to_dimensions", "to_model", b"to_model", "total", b"total"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReindexMetadata: _TypeAlias = ReindexMetadata  # noqa: Y015
+
+@_typing.final
+class ReindexComparison(_message.Message):
+    """Answers by two models to the beginnings of some of the bank's memories. Queries of callers are not used, or kept."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUERIES_FIELD_NUMBER: _builtins.int
+    OVERLAP_FIELD_NUMBER: _builtins.int
+    SEMANTIC_OVERLAP_FIELD_NUMBER: _builtins.int
+    SAME_FIRST_FIELD_NUMBER: _builtins.int
+    SCORE_BEFORE_FIELD_NUMBER: _builtins.int
+    SCORE_AFTER_FIELD_NUMBER: _builtins.int
+    queries: _builtins.int
+    """How many were asked."""
+    overlap: _builtins.float
+    """Mean share of the first ten memories that both answers hold; 1 for equal ones."""
+    semantic_overlap: _builtins.float
+    """The same, of the semantic arm alone."""
+    same_first: _builtins.float
+    """Share of the queries that have the same best memory."""
+    score_before: _builtins.float
+    """Mean score of the best memory by the model of before."""
+    score_after: _builtins.float
+    """Mean score of the best memory by the new model."""
+    def __init__(
+        self,
+        *,
+        queries: _builtins.int = ...,
+        overlap: _builtins.float = ...,
+        semantic_overlap: _builtins.float = ...,
+        same_first: _builtins.float = ...,
+        score_before: _builtins.float = ...,
+        score_after: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["overlap", b"overlap", "queries", b"queries", "same_first", b"same_first", "score_after", b"score_after", "score_before", b"score_before", "semantic_overlap", b"semantic_overlap"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReindexComparison: _TypeAlias = ReindexComparison  # noqa: Y015
+
+@_typing.final
+class ReindexResult(_message.Message):
+    """What a reindex led to."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    KEPT_UNTIL_FIELD_NUMBER: _builtins.int
+    position: _builtins.int
+    """Position of the commit from which on the bank answers by the new model: a recall with this min_position is sure to."""
+    @_builtins.property
+    def kept_until(self) -> _timestamp_pb2.Timestamp:
+        """Until when the vectors of before are kept, to go back to. Unset: they are not."""
+
+    def __init__(
+        self,
+        *,
+        position: _builtins.int = ...,
+        kept_until: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["kept_until", b"kept_until"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kept_until", b"kept_until", "position", b"position"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReindexResult: _TypeAlias = ReindexResult  # noqa: Y015
+
+@_typing.final
+class OperationError(_message.Message):
+    """Why an operation failed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REASON_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    reason: _builtins.str
+    """A reason as in ErrorInfo (errors.proto)."""
+    message: _builtins.str
+    """What went wrong; for people."""
+    def __init__(
+        self,
+        *,
+        reason: _builtins.str = ...,
+        message: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OperationError: _TypeAlias = OperationError  # noqa: Y015
+
+@_typing.final
 class Hold(_message.Message):
     """What may not be forgotten."""
 
@@ -1979,6 +2586,7 @@ class ServerInfo(_message.Message):
     STORE_FIELD_NUMBER: _builtins.int
     STARTED_AT_FIELD_NUMBER: _builtins.int
     INDEX_MEMORY_FIELD_NUMBER: _builtins.int
+    EMBEDDING_MODELS_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     """Version of Astrocyte."""
     core_version: _builtins.str
@@ -2007,6 +2615,10 @@ class ServerInfo(_message.Message):
     def index_memory(self) -> Global___IndexMemory:
         """What the indexes of all banks hold in memory now."""
 
+    @_builtins.property
+    def embedding_models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Models that the server makes vectors of, the embedder's first: a bank may have any of them."""
+
     def __init__(
         self,
         *,
@@ -2022,10 +2634,11 @@ class ServerInfo(_message.Message):
         store: _builtins.str = ...,
         started_at: _timestamp_pb2.Timestamp | None = ...,
         index_memory: Global___IndexMemory | None = ...,
+        embedding_models: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["index_memory", b"index_memory", "started_at", b"started_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["core_profile", b"core_profile", "core_version", b"core_version", "dimensions", b"dimensions", "embedding_model", b"embedding_model", "index_memory", b"index_memory", "schema_version", b"schema_version", "simd", b"simd", "sqlite_version", b"sqlite_version", "started_at", b"started_at", "store", b"store", "token_table", b"token_table", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["core_profile", b"core_profile", "core_version", b"core_version", "dimensions", b"dimensions", "embedding_model", b"embedding_model", "embedding_models", b"embedding_models", "index_memory", b"index_memory", "schema_version", b"schema_version", "simd", b"simd", "sqlite_version", b"sqlite_version", "started_at", b"started_at", "store", b"store", "token_table", b"token_table", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

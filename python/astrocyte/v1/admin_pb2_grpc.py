@@ -110,6 +110,31 @@ class AdminServiceStub:
                 request_serializer=astrocyte_dot_v1_dot_admin__pb2.ListAuditEventsRequest.SerializeToString,
                 response_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListAuditEventsResponse.FromString,
                 _registered_method=True)
+        self.StartReindex = channel.unary_unary(
+                '/astrocyte.v1.AdminService/StartReindex',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.StartReindexRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.StartReindexResponse.FromString,
+                _registered_method=True)
+        self.GetOperation = channel.unary_unary(
+                '/astrocyte.v1.AdminService/GetOperation',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.GetOperationRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.GetOperationResponse.FromString,
+                _registered_method=True)
+        self.ListOperations = channel.unary_unary(
+                '/astrocyte.v1.AdminService/ListOperations',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.ListOperationsRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListOperationsResponse.FromString,
+                _registered_method=True)
+        self.WaitOperation = channel.unary_unary(
+                '/astrocyte.v1.AdminService/WaitOperation',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.WaitOperationRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.WaitOperationResponse.FromString,
+                _registered_method=True)
+        self.CancelOperation = channel.unary_unary(
+                '/astrocyte.v1.AdminService/CancelOperation',
+                request_serializer=astrocyte_dot_v1_dot_admin__pb2.CancelOperationRequest.SerializeToString,
+                response_deserializer=astrocyte_dot_v1_dot_admin__pb2.CancelOperationResponse.FromString,
+                _registered_method=True)
         self.CreateApiKey = channel.unary_unary(
                 '/astrocyte.v1.AdminService/CreateApiKey',
                 request_serializer=astrocyte_dot_v1_dot_admin__pb2.CreateApiKeyRequest.SerializeToString,
@@ -251,6 +276,41 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def StartReindex(self, request, context):
+        """StartReindex moves a bank to another embedding model, or back to the one before, in the background while it answers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetOperation(self, request, context):
+        """GetOperation returns a long-running operation as it is now.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListOperations(self, request, context):
+        """ListOperations pages through operations, by age; those that are done too.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WaitOperation(self, request, context):
+        """WaitOperation returns an operation as soon as it is done, or as it is when the time is up.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CancelOperation(self, request, context):
+        """CancelOperation ends an operation that is not done; the bank stays as it was before the operation.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CreateApiKey(self, request, context):
         """CreateApiKey makes a key for a principal of the caller's tenant; the answer is the only place where it is shown.
         """
@@ -370,6 +430,31 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ListAuditEvents,
                     request_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListAuditEventsRequest.FromString,
                     response_serializer=astrocyte_dot_v1_dot_admin__pb2.ListAuditEventsResponse.SerializeToString,
+            ),
+            'StartReindex': grpc.unary_unary_rpc_method_handler(
+                    servicer.StartReindex,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.StartReindexRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.StartReindexResponse.SerializeToString,
+            ),
+            'GetOperation': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetOperation,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.GetOperationRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.GetOperationResponse.SerializeToString,
+            ),
+            'ListOperations': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListOperations,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.ListOperationsRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.ListOperationsResponse.SerializeToString,
+            ),
+            'WaitOperation': grpc.unary_unary_rpc_method_handler(
+                    servicer.WaitOperation,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.WaitOperationRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.WaitOperationResponse.SerializeToString,
+            ),
+            'CancelOperation': grpc.unary_unary_rpc_method_handler(
+                    servicer.CancelOperation,
+                    request_deserializer=astrocyte_dot_v1_dot_admin__pb2.CancelOperationRequest.FromString,
+                    response_serializer=astrocyte_dot_v1_dot_admin__pb2.CancelOperationResponse.SerializeToString,
             ),
             'CreateApiKey': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateApiKey,
@@ -808,6 +893,141 @@ class AdminService:
             '/astrocyte.v1.AdminService/ListAuditEvents',
             astrocyte_dot_v1_dot_admin__pb2.ListAuditEventsRequest.SerializeToString,
             astrocyte_dot_v1_dot_admin__pb2.ListAuditEventsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StartReindex(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AdminService/StartReindex',
+            astrocyte_dot_v1_dot_admin__pb2.StartReindexRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.StartReindexResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetOperation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AdminService/GetOperation',
+            astrocyte_dot_v1_dot_admin__pb2.GetOperationRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.GetOperationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListOperations(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AdminService/ListOperations',
+            astrocyte_dot_v1_dot_admin__pb2.ListOperationsRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.ListOperationsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WaitOperation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AdminService/WaitOperation',
+            astrocyte_dot_v1_dot_admin__pb2.WaitOperationRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.WaitOperationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CancelOperation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/astrocyte.v1.AdminService/CancelOperation',
+            astrocyte_dot_v1_dot_admin__pb2.CancelOperationRequest.SerializeToString,
+            astrocyte_dot_v1_dot_admin__pb2.CancelOperationResponse.FromString,
             options,
             channel_credentials,
             insecure,

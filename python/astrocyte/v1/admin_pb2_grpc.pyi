@@ -63,6 +63,16 @@ class AdminServiceStub:
     """ListHolds pages through holds, by age."""
     ListAuditEvents: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListAuditEventsRequest, _admin_pb2.ListAuditEventsResponse]
     """ListAuditEvents pages through the trail of the caller's tenant, oldest first."""
+    StartReindex: _grpc.UnaryUnaryMultiCallable[_admin_pb2.StartReindexRequest, _admin_pb2.StartReindexResponse]
+    """StartReindex moves a bank to another embedding model, or back to the one before, in the background while it answers."""
+    GetOperation: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetOperationRequest, _admin_pb2.GetOperationResponse]
+    """GetOperation returns a long-running operation as it is now."""
+    ListOperations: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListOperationsRequest, _admin_pb2.ListOperationsResponse]
+    """ListOperations pages through operations, by age; those that are done too."""
+    WaitOperation: _grpc.UnaryUnaryMultiCallable[_admin_pb2.WaitOperationRequest, _admin_pb2.WaitOperationResponse]
+    """WaitOperation returns an operation as soon as it is done, or as it is when the time is up."""
+    CancelOperation: _grpc.UnaryUnaryMultiCallable[_admin_pb2.CancelOperationRequest, _admin_pb2.CancelOperationResponse]
+    """CancelOperation ends an operation that is not done; the bank stays as it was before the operation."""
     CreateApiKey: _grpc.UnaryUnaryMultiCallable[_admin_pb2.CreateApiKeyRequest, _admin_pb2.CreateApiKeyResponse]
     """CreateApiKey makes a key for a principal of the caller's tenant; the answer is the only place where it is shown."""
     ListApiKeys: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListApiKeysRequest, _admin_pb2.ListApiKeysResponse]
@@ -111,6 +121,16 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """ListHolds pages through holds, by age."""
     ListAuditEvents: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListAuditEventsRequest, _admin_pb2.ListAuditEventsResponse]  # type: ignore[assignment]
     """ListAuditEvents pages through the trail of the caller's tenant, oldest first."""
+    StartReindex: _aio.UnaryUnaryMultiCallable[_admin_pb2.StartReindexRequest, _admin_pb2.StartReindexResponse]  # type: ignore[assignment]
+    """StartReindex moves a bank to another embedding model, or back to the one before, in the background while it answers."""
+    GetOperation: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetOperationRequest, _admin_pb2.GetOperationResponse]  # type: ignore[assignment]
+    """GetOperation returns a long-running operation as it is now."""
+    ListOperations: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListOperationsRequest, _admin_pb2.ListOperationsResponse]  # type: ignore[assignment]
+    """ListOperations pages through operations, by age; those that are done too."""
+    WaitOperation: _aio.UnaryUnaryMultiCallable[_admin_pb2.WaitOperationRequest, _admin_pb2.WaitOperationResponse]  # type: ignore[assignment]
+    """WaitOperation returns an operation as soon as it is done, or as it is when the time is up."""
+    CancelOperation: _aio.UnaryUnaryMultiCallable[_admin_pb2.CancelOperationRequest, _admin_pb2.CancelOperationResponse]  # type: ignore[assignment]
+    """CancelOperation ends an operation that is not done; the bank stays as it was before the operation."""
     CreateApiKey: _aio.UnaryUnaryMultiCallable[_admin_pb2.CreateApiKeyRequest, _admin_pb2.CreateApiKeyResponse]  # type: ignore[assignment]
     """CreateApiKey makes a key for a principal of the caller's tenant; the answer is the only place where it is shown."""
     ListApiKeys: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListApiKeysRequest, _admin_pb2.ListApiKeysResponse]  # type: ignore[assignment]
@@ -246,6 +266,46 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ListAuditEventsResponse, _abc.Awaitable[_admin_pb2.ListAuditEventsResponse]]:
         """ListAuditEvents pages through the trail of the caller's tenant, oldest first."""
+
+    @_abc_1.abstractmethod
+    def StartReindex(
+        self,
+        request: _admin_pb2.StartReindexRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.StartReindexResponse, _abc.Awaitable[_admin_pb2.StartReindexResponse]]:
+        """StartReindex moves a bank to another embedding model, or back to the one before, in the background while it answers."""
+
+    @_abc_1.abstractmethod
+    def GetOperation(
+        self,
+        request: _admin_pb2.GetOperationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.GetOperationResponse, _abc.Awaitable[_admin_pb2.GetOperationResponse]]:
+        """GetOperation returns a long-running operation as it is now."""
+
+    @_abc_1.abstractmethod
+    def ListOperations(
+        self,
+        request: _admin_pb2.ListOperationsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListOperationsResponse, _abc.Awaitable[_admin_pb2.ListOperationsResponse]]:
+        """ListOperations pages through operations, by age; those that are done too."""
+
+    @_abc_1.abstractmethod
+    def WaitOperation(
+        self,
+        request: _admin_pb2.WaitOperationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.WaitOperationResponse, _abc.Awaitable[_admin_pb2.WaitOperationResponse]]:
+        """WaitOperation returns an operation as soon as it is done, or as it is when the time is up."""
+
+    @_abc_1.abstractmethod
+    def CancelOperation(
+        self,
+        request: _admin_pb2.CancelOperationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.CancelOperationResponse, _abc.Awaitable[_admin_pb2.CancelOperationResponse]]:
+        """CancelOperation ends an operation that is not done; the bank stays as it was before the operation."""
 
     @_abc_1.abstractmethod
     def CreateApiKey(

@@ -371,6 +371,8 @@ class _ChangeKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ChangeKind
     """It was brought back."""
     CHANGE_KIND_ERASED: _ChangeKind.ValueType  # 5
     """It was erased."""
+    CHANGE_KIND_REINDEXED: _ChangeKind.ValueType  # 6
+    """No memory: the bank moved to another embedding model."""
 
 class ChangeKind(_ChangeKind, metaclass=_ChangeKindEnumTypeWrapper):
     """What happened to a memory."""
@@ -387,6 +389,8 @@ CHANGE_KIND_UNDELETED: ChangeKind.ValueType  # 4
 """It was brought back."""
 CHANGE_KIND_ERASED: ChangeKind.ValueType  # 5
 """It was erased."""
+CHANGE_KIND_REINDEXED: ChangeKind.ValueType  # 6
+"""No memory: the bank moved to another embedding model."""
 Global___ChangeKind: _TypeAlias = ChangeKind  # noqa: Y015
 
 @_typing.final
@@ -2524,7 +2528,7 @@ class Change(_message.Message):
     kind: Global___ChangeKind.ValueType
     """What happened."""
     memory_id: _builtins.str
-    """To which memory."""
+    """To which memory. Empty: to the bank as a whole."""
     @_builtins.property
     def changed_at(self) -> _timestamp_pb2.Timestamp:
         """When it was committed."""

@@ -62,6 +62,12 @@ from astrocyte.services.convert.memory import (
     encode_update_request,
 )
 from astrocyte.services.convert.multi_bank import decode_bank_group, encode_bank_group
+from astrocyte.services.convert.operations import (
+    decode_operation,
+    decode_timeout,
+    encode_operation,
+    encode_timeout,
+)
 from astrocyte.services.convert.recall import (
     decode_history_query,
     decode_history_result,
@@ -102,6 +108,7 @@ __all__ = [
     "decode_hold",
     "decode_item",
     "decode_memory",
+    "decode_operation",
     "decode_permission",
     "decode_permissions",
     "decode_query",
@@ -111,6 +118,7 @@ __all__ = [
     "decode_retain_result",
     "decode_selector",
     "decode_server_info",
+    "decode_timeout",
     "decode_update",
     "encode_access_check",
     "encode_api_key",
@@ -132,6 +140,7 @@ __all__ = [
     "encode_hold",
     "encode_item",
     "encode_memory",
+    "encode_operation",
     "encode_permissions",
     "encode_query",
     "encode_recall_result",
@@ -141,6 +150,7 @@ __all__ = [
     "encode_retain_request",
     "encode_retain_result",
     "encode_server_info",
+    "encode_timeout",
     "encode_update_request",
     "refuse",
 ]

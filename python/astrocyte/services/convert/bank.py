@@ -173,6 +173,7 @@ def decode_server_info(message: admin_pb2.ServerInfo) -> ServerInfo:
         store=message.store,
         started_at=decode_instant(message.started_at),
         index_memory=_decode_memory(message.index_memory),
+        embedding_models=tuple(message.embedding_models),
     )
 
 
@@ -191,4 +192,5 @@ def encode_server_info(info: ServerInfo) -> admin_pb2.ServerInfo:
         store=info.store,
         started_at=encode_instant(info.started_at),
         index_memory=_encode_memory(info.index_memory),
+        embedding_models=info.embedding_models,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 import apsw
@@ -15,12 +16,13 @@ from astrocyte.stores.protocols import (
     NewMemory,
     Replace,
     RequestKey,
+    SpareVectors,
     VersionRecord,
     Write,
     WriteOutcome,
     memory_etag,
 )
-from astrocyte.stores.sqlite import holding, outbox, queueing, requests
+from astrocyte.stores.sqlite import holding, outbox, queueing, requests, spaces
 from astrocyte.stores.sqlite.rows import (
     Row,
     encode_entities,
@@ -160,10 +162,17 @@ class _VersionRows:
         self._tags: list[Row] = []
         self._entities: list[Row] = []
         self._chunks: list[Row] = []
-        self._embeddings: list[Row] = []
+        self._embeddings: tuple[list[Row], list[Row]] = ([], [])
+        self._building: str | None = None
+        self._asked = False
 
     def add(self, memory: NewMemory, *, version: int, retained_at: int, position: int) -> None:
-        """One version that begins now."""
+        """One version that begins now.
+
+        Raises:
+            Conflict: Its vectors are of another model than the bank's, which has moved since they were made.
+        """
+        memory = self._fitting(memory)
         self._last += 1
         key, work = self._last, self._work
         self._memories.append((
@@ -182,6 +191,8 @@ class _VersionRows:
         for ordinal, chunk in enumerate(memory.chunks):
             self._chunks.append((passage_key(key, ordinal), chunk.text, chunk.tokens))
             self._vector(key, ordinal, chunk.vector)
+        if memory.spare is not None:
+            self._spare(key, memory.spare)
         work.upsert(VersionRecord(key, version, retained_at, work.now, None, memory))
 
     def write(self) -> None:
@@ -198,7 +209,8 @@ class _VersionRows:
         insert_rows(self._connection, "tags", self._tags)
         insert_rows(self._connection, "entities", self._entities)
         insert_rows(self._connection, "chunks", self._chunks)
-        insert_rows(self._connection, "embeddings", self._embeddings)
+        for table, rows in zip(spaces.SETS, self._embeddings, strict=True):
+            insert_rows(self._connection, table, rows)
 
     def _vector(self, key: int, ordinal: int, vector: bytes | None) -> None:
         if vector is None:
@@ -209,4 +221,25 @@ class _VersionRows:
                 f"has {len(vector)} bytes, a vector of bank {bank.bank_id!r} has {bank.dimensions * FLOAT_BYTES}",
                 field="embedding",
             )
-        self._embeddings.append((passage_key(key, ordinal), bank.embedding_model, vector))
+        self._embeddings[self._work.vector_set].append((passage_key(key, ordinal), bank.embedding_model, vector))
+
+    def _fitting(self, memory: NewMemory) -> NewMemory:
+        bank = self._work.bank
+        fitting = memory.in_space(bank.embedding_model)
+        if fitting is None:
+            raise Conflict(
+                f"bank {bank.bank_id!r} has moved to {bank.embedding_model!r} meanwhile; retry",
+                metadata={"bank_id": bank.bank_id, "bank_model": bank.embedding_model},
+            )
+        # Who looks at the record later must not have to guess.
+        return fitting if fitting.model else replace(fitting, model=bank.embedding_model)
+
+    def _spare(self, key: int, spare: SpareVectors) -> None:
+        """Vectors of the model that the bank is moving to; of any other they are of no use."""
+        if not self._asked:
+            self._building, self._asked = spaces.building(self._connection, self._work.bank.key), True
+        if spare.model == self._building:
+            self._embeddings[1 - self._work.vector_set].extend(
+                (passage_key(key, ordinal), spare.model, vector or spaces.NO_DIRECTION)
+                for ordinal, vector in enumerate((spare.whole, *spare.chunks), start=-1)
+            )

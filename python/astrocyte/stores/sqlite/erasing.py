@@ -25,7 +25,7 @@ from astrocyte.errors import DiskFull
 from astrocyte.model import AuditEventKind, Bank, ChangeKind, ErasureReceipt, ForgetSelector
 from astrocyte.stores.outbox import CopyOrder
 from astrocyte.stores.protocols import RequestKey
-from astrocyte.stores.sqlite import auditing, forgetting, hiding, holding, receipts, requests
+from astrocyte.stores.sqlite import auditing, forgetting, hiding, holding, receipts, requests, spaces
 from astrocyte.stores.sqlite.cleaning import Cleaner, note_unclean
 from astrocyte.stores.sqlite.receipts import Answer
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, decode_bank, fetch, to_datetime
@@ -288,5 +288,6 @@ def _drop_slice(connection: apsw.Connection, bank_key: int) -> bool:
         return True
     connection.execute("DELETE FROM erasures WHERE bank_key = ?", (bank_key,))
     holding.drop(connection, bank_key)
+    spaces.drop_bank(connection, bank_key)
     connection.execute("DELETE FROM banks WHERE bank_key = ?", (bank_key,))
     return False

@@ -39,4 +39,4 @@ class SqliteFollowing:
         )
         bindings = (bank.key, json.dumps(list(memory_ids)), bank.tenant, bank.bank_id)
         with self._connections.snapshot() as connection:
-            return records(connection, clause, bindings, at_position=_NOW)
+            return records(connection, bank, clause, bindings, at_position=_NOW)

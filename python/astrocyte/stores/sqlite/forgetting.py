@@ -13,7 +13,7 @@ from astrocyte.model import AuditEventKind, Bank, ChangeKind, ForgetSelector
 from astrocyte.stores.outbox import CopyAction, CopyOrder
 from astrocyte.stores.protocols import RequestKey
 from astrocyte.stores.sqlite import auditing, holding, outbox, queueing, requests
-from astrocyte.stores.sqlite.records import records
+from astrocyte.stores.sqlite.records import spared_records
 from astrocyte.stores.sqlite.rows import fetch, to_milliseconds
 from astrocyte.stores.sqlite.transaction import BankWork, Transaction
 
@@ -174,5 +174,5 @@ def _bring_back(connection: apsw.Connection, work: BankWork, memory_id: str) -> 
         (position, bank.key, memory_id),
     )
     clause = "m.bank_key = ? AND m.memory_id = ?"
-    for record in records(connection, clause, (bank.key, memory_id), at_position=position):
+    for record in spared_records(connection, bank, clause, (bank.key, memory_id), at_position=position):
         work.upsert(record)

@@ -153,7 +153,7 @@ class Reads:
         """See `MemoryStore.version`."""
         clause = "m.bank_key = ? AND m.memory_id = ? AND m.known_until IS NULL AND m.forgotten_at IS NULL"
         with self._connections.snapshot() as connection:
-            found = records(connection, clause, (bank.key, memory_id), at_position=0)
+            found = records(connection, bank, clause, (bank.key, memory_id), at_position=0)
         return found[0] if found else None
 
     def versions(self, bank: Bank, memory_id: str) -> list[Memory]:
@@ -226,7 +226,12 @@ class Reads:
         while True:
             with self._connections.snapshot() as connection:
                 batch = records(
-                    connection, clause, (bank.key, after, position, position), at_position=position, limit=batch_size
+                    connection,
+                    bank,
+                    clause,
+                    (bank.key, after, position, position),
+                    at_position=position,
+                    limit=batch_size,
                 )
             if not batch:
                 return
@@ -238,4 +243,4 @@ class Reads:
         clause = f"m.bank_key = ? AND m.memory_id IN (SELECT value FROM json_each(?)) AND {_INDEXED}"
         bindings = (bank.key, json.dumps(list(memory_ids)), at_position, at_position)
         with self._connections.snapshot() as connection:
-            return records(connection, clause, bindings, at_position=at_position)
+            return records(connection, bank, clause, bindings, at_position=at_position)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import replace
 
 import apsw
 
-from astrocyte.stores.protocols import ChunkRecord, VersionRecord
+from astrocyte.model import Bank
+from astrocyte.stores.protocols import ChunkRecord, NewMemory, SpareVectors, VersionRecord
+from astrocyte.stores.sqlite import spaces
 from astrocyte.stores.sqlite.rows import PASSAGES_PER_ROW, RECORD_COLUMNS, decode_record, fetch, passage_key
 
 # Ordinal of a version's whole among its passages.
@@ -17,6 +20,8 @@ _PASSAGES = (
     "SELECT p.passage_key, p.{1} FROM carray(?) w CROSS JOIN {0} p"
     f" ON p.passage_key >= w.value * {PASSAGES_PER_ROW} AND p.passage_key < (w.value + 1) * {PASSAGES_PER_ROW}"
 )
+# Text without direction has none.
+_OF_MODEL = " WHERE p.model = ? AND p.vector <> x''"
 
 # Little-endian f32 by passage key.
 Vectors = dict[int, bytes]
@@ -24,6 +29,7 @@ Vectors = dict[int, bytes]
 
 def records(
     connection: apsw.Connection,
+    bank: Bank,
     clause: str,
     bindings: Sequence[object],
     *,
@@ -34,6 +40,7 @@ def records(
 
     Args:
         connection: In a transaction, so that all statements see one state.
+        bank: Whose; the vectors are those of its embedding model, even where the bank has moved to another since.
         clause: SQL over ``m`` (memories) and ``c`` (contents), this package's own.
         bindings: Of the clause.
         at_position: Ends that came later are left out.
@@ -50,16 +57,37 @@ def records(
     keys = array("q", [row[0] for row in rows])
     chunks = _chunks(connection, keys)
     # Not in order, which would have the vectors sorted.
-    vectors: Vectors = dict(fetch(connection, _PASSAGES.format("embeddings", "vector"), (apsw.carray(keys),)))
+    sql = _PASSAGES.format(spaces.table_of(connection, bank.key, bank.embedding_model), "vector") + _OF_MODEL
+    vectors: Vectors = dict(fetch(connection, sql, (apsw.carray(keys), bank.embedding_model)))
     return [
         decode_record(
             row,
             _made(chunks[row[0]], vectors) if row[0] in chunks else (),
             vectors.get(passage_key(row[0], WHOLE)),
+            bank.embedding_model,
             at_position,
         )
         for row in rows
     ]
+
+
+def spared_records(
+    connection: apsw.Connection, bank: Bank, clause: str, bindings: Sequence[object], *, at_position: int
+) -> list[VersionRecord]:
+    """As `records`; where the bank is on its way to another model, with the vectors of that model as well."""
+    found = records(connection, bank, clause, bindings, at_position=at_position)
+    target = spaces.building(connection, bank.key)
+    if target is None:
+        return found
+    others = records(connection, replace(bank, embedding_model=target), clause, bindings, at_position=at_position)
+    return [
+        replace(record, memory=replace(record.memory, spare=_spare(other.memory)))
+        for record, other in zip(found, others, strict=True)
+    ]
+
+
+def _spare(memory: NewMemory) -> SpareVectors:
+    return SpareVectors(memory.model, memory.vector, tuple(chunk.vector for chunk in memory.chunks))
 
 
 def _chunks(connection: apsw.Connection, keys: array[int]) -> dict[int, list[tuple[int, str, int]]]:

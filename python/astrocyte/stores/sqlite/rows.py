@@ -217,7 +217,9 @@ def decode_hydrated(row: Row) -> HydratedRow:
     )
 
 
-def decode_record(row: Row, chunks: tuple[ChunkRecord, ...], vector: bytes | None, at_position: int) -> VersionRecord:
+def decode_record(
+    row: Row, chunks: tuple[ChunkRecord, ...], vector: bytes | None, model: str, at_position: int
+) -> VersionRecord:
     """A version from `RECORD_COLUMNS`, as it was at a position: an end that came later is left out.
 
     On the path of every load of an index.
@@ -248,6 +250,8 @@ def decode_record(row: Row, chunks: tuple[ChunkRecord, ...], vector: bytes | Non
     memory.valid_from = valid_from
     memory.valid_until = valid_until
     memory.entities = () if entities == "[]" else decode_entities(entities)
+    memory.model = model
+    memory.spare = None
     memory.__class__ = NewMemory
     record = _OpenVersionRecord()
     record.row_key = row_key

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 
 import apsw
 
-from astrocyte.stores.sqlite.rows import PASSAGES_PER_ROW, fetch
+from astrocyte.stores.sqlite.rows import fetch
+from astrocyte.stores.sqlite.spaces import PARTS, SETS
 
 # A slice holds at most so many memories and about so many bytes: its log fits into the ballast many times over, and
 # the writes that wait for it wait some milliseconds.
@@ -30,10 +31,6 @@ _TAGS = (
 _ENTITIES = (
     "DELETE FROM entities WHERE (bank_key, folded, row_key) IN (SELECT ?2, e.value ->> 2, c.row_key FROM carray(?1) w"
     " CROSS JOIN contents c ON c.row_key = w.value CROSS JOIN json_each(c.entities) e)"
-)
-_PARTS = (
-    "DELETE FROM {table} WHERE passage_key IN (SELECT p.passage_key FROM carray(?1) w CROSS JOIN {table} p"
-    f" ON p.passage_key >= w.value * {PASSAGES_PER_ROW} AND p.passage_key < (w.value + 1) * {PASSAGES_PER_ROW})"
 )
 _ROWS = "DELETE FROM {table} WHERE row_key IN (SELECT value FROM carray(?1))"
 # Tables whose rows are of a bank, and what tells them apart within it.
@@ -66,9 +63,9 @@ def delete_versions(connection: apsw.Connection, bank_key: int, row_keys: Sequen
     connection.execute(_TAGS, (apsw.carray(keys), bank_key))
     connection.execute(_ENTITIES, (apsw.carray(keys), bank_key))
     counts: Counter[str] = Counter(versions=len(row_keys))
-    for table in ("chunks", "embeddings"):
-        connection.execute(_PARTS.format(table=table), (apsw.carray(keys),))
-        counts[table] = connection.changes()
+    for table, name in (("chunks", "chunks"), *((table, "embeddings") for table in SETS)):
+        connection.execute(PARTS.format(table=table), (apsw.carray(keys),))
+        counts[name] += connection.changes()
     for table in ("contents", "memories"):
         connection.execute(_ROWS.format(table=table), (apsw.carray(keys),))
     return counts

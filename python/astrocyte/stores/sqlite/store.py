@@ -43,6 +43,7 @@ from astrocyte.stores.sqlite.holding import SqliteHolds
 from astrocyte.stores.sqlite.hydration import Hydration
 from astrocyte.stores.sqlite.keys import SqliteKeys
 from astrocyte.stores.sqlite.migrations import load_migrations, migrate
+from astrocyte.stores.sqlite.operating import SqliteOperations
 from astrocyte.stores.sqlite.outbox import SqliteOutbox
 from astrocyte.stores.sqlite.reads import Reads
 from astrocyte.stores.sqlite.scrub import Scrubber
@@ -156,6 +157,7 @@ class SqliteStore:
         self.keys = SqliteKeys(self._writer, self._connections)
         self.outbox = SqliteOutbox(self._writer, self._connections)
         self.following = SqliteFollowing(self._connections)
+        self.operations = SqliteOperations(self._writer, self._connections)
         # The hot one, without a frame of its own in between.
         self.hydrate: Callable[[Bank, Sequence[tuple[int, int]], Visibility], list[HydratedRow]] = Hydration(
             self._connections, guarded=_guarded

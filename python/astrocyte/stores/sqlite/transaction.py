@@ -14,24 +14,27 @@ from astrocyte.stores.sqlite.rows import BANK_COLUMNS, Row, decode_bank, fetch, 
 
 Clock = Callable[[], int]
 
-_BANK = f"SELECT {BANK_COLUMNS}, latest_time FROM banks WHERE bank_key = ? AND tenant = ? AND bank_id = ?"
+_BANK = f"SELECT {BANK_COLUMNS}, latest_time, vector_set FROM banks WHERE bank_key = ? AND tenant = ? AND bank_id = ?"
 
 
 class BankWork:
     """One job's changes in one bank.
 
     ``now`` is the time that all of them bear: the clock's, or the latest that the bank has where the clock went back.
+    ``vector_set`` is where the bank's vectors are, see `astrocyte.stores.sqlite.spaces`.
     """
 
-    def __init__(self, bank: Bank, now: int) -> None:
+    def __init__(self, bank: Bank, now: int, vector_set: int) -> None:
         self.bank = bank
         self.now = now
+        self.vector_set = vector_set
         self.position = bank.position
         self._changes: list[Row] = []
         self._upserts: dict[int, VersionRecord] = {}
         self._ended: list[tuple[int, int]] = []
         self._removed: list[int] = []
         self._erased = False
+        self._moved = False
 
     def change(self, kind: ChangeKind, memory_id: str) -> int:
         """Note a change; returns its position."""
@@ -56,6 +59,11 @@ class BankWork:
         """A version must never be returned again."""
         self._removed.append(row_key)
 
+    def move(self, model: str, dimensions: int) -> None:
+        """The bank's vectors are those of another model from here on."""
+        self.bank = replace(self.bank, embedding_model=model, dimensions=dimensions)
+        self._moved = True
+
     def write(self, connection: apsw.Connection) -> IndexBatch | None:
         """Write the change log and the bank's position; returns what the index must be told, None for nothing."""
         if not self._changes:
@@ -72,6 +80,7 @@ class BankWork:
             tuple(self._ended),
             tuple(self._removed),
             erased=self._erased,
+            moved=self._moved,
         )
 
 
@@ -99,8 +108,9 @@ class Transaction:
             rows = fetch(self.connection, _BANK, (bank.key, bank.tenant, bank.bank_id))
             if not rows:
                 raise BankNotFound(bank.bank_id)
-            *columns, latest_time = rows[0]
-            work = self._works[bank.key] = BankWork(decode_bank(tuple(columns)), max(self.clock(), latest_time))
+            *columns, latest_time, vector_set = rows[0]
+            now = max(self.clock(), latest_time)
+            work = self._works[bank.key] = BankWork(decode_bank(tuple(columns)), now, vector_set)
         return work
 
     def finish(self) -> list[IndexBatch]:

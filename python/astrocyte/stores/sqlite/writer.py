@@ -322,12 +322,15 @@ def merged(batches: Sequence[IndexBatch]) -> list[IndexBatch]:
     result: list[IndexBatch] = []
     for batch in batches:
         last = result[-1] if result else None
-        adds = not (batch.ended or batch.removed)
-        if last is not None and adds and last.bank.key == batch.bank.key and not (last.ended or last.removed):
+        if last is not None and _adds(batch) and last.bank.key == batch.bank.key and _adds(last):
             result[-1] = IndexBatch(batch.bank, batch.position, last.upserts + batch.upserts)
         else:
             result.append(batch)
     return result
+
+
+def _adds(batch: IndexBatch) -> bool:
+    return not (batch.ended or batch.removed or batch.moved)
 
 
 def _failed(error: BaseException) -> AstrocyteError:

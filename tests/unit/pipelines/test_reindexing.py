@@ -1,0 +1,430 @@
+"""A bank that moves to another embedding model answers throughout, by one of the two, and by the new one at last."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from astrocyte.app import App
+from astrocyte.config import Settings
+from astrocyte.errors import AstrocyteError, DimensionMismatch, FailedPrecondition, NotFound, ValidationError
+from astrocyte.model import (
+    Caller,
+    ChangeKind,
+    Embedding,
+    ForgetSelector,
+    MemoryUpdate,
+    Operation,
+    OperationState,
+    RecallQuery,
+    RecallResult,
+    ReindexPhase,
+    RetainItem,
+)
+from astrocyte.pipelines.reindexing import Reindexer
+from astrocyte.stores.sqlite.store import SqliteStore
+
+ME = Caller()
+BANK = "family"
+OWN = "static-minilm-256-v1"
+SMALL, TINY = f"{OWN}-128", f"{OWN}-64"
+# By meaning alone.
+SILENT = {"keyword": 0.0, "temporal": 0.0}
+EMBEDDERS = {
+    "small": {"provider": "static", "options": {"dimensions": 128}},
+    "tiny": {"provider": "static", "options": {"dimensions": 64}},
+}
+TEXTS = [
+    "Mara is allergic to sesame, not to nuts.",
+    "The cat only eats the expensive food.",
+    "Freya marries Anders on the 21st of June.",
+    "The boiler was repaired and makes no more noise.",
+    "Grandmother plays the cello on Thursdays.",
+    "The keys of the boat are in the blue drawer.",
+    "Anders found a lump of amber on the beach.",
+    "The school play is about a lost whale.",
+    "Mara bakes bread without sesame every Sunday.",
+    "The neighbours lend us their ladder in spring.",
+    "Freya's violin needs new strings before the concert.",
+    "We never park behind the bakery on market days.",
+]
+QUESTIONS = ["what can Mara not eat?", "who plays an instrument?", "where is the key?", "when is the wedding?"]
+
+
+def settings(**sections: Any) -> Settings:
+    reindex = {"share": 1.0, "retry_seconds": 0.001, "sample": 4, **sections.pop("reindex", {})}
+    return Settings.from_mapping({"vector_store": "in_memory", "embedders": EMBEDDERS, **sections, "reindex": reindex})
+
+
+@pytest.fixture
+async def app() -> AsyncIterator[App]:
+    opened = App(settings())
+    await fill(opened)
+    yield opened
+    await opened.close()
+
+
+async def fill(app: App, texts: Sequence[str] = TEXTS) -> list[str]:
+    results = await app.gate.retain_batch(ME, BANK, [RetainItem(text) for text in texts])
+    return [str(result.memory_id) for result in results]
+
+
+async def moved(app: App, model: str | None = SMALL, **fields: Any) -> Operation:
+    started = await app.gate.start_reindex(ME, BANK, embedding_model=model, rollback=model is None, **fields)
+    return await done(app, started)
+
+
+def paused(patch: pytest.MonkeyPatch, app: App) -> tuple[asyncio.Event, asyncio.Event]:
+    """Stops a move when all memories have their vectors; events that are set when it stands, and to let it go on."""
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    inner = app._reindexer._move
+
+    async def held(*args: Any) -> None:
+        begun.set()
+        await go_on.wait()
+        await inner(*args)
+
+    patch.setattr(app._reindexer, "_move", held)
+    return begun, go_on
+
+
+async def done(app: App, started: Operation) -> Operation:
+    return await app.gate.wait_operation(ME, BANK, started.operation_id, timeout_seconds=30)
+
+
+def shown(result: RecallResult) -> list[tuple[str, float]]:
+    return [(hit.text, round(hit.score, 5)) for hit in result.hits]
+
+
+async def answers(app: App, **fields: Any) -> list[list[tuple[str, float]]]:
+    return [shown(await app.gate.recall(ME, RecallQuery(question, BANK, **fields))) for question in QUESTIONS]
+
+
+async def fresh_answers(model: str, texts: Sequence[str] = TEXTS) -> list[list[tuple[str, float]]]:
+    """What a bank says that had the model from the beginning."""
+    other = App(settings())
+    await other.gate.create_bank(ME, BANK, embedding_model=model)
+    await fill(other, texts)
+    found = await answers(other)
+    await other.close()
+    return found
+
+
+async def test_a_bank_that_moved_answers_as_one_that_always_had_the_model(app: App) -> None:
+    before = await answers(app)
+    operation = await moved(app)
+    assert operation.state is OperationState.SUCCEEDED
+    assert operation.reindex.phase is ReindexPhase.MOVED
+    assert (operation.reindex.embedded, operation.reindex.total) == (len(TEXTS), len(TEXTS))
+    bank = await app.gate.get_bank(ME, BANK)
+    assert (bank.embedding_model, bank.dimensions) == (SMALL, 128)
+    assert operation.outcome is not None
+    assert operation.outcome.position == bank.position == len(TEXTS) + 1
+    after = await answers(app)
+    assert after == await fresh_answers(SMALL)
+    assert after != before
+
+
+async def test_the_move_is_a_change_with_a_position_of_its_own(app: App) -> None:
+    await moved(app)
+    stream = app.gate.watch(ME, BANK, after=len(TEXTS))
+    change = await anext(aiter(stream))
+    assert (change.kind, change.memory_id, change.position) == (ChangeKind.REINDEXED, "", len(TEXTS) + 1)
+    result = await app.gate.recall(ME, RecallQuery(QUESTIONS[0], BANK, min_position=change.position))
+    assert shown(result) == (await fresh_answers(SMALL))[0]
+
+
+async def test_what_is_written_and_forgotten_meanwhile_is_in_the_next_index(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = await fill(app, ["The tent is in the attic.", "The attic has a new lamp."])
+    begun, go_on = paused(monkeypatch, app)
+    started = await app.gate.start_reindex(ME, BANK, embedding_model=SMALL)
+    await begun.wait()
+    late = await app.gate.retain(ME, BANK, RetainItem("The canoe has a leak near the bow."))
+    assert late.memory_id is not None
+    await app.gate.update_memory(ME, BANK, MemoryUpdate(late.memory_id, frozenset({"tags"}), tags=("boats",)))
+    await app.gate.update_memory(ME, BANK, MemoryUpdate(ids[1], frozenset({"content"}), content="The attic is dry."))
+    await app.gate.forget(ME, BANK, ForgetSelector(memory_ids=(ids[0],)))
+    go_on.set()
+    assert (await done(app, started)).state is OperationState.SUCCEEDED
+    bank = app._store.get_bank("default", BANK)
+    assert bank is not None
+    for versions in app._store.iter_versions(bank):
+        assert all(len(version.memory.vector or b"") == 4 * 128 for version in versions)
+    found = shown(await app.gate.recall(ME, RecallQuery("is there a leak in the canoe?", BANK, weights=SILENT)))
+    assert found[0][0] == "The canoe has a leak near the bow."
+    texts = [
+        text for text, _ in shown(await app.gate.recall(ME, RecallQuery("what is in the attic?", BANK, weights=SILENT)))
+    ]
+    assert "The attic is dry." in texts
+    assert "The tent is in the attic." not in texts
+    assert "The attic has a new lamp." not in texts
+
+
+async def test_every_answer_is_of_one_of_the_two_models_and_none_goes_back(app: App) -> None:
+    texts = [f"{text} It was number {number}." for number in range(12) for text in TEXTS]
+    await fill(app, texts)
+    before = await answers(app)
+    after = await fresh_answers(SMALL, [*TEXTS, *texts])
+    assert all(old != new for old, new in zip(before, after, strict=True))
+    started = await app.gate.start_reindex(ME, BANK, embedding_model=SMALL)
+    seen: list[bool] = []
+    while not (await app.gate.get_operation(ME, BANK, started.operation_id)).done:
+        for place, found in enumerate(await answers(app)):
+            assert found in (before[place], after[place])
+            seen.append(found == after[place])
+        # A recall of a small bank gives nobody else a turn.
+        await asyncio.sleep(0)
+    assert await answers(app) == after
+    assert seen == sorted(seen)
+    assert not seen[0]
+
+
+async def test_a_rollback_needs_no_vectors_but_those_of_what_came_since(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = await answers(app)
+    await moved(app)
+    embedder = app._spaces.default
+    asked: list[str] = []
+
+    def counted(texts: Sequence[str]) -> list[bytes]:
+        asked.extend(texts)
+        return inner(texts)
+
+    inner = embedder.embed_now
+    monkeypatch.setattr(embedder, "embed_now", counted)
+    operation = await moved(app, None, sample=0)
+    assert (operation.state, operation.reindex.rollback) == (OperationState.SUCCEEDED, True)
+    assert asked == []
+    assert await answers(app) == before
+    await moved(app, None, sample=0)
+    await fill(app, ["The tent is in the attic."])
+    asked.clear()
+    await moved(app, None, sample=0)
+    assert asked == ["The tent is in the attic."]
+    assert await answers(app) == await fresh_answers(OWN, [*TEXTS, "The tent is in the attic."])
+
+
+async def test_a_bank_may_move_on_to_a_third_model(app: App) -> None:
+    await moved(app, SMALL)
+    assert (await moved(app, TINY)).state is OperationState.SUCCEEDED
+    assert await answers(app) == await fresh_answers(TINY)
+    assert (await moved(app, None)).reindex.to_model == SMALL
+    assert await answers(app) == await fresh_answers(SMALL)
+
+
+async def test_a_forgotten_memory_that_comes_back_has_vectors_of_the_new_model(app: App) -> None:
+    (memory_id,) = await fill(app, ["The tent is in the attic."])
+    await app.gate.forget(ME, BANK, ForgetSelector(memory_ids=(memory_id,)))
+    await moved(app, SMALL)
+    await app.gate.undelete(ME, BANK, memory_id)
+    assert await answers(app) == await fresh_answers(SMALL, [*TEXTS, "The tent is in the attic."])
+    found = await app.gate.recall(ME, RecallQuery("where is the tent?", BANK, weights=SILENT))
+    assert found.hits[0].text == "The tent is in the attic."
+
+
+async def test_the_comparison_is_told(app: App) -> None:
+    compared = (await moved(app, SMALL, sample=6)).reindex.comparison
+    assert compared is not None
+    assert compared.queries == 6
+    assert 0.0 < compared.semantic_overlap <= 1.0
+    assert 0.0 < compared.overlap <= 1.0
+    assert 0.0 <= compared.same_first <= 1.0
+    assert (await moved(app, TINY, sample=0)).reindex.comparison is None
+
+
+async def test_too_little_overlap_leaves_the_bank_as_it_is(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = await answers(app)
+    monkeypatch.setattr("astrocyte.pipelines.comparing.overlap", lambda *_: 0.4)
+    operation = await moved(app, SMALL, min_overlap=0.5)
+    assert (operation.state, operation.outcome) == (OperationState.FAILED, None)
+    assert operation.error is not None
+    assert operation.error.reason == FailedPrecondition.reason
+    assert "0.400" in operation.error.message
+    assert await answers(app) == before
+    await dropped(app)
+    assert rows(app, "second_embeddings") == 0
+    assert (await moved(app, SMALL, min_overlap=0.4)).state is OperationState.SUCCEEDED
+
+
+async def dropped(app: App) -> None:
+    """Wait until the bank has one set of vectors again."""
+    with app._reindexer.subscribed() as changed:
+        while rows(app, "spare_sets"):
+            await asyncio.wait_for(changed.wait(), 30)
+            changed.clear()
+
+
+def rows(app: App, table: str) -> int:
+    store = app._store
+    assert isinstance(store, SqliteStore)
+    ((count,),) = store._connections.query(f"SELECT count(*) FROM {table}")  # noqa: S608 - names of ours
+    return int(count)
+
+
+async def test_a_refused_start_changes_nothing(app: App) -> None:
+    refused: list[dict[str, Any]] = [
+        {},
+        {"embedding_model": SMALL, "rollback": True},
+        {"embedding_model": "strange"},
+        *({"embedding_model": SMALL, "min_overlap": value} for value in (1.5, -0.1, float("nan"))),
+        *({"embedding_model": SMALL, "sample": value} for value in (-1, 1_001)),
+    ]
+    for fields in refused:
+        with pytest.raises(ValidationError):
+            await app.gate.start_reindex(ME, BANK, **fields)
+    with pytest.raises(FailedPrecondition, match="already"):
+        await app.gate.start_reindex(ME, BANK, embedding_model=OWN)
+    with pytest.raises(FailedPrecondition, match="go back"):
+        await app.gate.start_reindex(ME, BANK, rollback=True)
+    assert (await app.gate.list_operations(ME)).operations == ()
+
+
+async def test_one_operation_of_a_bank_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Reindexer, "start", lambda _: None)
+    other = App(settings())
+    await fill(other)
+    first = await other.gate.start_reindex(ME, BANK, embedding_model=SMALL, request_id="one")
+    with pytest.raises(FailedPrecondition, match=first.operation_id):
+        await other.gate.start_reindex(ME, BANK, embedding_model=TINY)
+    again = await other.gate.start_reindex(ME, BANK, embedding_model=SMALL, request_id="one")
+    assert again.operation_id == first.operation_id
+    ended = await other.gate.cancel_operation(ME, BANK, first.operation_id)
+    assert (ended.state, ended.done) == (OperationState.CANCELLED, True)
+    assert (await other.gate.wait_operation(ME, BANK, first.operation_id)).state is OperationState.CANCELLED
+    page = await other.gate.list_operations(ME, bank_id=BANK)
+    assert [one.operation_id for one in page.operations] == [first.operation_id]
+    with pytest.raises(NotFound):
+        await other.gate.get_operation(ME, BANK, "op-none")
+    await other.close()
+
+
+async def test_a_cancelled_move_leaves_the_bank_and_drops_what_it_made(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = await answers(app)
+    begun, go_on = paused(monkeypatch, app)
+    started = await app.gate.start_reindex(ME, BANK, embedding_model=SMALL)
+    await begun.wait()
+    assert rows(app, "second_embeddings") == len(TEXTS)
+    ended = await app.gate.cancel_operation(ME, BANK, started.operation_id)
+    assert ended.state is OperationState.CANCELLED
+    go_on.set()
+    await dropped(app)
+    assert rows(app, "second_embeddings") == 0
+    assert await answers(app) == before
+    assert (await app.gate.get_bank(ME, BANK)).embedding_model == OWN
+    monkeypatch.undo()
+    assert (await moved(app, SMALL)).state is OperationState.SUCCEEDED
+
+
+async def test_former_vectors_are_dropped_when_their_time_is_up() -> None:
+    now = [1_700_000_000_000]
+    app = App(settings(reindex={"keep_hours": 1.0}), clock=lambda: now[0])
+    await fill(app)
+    operation = await moved(app)
+    assert operation.outcome is not None
+    assert operation.outcome.kept_until is not None
+    assert rows(app, "embeddings") == rows(app, "second_embeddings") == len(TEXTS)
+    now[0] += 3_600_000
+    app._reindexer.notify()
+    await dropped(app)
+    assert (rows(app, "embeddings"), rows(app, "second_embeddings")) == (0, len(TEXTS))
+    with pytest.raises(FailedPrecondition, match="go back"):
+        await app.gate.start_reindex(ME, BANK, rollback=True)
+    assert await answers(app) == await fresh_answers(SMALL)
+    await app.close()
+
+
+async def test_a_vector_of_the_former_model_is_refused_after_the_move(app: App) -> None:
+    (vector,) = app._spaces.default.embed_now(["a boat"])
+    item = RetainItem("a boat", embedding=Embedding(OWN, 256, vector))
+    assert (await app.gate.retain(ME, BANK, item)).stored
+    await moved(app)
+    with pytest.raises(DimensionMismatch):
+        await app.gate.retain(ME, BANK, RetainItem("a ship", embedding=Embedding(OWN, 256, vector)))
+    with pytest.raises(DimensionMismatch):
+        await app.gate.recall(ME, RecallQuery("a boat", BANK, embedding=Embedding(OWN, 256, vector)))
+
+
+async def test_an_operation_goes_on_in_the_next_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = settings(vector_store="sqlite", data_dir=str(tmp_path), reindex={"sample": 0})
+    app = App(own)
+    await fill(app)
+    before = await answers(app)
+    inner = app._reindexer._operations.put
+    stopped = asyncio.Event()
+
+    async def put(*args: Any, **fields: Any) -> None:
+        await inner(*args, **fields)
+        stopped.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(app._reindexer._operations, "put", put)
+    started = await app.gate.start_reindex(ME, BANK, embedding_model=SMALL)
+    await stopped.wait()
+    await app.close()
+    app = App(own)
+    assert await answers(app) in (before, await fresh_answers(SMALL))
+    assert (await done(app, started)).state is OperationState.SUCCEEDED
+    assert await answers(app) == await fresh_answers(SMALL)
+    await app.close()
+    app = App(own)
+    assert await answers(app) == await fresh_answers(SMALL)
+    await app.close()
+
+
+async def test_an_embedder_that_is_gone_ends_the_operation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = settings(vector_store="sqlite", data_dir=str(tmp_path))
+    monkeypatch.setattr(Reindexer, "start", lambda _: None)
+    app = App(own)
+    await fill(app)
+    started = await app.gate.start_reindex(ME, BANK, embedding_model=SMALL)
+    await app.close()
+    monkeypatch.undo()
+    app = App(settings(vector_store="sqlite", data_dir=str(tmp_path), embedders={}))
+    operation = await done(app, started)
+    assert operation.error is not None
+    assert (operation.state, operation.error.reason) == (OperationState.FAILED, FailedPrecondition.reason)
+    assert await answers(app) == await fresh_answers(OWN)
+    await app.close()
+
+
+async def test_an_erasure_takes_both_sets_of_vectors(app: App) -> None:
+    await moved(app)
+    ids = [memory.memory_id for memory in (await app.gate.list_memories(ME, BANK)).memories]
+    result = await app.gate.forget(ME, BANK, ForgetSelector(memory_ids=(ids[0],)), compliance=True)
+    assert result.receipt is not None
+    assert result.receipt.counts["embeddings"] == 2
+    assert rows(app, "embeddings") == rows(app, "second_embeddings") == len(TEXTS) - 1
+    await app.gate.delete_bank(ME, BANK)
+    assert rows(app, "embeddings") == rows(app, "second_embeddings") == rows(app, "operations") == 0
+
+
+async def test_a_deleted_bank_ends_its_operation(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = paused(monkeypatch, app)
+    await app.gate.start_reindex(ME, BANK, embedding_model=SMALL)
+    await begun.wait()
+    await app.gate.delete_bank(ME, BANK)
+    go_on.set()
+    await fill(app)
+    monkeypatch.undo()
+    assert (await moved(app)).state is OperationState.SUCCEEDED
+    assert await answers(app) == await fresh_answers(SMALL)
+
+
+async def test_the_trail_says_what_was_done(app: App) -> None:
+    await moved(app)
+    events = [event.event for event in (await app.gate.list_audit_events(ME, bank_id=BANK)).events]
+    assert events == ["reindex_started", "reindexed"]
+
+
+def test_two_embedders_of_one_model_are_refused() -> None:
+    with pytest.raises(AstrocyteError, match="embedders"):
+        App(settings(embedders={"same": {"provider": "static"}}))
