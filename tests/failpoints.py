@@ -38,6 +38,8 @@ POINTS = (
     "checkpoint.load",
     "checkpoint.replay",
 )
+# Those of a bank that moves to another model, in their order; tests/integration/test_reindexing.py kills at each.
+REINDEX_POINTS = ("reindex.embedded", "reindex.indexing", "reindex.move", "reindex.moved", "reindex.dropped")
 # Passes, at random, before a commit or its application is the one that kills: some are made before the first call.
 MOST_PASSES = 40
 # Seconds of load after which a server that did not meet its point is killed from outside.

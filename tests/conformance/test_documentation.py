@@ -101,6 +101,7 @@ def configurations() -> Iterator[pytest.param]:  # type: ignore[valid-type] # py
         "extraction.md",
         "policy.md",
         "privacy.md",
+        "reindexing.md",
         "several-memories.md",
         "stores.md",
     ):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from failpoints import POINTS, FailpointRun
+from failpoints import POINTS, REINDEX_POINTS, FailpointRun
 
 ROOT = Path(__file__).parents[2]
 # The long run is `python tests/failpoints.py --cycles 2000`.
@@ -25,6 +25,8 @@ def test_all_points_are_known_and_explained() -> None:
     sources = [*(ROOT / "rust_core/src").rglob("*.rs"), *(ROOT / "python/astrocyte").rglob("*.py")]
     call = re.compile(r'(?:failpoint::reach|failpoint)\("([a-z.]+)"\)')
     named = {name for path in sources for name in call.findall(path.read_text(encoding="utf-8"))}
-    assert named == set(POINTS)
-    explained = re.findall(r"`((?:commit|apply|checkpoint)\.[a-z]+)`", (ROOT / "docs/restarts.md").read_text("utf-8"))
+    assert named == {*POINTS, *REINDEX_POINTS}
+    explained = re.findall(
+        r"`((?:commit|apply|checkpoint|reindex)\.[a-z]+)`", (ROOT / "docs/restarts.md").read_text("utf-8")
+    )
     assert set(explained) == named
