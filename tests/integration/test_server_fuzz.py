@@ -105,13 +105,13 @@ def valid_requests(memory_id: str, key_id: str = "", operation_id: str = "op") -
         "PlaceHold": admin_pb2.PlaceHoldRequest(**bank, memory_ids=[memory_id], reason="a case"),
         "ReleaseHold": admin_pb2.ReleaseHoldRequest(bank_id="held", hold_id="hold"),
         "ListHolds": admin_pb2.ListHoldsRequest(**bank, page_size=1),
-        "StartReindex": admin_pb2.StartReindexRequest(bank_id="family", embedding_model=SMALL, sample_size=0),
-        "GetOperation": admin_pb2.GetOperationRequest(bank_id="held", operation_id=operation_id),
-        "ListOperations": admin_pb2.ListOperationsRequest(bank_id="held", page_size=1),
+        "StartReindex": admin_pb2.StartReindexRequest(bank_id="held", embedding_model=SMALL, sample_size=0),
+        "GetOperation": admin_pb2.GetOperationRequest(**bank, operation_id=operation_id),
+        "ListOperations": admin_pb2.ListOperationsRequest(**bank, page_size=1),
         "WaitOperation": admin_pb2.WaitOperationRequest(
-            bank_id="held", operation_id=operation_id, timeout=Duration(nanos=1_000_000)
+            **bank, operation_id=operation_id, timeout=Duration(nanos=1_000_000)
         ),
-        "CancelOperation": admin_pb2.CancelOperationRequest(bank_id="held", operation_id=operation_id),
+        "CancelOperation": admin_pb2.CancelOperationRequest(**bank, operation_id=operation_id),
         "ListAuditEvents": admin_pb2.ListAuditEventsRequest(**bank, page_size=1),
         "CheckAccess": admin_pb2.CheckAccessRequest(**bank, permission=admin_pb2.PERMISSION_READ),
     }
@@ -157,9 +157,9 @@ async def fuzz(served: Served, name: str, count: int) -> Counter[grpc.StatusCode
     await served.memory.Retain(memory_pb2.RetainRequest(bank_id="held", content=CONTENT))
     await served.admin.PlaceHold(admin_pb2.PlaceHoldRequest(bank_id="held", hold_id="hold", reason="a case"))
     key = await served.admin.CreateApiKey(admin_pb2.CreateApiKeyRequest(name="first", principal="user:ann"))
-    begun = await served.admin.StartReindex(admin_pb2.StartReindexRequest(bank_id="held", embedding_model=SMALL))
+    begun = await served.admin.StartReindex(admin_pb2.StartReindexRequest(bank_id="family", embedding_model=SMALL))
     valid = valid_requests(kept.memory_id, key.api_key.key_id, begun.operation.operation_id)[name]
-    fill = ["family", "other", kept.memory_id, "food", CONTENT, "k"]
+    fill = ["family", "other", kept.memory_id, "food", CONTENT, "k", begun.operation.operation_id]
     source = payloads(SEED + METHODS[name].index, [valid], fill, count)
     codes: Counter[grpc.StatusCode] = Counter()
 
