@@ -5,9 +5,20 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from astrocyte.model import Bank
-from astrocyte.stores.protocols import Insert, MemoryStore, NewMemory, Replace, WriteOutcome
+from astrocyte.model import Bank, Entity, ForgetSelector
+from astrocyte.stores.protocols import (
+    ChunkRecord,
+    Insert,
+    MemoryStore,
+    NewMemory,
+    Passage,
+    Replace,
+    Visibility,
+    WriteOutcome,
+)
 
+# The year 2286.
+LATER = 10**13
 MODEL = "test-model"
 DIMENSIONS = 4
 
@@ -76,3 +87,36 @@ def listed(store: MemoryStore, bank: Bank, tags: Sequence[str] = (), session_id:
     )
     assert total == len(rows)
     return [one.memory_id for _, one in rows]
+
+
+EVERYTHING = ForgetSelector(scope="all")
+# One with something in every field.
+RICH = memory(
+    1,
+    "Grüße aus Zürich 👋 — second line\nthird",
+    content_type="conversation",
+    fact_type="experience",
+    memory_layer="episodic",
+    chunks=(ChunkRecord("Grüße aus Zürich 👋", 4, vector(1.0)), ChunkRecord("third", 1, None)),
+    tags=("b", "a", "ünï"),
+    metadata={"n": 1, "f": 0.5, "s": "x", "t": True, "none": None, "big": 2**70},
+    source="mail",
+    session_id="s1",
+    speaker="Ana",
+    principal="someone",
+    occurred_at=-1_000,
+    valid_from=5,
+    valid_until=4_102_444_800_000,
+    entities=(Entity("Zürich", "PLACE"), Entity("Straße", "NAME")),
+)
+
+
+def seen(store: MemoryStore, bank: Bank, visibility: Visibility | None = None, ordinal: int = -1) -> list[str]:
+    """Ids that hydrate lets through when everything is proposed."""
+    passages = [Passage(key, ordinal) for key in range(1, 200)]
+    return sorted(row.memory_id for row in store.hydrate(bank, passages, visibility or Visibility()))
+
+
+async def forget(store: MemoryStore, bank: Bank, selector: ForgetSelector, purge_after: int = LATER) -> list[str]:
+    _, memory_ids, _ = await store.forget(bank, selector, reason="test", principal="tester", purge_after=purge_after)
+    return memory_ids

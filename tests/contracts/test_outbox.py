@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,18 +16,6 @@ from memories import Clock, current, make_bank, memory, memory_id
 
 ORDER = CopyOrder("shelf", "user:ann", 1, 100)
 LATER = 10**13
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture(params=["file", "memory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[SqliteStore]:
-    opened = open_store(tmp_path / "data" if request.param == "file" else None, clock=clock)
-    yield opened
-    opened.close()
 
 
 async def insert(store: SqliteStore, bank: Bank, *numbers: int, order: CopyOrder | None = ORDER) -> None:

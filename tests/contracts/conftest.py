@@ -1,0 +1,28 @@
+"""The stores that the contracts hold for: on disk and in memory."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from astrocyte.model import Bank
+from astrocyte.stores.sqlite import open_store
+from astrocyte.stores.sqlite.store import SqliteStore
+from memories import Clock, make_bank
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(params=["file", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[SqliteStore]:
+    opened = open_store(tmp_path / "data" if request.param == "file" else None, clock=clock, ballast_bytes=0)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+async def bank(store: SqliteStore) -> Bank:
+    return await make_bank(store)
