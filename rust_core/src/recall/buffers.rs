@@ -49,22 +49,6 @@ pub(crate) struct Work {
     pub(crate) fresh: Vec<u32>,
 }
 
-/// Room for the context windows.
-#[derive(Debug, Default)]
-pub(crate) struct WindowBuffers {
-    pub(crate) layout: Layout,
-    pub(crate) smoothing: Smoothing,
-}
-
-/// Arrays that run along the chains.
-#[derive(Debug, Default)]
-pub(crate) struct Smoothing {
-    pub(crate) score: Vec<f32>,
-    pub(crate) give: Vec<f32>,
-    pub(crate) gives: Vec<f32>,
-    pub(crate) smoothed: Vec<f32>,
-}
-
 /// Everything that a recall works with.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
@@ -74,7 +58,8 @@ pub(crate) struct Buffers {
     pub(crate) temporal: Vec<f32>,
     /// What further words score; see `feedback`.
     pub(crate) further: ArmScores,
-    pub(crate) windows: WindowBuffers,
+    /// Chains of what passes a filter.
+    pub(crate) layout: Layout,
     pub(crate) large: LargeBuffers,
     pub(crate) candidates: Vec<u32>,
     pub(crate) work: Work,

@@ -16,7 +16,7 @@ use crate::topk::Selection;
 use crate::types::RecallRequest;
 
 use super::arms::{self, Arm, KEYWORD, Scores, micros_since};
-use super::buffers::{ArmScores, Smoothing};
+use super::buffers::ArmScores;
 use super::hits::best_chunk;
 use super::layout::Layout;
 use super::windows;
@@ -69,7 +69,6 @@ pub(super) struct Room<'a> {
     pub(super) further: &'a mut ArmScores,
     /// The chains, where context windows apply.
     pub(super) layout: Option<&'a Layout>,
-    pub(super) smoothing: &'a mut Smoothing,
     pub(super) candidates: &'a mut Vec<u32>,
     pub(super) selection: &'a mut Selection,
 }
@@ -96,7 +95,7 @@ pub(super) fn search(
     if !further.is_empty() {
         arms::keyword(state, allowed, &further, room.further);
         if let Some(layout) = room.layout {
-            windows::smooth_arm(allowed, layout, room.further, room.smoothing);
+            windows::smooth_arm(allowed, layout, room.further);
         }
         for (score, more) in room.keyword.versions.iter_mut().zip(&room.further.versions) {
             *score += more;

@@ -1,9 +1,12 @@
 //! Where the memories that pass stand in their chains, written so that neighbours are next to each other.
 
+use std::ops::Range;
+
 use crate::bank::State;
 use crate::chains::Place;
 use crate::filter::Allowed;
 use crate::rowset::RowSet;
+use crate::vector::NO_SCORE;
 
 /// Most tokens of a short turn: about 120 words of English. At 60 words recall falls by .03 to .07, at 200 it stays.
 pub(super) const SHORT_TOKENS: u32 = 160;
@@ -13,6 +16,10 @@ pub(super) const LINK_MS: i64 = 24 * 60 * 60 * 1000;
 pub(super) const CROWD: usize = 4;
 /// Marks the room between chains in the layout.
 const GAP: u32 = u32::MAX;
+/// Entries of room on each side of a chain: as far as neighbours reach.
+pub(super) const EDGE: usize = 2;
+/// Entries to a run, on the average, from which on copying runs costs less than copying entry by entry.
+const LONG_RUN: usize = 4;
 
 /// The linked memories that pass, chain after chain, with room of two entries around each chain.
 #[derive(Debug, Default)]
@@ -25,6 +32,23 @@ pub(crate) struct Layout {
     pub(super) linked: RowSet,
     /// Where a version that has a neighbour is.
     places: Vec<u32>,
+    /// Entries whose versions follow each other, as those of a conversation that came in one piece do; empty where most
+    /// do not.
+    runs: Vec<Run>,
+}
+
+/// Entries from `at` on that hold as many versions from `version` on.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    at: u32,
+    version: u32,
+    length: u32,
+}
+
+impl Run {
+    fn end(self) -> usize {
+        (self.at + self.length) as usize
+    }
 }
 
 impl Layout {
@@ -35,6 +59,7 @@ impl Layout {
             short,
             linked,
             places,
+            runs,
         } = self;
         versions.clear();
         versions.extend([GAP; 2]);
@@ -55,6 +80,7 @@ impl Layout {
                 places[version as usize] = at as u32;
             }
         }
+        find_runs(versions, runs);
         short.clear();
         short.extend(versions.iter().map(|&version| {
             let is_short = version != GAP && {
@@ -83,11 +109,79 @@ impl Layout {
             .chain(alone)
     }
 
+    /// Copies the scores of the versions at some entries, [`NO_SCORE`] for the room between chains.
+    pub(super) fn read(&self, entries: Range<usize>, scores: &[f32], copied: &mut [f32]) {
+        if self.runs.is_empty() {
+            for (copy, &version) in copied.iter_mut().zip(&self.versions[entries]) {
+                // A gap is no version's number.
+                *copy = scores.get(version as usize).copied().unwrap_or(NO_SCORE);
+            }
+            return;
+        }
+        copied.fill(NO_SCORE);
+        for (at, versions) in self.runs_in(entries) {
+            copied[at..at + versions.len()].copy_from_slice(&scores[versions]);
+        }
+    }
+
+    /// Gives the versions at some entries the scores in `written`.
+    pub(super) fn write(&self, entries: Range<usize>, written: &[f32], scores: &mut [f32]) {
+        if self.runs.is_empty() {
+            for (&new, &version) in written.iter().zip(&self.versions[entries]) {
+                if let Some(score) = scores.get_mut(version as usize) {
+                    *score = new;
+                }
+            }
+            return;
+        }
+        for (at, versions) in self.runs_in(entries) {
+            let new = &written[at..at + versions.len()];
+            scores[versions].copy_from_slice(new);
+        }
+    }
+
+    /// The runs within some entries: where each begins there, and its versions.
+    fn runs_in(&self, entries: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> + '_ {
+        let first = self.runs.partition_point(|run| run.end() <= entries.start);
+        let Range { start, end } = entries;
+        let within = self.runs[first..].iter();
+        let within = within.take_while(move |run| (run.at as usize) < end);
+        within.map(move |run| {
+            let (from, to) = (start.max(run.at as usize), end.min(run.end()));
+            let version = run.version as usize + from - run.at as usize;
+            (from - start, version..version + to - from)
+        })
+    }
+
     /// Resident bytes.
     pub(crate) fn bytes(&self) -> usize {
         (self.versions.capacity() + self.short.capacity() + self.places.capacity())
             * size_of::<u32>()
+            + self.runs.capacity() * size_of::<Run>()
             + self.linked.bytes()
+    }
+}
+
+/// Fills `runs` with those of the entries, or leaves it empty where they are short.
+fn find_runs(versions: &[u32], runs: &mut Vec<Run>) {
+    runs.clear();
+    let mut linked = 0;
+    for (at, &version) in versions.iter().enumerate() {
+        if version == GAP {
+            continue;
+        }
+        linked += 1;
+        match runs.last_mut() {
+            Some(run) if run.end() == at && run.version + run.length == version => run.length += 1,
+            _ => runs.push(Run {
+                at: at as u32,
+                version,
+                length: 1,
+            }),
+        }
+    }
+    if runs.len() * LONG_RUN > linked {
+        runs.clear();
     }
 }
 
@@ -155,5 +249,42 @@ impl Segment<'_> {
             self.versions.extend([GAP; 2]);
             self.start = self.versions.len();
         }
+    }
+}
+
+#[cfg(test)]
+impl Layout {
+    /// Of chains of versions, each short or not.
+    pub(super) fn of(chains: &[Vec<(u32, bool)>]) -> Self {
+        let mut layout = Self::default();
+        layout.versions.extend([GAP; EDGE]);
+        for chain in chains {
+            layout
+                .versions
+                .extend(chain.iter().map(|&(version, _)| version));
+            layout.versions.extend([GAP; EDGE]);
+        }
+        layout.versions.extend([GAP; EDGE]);
+        let last = chains.iter().flatten().map(|&(version, _)| version).max();
+        layout
+            .places
+            .resize(last.map_or(0, |last| last as usize + 1), GAP);
+        layout.short.resize(layout.versions.len(), 0.0);
+        for (at, &version) in layout.versions.iter().enumerate() {
+            if version != GAP {
+                layout.places[version as usize] = at as u32;
+            }
+        }
+        for &(version, short) in chains.iter().flatten() {
+            let at = layout.places[version as usize] as usize;
+            layout.short[at] = f32::from(u8::from(short));
+        }
+        find_runs(&layout.versions, &mut layout.runs);
+        layout
+    }
+
+    /// Whether scores are copied by runs.
+    pub(super) fn has_runs(&self) -> bool {
+        !self.runs.is_empty()
     }
 }

@@ -8,6 +8,7 @@ mod feedback;
 mod hits;
 mod large;
 mod layout;
+mod smoothing;
 mod spread;
 mod windows;
 
@@ -21,7 +22,7 @@ use crate::fusion;
 use crate::types::{Explained, MemoryId, RecallRequest, RecallResponse};
 use crate::vector::{QuantisedQuery, normalise};
 pub(crate) use arms::{Arm, KEYWORD, SEMANTIC, Scores, TEMPORAL};
-use buffers::{Buffers, WindowBuffers, with_buffers};
+use buffers::{Buffers, with_buffers};
 use explain::{Looked, Probe};
 use feedback::Feedback;
 pub use large::PlannerOptions;
@@ -193,7 +194,7 @@ fn answer(
         keyword,
         temporal,
         further,
-        windows,
+        layout: own,
         candidates,
         work,
     } = buffers;
@@ -210,17 +211,13 @@ fn answer(
         arms::keyword(state, allowed, words, keyword);
         arms.push(Arm::new(arms::KEYWORD, start));
     }
-    let WindowBuffers {
-        layout: own,
-        smoothing,
-    } = windows;
     let layout = if request.context_windows {
         windows::lay_out(state, allowed, &mut arms, own)
     } else {
         None
     };
     if let Some(layout) = layout {
-        windows::smooth(allowed, layout, &mut arms, dense, keyword, smoothing);
+        windows::smooth(allowed, layout, &mut arms, dense, keyword);
     }
     if !request.time_windows.is_empty() && request.weights[2] > 0.0 {
         let start = Instant::now();
@@ -259,7 +256,6 @@ fn answer(
             temporal,
             further,
             layout,
-            smoothing,
             candidates: &mut *candidates,
             selection: &mut work.selection,
         };

@@ -8,11 +8,12 @@ use std::time::Instant;
 
 use crate::bank::State;
 use crate::filter::Allowed;
-use crate::vector::{Kernel, NO_SCORE, Work};
+use crate::vector::NO_SCORE;
 
 use super::arms::{Arm, KEYWORD, SEMANTIC, micros_since};
-use super::buffers::{ArmScores, Smoothing};
+use super::buffers::ArmScores;
 use super::layout::Layout;
+use super::smoothing;
 
 /// Share of a neighbour's score at one step and at two steps. Measured on three sets of conversations: +.03 to +.09
 /// recall at 10 over no windows; shares from .3 / .15 to .5 / .25 differ by less than the noise.
@@ -62,7 +63,6 @@ pub(super) fn smooth(
     arms: &mut [Arm],
     dense: &mut ArmScores,
     keyword: &mut ArmScores,
-    smoothing: &mut Smoothing,
 ) {
     for arm in arms {
         let start = Instant::now();
@@ -71,22 +71,18 @@ pub(super) fn smooth(
             KEYWORD => &mut *keyword,
             _ => continue,
         };
-        smooth_arm(allowed, layout, scores, smoothing);
+        smooth_arm(allowed, layout, scores);
         arm.micros += micros_since(start);
     }
 }
 
 /// Smooths one arm's scores by version.
-pub(super) fn smooth_arm(
-    allowed: Allowed<'_>,
-    layout: &Layout,
-    scores: &mut ArmScores,
-    smoothing: &mut Smoothing,
-) {
+pub(super) fn smooth_arm(allowed: Allowed<'_>, layout: &Layout, scores: &mut ArmScores) {
     if scores.versions.is_empty() {
         scores.versions.clone_from(&scores.rows);
     }
-    smooth_scores(allowed, layout, &mut scores.versions, smoothing);
+    multiply_lone(allowed, layout, &mut scores.versions);
+    smoothing::smooth(layout, &mut scores.versions);
 }
 
 /// What smoothing makes of one version's score, from the `raw` scores of versions.
@@ -105,108 +101,6 @@ pub(super) fn smoothed(layout: &Layout, version: u32, raw: impl Fn(u32) -> f32) 
         (None, None) => 0.0,
     };
     own + layout.short[at] * (SHARES[0] * step(1) + SHARES[1] * step(2))
-}
-
-fn smooth_scores(
-    allowed: Allowed<'_>,
-    layout: &Layout,
-    scores: &mut [f32],
-    smoothing: &mut Smoothing,
-) {
-    let Smoothing {
-        score,
-        give,
-        gives,
-        smoothed,
-    } = smoothing;
-    score.clear();
-    // A gap is no version's number, so it has no score.
-    score.extend(
-        layout
-            .versions
-            .iter()
-            .map(|&v| scores.get(v as usize).copied().unwrap_or(NO_SCORE)),
-    );
-    // The first and the last two entries are room between chains, so that every entry between has neighbours.
-    let inner = 2..score.len() - 2;
-    Kernel::best().run(AddShares {
-        score,
-        short: &layout.short,
-        give,
-        gives,
-        smoothed,
-    });
-    multiply_lone(allowed, layout, scores);
-    for (&version, &smoothed) in layout.versions[inner].iter().zip(&*smoothed) {
-        if let Some(score) = scores.get_mut(version as usize) {
-            *score = smoothed;
-        }
-    }
-}
-
-/// Fills `smoothed` with the scores of all entries but the outer two, with their neighbours' shares.
-struct AddShares<'a> {
-    score: &'a [f32],
-    short: &'a [f32],
-    give: &'a mut Vec<f32>,
-    gives: &'a mut Vec<f32>,
-    smoothed: &'a mut Vec<f32>,
-}
-
-impl Work for AddShares<'_> {
-    type Output = ();
-
-    #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
-    #[inline(always)]
-    fn run(self) {
-        let Self {
-            score,
-            short,
-            give,
-            gives,
-            smoothed,
-        } = self;
-        gives.clear();
-        gives.extend(
-            score
-                .iter()
-                .zip(short)
-                .map(|(&score, &short)| if score == NO_SCORE { 0.0 } else { short }),
-        );
-        give.clear();
-        give.extend(
-            score
-                .iter()
-                .zip(&*gives)
-                .map(|(&score, &gives)| if gives == 0.0 { 0.0 } else { score }),
-        );
-        let inner = 2..score.len() - 2;
-        let own = score[inner.clone()].iter().zip(&short[inner]);
-        let near = steps(give, gives, 1);
-        let far = steps(give, gives, 2);
-        smoothed.clear();
-        smoothed.extend(own.zip(near.zip(far)).map(|((&own, &short), (near, far))| {
-            own + short * (SHARES[0] * near + SHARES[1] * far)
-        }));
-    }
-}
-
-/// For each entry but the outer two, what the entries `step` before and after give; one that is alone gives twice.
-#[expect(clippy::inline_always, reason = "compiled for each instruction set")]
-#[inline(always)]
-fn steps<'a>(give: &'a [f32], gives: &'a [f32], step: usize) -> impl Iterator<Item = f32> + 'a {
-    let inner = give.len() - 4;
-    let before = give[2 - step..][..inner]
-        .iter()
-        .zip(&gives[2 - step..][..inner]);
-    let after = give[2 + step..][..inner]
-        .iter()
-        .zip(&gives[2 + step..][..inner]);
-    before
-        .zip(after)
-        .map(|((&before, &is_before), (&after, &is_after))| {
-            (before + after) * (2.0 - is_before * is_after)
-        })
 }
 
 /// Multiplies the scores of memories that pass and have no neighbours.
