@@ -163,6 +163,7 @@ class RecallRequest:
         dedup_threshold: float | None = None,
         budget: int | None = None,
         budget_whole: bool = False,
+        lift: tuple[str, Sequence[tuple[str, str]], float, float, int, int] | None = None,
     ) -> RecallRequest: ...
 
 @final
@@ -188,6 +189,9 @@ class Hit:
     def layer(self) -> str: ...
     @property
     def arms(self) -> list[tuple[int, int, float]]: ...
+    @property
+    def boosts(self) -> list[tuple[str, float]]:
+        """What `RecallRequest` ``lift`` added to the score."""
 
 @final
 class RecallResponse:
@@ -213,6 +217,12 @@ class RecallResponse:
     @property
     def feedback_terms(self) -> int:
         """Words that the first hits added to the query."""
+    @property
+    def lead(self) -> list[tuple[int, int, float]]:
+        """The ``arms`` of the first hit of the fusion, whatever was lifted after it."""
+    @property
+    def lift_micros(self) -> float:
+        """Time that `RecallRequest` ``lift`` took."""
     @property
     def arm_spreads(self) -> list[tuple[float, float]]:
         """Mean and deviation of each arm's scores over all memories that pass; zeros for outside lists."""

@@ -35,6 +35,7 @@ pub use error::{CoreError, Result};
 pub use recall::PlannerOptions;
 pub use registry::{Core, CoreOptions};
 pub use types::{
-    ArmScore, BankStats, Chunk, ContentHash, Duplicate, Explained, ExternalList, Fate,
-    FusionMethod, Hit, MemoryId, RecallRequest, RecallResponse, Row, Standing, Step, TagMatch,
+    ArmScore, BankStats, Boost, Chunk, ContentHash, Duplicate, Explained, ExternalList, Fate,
+    FusionMethod, Hit, Lift, MemoryId, RecallRequest, RecallResponse, Row, Standing, Step,
+    TagMatch,
 };

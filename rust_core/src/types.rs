@@ -1,5 +1,7 @@
 //! The values that cross the crate's border: rows in, requests in, hits out.
 
+use std::sync::Arc;
+
 /// Sixteen bytes that name a memory over all its versions.
 pub type MemoryId = [u8; 16];
 /// Sixteen bytes that are equal for equal normalised contents.
@@ -122,6 +124,23 @@ pub struct ExternalList {
     pub hits: Vec<(MemoryId, f64)>,
 }
 
+/// A boost of the memories that have a label, after the fusion.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lift {
+    /// What hits say of it.
+    pub name: Arc<str>,
+    /// Metadata pairs, of which one is enough.
+    pub labels: Vec<(String, String)>,
+    /// What is added to a score.
+    pub value: f64,
+    /// How far a hit that feedback kept at the head is above the next one.
+    pub standing: f64,
+    /// Hits wanted, out of the `k` that are looked at.
+    pub wanted: usize,
+    /// Most tokens of these; where they have more, all `k` are hits, for the caller to choose.
+    pub budget: u64,
+}
+
 /// Everything that one recall needs. `Default` gives the documented defaults.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecallRequest {
@@ -177,6 +196,8 @@ pub struct RecallRequest {
     pub budget: Option<u64>,
     /// Count the whole memory's tokens instead of the hit chunk's.
     pub budget_whole: bool,
+    /// What is boosted by a label.
+    pub lift: Option<Lift>,
 }
 
 impl Default for RecallRequest {
@@ -210,6 +231,7 @@ impl Default for RecallRequest {
             dedup_threshold: None,
             budget: None,
             budget_whole: false,
+            lift: None,
         }
     }
 }
@@ -236,6 +258,15 @@ pub struct ArmScore {
     pub score: f64,
 }
 
+/// What was added to a score after the fusion.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Boost {
+    /// Of what.
+    pub name: Arc<str>,
+    /// How much.
+    pub value: f64,
+}
+
 /// A ranked version of a memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
@@ -255,6 +286,8 @@ pub struct Hit {
     pub layer: String,
     /// The arms that proposed it.
     pub arms: Vec<ArmScore>,
+    /// What was added to the fused score; part of it.
+    pub boosts: Vec<Boost>,
 }
 
 /// The answer to one recall, with what a trace needs.
@@ -272,6 +305,10 @@ pub struct RecallResponse {
     pub feedback_micros: f64,
     /// Words that the first hits added to the query.
     pub feedback_terms: u32,
+    /// What the arms say of the first hit of the fusion, whatever was boosted after it.
+    pub lead: Vec<ArmScore>,
+    /// Time that boosting took.
+    pub lift_micros: f64,
     /// Mean and standard deviation of each arm's scores over all memories that pass; zeros for outside lists.
     pub arm_spreads: Vec<(f64, f64)>,
     /// Distinct memories proposed by any arm.

@@ -37,12 +37,14 @@ def _ranked() -> core.RecallResponse:
                 vector_bytes([1.0, key]),
                 tokens=key,
                 known_from=0,
+                metadata=[("speaker", "@me")] if "milk" in text else (),
                 chunks=[("milk", None, 1), (text, None, 3)] if "milk" in text else (),
             )
             for key, text in enumerate(TEXTS, start=1)
         ],
     )
-    return bank.recall(RecallRequest(text="tea", vector=vector_bytes([1.0, 0.5])))
+    lift = ("own", [("speaker", "@me")], 0.25, 0.5, 3, 100)
+    return bank.recall(RecallRequest(text="tea", vector=vector_bytes([1.0, 0.5]), lift=lift))
 
 
 RESPONSE = _ranked()
@@ -103,7 +105,7 @@ def test_the_bytes_say_what_the_objects_say(
 # Fields of the answers of several banks, which are never made of one bank's rows alone.
 OF_SEVERAL_BANKS = {"bank_rank", "also_in"}
 # Fields of stages after the core, whose answers are made hit by hit.
-OF_STAGES = {"boosts", "utility_score"}
+OF_STAGES = {"utility_score"}
 # Nor of a side: a hit of an engine was never a row.
 OF_ENGINES = {"engine"}
 RICH = HydratedRow(

@@ -18,10 +18,10 @@ BASE, MEANING, WORDS = -3.6, 1.1, 0.12
 
 def confidence(response: RecallResponse) -> float:
     """From 0 to 1; 0 where there are no hits."""
-    hits = response.hits
-    if not hits:
+    lead = response.lead
+    if not lead:
         return 0.0
     names = response.arm_names
-    scores = {names[arm]: score for arm, _, score in hits[0].arms}
+    scores = {names[arm]: score for arm, _, score in lead}
     logit = BASE + MEANING * scores.get("semantic", 0.0) + WORDS * scores.get("keyword", 0.0)
     return 1 / (1 + math.exp(-logit))

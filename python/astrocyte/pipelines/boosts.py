@@ -18,6 +18,7 @@ from astrocyte.pipelines.candidates import Asked, Candidate, happened
 from astrocyte.pipelines.indexing import DAYS, MONTHS
 from astrocyte.pipelines.usage import Usage
 
+OWN = "own"
 # How much of it a candidate has.
 Amount = Callable[[Candidate], float]
 # What a name looks like: a capital, not at the start of a sentence, where every word has one.
@@ -53,7 +54,7 @@ class BoostStage:
     def __init__(self, settings: BoostSettings, usage: Usage | None) -> None:
         own = frozenset(settings.own.speakers)
         on = [
-            _Rule("own", settings.own, lambda _: lambda candidate: _spoken(candidate, own), asks_of_own),
+            _Rule(OWN, settings.own, lambda _: lambda candidate: _spoken(candidate, own), asks_of_own),
             _Rule("recency", settings.recency, lambda asked: _recency(asked, settings.recency.half_life_days)),
             _Rule("proof", settings.proof, lambda _: _proof(settings.proof.metadata_key)),
             _Rule("names", settings.names, lambda asked: _names(asked.query.query), names_of),
@@ -72,6 +73,11 @@ class BoostStage:
     def wanted(self, query: RecallQuery) -> bool:
         """Whether one of them can lift anything for this query."""
         return any(rule.wanted(query.query) for rule in self._rules)
+
+    def own(self, query: RecallQuery) -> BoundedBoost | None:
+        """The boost of what the asker said, where it is the only one that can lift anything for this query."""
+        wanted = [rule for rule in self._rules if rule.wanted(query.query)]
+        return wanted[0].boost if len(wanted) == 1 and wanted[0].name == OWN else None
 
     def apply(self, asked: Asked, candidates: list[Candidate]) -> list[Candidate]:
         """All of them, lifted."""

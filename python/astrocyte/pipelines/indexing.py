@@ -9,12 +9,15 @@ from functools import lru_cache
 from astrocyte.core import Row
 from astrocyte.model import Metadata, MetadataValue
 from astrocyte.pipelines.analysis import DAY_MS, EPOCH
-from astrocyte.stores.protocols import VersionRecord
+from astrocyte.stores.protocols import NewMemory, VersionRecord
 
 # Raised with every change of what is indexed of a memory: checkpoints that were written before are not used then.
-RECIPE = 1
+RECIPE = 2
 ID_PREFIX = "mem_"
 ID_BYTES = 16
+# Under which label the core knows who said it. Values of metadata begin with a letter there, so that none is like it.
+SPEAKER = "speaker"
+SPEAKER_MARK = "@"
 # English and independent of the locale: the index must not change with the machine.
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
@@ -77,6 +80,11 @@ def metadata_pairs(metadata: Metadata) -> list[tuple[str, str]]:
     return [(key, _typed(value)) for key, value in metadata.items()]
 
 
+def speaker_label(name: str) -> tuple[str, str]:
+    """The label of what a speaker said, by the name in lower case."""
+    return SPEAKER, f"{SPEAKER_MARK}{name}"
+
+
 def _typed(value: MetadataValue) -> str:
     match value:
         case None:
@@ -115,10 +123,17 @@ def row_of(version: VersionRecord) -> Row:
         fact_type=memory.fact_type,
         layer=memory.memory_layer,
         tags=memory.tags,
-        metadata=metadata_pairs(memory.metadata) if memory.metadata else (),
+        metadata=_labels(memory),
         session=memory.session_id,
         chunks=list(_chunks(version)) if memory.chunks else (),
     )
+
+
+def _labels(memory: NewMemory) -> list[tuple[str, str]]:
+    labels = metadata_pairs(memory.metadata) if memory.metadata else []
+    if memory.speaker:
+        labels.append(speaker_label(memory.speaker.lower()))
+    return labels
 
 
 def _chunks(version: VersionRecord) -> Iterator[tuple[str, bytes | None, int]]:

@@ -26,6 +26,9 @@ ARMS = ("semantic", "keyword", "temporal")
 
 # What a store from outside proposes: its name, its weight, and memories with scores, best first.
 OutsideList = tuple[str, float, list[tuple[bytes, float]]]
+# A boost that the core adds: its name, the labels of what it lifts, how much, how far a hit that feedback kept at the
+# head is above the next one, and the hits and tokens that are wanted of the candidates.
+Lift = tuple[str, list[tuple[str, str]], float, float, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class Plan:
 
     ``windows_hold`` says that the windows are not those of this bank's times, but of the query alone.
     ``pool`` is how many candidates stages after the core look at, 0 where none does; ``stages`` their milliseconds.
+    ``alone`` says that nobody but the answer needs the candidates, so that the core may do a boost, ``lift``, itself.
     ``trial`` is True for a recall that only explains another, and so is no use of a memory.
     ``outside`` is None until the stores and arms from outside were asked; ``degraded`` names what gave nothing.
     ``spent`` and ``proposing`` are milliseconds of steps, and of lists, that others make.
@@ -65,6 +69,8 @@ class Plan:
     external: Sequence[MemoryHit] = ()
     blended: float = 0.0
     pool: int = 0
+    alone: bool = False
+    lift: Lift | None = None
     stages: dict[str, float] = field(default_factory=dict)
     outside: list[OutsideList] | None = None
     degraded: str = ""
@@ -126,13 +132,14 @@ class Planner:
             plan.windows, plan.windows_hold = like.windows, True
         elif index.earliest is not None and index.latest is not None:
             plan.windows_hold = not may_name_time(query.query)
-            plan.windows = time_windows(
-                query.query,
-                first=index.earliest,
-                last=index.latest,
-                reference=query.query_reference_date,
-                time_range=query.time_range,
-            )
+            if query.time_range is not None or not plan.windows_hold:
+                plan.windows = time_windows(
+                    query.query,
+                    first=index.earliest,
+                    last=index.latest,
+                    reference=query.query_reference_date,
+                    time_range=query.time_range,
+                )
         if like is not None:
             plan.intent = like.intent
         elif self._factors or query.include_trace:
@@ -195,6 +202,7 @@ class Planner:
             and plan.budget == other.budget
             # What these hold is of one bank.
             and not (plan.outside or other.outside or plan.names or other.names)
+            and plan.lift == other.lift
             and self._feedback(plan) == self._feedback(other)
         )
 
@@ -246,6 +254,7 @@ class Planner:
             # Titles are short and are counted when they are made; what may still change its place, when it has one.
             budget=None if query.detail_level is DetailLevel.TITLES or plan.pool else plan.budget,
             budget_whole=query.detail_level is DetailLevel.FULL,
+            lift=plan.lift,
         )
 
 

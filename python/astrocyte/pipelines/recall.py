@@ -29,6 +29,7 @@ from astrocyte.errors import AstrocyteError
 from astrocyte.model import Bank, MemoryHit, RecallQuery, RecallResult
 from astrocyte.pipelines.abstention import confidence
 from astrocyte.pipelines.bank_index import BankIndex
+from astrocyte.pipelines.boosts import BoostStage
 from astrocyte.pipelines.caching import RecallCache, name_of
 from astrocyte.pipelines.candidates import Candidate
 from astrocyte.pipelines.external import blend, passing
@@ -130,7 +131,8 @@ class RecallPipeline:
     async def _searched(
         self, bank: Bank, query: RecallQuery, index: BankIndex, most_tokens: int, start: float, at: str
     ) -> RecallResult:
-        plan = Plan(bank, query, index, _given(bank, query, index, at), most_tokens, start, start)
+        given = _given(bank, query, index, at)
+        plan = Plan(bank, query, index, given, most_tokens, start, start, alone=True)
         if self.waits(plan):
             plan.vector = (await self._embed([query.query], index.model))[0]
         await self._others.read([plan])
@@ -175,6 +177,8 @@ class RecallPipeline:
             await self.plan(bank, query, most_tokens, start, f"queries[{number}].")
             for number, (bank, query, most_tokens) in enumerate(requests)
         ]
+        for plan in plans:
+            plan.alone = True
         await self.embed(plans)
         return await self._answer_all(plans)
 
@@ -332,7 +336,9 @@ class RecallPipeline:
 
     def _result(self, plan: Plan, response: RecallResponse, rows: list[HydratedRow]) -> RecallResult:
         query = plan.query
-        if plan.pool:
+        if plan.lift:
+            plan.stages = {BoostStage.name: response.lift_micros / 1e3}
+        if plan.pool and not plan.lift:
             hits, truncated = self._reordered(plan, response, rows)
         else:
             hits, truncated = found(query, response, rows, plan.budget)
@@ -390,6 +396,8 @@ class RecallPipeline:
         if plan.fuses:
             # All that any arm proposes.
             plan.pool = max(plan.pool, self._planner.proposals(plan))
+        elif plan.pool and plan.alone and not plan.reranks:
+            plan.lift = self._rescorer.lift(plan, self._planner.fusion(plan.query))
 
 
 def _given(bank: Bank, query: RecallQuery, index: BankIndex, at: str) -> bytes | None:

@@ -40,7 +40,7 @@ def trace_of(plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit], fu
     made.layer_distribution = layer_distribution(hits)
     made.cache_hit = False
     made.wiki_tier_used = False
-    feedback, spent = response.feedback_micros / 1e3, plan.spent
+    feedback, lifting, spent = response.feedback_micros / 1e3, response.lift_micros / 1e3, plan.spent
     fused = spent.get(FUSING, 0.0)
     # Then the core was asked once more.
     failed = fused if plan.fused is None else 0.0
@@ -48,7 +48,7 @@ def trace_of(plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit], fu
         "embed": (plan.embedded - plan.start) * 1e3 - spent.get(READING, 0.0),
         **({} if plan.outside is None else {"outside": (plan.asked - plan.embedded) * 1e3}),
         "analyse": (plan.analysed - (plan.asked or plan.embedded)) * 1e3 - failed,
-        "core": (plan.searched - plan.analysed) * 1e3 - feedback,
+        "core": (plan.searched - plan.analysed) * 1e3 - feedback - lifting,
         "feedback": feedback,
         "hydrate": (plan.hydrated - plan.searched) * 1e3 - (fused - failed),
         **spent,
@@ -59,7 +59,9 @@ def trace_of(plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit], fu
         made.strategies_used += (ARM,) * bool(count)
         made.total_candidates += count
         made.strategy_candidate_counts[ARM] = count
-        made.stage_timings_ms["external_context"] = (plan.blended - plan.hydrated) * 1e3 - sum(plan.stages.values())
+        # What the core lifts it does before.
+        stages = 0.0 if plan.lift else sum(plan.stages.values())
+        made.stage_timings_ms["external_context"] = (plan.blended - plan.hydrated) * 1e3 - stages
     if plan.naming is not None:
         made.stage_timings_ms["names"] = plan.naming * 1e3
         made.stage_timings_ms["core"] -= plan.naming * 1e3

@@ -11,12 +11,13 @@ from time import perf_counter
 
 from astrocyte.config import Settings
 from astrocyte.core import RecallResponse
-from astrocyte.model import MemoryHit, RecallQuery
+from astrocyte.model import DetailLevel, MemoryHit, RecallQuery
 from astrocyte.pipelines.analysis import to_ms
-from astrocyte.pipelines.boosts import BoostStage
+from astrocyte.pipelines.boosts import OWN, BoostStage
 from astrocyte.pipelines.candidates import Asked, Candidate, Stage
 from astrocyte.pipelines.curated_recall import CuratedStage
-from astrocyte.pipelines.planning import Plan
+from astrocyte.pipelines.indexing import speaker_label
+from astrocyte.pipelines.planning import Lift, Plan
 from astrocyte.pipelines.shaping import fitting
 from astrocyte.pipelines.stages.fusion import rescored
 from astrocyte.pipelines.usage import Usage
@@ -47,7 +48,8 @@ class Rescorer:
         self._pool = boosts.pool
         self._rank_constant = settings.recall.rank_constant
         self._stages: list[Stage] = []
-        boosting = BoostStage(boosts, self.usage)
+        boosting = self._boosting = BoostStage(boosts, self.usage)
+        self._own = [speaker_label(speaker) for speaker in boosts.own.speakers]
         if boosting.any:
             self._stages.append(boosting)
         if settings.curated_recall.enabled:
@@ -58,6 +60,20 @@ class Rescorer:
         if self._tells_utility or any(stage.wanted(query) for stage in self._stages):
             return max(self._pool, query.max_results)
         return 0
+
+    def lift(self, plan: Plan, fusion: str) -> Lift | None:
+        """What the core may do in the place of the stages: all that they would, and no more rows are read than shown.
+
+        That is where nothing but what the asker said is lifted, and hits are counted by their chunks.
+        """
+        query = plan.query
+        boost = self._boosting.own(query)
+        alone = not self._tells_utility and all(one is self._boosting or not one.wanted(query) for one in self._stages)
+        if boost is None or not alone or query.detail_level is not DetailLevel.CHUNK:
+            return None
+        unit = self.unit(query, fusion)
+        value = min(boost.weight, boost.bound) * unit
+        return OWN, self._own, value, STANDING * unit, query.max_results, plan.budget
 
     def run(
         self, plan: Plan, fusion: str, response: RecallResponse, rows: Sequence[HydratedRow]

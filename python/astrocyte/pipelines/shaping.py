@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
 from astrocyte.core import Hit, RecallResponse, count_tokens, encode_hits
-from astrocyte.model import ArmScore, DetailLevel, MemoryHit, RecallQuery
+from astrocyte.model import ArmScore, Boost, DetailLevel, MemoryHit, RecallQuery
 from astrocyte.model.building import open_twin
 from astrocyte.pipelines import detail
 from astrocyte.pipelines.analysis import from_ms
@@ -195,7 +195,7 @@ def hit_of(
     made.arms = tuple([ArmScore(arm_names[arm], rank, score) for arm, rank, score in hit.arms])
     made.bank_rank = 0
     made.also_in = ()
-    made.boosts = ()
+    made.boosts = tuple([Boost(name, value) for name, value in hit.boosts])
     made.utility_score = None
     made.engine = ""
     made.__class__ = MemoryHit

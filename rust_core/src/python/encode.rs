@@ -191,5 +191,8 @@ fn encode(
         let name = names.get(arm.arm as usize).map_or("", String::as_str);
         encoded.arm(name, arm.rank, arm.score);
     }
+    for boost in &hit.boosts {
+        encoded.boost(&boost.name, boost.value);
+    }
     Ok(())
 }

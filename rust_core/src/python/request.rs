@@ -13,6 +13,8 @@ pub(super) struct RecallRequest {
 
 type OpenRange = (Option<i64>, Option<i64>);
 type ScoredIds = Vec<(Id, f64)>;
+/// Name, labels, value, standing, hits wanted, their budget.
+type Lift = (Text, Vec<(Text, Text)>, f64, f64, usize, u64);
 
 #[pymethods]
 impl RecallRequest {
@@ -21,14 +23,15 @@ impl RecallRequest {
         *, text=None, vector=None, k=10, depth=100, tags=vec![], tag_match=None, fact_types=vec![], metadata=vec![],
         session=None, occurred=None, retained=None, as_of=None, valid_at=None, memory_ids=None, time_windows=vec![],
         time_tail_ms=2_592_000_000, external=vec![], fusion=None, rank_constant=60.0, weights=(1.0, 1.0, 1.0),
-        feedback=0.0, context_windows=true, layer_weights=vec![], dedup_threshold=None, budget=None, budget_whole=false
+        feedback=0.0, context_windows=true, layer_weights=vec![], dedup_threshold=None, budget=None, budget_whole=false,
+        lift=None
     ))]
     #[pyo3(
         text_signature = "(*, text=None, vector=None, k=10, depth=100, tags=(), tag_match='any', fact_types=(), \
         metadata=(), session=None, occurred=None, retained=None, as_of=None, valid_at=None, memory_ids=None, \
         time_windows=(), time_tail_ms=2592000000, external=(), fusion='relative_score', rank_constant=60.0, \
         weights=(1.0, 1.0, 1.0), feedback=0.0, context_windows=True, layer_weights=(), dedup_threshold=None, budget=None, \
-        budget_whole=False)"
+        budget_whole=False, lift=None)"
     )]
     #[expect(
         clippy::too_many_arguments,
@@ -61,6 +64,7 @@ impl RecallRequest {
         dedup_threshold: Option<f32>,
         budget: Option<u64>,
         budget_whole: bool,
+        lift: Option<Lift>,
     ) -> PyResult<Self> {
         let request = types::RecallRequest {
             text: text.map(Text::into_string),
@@ -94,6 +98,7 @@ impl RecallRequest {
             dedup_threshold,
             budget,
             budget_whole,
+            lift: lift.map(lift_of),
         };
         Ok(Self { request })
     }
@@ -105,6 +110,17 @@ fn external_list((name, weight, hits): (Text, f64, ScoredIds)) -> types::Externa
         name: name.into_string(),
         weight,
         hits,
+    }
+}
+
+fn lift_of((name, labels, value, standing, wanted, budget): Lift) -> types::Lift {
+    types::Lift {
+        name: (*name.0).into(),
+        labels: string_pairs(labels),
+        value,
+        standing,
+        wanted,
+        budget,
     }
 }
 

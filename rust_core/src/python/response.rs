@@ -5,6 +5,12 @@ use pyo3::types::PyBytes;
 
 use crate::types;
 
+fn arm_scores(arms: &[types::ArmScore]) -> Vec<(u32, u32, f64)> {
+    arms.iter()
+        .map(|arm| (arm.arm, arm.rank, arm.score))
+        .collect()
+}
+
 #[pyclass(frozen, module = "astrocyte._core")]
 pub(super) struct Hit {
     hit: types::Hit,
@@ -49,11 +55,13 @@ impl Hit {
 
     #[getter]
     fn arms(&self) -> Vec<(u32, u32, f64)> {
-        self.hit
-            .arms
-            .iter()
-            .map(|arm| (arm.arm, arm.rank, arm.score))
-            .collect()
+        arm_scores(&self.hit.arms)
+    }
+
+    #[getter]
+    fn boosts(&self) -> Vec<(&str, f64)> {
+        let boosts = self.hit.boosts.iter();
+        boosts.map(|boost| (&*boost.name, boost.value)).collect()
     }
 }
 
@@ -126,6 +134,16 @@ impl RecallResponse {
     #[getter]
     fn feedback_terms(&self) -> u32 {
         self.response.feedback_terms
+    }
+
+    #[getter]
+    fn lead(&self) -> Vec<(u32, u32, f64)> {
+        arm_scores(&self.response.lead)
+    }
+
+    #[getter]
+    fn lift_micros(&self) -> f64 {
+        self.response.lift_micros
     }
 
     #[getter]

@@ -74,6 +74,7 @@ fn hit(state: &State, candidate: &Fused, arms: &[Arm], ordinal: i32, tokens: u32
         tokens,
         layer: state.layers[usize::from(state.columns.layer[at])].clone(),
         arms: arms.iter().enumerate().filter_map(word).collect(),
+        boosts: Vec::new(),
     }
 }
 

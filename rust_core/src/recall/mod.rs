@@ -8,6 +8,7 @@ mod feedback;
 mod hits;
 mod large;
 mod layout;
+mod lift;
 mod smoothing;
 mod spread;
 mod windows;
@@ -106,6 +107,11 @@ fn check(request: &RecallRequest) -> Result<()> {
     )?;
     for &(_, score) in request.external.iter().flat_map(|list| &list.hits) {
         require(score.is_finite(), "external", "finite scores", score)?;
+    }
+    if let Some(lift) = &request.lift {
+        for value in [lift.value, lift.standing] {
+            require(value.is_finite(), "lift", "finite numbers", value)?;
+        }
     }
     if let Some(threshold) = request.dedup_threshold {
         require(
@@ -281,7 +287,9 @@ fn answer(
     };
     let mut fused = fusion::fuse(state, request, &arms, scores, candidates);
     looked.keep_first(&mut fused);
-    let (hits, truncated) = hits::build(state, request, &fused, &arms, (dense, keyword))?;
+    let (mut hits, truncated) = hits::build(state, request, &fused, &arms, (dense, keyword))?;
+    let lead = hits.first().map_or_else(Vec::new, |hit| hit.arms.clone());
+    let lift_micros = lift::apply(state, request, looked.terms > 0, &mut hits);
     if let Some(probe) = probe {
         probe.look(&Looked {
             state,
@@ -300,6 +308,8 @@ fn answer(
         arm_candidates: arms.iter().map(|arm| arm.ranked.len() as u32).collect(),
         feedback_micros: looked.micros,
         feedback_terms: looked.terms,
+        lead,
+        lift_micros,
         arm_spreads: arms
             .iter()
             .map(|arm| (arm.spread.mean, arm.spread.deviation))

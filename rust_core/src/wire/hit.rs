@@ -30,6 +30,7 @@ pub mod field {
     pub const TOKEN_COUNT: u32 = 17;
     pub const VERSION: u32 = 18;
     pub const ARMS: u32 = 19;
+    pub const BOOSTS: u32 = 22;
 }
 
 /// A value of a memory's metadata: the kinds of `MetadataValue`.
@@ -114,6 +115,14 @@ impl Hit {
         let rest = milliseconds.rem_euclid(MILLIS_PER_SECOND);
         self.inner.int(2, rest * NANOS_PER_MILLI);
         self.message.put_message(number, &self.inner);
+    }
+
+    /// What was added to its score.
+    pub fn boost(&mut self, name: &str, value: f64) {
+        self.inner.clear();
+        self.inner.text(1, name);
+        self.inner.double(2, value);
+        self.message.put_message(field::BOOSTS, &self.inner);
     }
 
     /// Where an arm put it.

@@ -32,7 +32,7 @@ use scores::{Scores, Words};
 
 use super::arms::{self, Arm, KEYWORD, SEMANTIC};
 use super::feedback::{FIRST_HITS, Feedback, best_rows};
-use super::{Query, hits};
+use super::{Query, hits, lift};
 
 /// What a recall of a large bank works with, kept from one to the next.
 #[derive(Debug, Default)]
@@ -129,7 +129,9 @@ pub(super) fn answer(
     // Whatever went wrong, the next recall finds the arrays clean.
     room.look.scores.wipe(state);
     room.found.wipe();
-    let ((hits, truncated), fused, looked) = built?;
+    let ((mut hits, truncated), fused, looked) = built?;
+    let lead = hits.first().map_or_else(Vec::new, |hit| hit.arms.clone());
+    let lift_micros = lift::apply(state, request, looked.terms > 0, &mut hits);
     let response = RecallResponse {
         hits,
         arm_names: arms.iter().map(|arm| arm.name.to_string()).collect(),
@@ -137,6 +139,8 @@ pub(super) fn answer(
         arm_candidates: arms.iter().map(|arm| arm.ranked.len() as u32).collect(),
         feedback_micros: looked.micros,
         feedback_terms: looked.terms,
+        lead,
+        lift_micros,
         arm_spreads: arms
             .iter()
             .map(|arm| (arm.spread.mean, arm.spread.deviation))
