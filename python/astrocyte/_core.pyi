@@ -26,6 +26,7 @@ __all__ = [
     "count_tokens",
     "count_tokens_many",
     "describe_checkpoint",
+    "encode_answer",
     "encode_hits",
     "failpoint",
     "pii_kinds",
@@ -287,6 +288,12 @@ class Explanation:
     @property
     def arm_cuts(self) -> list[float | None]:
         """By arm the score of the last memory that it proposed; None where it proposed all that it knows."""
+
+def encode_answer(result: object, windows: Sequence[bytes]) -> bytes:
+    """The fields of `astrocyte.v1.RecallResponse` but its hits, of a `RecallResult`, in the order of their numbers.
+
+    ``windows`` are the time windows of its trace, as messages. Banks and engines of a trace are left out.
+    """
 
 def encode_hits(
     response: RecallResponse, rows: Sequence[tuple[object, ...]], bank_id: str, include_sources: bool

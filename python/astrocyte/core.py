@@ -36,6 +36,7 @@ from astrocyte._core import (
     RecallResponse,
     Row,
     build_info,
+    encode_answer,
     encode_hits,
 )  # fmt: skip
 from astrocyte.errors import DimensionMismatch, StoreError, ValidationError
@@ -59,6 +60,7 @@ __all__ = [
     "count_tokens",
     "count_tokens_many",
     "describe_checkpoint",
+    "encode_answer",
     "encode_hits",
     "failpoint",
     "pii_kinds",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from random import Random
 
 from hypothesis import given, settings
@@ -11,12 +12,15 @@ from hypothesis import strategies as st
 import strategies
 from astrocyte import core
 from astrocyte.core import Core, RecallRequest, Row, content_hash, vector_bytes
-from astrocyte.model import RecallQuery, RecallResult
+from astrocyte.model import Intent, RecallQuery, RecallResult, RecallTrace
+from astrocyte.model import TimeRange as ModelRange
 from astrocyte.pipelines.shaping import FoundHits
 from astrocyte.services import convert
+from astrocyte.services.convert.values import encode_range
 from astrocyte.stores.protocols import HydratedRow
 from astrocyte.v1.memory_pb2 import RecallResponse
-from astrocyte.v1.types_pb2 import MemoryHit
+from astrocyte.v1.types_pb2 import MemoryHit, TimeRange
+from astrocyte.v1.types_pb2 import RecallTrace as TraceMessage
 
 TEXTS = ("green tea", "black tea", "white tea with milk")
 # Milliseconds of the years 1 and 9999.
@@ -155,3 +159,55 @@ def test_hits_are_a_sequence_like_the_tuple_of_them() -> None:
     assert repr(hits) == repr(made)
     assert {hit.source for hit in hits} == {None}
     assert replace(RecallResult(hits, 3, truncated=False)) == RecallResult(made, 3, truncated=False)
+
+
+def _windows(result: RecallResult) -> list[bytes]:
+    windows = () if result.trace is None else result.trace.time_windows
+    return [TimeRange(**encode_range(window)).SerializeToString() for window in windows]
+
+
+@given(strategies.recall_results)
+def test_the_rest_of_an_answer_is_what_protobuf_writes(result: RecallResult) -> None:
+    """With hits that are objects protobuf writes it all."""
+    bare = replace(result, hits=())
+    message = RecallResponse.FromString(convert.encode_recall_result(bare))
+    assert core.encode_answer(bare, _windows(bare)) == message.SerializeToString(deterministic=True)
+
+
+def test_no_field_of_an_answer_is_forgotten() -> None:
+    trace = RecallTrace(
+        strategies_used=("semantic",),
+        total_candidates=1,
+        fusion_method="rrf",
+        latency_ms=0.5,
+        strategy_timings_ms={"semantic": 0.25},
+        strategy_candidate_counts={"semantic": 2},
+        tier_used=3,
+        layer_distribution={"": 4},
+        cache_hit=True,
+        wiki_tier_used=True,
+        stage_timings_ms={"core": 0.75, "": 0.0},
+        plan="scan",
+        time_windows=(ModelRange(), ModelRange(start=datetime(2024, 5, 1, tzinfo=UTC))),
+        position=5,
+        degraded="vector_store",
+        intent=Intent.FACTUAL,
+        intent_confidence=0.5,
+        tier_reason="none",
+    )
+    result = RecallResult(
+        (), 7, truncated=True, trace=trace, authority_context="a", warnings=("w",), confidence=0.5, abstain=True
+    )
+    message = RecallResponse.FromString(core.encode_answer(result, _windows(result)))
+    assert {field.name for field, _ in message.ListFields()} == set(RecallResponse.DESCRIPTOR.fields_by_name) - {"hits"}
+    written = {field.name for field, _ in message.trace.ListFields()}
+    # Answers of several banks, and of engines, are made by protobuf.
+    assert written == set(TraceMessage.DESCRIPTOR.fields_by_name) - {"banks", "engines"}
+    assert convert.decode_recall_result(message) == result
+
+
+def test_an_answer_with_hits_that_nobody_looked_at_is_whole() -> None:
+    hits = FoundHits(RecallQuery("tea", "bank"), RESPONSE, _rows([RICH, RICH, RICH]))
+    result = RecallResult(hits, 3, truncated=False, trace=RecallTrace(position=9), confidence=0.0)
+    message = RecallResponse.FromString(convert.encode_recall_result(result))
+    assert message == RecallResponse.FromString(convert.encode_recall_result(replace(result, hits=tuple(hits))))

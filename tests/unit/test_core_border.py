@@ -46,6 +46,7 @@ def test_what_takes_the_interpreter_runs_behind_the_guard(path: Path) -> None:
         "content_hash",
         "hits",
         "detached",
+        "encode_answer",
         "encode_hits",
         "response",
         "fates",

@@ -3,6 +3,7 @@
 //! Each entry point copies or pins its arguments, lets go of the interpreter, and runs the core behind a guard that
 //! turns a panic into an exception ([`errors::detached`]). No lock is taken while attached.
 
+mod answer;
 mod arguments;
 mod bank;
 mod embedder;
@@ -19,6 +20,8 @@ use pyo3::prelude::*;
 
 #[pymodule(name = "_core")]
 mod core_module {
+    #[pymodule_export]
+    use super::answer::encode_answer;
     #[pymodule_export]
     use super::bank::{Bank, Core, describe_checkpoint, failpoint};
     #[pymodule_export]
@@ -69,6 +72,7 @@ fn declare_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
             "count_tokens",
             "count_tokens_many",
             "describe_checkpoint",
+            "encode_answer",
             "encode_hits",
             "failpoint",
             "pii_kinds",

@@ -41,6 +41,13 @@ impl Message {
         }
     }
 
+    /// True.
+    pub fn bool(&mut self, number: u32, value: bool) {
+        if value {
+            self.put_bool(number, value);
+        }
+    }
+
     /// Text.
     pub fn put_text(&mut self, number: u32, value: &str) {
         self.delimited(number, value.as_bytes());
@@ -66,6 +73,11 @@ impl Message {
     /// A message within, empty or not.
     pub fn put_message(&mut self, number: u32, value: &Self) {
         self.delimited(number, &value.0);
+    }
+
+    /// A message within, as the bytes that it is.
+    pub fn put_encoded(&mut self, number: u32, value: &[u8]) {
+        self.delimited(number, value);
     }
 
     fn delimited(&mut self, number: u32, bytes: &[u8]) {

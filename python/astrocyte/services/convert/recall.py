@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any, TypeVar
 
+from astrocyte.core import encode_answer
 from astrocyte.errors import ValidationError
 from astrocyte.model import (
     ArmScore,
@@ -348,6 +349,11 @@ def decode_recall_result(message: memory_pb2.RecallResponse) -> RecallResult:
 
 def encode_recall_result(result: RecallResult) -> bytes:
     """An answer, as a RecallResponse in bytes."""
+    hits, trace = result.hits, result.trace
+    if isinstance(hits, FoundHits) and (trace is None or not (trace.banks or trace.engines)):
+        windows = () if trace is None else trace.time_windows
+        encoded = [types_pb2.TimeRange(**encode_range(window)).SerializeToString() for window in windows]
+        return hits.encoded() + encode_answer(result, encoded)
     response = memory_pb2.RecallResponse()
     if result.authority_context:
         response.authority_context = result.authority_context
