@@ -133,6 +133,13 @@ def unary(
     return result
 
 
+def reply_sizes(address: str, requests: list[bytes]) -> list[int]:
+    """Bytes of the answers to recalls."""
+    with grpc.insecure_channel(address) as channel:
+        recall: Any = channel.unary_unary(f"{SERVICE}/Recall")
+        return [len(recall(request)) for request in requests]
+
+
 async def rate(address: str, path: str, requests: list[bytes], callers: int) -> float:
     """Calls per second of ``callers`` that each wait for their answer before they ask again."""
     async with grpc.aio.insecure_channel(address) as channel:
@@ -172,10 +179,7 @@ def run(folder: Path, rows: int, calls: int) -> None:
     requests = [recall_request(query).SerializeToString() for query in queries]
     with running("-m", "astrocyte", "--data-dir", str(folder), "serve", "--port", "0") as product:
         durable = asyncio.run(fill(product.address, texts[:rows]))
-        with grpc.insecure_channel(product.address) as channel:
-            recall: Any = channel.unary_unary(f"{SERVICE}/Recall")
-            replies = [len(recall(request)) for request in requests[:BLOCK]]
-        size = round(statistics.mean(replies))
+        size = round(statistics.mean(reply_sizes(product.address, requests[:BLOCK])))
         with running("-c", ECHO_SERVER, str(size)) as echo:
             servers = {
                 "echo": (echo, ECHO, lambda index: requests[index]),
