@@ -21,6 +21,7 @@ from benches.quality.ablation import ablate
 from benches.quality.data import QuestionSet, read_run, read_set, write_run
 from benches.quality.product import open_brain
 from benches.quality.report import evaluate, table, timing_line
+from benches.quality.routing import routes
 from benches.quality.runner import Answers, answer, answer_together
 
 # Names the interval's draws; any other number does as well.
@@ -38,6 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
     for path, questions in sets:
         if options.ablate:
             print("", *asyncio.run(ablate(questions, seed=options.seed)), sep="\n")
+        elif options.routes:
+            print(*asyncio.run(routes(questions, seed=options.seed)), sep="\n")
         else:
             _measure(path, questions, options)
     return 0
@@ -86,6 +89,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--against", type=Path, help="folder of an earlier --out, to compare with")
     parser.add_argument(
         "--ablate", action="store_true", help="leave out one stage after the other, as a Markdown table"
+    )
+    parser.add_argument(
+        "--routes",
+        action="store_true",
+        help="ask two sides, and show what a route per question brings, as Markdown tables",
     )
     parser.add_argument(
         "--together",

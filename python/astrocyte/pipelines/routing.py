@@ -16,7 +16,8 @@ from astrocyte.pipelines.dates import find_windows
 from astrocyte.pipelines.intent import classify
 from astrocyte.providers.engines import EngineCapabilities
 
-# How far one signal shifts the weights; several multiply. A hit two places lower still overtakes none by one of them.
+# How far one signal shifts the weights; several multiply. By rank fusion (k = 60) 1.2 is worth twelve places, and 1.4
+# more than twenty: of ten hits each, those of the side that a signal is for come first.
 TOWARDS_PIPELINE = 1.2
 TOWARDS_ENGINE = 1.4
 # From this share of names among the words on, a question is about how several things hang together.
