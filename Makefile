@@ -18,7 +18,7 @@ ARGS ?=
 BASE ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || echo HEAD)
 
 .PHONY: help setup demo test test-python test-rust test-model check check-format check-lint check-types check-proto check-rust \
-	format bench bench-peers bench-engines proto reference lock wheel clean
+	format bench bench-peers bench-engines bench-pii proto reference lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,15 @@ $(VENV)/.engines: requirements/peers.txt | $(VENV)/.extension
 bench-engines: $(VENV)/.engines ## Measure: the core beside qdrant-edge, LanceDB, Chroma and PostgreSQL, at 10,000 and 200,000 rows
 	@$(BIN)/python -m benches.peers
 
+.venv-pii/.installed: requirements/runtime.txt requirements/pii.txt | $(VENV)/.extension
+	@test -x .venv-pii/bin/python || $(PYTHON) -m venv .venv-pii
+	@.venv-pii/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes --only-binary :all: \
+		-r requirements/runtime.txt -r requirements/pii.txt
+	@touch $@
+
+bench-pii: .venv-pii/.installed ## Measure: how well personal data is found, beside Presidio, on held-out templates
+	@PYTHONPATH=python .venv-pii/bin/python -m benches.pii --presidio
+
 # -- Check, cheapest first --------------------------------------------------------------------------------------------
 
 check: check-format check-lint check-proto check-types check-rust ## Formats, lints, types, protocol, import order
@@ -132,5 +141,5 @@ wheel: $(VENV)/.dependencies ## Build the wheel into dist/
 	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin build --release --locked --out dist
 
 clean: ## Remove the environment, builds and caches of this checkout
-	@rm -rf $(VENV) target dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .benchmarks
+	@rm -rf $(VENV) .venv-pii target dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .benchmarks
 	@rm -f python/astrocyte/_core*.so python/astrocyte/_core*.pyd

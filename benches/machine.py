@@ -39,6 +39,11 @@ def processor_seconds(pid: int) -> float:
     return sum(int(task.read_text(encoding="ascii").split()[0]) for task in tasks) / 1e9
 
 
+def waiting_seconds(pid: int) -> float:
+    """Time in which the main thread of a process could have run and had no processor, so far, from /proc."""
+    return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
+
+
 def _processor() -> str:
     for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
         if line.startswith("model name"):

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,10 +78,17 @@ class Process:
 
 
 @contextmanager
-def running(*arguments: str) -> Iterator[Process]:
-    """A Python process that prints its address when it listens."""
-    with subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, text=True) as child:
+def running(*arguments: str, ahead: int = 0) -> Iterator[Process]:
+    """A Python process that prints its address when it listens.
+
+    ``ahead``, from -20 to 19: what the system takes for how nice its session is to others, where it lets us say so.
+    """
+    command = [sys.executable, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=bool(ahead)) as child:
         try:
+            if ahead:
+                with suppress(OSError):
+                    Path(f"/proc/{child.pid}/autogroup").write_text(str(ahead), encoding="ascii")
             assert child.stdout is not None
             yield Process(child.pid, child.stdout.readline().split()[-1])
         finally:

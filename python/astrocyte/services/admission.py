@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import deque
 
 from astrocyte.errors import RateLimited
 
 # A full queue drains within about this time; spread over twice as much, so that the refused do not return together.
 RETRY_SECONDS = 0.5
+# Calls that come in one turn of the loop begin in it for so long; the others wait for turns of their own. Many run from
+# begin to end without waiting, and while they do nothing else has its turn, health least of all.
+TURN_SECONDS = 0.005
+# A call that lasted longer than this leaves so many turns to others before the next one that waited is let in: an
+# answer about health takes about five turns, and should meet one such call and not five.
+LONG_SECONDS = 0.002
+SPARE_TURNS = 4
 
 
 class Admission:
@@ -29,6 +37,11 @@ class Admission:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._held = False
         self._letting_in = False
+        # Until when calls may begin in this turn of the loop; None where none did yet.
+        self._turn_until: float | None = None
+        # When a call was let in last, and how many turns to spare for others since one was long.
+        self._began = 0.0
+        self._spare = 0
 
     @property
     def running(self) -> int:
@@ -83,9 +96,10 @@ class Admission:
 
     def try_enter(self) -> bool:
         """Let a call in if nobody has to wait. Pair with `leave`."""
-        if self._running < self._limit and not self._waiting and not self._held:
+        if self._running < self._limit and not self._waiting and not self._held and self._turn_has_room():
             self._running += 1
             self._entered += 1
+            self._began = time.monotonic()
             return True
         return False
 
@@ -101,6 +115,8 @@ class Admission:
             raise self.refusal()
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
+        if self._running < self._limit:
+            self._next()
         try:
             await turn
         except asyncio.CancelledError:
@@ -114,6 +130,7 @@ class Admission:
     def leave(self) -> None:
         """Free the place, for who waits longest."""
         self._running -= 1
+        self._spare = SPARE_TURNS if time.monotonic() - self._began > LONG_SECONDS else 0
         self._next()
 
     def refusal(self) -> RateLimited:
@@ -124,23 +141,33 @@ class Admission:
             metadata={"kind": self._kind, "limit": str(self._limit)},
         )
 
-    def _next(self) -> None:
-        """Let the next one in by a turn of the loop of its own.
+    def _turn_has_room(self) -> bool:
+        now = time.monotonic()
+        if self._turn_until is None:
+            self._turn_until = now + TURN_SECONDS
+            asyncio.get_running_loop().call_soon(self._end_turn)
+        return now < self._turn_until
 
-        Many calls run from begin to end in one turn: were several let in together, nothing else would have its turn
-        until all of them were done.
-        """
+    def _end_turn(self) -> None:
+        self._turn_until = None
+
+    def _next(self) -> None:
+        """Let the next one in by a turn of the loop of its own: several would be done in one."""
         if self._waiting and not self._letting_in:
             self._letting_in = True
-            asyncio.get_running_loop().call_soon(self._let_in)
+            asyncio.get_running_loop().call_soon(self._let_in, self._spare)
 
-    def _let_in(self) -> None:
+    def _let_in(self, spare: int) -> None:
+        if spare:
+            asyncio.get_running_loop().call_soon(self._let_in, spare - 1)
+            return
         self._letting_in = False
         while self._waiting and self._running < self._limit and not self._held:
             turn = self._waiting.popleft()
             if not turn.done():
                 self._running += 1
                 self._entered += 1
+                self._began = time.monotonic()
                 turn.set_result(None)
                 self._next()
                 return

@@ -33,7 +33,7 @@ from astrocyte.errors import (
     frames,
 )
 from astrocyte.model import Caller
-from astrocyte.pipelines.time_left import ends_in
+from astrocyte.pipelines.time_left import ends_in, seconds_left
 from astrocyte.services.admission import Admission
 from astrocyte.services.authentication import Authenticate, Metadata
 from astrocyte.services.draining import Draining
@@ -133,9 +133,12 @@ class Calls:
 
         async def run(raw: Any, caller: Caller) -> bytes:  # noqa: ANN401 - bytes, or an iterator of them
             request = decode(raw)
-            if not admission.try_enter():
+            waits = not admission.try_enter()
+            if waits:
                 await admission.enter()
             try:
+                if waits:
+                    _check_time(seconds_left())
                 response = await behaviour(request, caller)
             finally:
                 admission.leave()
@@ -146,11 +149,13 @@ class Calls:
             given = _given_id(metadata)
             try:
                 self._draining.check()
+                left = _seconds_left(context)
+                _check_time(left)
                 caller = self._authenticate(metadata, context)
                 if not isinstance(caller, Caller):
                     caller = await caller
-                ends_in(context.time_remaining() or deadline)
-                if deadline is not None and context.time_remaining() is None:
+                ends_in(deadline if left is None else left)
+                if deadline is not None and left is None:
                     payload = await _within(deadline, run(raw, caller))
                 else:
                     payload = await run(raw, caller)
@@ -265,6 +270,21 @@ def _decoder(parse: Parse, *, streaming: bool) -> Callable[[Any], Any]:
             yield parse(raw)
 
     return decode
+
+
+def _seconds_left(context: Context) -> float | None:
+    """Until the deadline that the caller set, 0 where it has passed; None where there is none."""
+    return context.time_remaining()
+
+
+def _check_time(left: float | None) -> None:
+    """Refuse what nobody waits for any more: where calls queue up, doing them would make the next ones late too.
+
+    Raises:
+        DeadlineExceeded: No second is left.
+    """
+    if left is not None and left <= 0.0:
+        raise DeadlineExceeded("the deadline of the call had passed before it was begun")
 
 
 async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:

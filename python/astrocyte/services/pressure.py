@@ -5,12 +5,12 @@ turn of the loop in which they begin. So where more calls come than can be done 
 nobody sees from here: no limit is ever reached, every call is late, and each is done although another is waited for.
 
 A loop that was idle has an empty queue. One that was not for a while therefore takes calls in for a moment without
-beginning any, until nothing more comes. Then they are done in their order. Those for which the admission has no room
-are refused meanwhile, unread (`shedding`).
+beginning any, until nothing more comes, or no more than comes anyway. Then they are done in their order. Those for
+which the admission has no room are refused meanwhile, unread (`shedding`).
 
-A refusal costs a tenth to a third of what answering a small recall does, so refusing everybody could leave no time for
-answers. That moment is therefore never more than a fifth of the time: where it is too short, the rest waits with gRPC
-until its deadlines, which costs nothing here.
+A refusal costs a tenth to a quarter of what answering a small recall does, but a call that is not refused costs as
+much: it is handed over all the same, when it is too old for an answer. So the moment lasts for as long as calls are
+left outside, up to half of the time: what remains is for answers, and those that are given are young.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import selectors
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from astrocyte.services.admission import Admission
 
@@ -27,11 +27,16 @@ IDLE_SHARE = 0.25
 # The share is that of so long; and so long passes between taking in and taking in.
 BUSY_SECONDS = 0.2
 # The longest that nothing but taking in is done.
-TAKING_IN_SECONDS = 0.05
-# Waiting for so long says that all are in: a call that gRPC has already comes sooner.
+TAKING_IN_SECONDS = 0.2
+# How often it is looked whether all are in. They are when the loop has waited for so long at once: a call that gRPC has
+# already comes sooner; or when no more came since than usual, give or take: from gRPC's queue they come faster.
+CHECK_SECONDS = 0.01
 QUIET_SECONDS = 0.003
-# Where calls came twice for as long as they could, as many may wait as are done in so long, but not fewer than these:
-# those of gRPC's queue are old already.
+USUAL = 1.2
+# Where calls came for so long at once, and did so twice of late, as many may wait as are done in so long, but not fewer
+# than these: those of gRPC's queue are old already. What is of late is counted up to so many times, and down again.
+CROWDED_SECONDS = 0.04
+CROWDED, CROWDED_MOST = 2, 4
 WAIT_SECONDS = 0.25
 LEAST_WAITING = 64
 
@@ -79,15 +84,17 @@ class Pressure:
     Args:
         loop: Where the calls run.
         admissions: Where they wait.
+        arrived: How many calls gRPC has handed over so far.
     """
 
-    def __init__(self, loop: ServingLoop, admissions: Iterable[Admission]) -> None:
+    def __init__(self, loop: ServingLoop, admissions: Iterable[Admission], arrived: Callable[[], int]) -> None:
         self._loop = loop
         self._admissions = list(admissions)
+        self._arrived = arrived
         self._timer: asyncio.TimerHandle | None = None
-        self._began_at = loop.time()
-        self._crowded = False
-        # How many calls each had let in by when their number was looked at last.
+        self._crowded = 0
+        # When calls were taken in last, and how many had come and how many each had let in by then.
+        self._last = loop.time(), arrived()
         self._entered = [admission.entered for admission in self._admissions]
 
     def start(self) -> None:
@@ -106,26 +113,32 @@ class Pressure:
         """Begin to take in, unless the loop had time to spare since then."""
         now = self._loop.time()
         if self._loop.idle_seconds - idle_seconds > IDLE_SHARE * (now - since):
+            self._crowded = 0
+            for admission in self._admissions:
+                admission.widen()
             self.start()
             return
-        self._began_at = now
         for admission in self._admissions:
             admission.hold()
-        self._timer = self._loop.call_later(QUIET_SECONDS, self._check)
+        self._timer = self._loop.call_later(CHECK_SECONDS, self._check, now, now, self._arrived())
 
-    def _check(self) -> None:
+    def _check(self, began: float, since: float, arrived: int) -> None:
         """End it when all are in, or when it has lasted long enough."""
-        quiet = self._loop.quiet_at > self._began_at
-        if not quiet and self._loop.time() - self._began_at < TAKING_IN_SECONDS:
-            self._timer = self._loop.call_later(QUIET_SECONDS, self._check)
+        now, there = self._loop.time(), self._arrived()
+        last, before = self._last
+        usual = (there - before) / (now - last) * USUAL
+        drained = self._loop.quiet_at > since or (there - arrived) / (now - since) <= usual
+        if not drained and now - began < TAKING_IN_SECONDS:
+            self._timer = self._loop.call_later(CHECK_SECONDS, self._check, began, now, there)
             return
-        narrow = self._crowded and not quiet
-        self._crowded = not quiet
+        self._last = now, there
+        crowded = now - began >= CROWDED_SECONDS
+        self._crowded = min(self._crowded + 1, CROWDED_MOST) if crowded else max(self._crowded - 1, 0)
         for place, admission in enumerate(self._admissions):
             done = admission.entered - self._entered[place]
             self._entered[place] += done
             # Where calls wait for something else, such as a model, the loop is not what they wait for.
-            if narrow and admission.running <= admission.limit // 2:
+            if self._crowded >= CROWDED and admission.running <= admission.limit // 2:
                 admission.narrow(max(LEAST_WAITING, int(done / BUSY_SECONDS * WAIT_SECONDS)))
             else:
                 admission.widen()

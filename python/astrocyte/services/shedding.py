@@ -38,6 +38,8 @@ class Methods(grpc.GenericRpcHandler):
     def __init__(self, methods: Mapping[str, Method], identified: Identified) -> None:
         admissions = {id(method.admission): method.admission for method in methods.values()}
         refusing = {key: _refusing(admission, identified) for key, admission in admissions.items()}
+        # How many calls have come.
+        self.arrived = 0
         self._methods = {
             path: (method.admission, method.handler, refusing[id(method.admission)]) for path, method in methods.items()
         }
@@ -47,6 +49,7 @@ class Methods(grpc.GenericRpcHandler):
         found = self._methods.get(handler_call_details.method)
         if found is None:
             return None
+        self.arrived += 1
         admission, handler, refusing = found
         return refusing if admission.full else handler
 

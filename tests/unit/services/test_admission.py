@@ -1,11 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 import pytest
 
 from astrocyte.errors import RateLimited
+from astrocyte.services import admission as module
 from astrocyte.services.admission import RETRY_SECONDS, Admission
+
+
+@pytest.fixture(autouse=True)
+def _turns_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine that is busy a turn may pass between two lines."""
+    monkeypatch.setattr(module, "TURN_SECONDS", 60.0)
 
 
 async def test_as_many_run_as_the_limit_and_as_many_wait() -> None:
@@ -79,3 +87,53 @@ async def test_a_place_is_not_lost_when_its_taker_gives_up(handed_over: bool) ->
         await taker
     assert admission.try_enter()
     assert not admission.try_enter()
+
+
+@pytest.mark.parametrize("long", [True, False])
+async def test_calls_beyond_a_turns_time_begin_in_turns_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, *, long: bool
+) -> None:
+    monkeypatch.setattr(module, "TURN_SECONDS", 60.0 if long else 0.0)
+    admission = Admission("read", 10)
+    turns: list[int] = []
+    turn = 0
+
+    async def call() -> None:
+        if not admission.try_enter():
+            await admission.enter()
+        turns.append(turn)
+        admission.leave()
+
+    calls = [asyncio.create_task(call()) for _ in range(5)]
+    while not all(one.done() for one in calls):
+        turn += 1
+        await asyncio.sleep(0)
+    assert len(turns) == 5
+    # There are places for all: it is the time of the turn that they wait for.
+    assert len(set(turns)) == (1 if long else 5)
+
+
+@pytest.mark.parametrize("long", [True, False])
+async def test_a_long_call_leaves_turns_to_others(monkeypatch: pytest.MonkeyPatch, *, long: bool) -> None:
+    monkeypatch.setattr(module, "LONG_SECONDS", -1.0 if long else 60.0)
+    admission = Admission("read", 10)
+    turns: list[int] = []
+    turn = 0
+
+    async def call() -> None:
+        await admission.enter()
+        turns.append(turn)
+        admission.leave()
+
+    await admission.enter()
+    calls = [asyncio.create_task(call()) for _ in range(4)]
+    admission.hold()
+    await asyncio.sleep(0)
+    admission.leave()
+    admission.release()
+    while not all(one.done() for one in calls):
+        turn += 1
+        await asyncio.sleep(0)
+    apart = [later - earlier for earlier, later in itertools.pairwise(turns)]
+    assert len(apart) == 3
+    assert min(apart) > module.SPARE_TURNS - 1 if long else max(apart) <= 1

@@ -16,6 +16,8 @@ from astrocyte.model import RecallResult
 from astrocyte.services.admission import Admission
 from astrocyte.services.pressure import (
     BUSY_SECONDS,
+    CHECK_SECONDS,
+    CROWDED_MOST,
     IDLE_SHARE,
     LEAST_WAITING,
     QUIET_SECONDS,
@@ -32,12 +34,18 @@ RECALL = memory_pb2.RecallRequest(bank_id="family", query="Mara")
 
 
 class SimulatedLoop:
-    """A clock and timers. ``idle`` is the share of its time in which it waits, in stretches of ``stretch`` seconds."""
+    """A clock and timers. ``idle`` is the share of its time in which it waits, in stretches of ``stretch`` seconds.
 
-    def __init__(self) -> None:
+    Calls come from gRPC so many a second, while they are taken in and while they are not.
+    """
+
+    def __init__(self, admission: Admission) -> None:
         self.now, self.idle, self.stretch = 100.0, 1.0, 1.0
         self.idle_seconds = self.quiet_at = 0.0
         self.timers: list[tuple[float, Callable[..., None], tuple[Any, ...]]] = []
+        self.admission = admission
+        self.coming_in, self.coming = 1_000.0, 100.0
+        self.arrived = 0.0
 
     def time(self) -> float:
         return self.now
@@ -61,16 +69,22 @@ class SimulatedLoop:
             work(*args)
         self._pass(end)
 
+    def until_held(self, *, held: bool = True) -> None:
+        while self.admission.held is not held:
+            self.run(0.001)
+
     def _pass(self, until: float) -> None:
         self.idle_seconds += self.idle * (until - self.now)
+        self.arrived += (until - self.now) * (self.coming_in if self.admission.held else self.coming)
         if self.idle and min(self.stretch, self.idle * (until - self.now)) >= QUIET_SECONDS * 0.99:
             self.quiet_at = until
         self.now = until
 
 
-def pressed() -> tuple[SimulatedLoop, Admission]:
-    loop, admission = SimulatedLoop(), Admission("read", 2)
-    Pressure(cast("ServingLoop", loop), [admission]).start()
+def pressed(limit: int = 2) -> tuple[SimulatedLoop, Admission]:
+    admission = Admission("read", limit)
+    loop = SimulatedLoop(admission)
+    Pressure(cast("ServingLoop", loop), [admission], lambda: int(loop.arrived)).start()
     return loop, admission
 
 
@@ -86,54 +100,67 @@ def test_a_loop_with_time_to_spare_takes_nobody_in() -> None:
 def test_taking_in_ends_when_nothing_comes() -> None:
     loop, admission = pressed()
     loop.idle = 0.0
-    loop.run(BUSY_SECONDS + QUIET_SECONDS / 2)
+    loop.run(BUSY_SECONDS + CHECK_SECONDS / 2)
     assert admission.held
     loop.run(TAKING_IN_SECONDS / 2)
     assert admission.held
     loop.idle = 1.0
-    loop.run(2 * QUIET_SECONDS)
+    loop.run(2 * CHECK_SECONDS)
     assert not admission.held
 
 
-def test_most_of_the_time_is_for_answers() -> None:
+def test_taking_in_ends_when_no_more_comes_than_usual() -> None:
+    loop, admission = pressed()
+    loop.idle = 0.0
+    loop.until_held()
+    loop.run(TAKING_IN_SECONDS / 2)
+    assert admission.held
+    # gRPC has no more than what comes.
+    loop.coming_in = loop.coming
+    loop.run(2 * CHECK_SECONDS)
+    assert not admission.held
+
+
+def test_half_of_the_time_is_for_answers() -> None:
     loop, admission = pressed()
     loop.idle = 0.0
     held = 0
     for _ in range(10_000):
         loop.run(0.001)
         held += admission.held
-    share = (TAKING_IN_SECONDS + QUIET_SECONDS) / (TAKING_IN_SECONDS + QUIET_SECONDS + BUSY_SECONDS)
-    assert 0.15 < held / 10_000 <= share + 0.001 < 0.22
+    most = TAKING_IN_SECONDS + CHECK_SECONDS
+    assert 0.45 < held / 10_000 <= most / (most + BUSY_SECONDS) + 0.001 < 0.52
 
 
 def test_where_calls_come_for_as_long_as_they_can_few_may_wait() -> None:
-    loop, admission = SimulatedLoop(), Admission("read", 1_000)
-    Pressure(cast("ServingLoop", loop), [admission]).start()
-    cycle = BUSY_SECONDS + TAKING_IN_SECONDS + QUIET_SECONDS
+    loop, admission = pressed(1_000)
 
-    def most() -> int:
+    def taken_in() -> int:
+        """How many may wait after calls were taken in once more."""
+        loop.until_held()
+        loop.until_held(held=False)
         return admission._most_waiting
 
     loop.idle = 0.0
-    loop.run(cycle)
-    assert most() == 2_000
-    loop.run(BUSY_SECONDS / 2)
-    assert not admission.held
-    for _ in range(400):
-        assert admission.try_enter()
-    loop.run(cycle - BUSY_SECONDS / 2)
+    assert taken_in() == 2_000
+    admission._entered += 400
     # 400 in the time between two: a quarter of a second's.
-    assert most() == int(400 / BUSY_SECONDS * WAIT_SECONDS)
-    loop.run(cycle)
-    assert most() == LEAST_WAITING
+    assert taken_in() == int(400 / BUSY_SECONDS * WAIT_SECONDS)
+    assert taken_in() == LEAST_WAITING
     # Half of those that may run wait for something else.
-    for _ in range(101):
-        assert admission.try_enter()
-    loop.run(cycle)
-    assert most() == 2_000
+    admission._running += 501
+    assert taken_in() == 2_000
+    admission._running -= 501
+    assert taken_in() == LEAST_WAITING
+    # Few came for a time.
+    loop.coming_in = loop.coming
+    assert [taken_in() for _ in range(CROWDED_MOST)][-1] == 2_000
+    loop.coming_in = 1_000
+    taken_in()
+    assert taken_in() == LEAST_WAITING
     loop.idle, loop.stretch = 1.0, 1.0
-    loop.run(cycle)
-    assert most() == 2_000
+    loop.run(2 * BUSY_SECONDS)
+    assert admission._most_waiting == 2_000
 
 
 async def test_who_was_held_is_let_in_one_by_one_and_in_order() -> None:
