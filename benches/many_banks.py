@@ -5,9 +5,10 @@
     python -m benches.many_banks --denied
 
 The banks are written straight to the store and asked through the gate, all loaded. Each round asks one bank, then all
-of them by `parallel`, so that what else the machine does meets both alike. Beside the time stands what the process
-spent on all its threads, which depends less on what else runs. ``--denied`` compares refusals instead: of a call that
-names a forbidden bank among banks that are full, and among banks that are empty.
+of them by `parallel`, so that what else the machine does meets both alike. Wall time is what the call took in the
+process, on as many threads as the core has; beside it stands what the process spent on all of them, which depends less
+on what else runs, and how long the banks were searched and their answers joined, as the trace tells. ``--denied``
+compares refusals instead: of a call that names a forbidden bank among full ones, and among empty ones.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 
@@ -33,8 +35,13 @@ CALLER = Caller(TENANT, "bench")
 ADMIN = Caller(TENANT, "admin")
 WARM_ROUNDS = 5
 
-# Seconds that a call took, and seconds of processor time.
-Spent = tuple[float, float]
+
+class Spent(NamedTuple):
+    """A call: seconds that it took, seconds of processor time, and the seconds of its stages."""
+
+    wall: float
+    used: float
+    stages: dict[str, float]
 
 
 def _query(queries: Queries, number: int, banks: tuple[str, ...]) -> RecallQuery:
@@ -48,10 +55,11 @@ def _query(queries: Queries, number: int, banks: tuple[str, ...]) -> RecallQuery
 async def _time(app: App, query: RecallQuery) -> Spent:
     start, used = time.perf_counter(), time.process_time()
     result = await app.gate.recall(CALLER, query)
-    spent = time.perf_counter() - start, time.process_time() - used
-    if not result.hits:
+    wall, used = time.perf_counter() - start, time.process_time() - used
+    if not result.hits or result.trace is None:
         raise RuntimeError("an answer is empty")
-    return spent
+    told = result.trace.stage_timings_ms or {}
+    return Spent(wall, used, {name: spent / 1e3 for name, spent in told.items()})
 
 
 async def _together(folder: Path, queries: Queries, names: tuple[str, ...], rounds: int) -> dict[str, list[Spent]]:
@@ -72,7 +80,7 @@ async def _refused(app: App, query: RecallQuery) -> Spent:
     try:
         await app.gate.recall(CALLER, query)
     except AccessDenied:
-        return time.perf_counter() - start, time.process_time() - used
+        return Spent(time.perf_counter() - start, time.process_time() - used, {})
     raise RuntimeError("a forbidden bank was let pass")
 
 
@@ -111,14 +119,19 @@ async def _denied(folder: Path, queries: Queries, full: tuple[str, ...], rounds:
 def _report(console: Console, times: dict[str, list[Spent]]) -> None:
     rows = []
     for name, values in times.items():
-        cuts = statistics.quantiles([spent for spent, _ in values], n=100)
-        rows.append((name, cuts[49] * 1e3, cuts[94] * 1e3, statistics.median(used for _, used in values) * 1e3))
+        cuts = statistics.quantiles([spent.wall for spent in values], n=100)
+        rows.append((name, cuts[49] * 1e3, cuts[94] * 1e3, statistics.median(spent.used for spent in values) * 1e3))
     _, first, _, first_used = rows[0]
     for name, median, late, used in rows:
         console.print(
-            f"{name:24} p50 {median:8.3f} ms ({median / first:.2f} x)  p95 {late:8.3f} ms  "
-            f"processor {used:8.3f} ms ({used / first_used:.2f} x)"
+            f"{name:24} wall p50 {median:8.3f} ms ({median / first:.2f} x)  p95 {late:8.3f} ms  "
+            f"processor p50 {used:8.3f} ms ({used / first_used:.2f} x)"
         )
+    for name, values in times.items():
+        for title, stages in (("searched", ("core", "feedback")), ("read back and joined", ("hydrate",))):
+            spent = [sum(one.stages.get(stage, 0.0) for stage in stages) * 1e3 for one in values]
+            if any(spent):
+                console.print(f"{name:24} {title} in {statistics.median(spent):8.3f} ms")
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import struct
 from collections.abc import Sequence
+from dataclasses import replace as changed
 from typing import Any
 
 from astrocyte.model import Bank, Entity, ForgetSelector
@@ -113,8 +114,12 @@ RICH = memory(
 
 def seen(store: MemoryStore, bank: Bank, visibility: Visibility | None = None, ordinal: int = -1) -> list[str]:
     """Ids that hydrate lets through when everything is proposed."""
-    passages = [Passage(key, ordinal) for key in range(1, 200)]
-    return sorted(row.memory_id for row in store.hydrate(bank, passages, visibility or Visibility()))
+    passages, looked = [Passage(key, ordinal) for key in range(1, 200)], visibility or Visibility()
+    rows = store.hydrate(bank, passages, looked)
+    # The same among other banks, of which none is there.
+    asked = [(changed(bank, key=-1), passages), (bank, passages), (changed(bank, key=-2), [])]
+    assert [sorted(own) for own in store.hydrate_each(asked, looked)] == [[], sorted(rows), []]
+    return sorted(row.memory_id for row in rows)
 
 
 async def forget(store: MemoryStore, bank: Bank, selector: ForgetSelector, purge_after: int = LATER) -> list[str]:

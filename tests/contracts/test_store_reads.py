@@ -138,6 +138,16 @@ class TestHydrate:
         assert seen(store, changed(bank, bank_id="elsewhere")) == []
         assert seen(store, changed(other, key=bank.key)) == []
 
+    async def test_several_banks_are_read_at_once_each_its_own(self, store: MemoryStore, bank: Bank) -> None:
+        other = await make_bank(store, bank_id="other")
+        await insert(store, bank, memory(1), memory(2))
+        await insert(store, other, memory(3))
+        every = [Passage(key, -1) for key in (1, 2, 3, 99)]
+        read = store.hydrate_each([(other, every), (bank, every[:1])], Visibility())
+        assert [[row.memory_id for row in rows] for rows in read] == [[memory_id(3)], [memory_id(1)]]
+        assert store.hydrate_each([], Visibility()) == []
+        assert store.hydrate_each([(bank, []), (other, [])], Visibility()) == [[], []]
+
     async def test_ended_versions_are_seen_in_their_time_only(
         self, store: MemoryStore, bank: Bank, clock: Clock
     ) -> None:

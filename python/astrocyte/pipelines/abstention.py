@@ -23,5 +23,9 @@ def confidence(response: RecallResponse) -> float:
         return 0.0
     names = response.arm_names
     scores = {names[arm]: score for arm, _, score in lead}
-    logit = BASE + MEANING * scores.get("semantic", 0.0) + WORDS * scores.get("keyword", 0.0)
-    return 1 / (1 + math.exp(-logit))
+    return confidence_of(scores.get("semantic", 0.0), scores.get("keyword", 0.0))
+
+
+def confidence_of(meaning: float, words: float) -> float:
+    """As `confidence`, by the scores of the first hit in the semantic and the keyword arm."""
+    return 1 / (1 + math.exp(-(BASE + MEANING * meaning + WORDS * words)))

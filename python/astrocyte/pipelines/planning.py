@@ -150,6 +150,29 @@ class Planner:
         plan.analysed = perf_counter()
         plan.names = self._named(plan)
 
+    def follows(self, plan: Plan, like: Plan) -> bool:
+        """Take over what was found out for another bank of the same query, where the core is asked the same for both.
+
+        False leaves the plan as it is: it has to be analysed.
+        """
+        if (
+            not like.windows_hold
+            or plan.vector is not like.vector
+            or plan.most_tokens != like.most_tokens
+            or plan.alone is not like.alone
+            # What these hold is of one bank.
+            or plan.outside
+            or like.outside
+            or like.naming is not None
+            or plan.foreign
+            or plan.reading is not None
+            or self._feedback(plan) != self._feedback(like)
+        ):
+            return False
+        plan.windows, plan.windows_hold, plan.intent = like.windows, True, like.intent
+        plan.budget, plan.pool, plan.lift, plan.analysed = like.budget, like.pool, like.lift, like.analysed
+        return True
+
     def fusion(self, query: RecallQuery) -> str:
         """How the arms' lists of a query become one."""
         return str(query.fusion_method or self._settings.fusion_method)

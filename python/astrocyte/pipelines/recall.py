@@ -195,7 +195,7 @@ class RecallPipeline:
     def plan_now(self, bank: Bank, query: RecallQuery, most_tokens: int, start: float, at: str = "") -> Plan | None:
         """As `plan`, or None where the bank's index would have to be waited for."""
         index = self._registry.loaded(bank)
-        if index is None or index.core.position < query.min_position:
+        if index is None or (query.min_position and index.core.position < query.min_position):
             return None
         return Plan(bank, query, index, _given(bank, query, index, at), most_tokens, start, start)
 
@@ -295,6 +295,9 @@ class RecallPipeline:
         for number, plan in enumerate(plans):
             # Banks that are asked the same query share what is found out about it, and mostly the request too.
             like = plans[number - 1] if number and plans[number - 1].query is plan.query else None
+            if like is not None and self._planner.follows(plan, like):
+                requests.append((plan.index.core, requests[-1][1]))
+                continue
             self._analyse(plan, like)
             shared = like is not None and self._planner.alike(plan, like)
             requests.append((plan.index.core, requests[-1][1] if shared else self._planner.request(plan)))
@@ -305,25 +308,37 @@ class RecallPipeline:
         return responses
 
     def _finish_all(self, plans: list[Plan], responses: list[RecallResponse]) -> list[RecallResult]:
-        """As `_finish` of each, with one read for all that look at the same bank in the same way."""
-        groups: dict[tuple[int, Visibility], list[int]] = {}
+        """As `_finish` of each, with one read for all that look in the same way."""
+        looks: dict[Visibility, dict[int, list[int]]] = {}
         for number, plan in enumerate(plans):
-            groups.setdefault((plan.bank.key, visibility(plan.query)), []).append(number)
+            looks.setdefault(visibility(plan.query), {}).setdefault(plan.bank.key, []).append(number)
         results: list[RecallResult | None] = [None] * len(plans)
-        for (_, looked), numbers in groups.items():
-            passages = [passage for number in numbers for passage in responses[number].passages]
-            rows = self._store.hydrate(plans[numbers[0]].bank, passages, looked)
-            known = {row[:2]: row for row in rows}
+        for looked, banks in looks.items():
+            asked = [
+                (plans[numbers[0]].bank, [passage for number in numbers for passage in responses[number].passages])
+                for numbers in banks.values()
+            ]
+            read = self._store.hydrate_each(asked, looked)
             hydrated = perf_counter()
-            for number in numbers:
-                plans[number].hydrated = hydrated
-                own = [known[passage] for passage in responses[number].passages if passage in known]
-                results[number] = self._result(plans[number], responses[number], _meeting(plans[number].query, own))
+            for numbers, rows in zip(banks.values(), read, strict=True):
+                known = {row[:2]: row for row in rows}
+                for number in numbers:
+                    plans[number].hydrated = hydrated
+                    own = [known[passage] for passage in responses[number].passages if passage in known]
+                    results[number] = self._result(plans[number], responses[number], _meeting(plans[number].query, own))
         return [result for result in results if result is not None]
 
     def rows(self, plan: Plan, passages: Sequence[tuple[int, int]]) -> list[HydratedRow]:
         """Those of the passages that the database lets this query see, in the order given."""
         return _meeting(plan.query, self._store.hydrate(plan.bank, passages, visibility(plan.query)))
+
+    def rows_each(self, asked: Sequence[tuple[Plan, Sequence[tuple[int, int]]]]) -> list[list[HydratedRow]]:
+        """As `rows` of each plan of one query, for banks of which each comes once; by one read."""
+        if not asked:
+            return []
+        passages = [(plan.bank, wanted) for plan, wanted in asked]
+        read = self._store.hydrate_each(passages, visibility(asked[0][0].query))
+        return [_meeting(plan.query, rows) for (plan, _), rows in zip(asked, read, strict=True)]
 
     def arm_weights(self, plan: Plan) -> tuple[float, float, float]:
         """The weights of the semantic, the keyword and the temporal arm for an analysed query."""

@@ -141,13 +141,14 @@ def reordered(
     """
     hits, truncated = fitting(query, [(one.hit, one.row) for one in candidates], names, budget)
     known = {one.row.memory_id: one for one in candidates}
-    return tuple(boosted(hit, known[hit.memory_id or ""]) for hit in hits), truncated
+    found = [(hit, known[hit.memory_id or ""]) for hit in hits]
+    return tuple(boosted(hit, one, one.score) for hit, one in found), truncated
 
 
-def boosted(hit: MemoryHit, candidate: Candidate) -> MemoryHit:
+def boosted(hit: MemoryHit, candidate: Candidate, score: float) -> MemoryHit:
     """The same hit with what the stages say of it; it was made a moment ago, and a copy would cost as much again."""
     for name, value in (
-        ("score", candidate.score),
+        ("score", score),
         ("boosts", tuple(candidate.boosts)),
         ("utility_score", candidate.utility),
     ):

@@ -7,7 +7,7 @@ somebody looks; the server asks it for its bytes, which the core writes from the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import overload
+from typing import NamedTuple, overload
 
 from astrocyte.core import Hit, RecallResponse, count_tokens, encode_hits
 from astrocyte.model import ArmScore, Boost, DetailLevel, MemoryHit, RecallQuery
@@ -166,8 +166,22 @@ def text_of(level: DetailLevel, hit: Hit, row: HydratedRow) -> tuple[str, int]:
     return text, count_tokens(text)
 
 
+class Standing(NamedTuple):
+    """A hit in an answer of several banks: whose it is, its score there, its rank in its bank, and who repeats it."""
+
+    bank_id: str
+    score: float
+    bank_rank: int
+    also_in: tuple[str, ...]
+
+
 def hit_of(
-    query: RecallQuery, hit: Hit, row: HydratedRow, arm_names: Sequence[str], shown: tuple[str, int]
+    query: RecallQuery,
+    hit: Hit,
+    row: HydratedRow,
+    arm_names: Sequence[str],
+    shown: tuple[str, int],
+    standing: Standing | None = None,
 ) -> MemoryHit:
     """The hit that leaves, of what the core and the database know of it, and what it shows with its tokens."""
     (
@@ -176,9 +190,8 @@ def hit_of(
     ) = row  # fmt: skip
     made = _OpenHit()
     made.text, made.token_count = shown
-    made.score = hit.score
+    made.bank_id, made.score, made.bank_rank, made.also_in = standing or (query.bank_id, hit.score, 0, ())
     made.memory_id = memory_id
-    made.bank_id = query.bank_id
     made.metadata = metadata
     made.tags = tags
     made.occurred_at = None if occurred_at is None else from_ms(occurred_at)
@@ -193,8 +206,6 @@ def hit_of(
     made.chunk_count = chunk_count
     made.version = version
     made.arms = tuple([ArmScore(arm_names[arm], rank, score) for arm, rank, score in hit.arms])
-    made.bank_rank = 0
-    made.also_in = ()
     made.boosts = tuple([Boost(name, value) for name, value in hit.boosts])
     made.utility_score = None
     made.engine = ""

@@ -67,10 +67,12 @@ class BankSets:
         if query.bank_group is not None:
             bank_ids, group = self._group(caller, query.bank_group, f"{at}bank_group")
         checks.count(bank_ids, f"{at}banks", self._settings.most_banks)
+        seen: set[str] = set()
         for index, bank_id in enumerate(bank_ids):
             checks.bank_id(bank_id, f"{at}banks[{index}]")
-            if bank_id in bank_ids[:index]:
+            if bank_id in seen:
                 raise ValidationError(f"names {bank_id!r} a second time", field=f"{at}banks[{index}]")
+            seen.add(bank_id)
         asked = {} if query.strategy is None else _said(query.strategy, f"{at}strategy")
         strategy = _strategy({**self._defaults, **group, **asked}, bank_ids, f"{at}strategy")
         first = strategy.cascade_order

@@ -271,7 +271,9 @@ class Barriers:
 
     def _of(self, bank_id: str) -> _Bank:
         own = self._banks.get(bank_id)
-        return own if own is not None else self._templates.get(self._overrides.template(bank_id), self._whole)
+        if own is not None:
+            return own
+        return self._templates.get(self._overrides.template(bank_id), self._whole) if self._templates else self._whole
 
     def _without_vector(self, whole: T, at: str) -> T:
         """What had its content redacted, without the vector of the content before, from which it could be guessed."""

@@ -71,15 +71,19 @@ class Limits:
         """
         draws: dict[object, Draw] = {}
         uses: dict[Use, tuple[int, int]] = {}
+        known: tuple[BankSettings, Operation] | None = None
+        rate = quota = None
         for demand in demands:
             tenant, bank_id, operation, amount = demand
             settings = self._overrides.of(bank_id)
-            rate = _rate(settings, operation)
+            if known is None or settings is not known[0] or operation is not known[1]:
+                # Most banks of a call have the same settings.
+                known = settings, operation
+                rate, quota = _rate(settings, operation), _quota(settings, operation)
             if rate is not None:
                 key = (tenant, bank_id, operation)
                 earlier = draws.get(key)
                 draws[key] = Draw(key, rate, amount if earlier is None else earlier.tokens + amount)
-            quota = _quota(settings, operation)
             if quota is not None:
                 use = Use(tenant, bank_id, operation)
                 uses[use] = (amount + uses.get(use, (0, 0))[0], quota)

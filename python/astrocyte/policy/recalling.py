@@ -15,7 +15,8 @@ from astrocyte.model import (
     RecallQuery,
     RecallResult,
 )
-from astrocyte.pipelines.multi_bank import MultiBankPipeline, Question
+from astrocyte.pipelines.bank_parts import Question
+from astrocyte.pipelines.multi_bank import MultiBankPipeline
 from astrocyte.pipelines.recall import RecallPipeline
 from astrocyte.policy.bank_sets import BankSet, BankSets
 from astrocyte.policy.banks import Banks

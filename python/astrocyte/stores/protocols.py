@@ -383,6 +383,11 @@ class MemoryStore(Protocol):
         Passages may be plain pairs, as `Passage` names them.
         """
 
+    def hydrate_each(
+        self, asked: Sequence[tuple[Bank, Sequence[tuple[int, int]]]], visibility: Visibility
+    ) -> list[list[HydratedRow]]:
+        """As `hydrate` of each bank, which comes once, with its passages; in the order of the banks, by one read."""
+
     def select(self, bank: Bank, selector: ForgetSelector, *, include_forgotten: bool = False) -> tuple[int, list[str]]:
         """How many memories the selector meets, and the first 1,000 ids, without changing anything.
 

@@ -53,7 +53,7 @@ def work(app: App, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         monkeypatch.setattr(owner, name, counted)
 
-    for name in ("get_bank", "hydrate", "list_banks", "content_bytes"):
+    for name in ("get_bank", "hydrate", "hydrate_each", "list_banks", "content_bytes"):
         count(app._store, name)
     for name in ("loaded", "get", "peek"):
         count(IndexRegistry, name)
@@ -77,4 +77,4 @@ async def test_a_denial_in_the_middle_does_no_work_that_depends_on_the_others(
 async def test_a_call_that_is_let_pass_does(app: App, work: Counter[str]) -> None:
     await app.gate.recall(ANA, RecallQuery("lantern", banks=FULL))
     assert work["recall_many"] == 1
-    assert work["hydrate"] > 0
+    assert work["hydrate_each"] == 1

@@ -21,7 +21,10 @@ async def test_the_guard_is_what_keeps_rows_in(tmp_path: Path, guarded: bool) ->
     clock.now += 1
     await replace(store, bank, memory(1, "second"))
     await store.forget(bank, ForgetSelector(memory_ids=(memory_id(2),)), reason="", principal="", purge_after=10**13)
-    rows = store.hydrate(bank, [Passage(key, -1) for key in range(1, 5)], Visibility())
-    texts = {row.chunk_text for row in rows}
-    assert texts == ({"second"} if guarded else {"first", "second", "forgotten", "foreign"})
+    passages = [Passage(key, -1) for key in range(1, 5)]
+    alone = store.hydrate(bank, passages, Visibility())
+    among, _ = store.hydrate_each([(bank, passages), (other, [])], Visibility())
+    for rows in (alone, among):
+        texts = {row.chunk_text for row in rows}
+        assert texts == ({"second"} if guarded else {"first", "second", "forgotten", "foreign"})
     store.close()

@@ -40,6 +40,17 @@ _GUARDED = {
     (True, True): (_PASSAGES + _BANK + _AS_OF + _VALID, 6),
 }
 _UNGUARDED = (_PASSAGES, 1)
+# Of several banks at once: whose each row is stands behind it. Their statements take no bank.
+_EACH = (
+    _PASSAGES.replace(" FROM carray", ", b.bank_key, b.tenant, b.bank_id FROM carray")
+    + " CROSS JOIN banks b ON b.bank_key = m.bank_key WHERE m.forgotten_at IS NULL"
+)
+_GUARDED_EACH = {
+    (False, False): (_EACH + _NOW, 1),
+    (True, False): (_EACH + _AS_OF, 5),
+    (False, True): (_EACH + _NOW + _VALID, 6),
+    (True, True): (_EACH + _AS_OF + _VALID, 6),
+}
 
 
 class Hydration:
@@ -64,3 +75,27 @@ class Hydration:
         values = (apsw.carray(keys), bank.key, bank.tenant, bank.bank_id, as_of, valid_at)
         rows = self._connections.query(sql, values[:count])
         return list(map(decode_hydrated, rows))
+
+    def hydrate_each(
+        self, asked: Sequence[tuple[Bank, Sequence[tuple[int, int]]]], visibility: Visibility
+    ) -> list[list[HydratedRow]]:
+        """See `MemoryStore.hydrate_each`."""
+        if len(asked) < 2 or not self._guarded:  # noqa: PLR2004 - one bank has a statement of its own
+            return [self.hydrate(bank, passages, visibility) for bank, passages in asked]
+        owners = {
+            (row_key * PASSAGES_PER_ROW + ordinal + 1, bank.key, bank.tenant, bank.bank_id): place
+            for place, (bank, passages) in enumerate(asked)
+            for row_key, ordinal in passages
+        }
+        found: list[list[HydratedRow]] = [[] for _ in asked]
+        if not owners:
+            return found
+        as_of, valid_at = visibility.as_of, visibility.valid_at
+        sql, count = _GUARDED_EACH[as_of is not None, valid_at is not None]
+        keys = apsw.carray(array("q", [passage for passage, *_ in owners]))
+        for row in self._connections.query(sql, (keys, None, None, None, as_of, valid_at)[:count]):
+            # A row comes once for each bank of which it was asked, and is that of one.
+            place = owners.pop((row[0], *row[-3:]), None)
+            if place is not None:
+                found[place].append(decode_hydrated(row[:-3]))
+        return found

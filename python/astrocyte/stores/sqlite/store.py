@@ -158,10 +158,12 @@ class SqliteStore:
         self.outbox = SqliteOutbox(self._writer, self._connections)
         self.following = SqliteFollowing(self._connections)
         self.operations = SqliteOperations(self._writer, self._connections)
-        # The hot one, without a frame of its own in between.
-        self.hydrate: Callable[[Bank, Sequence[tuple[int, int]], Visibility], list[HydratedRow]] = Hydration(
-            self._connections, guarded=_guarded
-        ).hydrate
+        # The hot ones, without a frame of their own in between.
+        hydration = Hydration(self._connections, guarded=_guarded)
+        self.hydrate: Callable[[Bank, Sequence[tuple[int, int]], Visibility], list[HydratedRow]] = hydration.hydrate
+        self.hydrate_each: Callable[
+            [Sequence[tuple[Bank, Sequence[tuple[int, int]]]], Visibility], list[list[HydratedRow]]
+        ] = hydration.hydrate_each
 
     @property
     def healthy(self) -> bool:
