@@ -53,7 +53,7 @@ async def copying(shelf: Shelf, values: dict[str, Any] | None = None, **options:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(20):
         while not condition():  # noqa: ASYNC110 - what is waited for is done by tasks of the application
             await asyncio.sleep(0.002)
 
@@ -333,8 +333,8 @@ async def test_an_engine_that_fails_again_and_again_is_left_alone_and_then_gets_
         assert shelf.texts == [f"number {n}" for n in range(20)]
 
 
-async def forgotten_while_it_travels(app: App, shelf: Shelf) -> list[str]:
-    """A copy that was on its way when its memory was forgotten; what the engine holds in the end."""
+async def forgotten_while_it_travels(app: App, shelf: Shelf, *, seconds: float) -> list[str]:
+    """What the engine holds after a copy was on its way, for so long at the most, when its memory was forgotten."""
     held, arrived = asyncio.Event(), asyncio.Event()
     store = shelf.retain
 
@@ -347,7 +347,7 @@ async def forgotten_while_it_travels(app: App, shelf: Shelf) -> list[str]:
     keeping = asyncio.create_task(app.gate.retain(ANN, "notes", RetainItem("tea")))
     await arrived.wait()
     forgetting = asyncio.create_task(app.gate.forget(ANN, "notes", ALL, compliance=True))
-    await asyncio.wait([forgetting], timeout=0.2)
+    await asyncio.wait([forgetting], timeout=seconds)
     held.set()
     await asyncio.gather(keeping, forgetting)
     await caught_up(app)
@@ -357,21 +357,21 @@ async def forgotten_while_it_travels(app: App, shelf: Shelf) -> list[str]:
 async def test_a_copy_never_arrives_after_what_took_it_back() -> None:
     shelf = Shelf()
     async with copying(shelf) as app:
-        assert await forgotten_while_it_travels(app, shelf) == []
+        assert await forgotten_while_it_travels(app, shelf, seconds=0.2) == []
 
 
 async def test_without_turns_it_would(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deliveries.Deliveries, "turn", lambda *_: asyncio.Lock())
     shelf = Shelf()
     async with copying(shelf) as app:
-        assert await forgotten_while_it_travels(app, shelf) == ["tea"]
+        assert await forgotten_while_it_travels(app, shelf, seconds=20) == ["tea"]
 
 
 async def test_many_who_wait_for_an_engine_that_hangs_wait_for_it_once() -> None:
     shelf = Shelf(hangs=True)
-    async with copying(shelf, write_timeout_seconds=0.3) as app:
+    async with copying(shelf, write_timeout_seconds=1.0) as app:
         await app.gate.create_bank(ANN, "notes")
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(15):
             results = await asyncio.gather(
                 *(app.gate.retain(ANN, "notes", RetainItem(f"number {n}")) for n in range(30))
             )
@@ -389,7 +389,7 @@ OPERATIONS = st.lists(
 
 
 @given(OPERATIONS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 async def test_whatever_happens_an_engine_ends_up_with_what_this_server_has(steps: list[tuple[str, int]]) -> None:
     shelf = Shelf()
     async with copying(shelf) as app:
