@@ -116,8 +116,8 @@ impl Catalog {
         self.starts[version as usize] as usize..end
     }
 
-    /// Drops dead versions, which were removed before.
-    pub(crate) fn compact(&mut self, new_versions: &[u32]) {
+    /// What is left without dead versions, which were removed before.
+    pub(crate) fn compacted(&self, new_versions: &[u32]) -> Self {
         let mut forward = Vec::with_capacity(self.forward.len());
         let mut starts = Vec::with_capacity(self.starts.len());
         for (version, _) in new_versions
@@ -130,13 +130,21 @@ impl Catalog {
         }
         forward.shrink_to_fit();
         starts.shrink_to_fit();
-        (self.forward, self.starts) = (forward, starts);
-        for posting in &mut self.postings {
-            let kept = posting
-                .versions
-                .iter()
-                .map(|version| new_versions[version as usize]);
-            posting.versions = kept.collect();
+        let postings = self.postings.iter().map(|posting| {
+            let versions = posting.versions.iter();
+            Posting {
+                name: posting.name.clone(),
+                versions: versions
+                    .map(|version| new_versions[version as usize])
+                    .collect(),
+            }
+        });
+        Self {
+            names: self.names.clone(),
+            postings: postings.collect(),
+            free: self.free.clone(),
+            forward,
+            starts,
         }
     }
 

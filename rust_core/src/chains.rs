@@ -22,7 +22,7 @@ pub(crate) struct Place {
 }
 
 /// A chain in order of time, then arrival.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Chain {
     places: Vec<Place>,
     /// Largest key that ever came; below it, a new key does not belong to the end.
@@ -45,7 +45,7 @@ impl Default for Chain {
 }
 
 /// All chains of a bank.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Chains {
     names: HashMap<Box<str>, u32>,
     /// The first one holds the memories that occurred at a known time outside any conversation.
@@ -178,8 +178,14 @@ impl Chains {
         self.all.first().map_or(&[], |chain| &chain.places)
     }
 
-    /// Drops the places of dead versions and the conversations that are left empty.
-    pub(crate) fn compact(&mut self, new_versions: &[u32]) {
+    /// What is left without the places of dead versions and the conversations that are then empty.
+    pub(crate) fn compacted(&self, new_versions: &[u32]) -> Self {
+        let mut left = self.clone();
+        left.compact(new_versions);
+        left
+    }
+
+    fn compact(&mut self, new_versions: &[u32]) {
         for chain in &mut self.all {
             let places = &mut chain.places;
             places.retain(|place| new_versions[place.version as usize] != u32::MAX);
@@ -188,7 +194,7 @@ impl Chains {
             }
             places.shrink_to_fit();
         }
-        crate::columns::keep(&mut self.chain_of, new_versions);
+        self.chain_of = crate::columns::kept(&self.chain_of, new_versions);
         let mut new_numbers = vec![NONE; self.all.len()];
         let mut kept = Vec::with_capacity(self.all.len());
         for (number, chain) in std::mem::take(&mut self.all).into_iter().enumerate() {

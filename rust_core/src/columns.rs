@@ -36,6 +36,9 @@ pub(crate) struct Columns {
     by_hash: HashTable<u32>,
 }
 
+/// Tables by key, by memory and by hash.
+pub(crate) type Tables = [HashTable<u32>; 3];
+
 impl Columns {
     pub(crate) fn len(&self) -> u32 {
         self.key.len() as u32
@@ -70,6 +73,25 @@ impl Columns {
         }
         self.index(version);
         version
+    }
+
+    /// Tables with room for `more` versions, where those that there are would have to grow.
+    pub(crate) fn larger_tables(&self, more: usize) -> Option<Tables> {
+        let by_key = larger(&self.by_key, more, |&v| hash_key(self.key[v as usize]))?;
+        let by_memory = |&v: &u32| hash_bytes(&self.memory_id[v as usize]);
+        let by_hash = |&v: &u32| hash_bytes(&self.content_hash[v as usize]);
+        Some([
+            by_key,
+            copied(&self.by_memory, more, by_memory),
+            copied(&self.by_hash, more, by_hash),
+        ])
+    }
+
+    /// Takes larger tables and leaves those that were there before.
+    pub(crate) fn swap_tables(&mut self, [by_key, by_memory, by_hash]: &mut Tables) {
+        std::mem::swap(&mut self.by_key, by_key);
+        std::mem::swap(&mut self.by_memory, by_memory);
+        std::mem::swap(&mut self.by_hash, by_hash);
     }
 
     /// When the memory was first stored.
@@ -156,41 +178,36 @@ impl Columns {
         self.first_row[version as usize]..end
     }
 
-    /// Drops dead versions; `new_versions[old]` and `new_rows[old]` are the new numbers, or `u32::MAX`.
-    pub(crate) fn compact(&mut self, new_versions: &[u32], new_rows: &[u32]) {
-        keep(&mut self.key, new_versions);
-        keep(&mut self.memory_id, new_versions);
-        keep(&mut self.content_hash, new_versions);
-        keep(&mut self.known_from, new_versions);
-        keep(&mut self.known_until, new_versions);
-        keep(&mut self.occurred_at, new_versions);
-        keep(&mut self.first_row, new_versions);
-        keep(&mut self.layer, new_versions);
-        for row in &mut self.first_row {
-            *row = new_rows[*row as usize];
-        }
-        self.retained_at = self
-            .retained_at
-            .iter()
-            .map(|(&version, &at)| (new_versions[version as usize], at))
-            .collect();
-        self.validity = self
-            .validity
-            .iter()
-            .map(|(&version, &bounds)| (new_versions[version as usize], bounds))
-            .collect();
-        self.live = RowSet::empty(self.len());
-        self.current = RowSet::empty(self.len());
-        self.by_key.clear();
-        self.by_memory.clear();
-        self.by_hash.clear();
-        for version in 0..self.len() {
-            self.live.insert(version);
-            if self.known_until[version as usize] == OPEN {
-                self.current.insert(version);
+    /// What is left without dead versions; `new_versions[old]` and `new_rows[old]` are the new numbers, or `u32::MAX`.
+    pub(crate) fn compacted(&self, new_versions: &[u32], new_rows: &[u32]) -> Self {
+        let first_row = kept(&self.first_row, new_versions).into_iter();
+        let first_row: Vec<u32> = first_row.map(|row| new_rows[row as usize]).collect();
+        let count = first_row.len();
+        let mut left = Self {
+            key: kept(&self.key, new_versions),
+            memory_id: kept(&self.memory_id, new_versions),
+            content_hash: kept(&self.content_hash, new_versions),
+            known_from: kept(&self.known_from, new_versions),
+            known_until: kept(&self.known_until, new_versions),
+            occurred_at: kept(&self.occurred_at, new_versions),
+            first_row,
+            layer: kept(&self.layer, new_versions),
+            retained_at: renumbered(&self.retained_at, new_versions),
+            validity: renumbered(&self.validity, new_versions),
+            live: RowSet::empty(count as u32),
+            current: RowSet::empty(count as u32),
+            by_key: HashTable::with_capacity(count),
+            by_memory: HashTable::with_capacity(count),
+            by_hash: HashTable::with_capacity(count),
+        };
+        for version in 0..count as u32 {
+            left.live.insert(version);
+            if left.known_until[version as usize] == OPEN {
+                left.current.insert(version);
             }
-            self.index(version);
+            left.index(version);
         }
+        left
     }
 
     /// Resident bytes.
@@ -219,14 +236,45 @@ fn push<T>(column: &mut Vec<T>, value: T) {
     column.push(value);
 }
 
-/// Keeps the entries that have a new number, in order.
-pub(crate) fn keep<T>(column: &mut Vec<T>, new_numbers: &[u32]) {
-    let mut old = 0;
-    column.retain(|_| {
-        old += 1;
-        new_numbers[old - 1] != u32::MAX
-    });
-    column.shrink_to_fit();
+/// The entries that have a new number, in order.
+pub(crate) fn kept<T: Copy>(column: &[T], new_numbers: &[u32]) -> Vec<T> {
+    let pairs = column.iter().zip(new_numbers);
+    let mut left = Vec::with_capacity(new_numbers.iter().filter(|&&new| new != u32::MAX).count());
+    left.extend(
+        pairs
+            .filter(|&(_, &new)| new != u32::MAX)
+            .map(|(&entry, _)| entry),
+    );
+    left
+}
+
+/// The entries of a map by version, all of which have a new number.
+fn renumbered<T: Copy>(
+    entries: &hashbrown::HashMap<u32, T>,
+    new_versions: &[u32],
+) -> hashbrown::HashMap<u32, T> {
+    let entries = entries.iter();
+    entries
+        .map(|(&version, &entry)| (new_versions[version as usize], entry))
+        .collect()
+}
+
+/// A table of the same numbers with room for `more`, where this one would have to grow: that takes long, and others
+/// cannot read meanwhile.
+pub(crate) fn larger(
+    table: &HashTable<u32>,
+    more: usize,
+    hash: impl Fn(&u32) -> u64,
+) -> Option<HashTable<u32>> {
+    (table.capacity() - table.len() < more).then(|| copied(table, more, hash))
+}
+
+fn copied(table: &HashTable<u32>, more: usize, hash: impl Fn(&u32) -> u64) -> HashTable<u32> {
+    let mut copy = HashTable::with_capacity(table.len() + more);
+    for number in table {
+        copy.insert_unique(hash(number), *number, &hash);
+    }
+    copy
 }
 
 /// Spreads a key over 64 bits (the finaliser of splitmix64).

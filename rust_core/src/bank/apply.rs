@@ -1,29 +1,50 @@
-//! One commit: checked and analysed before anything changes, then applied as a whole.
+//! One commit: checked, analysed and quantised before anything changes, then applied as a whole.
 
 use std::borrow::Borrow;
 
+use hashbrown::HashTable;
 use rayon::prelude::*;
 
 use super::state::State;
 use crate::analysis::{AnalyzedText, analyze_text};
+use crate::columns::Tables;
 use crate::error::{CoreError, Result};
 use crate::lexical::{LexicalIndex, MAX_ROWS};
 use crate::originals::NO_SLOT;
 use crate::types::Row;
-use crate::vector::{DenseIndex, normalise, reserve_tight};
+use crate::vector::{DenseIndex, QuantisedRow, normalise, reserve_tight};
 
-/// Dead rows are dropped when they are more than a fifth: a rebuild then costs less than five times what it frees.
-const DEAD_SHARE: u32 = 5;
-/// Below this many dead rows a rebuild gains nothing that can be measured.
-const DEAD_MINIMUM: u32 = 64;
 /// A batch of this many rows is prepared by all cores: a load, not a write, which would only wake them in vain.
 const SPREAD_ROWS: usize = 128;
 /// Most memory layers: their numbers are 16 bits.
 const MAX_LAYERS: usize = u16::MAX as usize;
 
-/// A row's text and vector, ready for the index: the whole first, then its chunks.
+/// A row's texts and vectors, ready for the index: the whole first, then its chunks.
 pub(super) struct Prepared {
-    parts: Vec<(Option<Vec<f32>>, AnalyzedText, u32)>,
+    parts: Vec<Part>,
+}
+
+struct Part {
+    vector: Option<Embedded>,
+    text: AnalyzedText,
+    tokens: u32,
+}
+
+struct Embedded {
+    unit: Vec<f32>,
+    quantised: QuantisedRow,
+}
+
+/// The unit vectors of `prepared`, in the order of the rows.
+pub(super) fn units(prepared: &[Prepared]) -> impl Iterator<Item = &[f32]> {
+    let parts = prepared.iter().flat_map(|row| &row.parts);
+    parts.filter_map(|part| part.vector.as_ref().map(|vector| vector.unit.as_slice()))
+}
+
+/// Tables that a commit would otherwise make grow while nobody can read; afterwards, those that were there before.
+pub(super) struct Room {
+    versions: Option<Tables>,
+    words: Option<HashTable<u32>>,
 }
 
 /// Checks and analyses the rows; needs no lock.
@@ -49,14 +70,22 @@ fn prepare_row(index: usize, row: &Row, dimensions: usize) -> Result<Prepared> {
     let parts = std::iter::once(whole)
         .chain(chunks)
         .map(|(vector, text, tokens)| {
-            let unit = vector
-                .map(|vector| normalise(index, vector, dimensions))
-                .transpose()?;
-            Ok((unit, analyze_text(text), tokens))
+            let vector = vector.map(|vector| embedded(index, vector, dimensions));
+            Ok(Part {
+                vector: vector.transpose()?,
+                text: analyze_text(text),
+                tokens,
+            })
         });
     Ok(Prepared {
         parts: parts.collect::<Result<_>>()?,
     })
+}
+
+fn embedded(row: usize, vector: &[f32], dimensions: usize) -> Result<Embedded> {
+    let unit = normalise(row, vector, dimensions)?;
+    let quantised = QuantisedRow::new(&unit);
+    Ok(Embedded { unit, quantised })
 }
 
 impl State {
@@ -87,57 +116,90 @@ impl State {
         Ok(())
     }
 
-    /// Applies a commit: first the upserts in their order, then the ends, then the removals.
+    /// What the rows need that the tables have no room for.
+    pub(super) fn room(&self, prepared: &[Prepared]) -> Room {
+        let parts = prepared.iter().flat_map(|row| &row.parts);
+        let words = parts.map(|part| part.text.terms.len()).sum();
+        Room {
+            versions: self.columns.larger_tables(prepared.len()),
+            words: self.lexical.larger_dictionary(words),
+        }
+    }
+
+    /// Takes the room and leaves what was there before.
+    pub(super) fn swap_room(&mut self, room: &mut Room) {
+        if let Some(tables) = &mut room.versions {
+            self.columns.swap_tables(tables);
+        }
+        if let Some(dictionary) = &mut room.words {
+            self.lexical.swap_dictionary(dictionary);
+        }
+    }
+
+    /// Applies a commit: first the upserts in their order, then the ends, then the removals. `stored` are the slots of
+    /// the upserts' vectors. Returns the slots that no row has any more.
     pub(super) fn commit<R: Borrow<Row>>(
         &mut self,
         rows: &[R],
-        prepared: Vec<Prepared>,
+        prepared: &[Prepared],
+        stored: Vec<u32>,
         ended: &[(u64, i64)],
         removed: &[u64],
-    ) {
+    ) -> Vec<u32> {
+        let (mut stored, mut freed) = (stored.into_iter(), Vec::new());
         self.layout.take();
         for (row, prepared) in rows.iter().zip(prepared) {
-            self.upsert(row.borrow(), prepared);
+            self.upsert(row.borrow(), prepared, &mut stored, &mut freed);
         }
-        self.originals.flush();
         for &(key, known_until) in ended {
             if let Some(version) = self.columns.find_key(key) {
                 self.end(version, known_until);
             }
         }
         for &key in removed {
-            self.remove(key);
+            self.remove(key, &mut freed);
         }
         self.chains.settle(&self.columns);
-        let worth_it = self.dead_rows >= DEAD_MINIMUM || self.dead_rows == self.rows();
-        if worth_it && self.dead_rows > self.rows() / DEAD_SHARE {
-            self.compact();
-        }
+        freed
     }
 
-    fn upsert(&mut self, row: &Row, prepared: Prepared) {
-        self.remove(row.key);
+    fn upsert(
+        &mut self,
+        row: &Row,
+        prepared: &Prepared,
+        stored: &mut impl Iterator<Item = u32>,
+        freed: &mut Vec<u32>,
+    ) {
+        self.remove(row.key, freed);
         let first = self.rows();
         let layer = self.layer_number(&row.layer);
         let current = row.known_until.is_none();
         let version = self.columns.push(row, first, layer);
         self.catalog.push(row);
         self.chains.push(row, version, &self.columns);
-        for (part, (vector, text, tokens)) in prepared.parts.into_iter().enumerate() {
+        for (
+            part,
+            Part {
+                vector,
+                text,
+                tokens,
+            },
+        ) in prepared.parts.iter().enumerate()
+        {
             let number = first + part as u32;
-            let has_vector = vector.is_some();
-            self.vectors.push(vector.as_deref());
+            let slot = vector.as_ref().and_then(|_| stored.next());
+            let quantised = vector.as_ref().map(|vector| &vector.quantised);
+            self.vectors.push(quantised);
             reserve_tight(&mut self.slots, 1);
             reserve_tight(&mut self.tokens, 1);
-            self.slots
-                .push(vector.map_or(NO_SLOT, |vector| self.originals.store(&vector)));
-            self.tokens.push(tokens);
+            self.slots.push(slot.unwrap_or(NO_SLOT));
+            self.tokens.push(*tokens);
             self.segments.covered.grow(number + 1);
-            if !has_vector {
+            if slot.is_none() {
                 // Nothing to find it by.
                 self.segments.covered.insert(number);
             }
-            self.lexical.add(number, &text, current && part == 0);
+            self.lexical.add(number, text, current && part == 0);
             self.current_rows.grow(number + 1);
             if current {
                 self.current_rows.insert(number);
@@ -153,15 +215,15 @@ impl State {
     }
 
     /// Removes the version with this key, with its text and vectors, if there is one.
-    fn remove(&mut self, key: u64) {
+    fn remove(&mut self, key: u64, freed: &mut Vec<u32>) {
         let Some(version) = self.columns.find_key(key) else {
             return;
         };
         for row in self.columns.rows_of(version, self.rows()) {
             self.lexical.remove(row);
             self.vectors.erase(row);
-            self.originals.erase(self.slots[row as usize]);
-            self.slots[row as usize] = NO_SLOT;
+            let slot = std::mem::replace(&mut self.slots[row as usize], NO_SLOT);
+            freed.extend((slot != NO_SLOT).then_some(slot));
             self.tokens[row as usize] = 0;
             self.current_rows.remove(row);
             self.dead_rows += 1;
@@ -178,35 +240,5 @@ impl State {
             self.layers.push(name.to_owned());
             self.layers.len() - 1
         }) as u16
-    }
-
-    /// Drops dead rows and gives the others new numbers, in the same order.
-    fn compact(&mut self) {
-        let total = self.rows();
-        let mut new_versions = vec![u32::MAX; self.columns.len() as usize];
-        let mut new_rows = vec![u32::MAX; total as usize];
-        let mut next_row = 0;
-        for (number, version) in self.columns.live.iter().enumerate() {
-            new_versions[version as usize] = number as u32;
-            for row in self.columns.rows_of(version, total) {
-                new_rows[row as usize] = next_row;
-                next_row += 1;
-            }
-        }
-        self.chains.compact(&new_versions);
-        self.catalog.compact(&new_versions);
-        self.columns.compact(&new_versions, &new_rows);
-        self.vectors.compact(&new_rows);
-        self.lexical.compact(&new_rows);
-        crate::columns::keep(&mut self.slots, &new_rows);
-        crate::columns::keep(&mut self.tokens, &new_rows);
-        self.current_rows.reset(next_row);
-        for version in self.columns.current.iter() {
-            for row in self.columns.rows_of(version, next_row) {
-                self.current_rows.insert(row);
-            }
-        }
-        self.segments.renumber(&new_rows, next_row);
-        self.dead_rows = 0;
     }
 }

@@ -1,14 +1,14 @@
 //! The index of one bank.
 
 mod apply;
+mod compact;
 mod duplicates;
+mod locked;
 mod saved;
 mod state;
 
 use std::borrow::Borrow;
 use std::sync::Arc;
-
-use parking_lot::RwLock;
 
 use crate::error::{CoreError, Result};
 use crate::originals::Scratch;
@@ -18,13 +18,18 @@ use crate::types::{
     BankStats, ContentHash, Duplicate, Explained, MemoryId, RecallRequest, RecallResponse, Row,
 };
 use crate::vector::MAX_DIMENSIONS;
+use locked::Changing;
+pub(crate) use locked::Locked;
 pub(crate) use state::State;
 
 /// Flat int8 scan with f32 rescoring, BM25, columns and bitmaps, behind one lock. Clones share the index.
+///
+/// One commit at a time is applied. Recalls wait for the part of it that changes the index, and for nothing else: not
+/// for its analysis, its files, a compaction that follows, or a commit that waits for another recall.
 #[derive(Debug, Clone)]
 pub struct Bank {
     dimensions: usize,
-    state: Arc<RwLock<State>>,
+    state: Arc<Locked>,
     shared: Arc<Shared>,
 }
 
@@ -44,7 +49,7 @@ impl Bank {
         check_dimensions(dimensions)?;
         Ok(Self {
             dimensions,
-            state: Arc::new(RwLock::new(State::new(dimensions, scratch))),
+            state: Arc::new(Locked::new(State::new(dimensions, scratch))),
             shared,
         })
     }
@@ -67,15 +72,26 @@ impl Bank {
             return Ok(());
         }
         let prepared = apply::prepare(upserts, self.dimensions)?;
-        let mut state = self.state.write();
+        let state = self.state.intend();
         // Another thread may have applied it meanwhile.
-        if position > state.position {
-            state.admit(upserts, &prepared)?;
-            state.commit(upserts, prepared, ended, removed);
-            state.position = position;
+        if position <= state.position {
+            return Ok(());
         }
+        state.admit(upserts, &prepared)?;
+        let stored = state.originals.store(apply::units(&prepared));
+        let mut room = state.room(&prepared);
+        let mut state = self.state.change(state);
+        state.swap_room(&mut room);
+        let freed = state.commit(upserts, &prepared, stored, ended, removed);
+        state.position = position;
         let rows = state.rows();
         let due = state.segments.due(rows, self.shared.folder.fold_rows());
+        let mut state = Changing::downgrade_to_upgradable(state);
+        // Recalls go on from here.
+        state.originals.erase(&freed);
+        if state.is_wasteful() {
+            state = compact::compact(&self.state, state);
+        }
         drop(state);
         if due {
             self.shared.folder.queue(Arc::downgrade(&self.state));

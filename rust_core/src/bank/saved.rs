@@ -3,9 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use parking_lot::RwLock;
-
-use super::{Bank, Shared};
+use super::{Bank, Locked, Shared};
 use crate::checkpoint::{self, Label, Written};
 use crate::error::Result;
 use crate::originals::Scratch;
@@ -32,7 +30,7 @@ impl Bank {
         let mut state = checkpoint::load(directory, label, dimensions, scratch)?;
         let rows = state.rows();
         let due = state.segments.due(rows, shared.folder.fold_rows());
-        let state = Arc::new(RwLock::new(state));
+        let state = Arc::new(Locked::new(state));
         if due {
             shared.folder.queue(Arc::downgrade(&state));
         }

@@ -5,12 +5,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
-
 use super::file::{FileWriter, put_text, put_u32};
 use super::manifest::{self, Manifest, io};
 use super::{FILES, Label, NAMES, PLANES, VECTORS, VERSIONS, WORDS, Written, load, refused};
-use crate::bank::State;
+use crate::bank::{Locked, State};
 use crate::error::Result;
 use crate::failpoint;
 use crate::originals::NO_SLOT;
@@ -25,7 +23,7 @@ const ATTEMPTS: usize = 3;
 ///
 /// # Errors
 /// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when a file cannot be written, or is not what was written.
-pub(crate) fn write(bank: &RwLock<State>, directory: &Path, label: &Label) -> Result<Written> {
+pub(crate) fn write(bank: &Locked, directory: &Path, label: &Label) -> Result<Written> {
     failpoint::reach("checkpoint.begin");
     for _ in 0..ATTEMPTS {
         let mut slices = Slices::begin(bank);
@@ -50,7 +48,7 @@ pub(crate) fn write(bank: &RwLock<State>, directory: &Path, label: &Label) -> Re
 
 /// What a checkpoint holds of a bank: everything that was there at a position.
 struct Slices<'a> {
-    bank: &'a RwLock<State>,
+    bank: &'a Locked,
     position: u64,
     dimensions: u32,
     versions: u32,
@@ -60,7 +58,7 @@ struct Slices<'a> {
 }
 
 impl<'a> Slices<'a> {
-    fn begin(bank: &'a RwLock<State>) -> Self {
+    fn begin(bank: &'a Locked) -> Self {
         let state = bank.read();
         Self {
             bank,

@@ -13,7 +13,7 @@ const K1: f32 = 1.5;
 const B: f32 = 0.65;
 // More distinct words than a question has; bounds the work of a pasted page.
 const MAX_QUERY_TERMS: usize = 64;
-// Removed postings are dropped when they are more than a quarter of all, and enough to be worth a pass.
+// Removed postings are worth dropping when they are more than a quarter of all, and enough to be worth a pass.
 const DEAD_SHARE: usize = 4;
 const DEAD_FLOOR: usize = 8192;
 
@@ -62,6 +62,18 @@ impl Bm25Index {
             });
             number
         })
+    }
+
+    /// A dictionary with room for `more` terms, where the present one would have to grow.
+    pub(crate) fn larger_dictionary(&self, more: usize) -> Option<HashTable<u32>> {
+        crate::columns::larger(&self.dictionary, more, |&term| {
+            self.terms[term as usize].fingerprint
+        })
+    }
+
+    /// Takes a larger dictionary and leaves the one that was there before.
+    pub(crate) fn swap_dictionary(&mut self, other: &mut HashTable<u32>) {
+        std::mem::swap(&mut self.dictionary, other);
     }
 
     fn find_term(&self, fingerprint: u64) -> Option<u32> {
@@ -235,19 +247,10 @@ impl LexicalIndex for Bm25Index {
         if let Some(span) = self.spans.get_mut(row as usize) {
             (*span, self.lengths[row as usize]) = (REMOVED, 0);
         }
-        if self.dead_postings > DEAD_FLOOR && self.dead_postings > self.forward.len() / DEAD_SHARE {
-            let same: Vec<u32> = self
-                .spans
-                .iter()
-                .zip(0..)
-                .map(|(&span, row)| if span == REMOVED { u32::MAX } else { row })
-                .collect();
-            let rows = self.spans.len();
-            self.rebuild(&same);
-            // Numbers at the end stay taken.
-            self.lengths.resize(rows, 0);
-            self.spans.resize(rows, REMOVED);
-        }
+    }
+
+    fn is_wasteful(&self) -> bool {
+        self.dead_postings > DEAD_FLOOR && self.dead_postings > self.forward.len() / DEAD_SHARE
     }
 
     fn compact(&mut self, new_rows: &[u32]) {

@@ -61,6 +61,8 @@ pub trait LexicalIndex {
     fn retire(&mut self, row: u32);
     /// Forgets a row: its terms, its place in the statistics. It may no longer be allowed in a search.
     fn remove(&mut self, row: u32);
+    /// Whether what is left of removed rows is worth a [`compact`](Self::compact).
+    fn is_wasteful(&self) -> bool;
     /// Renumbers rows after removed ones were dropped: `new_rows[old]` is the new number, or `u32::MAX`. Order holds.
     fn compact(&mut self, new_rows: &[u32]);
     /// Adds each allowed matching row's score, above 0 and finite, to `scores[row]` (0.0 on entry). The 64 rarest terms

@@ -6,6 +6,7 @@ mod scratch;
 use std::io;
 use std::sync::Arc;
 
+use parking_lot::RwLock;
 use scratch::SLAB_BYTES;
 pub(crate) use scratch::Scratch;
 
@@ -22,17 +23,32 @@ enum Slab {
 }
 
 /// Unit vectors in numbered slots. A freed slot is zeroed and used again.
+///
+/// One caller at a time stores and erases, before rows know of a slot and after none does any more, so that files are
+/// written while others read.
 #[derive(Debug)]
 pub(crate) struct Originals {
     dimensions: usize,
     per_slab: usize,
+    scratch: Option<Arc<Scratch>>,
+    /// Locked for a vector at a time.
+    slots: RwLock<Slots>,
+}
+
+#[derive(Debug, Default)]
+struct Slots {
     slabs: Vec<Slab>,
     free: Vec<u32>,
     end: u32,
-    scratch: Option<Arc<Scratch>>,
-    /// Bytes that wait for one write, and the slot that they begin at.
-    pending: Vec<u8>,
-    pending_from: u32,
+    /// Places in the file that failed and were given up, where somebody may still read.
+    lost: Vec<u64>,
+}
+
+/// Bytes that wait for one write, and the slot that they begin at.
+#[derive(Debug, Default)]
+struct Pending {
+    bytes: Vec<u8>,
+    from: u32,
 }
 
 impl Originals {
@@ -40,12 +56,8 @@ impl Originals {
         Self {
             dimensions,
             per_slab: (SLAB_BYTES / (dimensions * size_of::<f32>())).max(1),
-            slabs: Vec::new(),
-            free: Vec::new(),
-            end: 0,
             scratch,
-            pending: Vec::new(),
-            pending_from: 0,
+            slots: RwLock::default(),
         }
     }
 
@@ -54,65 +66,27 @@ impl Originals {
         self.dimensions
     }
 
-    /// Keeps `vector`; returns its slot. [`flush`](Self::flush) must follow before it is read.
-    pub(crate) fn store(&mut self, vector: &[f32]) -> u32 {
-        let slot = self.free.pop().unwrap_or(self.end);
-        if slot == self.end {
-            self.end += 1;
-            if (slot as usize).is_multiple_of(self.per_slab) {
-                self.add_slab();
-            }
-            if slot as usize + 1 == SPILL_ROWS {
-                self.spill();
-            }
-        }
-        let (slab, start) = self.place(slot);
-        match &mut self.slabs[slab] {
-            Slab::Heap(values) => {
-                if values.len() < start + self.dimensions {
-                    crate::vector::reserve_tight(values, self.dimensions);
-                    values.resize(start + self.dimensions, 0.0);
-                }
-                values[start..start + self.dimensions].copy_from_slice(vector);
-            }
-            Slab::File(_) => self.queue(slot, vector),
-        }
-        slot
+    /// Keeps `vectors`; returns their slots.
+    pub(crate) fn store<'a>(&self, vectors: impl Iterator<Item = &'a [f32]>) -> Vec<u32> {
+        let mut pending = Pending::default();
+        let keep = |vector| {
+            let slot = self.take();
+            self.put(slot, vector, &mut pending);
+            slot
+        };
+        let slots = vectors.map(keep).collect();
+        self.flush(&mut pending);
+        slots
     }
 
-    /// Zeroes the slot's vector and frees the slot.
-    pub(crate) fn erase(&mut self, slot: u32) {
-        if slot == NO_SLOT {
-            return;
+    /// Zeroes the vectors of slots that no row has any more, and frees them.
+    pub(crate) fn erase(&self, slots: &[u32]) {
+        let (zeros, mut pending) = (vec![0.0; self.dimensions], Pending::default());
+        for &slot in slots {
+            self.put(slot, &zeros, &mut pending);
         }
-        self.flush();
-        let (slab, start) = self.place(slot);
-        match &mut self.slabs[slab] {
-            Slab::Heap(values) => values[start..start + self.dimensions].fill(0.0),
-            Slab::File(_) => {
-                self.queue(slot, &vec![0.0; self.dimensions]);
-                self.flush();
-            }
-        }
-        self.free.push(slot);
-    }
-
-    /// Writes what waits. A full disk moves the slab into memory, so that nothing is lost.
-    pub(crate) fn flush(&mut self) {
-        if self.pending.is_empty() {
-            return;
-        }
-        let bytes = std::mem::take(&mut self.pending);
-        let (slab, start) = self.place(self.pending_from);
-        if let (Slab::File(offset), Some(scratch)) = (&self.slabs[slab], &self.scratch)
-            && scratch
-                .write(&bytes, offset + (start * size_of::<f32>()) as u64)
-                .is_err()
-        {
-            self.rescue(slab, start, &bytes);
-        }
-        self.pending = bytes;
-        self.pending.clear();
+        self.flush(&mut pending);
+        self.slots.write().free.extend(slots);
     }
 
     /// Reads a slot's vector into `vector`.
@@ -127,33 +101,27 @@ impl Originals {
     ) -> io::Result<()> {
         let (slab, start) = self.place(slot);
         vector.clear();
-        match (&self.slabs[slab], &self.scratch) {
-            (Slab::Heap(values), _) => {
+        let offset = match &self.slots.read_recursive().slabs[slab] {
+            Slab::Heap(values) => {
                 vector.extend_from_slice(&values[start..start + self.dimensions]);
+                return Ok(());
             }
-            (Slab::File(offset), Some(scratch)) => {
-                bytes.resize(self.dimensions * size_of::<f32>(), 0);
-                scratch.read(bytes, offset + (start * size_of::<f32>()) as u64)?;
-                vector.extend(
-                    bytes
-                        .as_chunks::<4>()
-                        .0
-                        .iter()
-                        .map(|&four| f32::from_le_bytes(four)),
-                );
-            }
-            (Slab::File(_), None) => {
-                return Err(io::Error::other("a slab without its scratch file"));
-            }
-        }
+            Slab::File(offset) => *offset,
+        };
+        bytes.resize(self.dimensions * size_of::<f32>(), 0);
+        self.file()?
+            .read(bytes, offset + (start * size_of::<f32>()) as u64)?;
+        let (values, _) = bytes.as_chunks::<4>();
+        vector.extend(values.iter().map(|&four| f32::from_le_bytes(four)));
         Ok(())
     }
 
     /// Bytes in memory, and bytes of originals wherever they are.
     pub(crate) fn bytes(&self) -> (usize, usize) {
-        let mut resident = self.pending.capacity() + self.free.capacity() * size_of::<u32>();
+        let slots = self.slots.read();
+        let mut resident = slots.free.capacity() * size_of::<u32>();
         let mut all = 0;
-        for slab in &self.slabs {
+        for slab in &slots.slabs {
             match slab {
                 Slab::Heap(values) => {
                     resident += values.capacity() * size_of::<f32>();
@@ -165,6 +133,11 @@ impl Originals {
         (resident, all)
     }
 
+    fn file(&self) -> io::Result<&Scratch> {
+        let file = self.scratch.as_deref();
+        file.ok_or_else(|| io::Error::other("a slab without its scratch file"))
+    }
+
     fn place(&self, slot: u32) -> (usize, usize) {
         let slot = slot as usize;
         (slot / self.per_slab, slot % self.per_slab * self.dimensions)
@@ -174,56 +147,101 @@ impl Originals {
         SLAB_BYTES.max(self.dimensions * size_of::<f32>())
     }
 
-    fn add_slab(&mut self) {
-        let slab = match &self.scratch {
-            Some(scratch) if self.end as usize > SPILL_ROWS => {
-                Slab::File(scratch.take(self.slab_bytes()))
+    /// A slot that nobody uses.
+    fn take(&self) -> u32 {
+        let mut slots = self.slots.write();
+        if let Some(slot) = slots.free.pop() {
+            return slot;
+        }
+        let slot = slots.end;
+        slots.end += 1;
+        if (slot as usize).is_multiple_of(self.per_slab) {
+            let slab = match &self.scratch {
+                Some(scratch) if slots.end as usize > SPILL_ROWS => {
+                    Slab::File(scratch.take(self.slab_bytes()))
+                }
+                _ => Slab::Heap(Vec::new()),
+            };
+            slots.slabs.push(slab);
+        }
+        drop(slots);
+        if slot as usize + 1 == SPILL_ROWS {
+            self.spill();
+        }
+        slot
+    }
+
+    /// Writes the slot's vector, or queues it.
+    fn put(&self, slot: u32, vector: &[f32], pending: &mut Pending) {
+        let (slab, start) = self.place(slot);
+        let mut slots = self.slots.write();
+        if let Slab::Heap(values) = &mut slots.slabs[slab] {
+            if values.len() < start + self.dimensions {
+                crate::vector::reserve_tight(values, self.dimensions);
+                values.resize(start + self.dimensions, 0.0);
             }
-            _ => Slab::Heap(Vec::new()),
+            values[start..start + self.dimensions].copy_from_slice(vector);
+            return;
+        }
+        drop(slots);
+        let queued = pending.bytes.len() / (self.dimensions * size_of::<f32>());
+        let follows = slot as usize == pending.from as usize + queued;
+        // A write stays within one slab.
+        if !pending.bytes.is_empty() && (!follows || (slot as usize).is_multiple_of(self.per_slab))
+        {
+            self.flush(pending);
+        }
+        if pending.bytes.is_empty() {
+            pending.from = slot;
+        }
+        let bytes = &mut pending.bytes;
+        bytes.extend(vector.iter().flat_map(|value| value.to_le_bytes()));
+    }
+
+    /// Writes what waits. A full disk moves the slab into memory, so that nothing is lost.
+    fn flush(&self, pending: &mut Pending) {
+        if pending.bytes.is_empty() {
+            return;
+        }
+        let (slab, start) = self.place(pending.from);
+        let offset = match &self.slots.read().slabs[slab] {
+            Slab::File(offset) => Some(*offset),
+            Slab::Heap(_) => None,
         };
-        self.slabs.push(slab);
+        if let (Some(offset), Ok(file)) = (offset, self.file())
+            && file
+                .write(&pending.bytes, offset + (start * size_of::<f32>()) as u64)
+                .is_err()
+        {
+            self.rescue(file, slab, offset, (start, &pending.bytes));
+        }
+        pending.bytes.clear();
     }
 
     /// Moves the slabs in memory to the scratch file, as far as it takes them.
-    fn spill(&mut self) {
-        let Some(scratch) = self.scratch.clone() else {
+    fn spill(&self) {
+        let Some(scratch) = &self.scratch else {
             return;
         };
-        for index in 0..self.slabs.len() {
-            let Slab::Heap(values) = &self.slabs[index] else {
-                continue;
+        let count = self.slots.read().slabs.len();
+        for slab in 0..count {
+            let bytes: Vec<u8> = match &self.slots.read().slabs[slab] {
+                Slab::Heap(values) => values
+                    .iter()
+                    .flat_map(|value| value.to_le_bytes())
+                    .collect(),
+                Slab::File(_) => continue,
             };
-            let bytes: Vec<u8> = values
-                .iter()
-                .flat_map(|value| value.to_le_bytes())
-                .collect();
             let offset = scratch.take(self.slab_bytes());
             if scratch.write(&bytes, offset).is_err() {
                 scratch.give_back(offset, self.slab_bytes());
                 return;
             }
-            self.slabs[index] = Slab::File(offset);
+            self.slots.write().slabs[slab] = Slab::File(offset);
         }
     }
 
-    fn queue(&mut self, slot: u32, vector: &[f32]) {
-        let queued = self.pending.len() / (self.dimensions * size_of::<f32>());
-        let follows = slot as usize == self.pending_from as usize + queued;
-        // A write stays within one slab.
-        if !self.pending.is_empty() && (!follows || (slot as usize).is_multiple_of(self.per_slab)) {
-            self.flush();
-        }
-        if self.pending.is_empty() {
-            self.pending_from = slot;
-        }
-        self.pending
-            .extend(vector.iter().flat_map(|value| value.to_le_bytes()));
-    }
-
-    fn rescue(&mut self, slab: usize, start: usize, pending: &[u8]) {
-        let (Slab::File(offset), Some(scratch)) = (&self.slabs[slab], &self.scratch) else {
-            return;
-        };
+    fn rescue(&self, file: &Scratch, slab: usize, offset: u64, written: (usize, &[u8])) {
         let mut bytes = vec![0; self.slab_bytes()];
         // What was never written reads as the end of the file, and stays zero.
         for (index, chunk) in bytes
@@ -231,30 +249,31 @@ impl Originals {
             .enumerate()
         {
             let at = offset + (index * self.dimensions * size_of::<f32>()) as u64;
-            if scratch.read(chunk, at).is_err() {
+            if file.read(chunk, at).is_err() {
                 break;
             }
         }
+        let (start, pending) = written;
         let from = start * size_of::<f32>();
         bytes[from..from + pending.len()].copy_from_slice(pending);
-        scratch.give_back(*offset, self.slab_bytes());
-        let values = bytes
-            .as_chunks::<4>()
-            .0
-            .iter()
-            .map(|&four| f32::from_le_bytes(four))
-            .collect();
-        self.slabs[slab] = Slab::Heap(values);
+        let (values, _) = bytes.as_chunks::<4>();
+        let values = values.iter().map(|&four| f32::from_le_bytes(four));
+        let mut slots = self.slots.write();
+        slots.slabs[slab] = Slab::Heap(values.collect());
+        slots.lost.push(offset);
     }
 }
 
 impl Drop for Originals {
     fn drop(&mut self) {
         if let Some(scratch) = &self.scratch {
-            for slab in &self.slabs {
-                if let Slab::File(offset) = slab {
-                    scratch.give_back(*offset, self.slab_bytes());
-                }
+            let slots = self.slots.get_mut();
+            let used = slots.slabs.iter().filter_map(|slab| match slab {
+                Slab::File(offset) => Some(*offset),
+                Slab::Heap(_) => None,
+            });
+            for offset in used.chain(slots.lost.iter().copied()) {
+                scratch.give_back(offset, SLAB_BYTES.max(self.dimensions * size_of::<f32>()));
             }
         }
     }
@@ -268,23 +287,25 @@ mod tests {
         (0..8).map(|index| (seed * 8 + index) as f32).collect()
     }
 
-    fn check(originals: &Originals, slot: u32, seed: usize) {
+    fn store(originals: &Originals, seeds: std::ops::Range<usize>) -> Vec<u32> {
+        let vectors: Vec<_> = seeds.map(vector).collect();
+        originals.store(vectors.iter().map(Vec::as_slice))
+    }
+
+    fn check(originals: &Originals, slot: u32, expected: &[f32]) {
         let (mut bytes, mut read) = (Vec::new(), Vec::new());
         originals
             .read(slot, &mut bytes, &mut read)
             .expect("the scratch file works");
-        assert_eq!(read, vector(seed));
+        assert_eq!(read, expected);
     }
 
     #[test]
     fn vectors_come_back_before_and_after_the_spill() {
         let scratch =
             Arc::new(Scratch::create(&std::env::temp_dir()).expect("the scratch file works"));
-        let mut originals = Originals::new(8, Some(scratch));
-        let slots: Vec<u32> = (0..SPILL_ROWS * 20)
-            .map(|seed| originals.store(&vector(seed)))
-            .collect();
-        originals.flush();
+        let originals = Originals::new(8, Some(scratch));
+        let slots = store(&originals, 0..SPILL_ROWS * 20);
         for seed in [
             0,
             1,
@@ -293,25 +314,24 @@ mod tests {
             SPILL_ROWS,
             SPILL_ROWS * 20 - 1,
         ] {
-            check(&originals, slots[seed], seed);
+            check(&originals, slots[seed], &vector(seed));
         }
         assert!(
             originals.bytes().0 < originals.bytes().1,
             "the vectors should be on disk"
         );
+        originals.erase(&slots[5000..5003]);
+        check(&originals, slots[5001], &[0.0; 8]);
+        check(&originals, slots[5003], &vector(5003));
     }
 
     #[test]
     fn an_erased_slot_is_zero_and_used_again() {
-        let mut originals = Originals::new(8, None);
-        let slot = originals.store(&vector(1));
-        originals.erase(slot);
-        let (mut bytes, mut read) = (Vec::new(), Vec::new());
-        originals
-            .read(slot, &mut bytes, &mut read)
-            .expect("the scratch file works");
-        assert_eq!(read, vec![0.0; 8]);
-        assert_eq!(originals.store(&vector(2)), slot);
-        check(&originals, slot, 2);
+        let originals = Originals::new(8, None);
+        let slots = store(&originals, 1..2);
+        originals.erase(&slots);
+        check(&originals, slots[0], &[0.0; 8]);
+        assert_eq!(store(&originals, 2..3), slots);
+        check(&originals, slots[0], &vector(2));
     }
 }

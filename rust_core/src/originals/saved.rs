@@ -30,21 +30,19 @@ impl Originals {
             }
             let (slab, start) = self.place(run[0]);
             let values = run.len() * self.dimensions;
-            match (&self.slabs[slab], &self.scratch) {
-                (Slab::Heap(all), _) => {
+            let offset = match &self.slots.read_recursive().slabs[slab] {
+                Slab::Heap(all) => {
                     for value in &all[start..start + values] {
                         out.extend_from_slice(&value.to_le_bytes());
                     }
+                    continue;
                 }
-                (Slab::File(offset), Some(scratch)) => {
-                    let at = out.len();
-                    out.resize(at + values * size_of::<f32>(), 0);
-                    scratch.read(&mut out[at..], offset + (start * size_of::<f32>()) as u64)?;
-                }
-                (Slab::File(_), None) => {
-                    return Err(io::Error::other("a slab without its scratch file"));
-                }
-            }
+                Slab::File(offset) => *offset,
+            };
+            let at = out.len();
+            out.resize(at + values * size_of::<f32>(), 0);
+            let from = offset + (start * size_of::<f32>()) as u64;
+            self.file()?.read(&mut out[at..], from)?;
         }
         Ok(())
     }
@@ -97,13 +95,14 @@ impl Originals {
             .collect();
         // Those that could be made are given back with the originals where another could not.
         let mut failure = None;
+        let slots = originals.slots.get_mut();
         for slab in slabs {
             match slab {
-                Ok(slab) => originals.slabs.push(slab),
+                Ok(slab) => slots.slabs.push(slab),
                 Err(error) => failure = Some(error),
             }
         }
-        originals.end = count;
+        slots.end = count;
         failure.map_or(Ok(originals), Err)
     }
 }

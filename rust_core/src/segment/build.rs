@@ -6,11 +6,9 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
-
 use super::codes::Code;
 use super::{GONE, Graph, Segment, policy};
-use crate::bank::State;
+use crate::bank::{Locked, State};
 use crate::error::Result;
 use crate::originals::NO_SLOT;
 use crate::recall::Quality;
@@ -22,7 +20,7 @@ const LOOKED_UP: u32 = 4096;
 const BATCH: usize = 64;
 
 /// A bank that may be gone by the next batch.
-pub(super) type Bank = Weak<RwLock<State>>;
+pub(super) type Bank = Weak<Locked>;
 
 /// How builds share the processor with recalls.
 #[derive(Debug, Clone, Copy)]
@@ -82,11 +80,12 @@ pub(super) fn step(bank: &Bank, pace: Pace) -> Result<bool> {
 fn begin(bank: &Bank, pace: Pace) -> Option<Plan> {
     loop {
         let (job, renumberings, mut plan, wanted) = {
-            let state = bank.upgrade()?;
-            let mut state = state.write();
+            let bank = bank.upgrade()?;
+            let mut state = bank.change(bank.intend());
             state.segments.queued = false;
             state.segments.removed = 0;
-            let state = parking_lot::RwLockWriteGuard::downgrade(state);
+            drop(state);
+            let state = bank.read();
             let tail = tail_rows(&state);
             let live = &state.live_rows();
             let job = policy::next(&state.segments, live, tail, pace.fold_rows)?;
@@ -177,33 +176,34 @@ fn find(state: &State, (key, part): Name) -> Option<u32> {
 
 /// Shows the graph in the place of what it replaces.
 fn publish(bank: &Bank, graph: Graph, names: &[Name], replaced: &[Arc<Graph>]) {
-    let Some(state) = bank.upgrade() else {
+    let Some(bank) = bank.upgrade() else {
         return;
     };
-    let mut graph = Some(graph);
-    while let Some(made) = graph.take() {
-        let renumberings = state.read().segments.renumberings;
+    loop {
+        let renumberings = bank.read().segments.renumberings;
         let mut rows = Vec::with_capacity(names.len());
         for batch in names.chunks(LOOKED_UP as usize) {
-            let state = state.read();
+            let state = bank.read();
             rows.extend(batch.iter().map(|&name| find(&state, name).unwrap_or(GONE)));
         }
-        let mut state = state.write();
+        let state = bank.intend();
         if state.segments.renumberings != renumberings {
-            graph = Some(made);
             continue;
         }
-        let total = state.rows();
-        let segments = &mut state.segments;
-        segments
-            .all
-            .retain(|segment| !replaced.iter().any(|old| Arc::ptr_eq(old, &segment.graph)));
-        segments.covered.grow(total);
+        let mut covered = state.segments.covered.clone();
+        covered.grow(state.rows());
         for &row in rows.iter().filter(|&&row| row != GONE) {
-            segments.covered.insert(row);
+            covered.insert(row);
         }
-        segments.all.push(Segment::new(made, rows));
+        let mut all = state.segments.all.clone();
+        all.retain(|segment| !replaced.iter().any(|old| Arc::ptr_eq(old, &segment.graph)));
+        all.push(Segment::new(graph, rows));
+        let mut state = bank.change(state);
+        let segments = &mut state.segments;
+        std::mem::swap(&mut segments.all, &mut all);
+        std::mem::swap(&mut segments.covered, &mut covered);
         // Other graphs, other quality.
         segments.quality = Quality::default();
+        return;
     }
 }

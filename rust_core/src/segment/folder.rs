@@ -5,10 +5,10 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 
 use super::build::{self, Bank, Pace};
-use crate::bank::State;
+use crate::bank::Locked;
 use crate::error::Result;
 
 /// The thread, started by the first bank that is due.
@@ -37,7 +37,7 @@ impl Folder {
     }
 
     /// Builds what the bank needs, in the background.
-    pub(crate) fn queue(&self, bank: Weak<RwLock<State>>) {
+    pub(crate) fn queue(&self, bank: Weak<Locked>) {
         let mut worker = self.worker.lock();
         let (sender, _) = worker.get_or_insert_with(|| self.start());
         // The receiver lives as long as the thread, which lives as long as the sender.
@@ -48,7 +48,7 @@ impl Folder {
     ///
     /// # Errors
     /// When there is no memory for a graph, or the scratch file cannot be read.
-    pub(crate) fn fold_now(&self, bank: &Arc<RwLock<State>>) -> Result<()> {
+    pub(crate) fn fold_now(&self, bank: &Arc<Locked>) -> Result<()> {
         if self.pace.fold_rows == 0 {
             return Ok(());
         }

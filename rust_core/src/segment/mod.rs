@@ -139,21 +139,25 @@ impl Segments {
         self.queued
     }
 
-    /// Gives rows the numbers of `new_rows`.
-    pub(crate) fn renumber(&mut self, new_rows: &[u32], rows: u32) {
-        self.renumberings += 1;
-        self.looked_at = 0;
-        let covered = std::mem::take(&mut self.covered);
-        self.covered = RowSet::empty(rows);
-        for row in covered.iter() {
+    /// The segments, and the rows that they cover, after rows got the numbers of `new_rows`.
+    pub(crate) fn renumbered(&self, new_rows: &[u32], rows: u32) -> (Vec<Segment>, RowSet) {
+        let mut covered = RowSet::empty(rows);
+        for row in self.covered.iter() {
             let new = new_rows[row as usize];
             if new != u32::MAX {
-                self.covered.insert(new);
+                covered.insert(new);
             }
         }
-        for segment in &mut self.all {
-            *segment = segment.renumbered(new_rows);
-        }
+        let all = self.all.iter().map(|segment| segment.renumbered(new_rows));
+        (all.collect(), covered)
+    }
+
+    /// Takes renumbered segments and leaves those that were there before.
+    pub(crate) fn adopt(&mut self, all: &mut Vec<Segment>, covered: &mut RowSet) {
+        self.renumberings += 1;
+        self.looked_at = 0;
+        std::mem::swap(&mut self.all, all);
+        std::mem::swap(&mut self.covered, covered);
     }
 
     /// Resident bytes.

@@ -1,6 +1,6 @@
 //! What the bank and the recall path ask of an index over vectors.
 
-use super::QuantisedQuery;
+use super::quantise::{QuantisedQuery, QuantisedRow};
 use crate::rowset::RowSet;
 
 /// The score of a row that has no vector or does not pass.
@@ -22,11 +22,13 @@ pub(crate) trait DenseIndex {
     /// Number of rows.
     fn len(&self) -> usize;
     /// Appends a row; None holds the place of a row without a vector.
-    fn push(&mut self, vector: Option<&[f32]>);
+    fn push(&mut self, row: Option<&QuantisedRow>);
     /// Wipes a row's vector.
     fn erase(&mut self, row: u32);
-    /// Renumbers rows after removed ones were dropped: `new_rows[old]` is the new number, or `u32::MAX`. Order holds.
-    fn compact(&mut self, new_rows: &[u32]);
+    /// What is left without removed rows: `new_rows[old]` is the new number, or `u32::MAX`. Order holds.
+    fn compacted(&self, new_rows: &[u32]) -> Self
+    where
+        Self: Sized;
     /// Fills `scores` with the coarse cosines of the allowed rows, [`NO_SCORE`] elsewhere. They are at most the query's
     /// reach times the row's step from what [`refine`](Self::refine) makes of them.
     fn look(&self, query: &QuantisedQuery, allowed: &RowSet, plan: Plan, scores: &mut Vec<f32>);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::dense::{DenseIndex, NO_SCORE, Plan};
 use super::kernels::{Kernel, Work};
-use super::quantise::{Block, COARSE, QuantisedQuery, quantise_row, width};
+use super::quantise::{Block, COARSE, QuantisedQuery, QuantisedRow, width};
 use super::reserve_tight;
 use crate::rowset::RowSet;
 
@@ -150,11 +150,14 @@ impl DenseIndex for FlatIndex {
         self.scales.len()
     }
 
-    fn push(&mut self, vector: Option<&[f32]>) {
+    fn push(&mut self, row: Option<&QuantisedRow>) {
         let (high, low) = self.append(self.len());
-        let scale = vector.map_or(0.0, |vector| quantise_row(vector, high, low));
+        if let Some(row) = row {
+            high.copy_from_slice(&row.high);
+            low.copy_from_slice(&row.low);
+        }
         reserve_tight(&mut self.scales, 1);
-        self.scales.push(scale);
+        self.scales.push(row.map_or(0.0, |row| row.scale));
     }
 
     fn erase(&mut self, row: u32) {
@@ -166,18 +169,18 @@ impl DenseIndex for FlatIndex {
         self.parts[part].low[blocks].fill(Block::ZERO_ROW);
     }
 
-    fn compact(&mut self, new_rows: &[u32]) {
-        let old = Self {
+    fn compacted(&self, new_rows: &[u32]) -> Self {
+        let mut left = Self {
             width: self.width,
-            parts: std::mem::take(&mut self.parts),
-            scales: Vec::new(),
+            parts: Vec::new(),
+            scales: crate::columns::kept(&self.scales, new_rows),
         };
         for (row, &new) in (0..).zip(new_rows).filter(|&(_, &new)| new != u32::MAX) {
-            let (high, low) = self.append(new as usize);
-            high.copy_from_slice(old.high(one(row)));
-            low.copy_from_slice(old.low(one(row)));
+            let (high, low) = left.append(new as usize);
+            high.copy_from_slice(self.high(one(row)));
+            low.copy_from_slice(self.low(one(row)));
         }
-        crate::columns::keep(&mut self.scales, new_rows);
+        left
     }
 
     fn look(&self, query: &QuantisedQuery, allowed: &RowSet, plan: Plan, scores: &mut Vec<f32>) {

@@ -11,6 +11,7 @@ pub(crate) use flat::FlatIndex;
 pub(crate) use kernels::BYTES;
 pub use kernels::Kernel;
 pub(crate) use kernels::Work;
+pub(crate) use quantise::QuantisedRow;
 pub use quantise::{Block, QuantisedQuery};
 pub(crate) use saved::quantised_bytes;
 

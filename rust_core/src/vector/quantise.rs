@@ -87,18 +87,31 @@ impl QuantisedQuery {
     }
 }
 
-/// Writes `vector` into a row's blocks of both planes, whose padding is left at zero, and returns the size of one step.
-pub(super) fn quantise_row(vector: &[f32], high: &mut [Block], low: &mut [Block]) -> f32 {
-    let scale = step(vector, ROW_LEVELS);
-    let inverse = 1.0 / scale;
-    for ((high, low), part) in high.iter_mut().zip(low).zip(vector.chunks(PACKED)) {
-        for (at, x) in part.iter().enumerate() {
-            let level = (x * inverse + (OFFSET as f32 + 0.5)) as u8;
-            put(high, at, level >> 4);
-            put(low, at, level & 15);
+/// A row in both planes.
+#[derive(Debug, Clone)]
+pub(crate) struct QuantisedRow {
+    pub(super) high: Vec<Block>,
+    pub(super) low: Vec<Block>,
+    /// Size of one step.
+    pub(super) scale: f32,
+}
+
+impl QuantisedRow {
+    /// Quantises a finite vector that is not zero; the padding is left at zero.
+    pub(crate) fn new(vector: &[f32]) -> Self {
+        let scale = step(vector, ROW_LEVELS);
+        let inverse = 1.0 / scale;
+        let blocks = width(vector.len());
+        let (mut high, mut low) = (vec![Block::ZERO_ROW; blocks], vec![Block::ZERO_ROW; blocks]);
+        for ((high, low), part) in high.iter_mut().zip(&mut low).zip(vector.chunks(PACKED)) {
+            for (at, x) in part.iter().enumerate() {
+                let level = (x * inverse + (OFFSET as f32 + 0.5)) as u8;
+                put(high, at, level >> 4);
+                put(low, at, level & 15);
+            }
         }
+        Self { high, low, scale }
     }
-    scale
 }
 
 fn put(block: &mut Block, at: usize, nibble: u8) {

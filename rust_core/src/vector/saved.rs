@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::flat::{FlatIndex, PART, Planes};
-use super::quantise::{BLOCK, Block, quantise_row, width};
+use super::quantise::{BLOCK, Block, QuantisedRow};
 use crate::checkpoint::{FileReader, put_array, refused};
 use crate::error::Result;
 
@@ -48,11 +48,9 @@ impl FlatIndex {
 
 /// Appends what a row of this vector would be, to tell one way of quantising from another.
 pub(crate) fn quantised_bytes(vector: &[f32], out: &mut Vec<u8>) {
-    let blocks = width(vector.len());
-    let (mut high, mut low) = (vec![Block::ZERO_ROW; blocks], vec![Block::ZERO_ROW; blocks]);
-    let step = quantise_row(vector, &mut high, &mut low);
-    out.extend_from_slice(&step.to_le_bytes());
-    for block in high.iter().chain(&low) {
+    let row = QuantisedRow::new(vector);
+    out.extend_from_slice(&row.scale.to_le_bytes());
+    for block in row.high.iter().chain(&row.low) {
         out.extend_from_slice(&block.0);
     }
 }

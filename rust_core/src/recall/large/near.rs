@@ -2,10 +2,8 @@
 
 use std::sync::{Arc, Weak};
 
-use parking_lot::RwLock;
-
 use super::plan::{Plan, Planner, SAMPLED_NEIGHBOURS, Way};
-use crate::bank::State;
+use crate::bank::{Locked, State};
 use crate::error::Result;
 use crate::filter::Allowed;
 use crate::rowset::RowSet;
@@ -120,7 +118,7 @@ impl Walked {
 /// A walk to be compared with a scan.
 #[derive(Debug)]
 pub(crate) struct Comparison {
-    pub(crate) bank: Weak<RwLock<State>>,
+    pub(crate) bank: Weak<Locked>,
     pub(crate) planner: Arc<Planner>,
     pub(crate) unit: Vec<f32>,
     pub(crate) query: QuantisedQuery,

@@ -1,0 +1,65 @@
+//! A bank's state behind its lock: readers wait for a change, and for nobody who only wants to make one.
+//!
+//! Who writes first says so, which keeps other writers out and lets readers come and go: whatever can be made ready is
+//! made then. Only the change itself keeps readers out. While it waits for those that are reading, others may begin, so
+//! that a long recall holds up the commit behind it and not the recalls behind that; readers that leave no gap at all are
+//! stopped after a moment.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::{RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard};
+
+use super::state::State;
+
+/// How long readers that leave no gap may hold up a change: less than what makes a commit durable.
+const PATIENCE: Duration = Duration::from_millis(1);
+
+/// The state, to be read.
+pub(crate) type Reading<'a> = RwLockReadGuard<'a, State>;
+/// The state, to be read by who will change it.
+pub(crate) type Intending<'a> = RwLockUpgradableReadGuard<'a, State>;
+/// The state, to be changed.
+pub(crate) type Changing<'a> = RwLockWriteGuard<'a, State>;
+
+/// The state of a bank, and its lock.
+#[derive(Debug)]
+pub(crate) struct Locked {
+    state: RwLock<State>,
+    /// Whether a writer has waited long enough.
+    pressing: AtomicBool,
+}
+
+impl Locked {
+    pub(crate) fn new(state: State) -> Self {
+        Self {
+            state: RwLock::new(state),
+            pressing: AtomicBool::new(false),
+        }
+    }
+
+    /// For a look.
+    pub(crate) fn read(&self) -> Reading<'_> {
+        // A reader that misses the flag waits no less for it: it is one more that the writer waits for.
+        if self.pressing.load(Ordering::Relaxed) {
+            self.state.read()
+        } else {
+            self.state.read_recursive()
+        }
+    }
+
+    /// For a change to come, of which there is one at a time.
+    pub(crate) fn intend(&self) -> Intending<'_> {
+        self.state.upgradable_read()
+    }
+
+    /// From the intent to the change.
+    pub(crate) fn change<'a>(&'a self, intent: Intending<'a>) -> Changing<'a> {
+        Intending::try_upgrade_for(intent, PATIENCE).unwrap_or_else(|intent| {
+            self.pressing.store(true, Ordering::Relaxed);
+            let state = Intending::upgrade(intent);
+            self.pressing.store(false, Ordering::Relaxed);
+            state
+        })
+    }
+}
