@@ -101,6 +101,11 @@ impl Bm25Index {
         exact.copied().unwrap_or(low) as f32
     }
 
+    /// Whether there is neither a filter nor a removed row: then every posting counts, and its row need not be looked up.
+    fn all_pass(&self, allowed: &RowSet) -> bool {
+        allowed.len() as usize == self.spans.len()
+    }
+
     /// What a row's length adds to the saturation: a constant, and a part for each word.
     fn length_share(&self) -> (f32, f32) {
         let average = (self.counted_length as f32 / self.counted_rows.max(1) as f32).max(1.0);
@@ -206,7 +211,7 @@ impl LexicalIndex for Bm25Index {
             let term = self.term_number(fingerprint);
             let postings = &mut self.terms[term as usize];
             let before = postings.heap_bytes();
-            if postings.push(row, frequency) {
+            if postings.push(row, frequency, text.length) {
                 self.overflow.insert((term, row), frequency);
             }
             postings.document_frequency += u32::from(counted);
@@ -259,8 +264,7 @@ impl LexicalIndex for Bm25Index {
     }
 
     fn score(&self, query: &AnalyzedQuery, allowed: &RowSet, scores: &mut [f32]) {
-        // Without a filter and without removed rows every posting counts, and its row need not be looked up.
-        let all = allowed.len() as usize == self.spans.len();
+        let all = self.all_pass(allowed);
         let (base, slope) = self.length_share();
         for (term, weight) in self.weighted_terms(query) {
             let factor = weight * (K1 + 1.0);
@@ -279,11 +283,21 @@ impl LexicalIndex for Bm25Index {
     }
 
     fn query_terms(&self, query: &AnalyzedQuery) -> Vec<QueryTerm> {
+        let (base, slope) = self.length_share();
         let weighted = self.weighted_terms(query).into_iter();
-        let term = |(number, weight): (u32, f32)| QueryTerm {
-            number,
-            factor: weight * (K1 + 1.0),
-            rows: self.terms[number as usize].len() as u32,
+        let term = |(number, weight): (u32, f32)| {
+            let postings = &self.terms[number as usize];
+            let factor = weight * (K1 + 1.0);
+            let share = match postings.extremes() {
+                (Some(frequency), length) => frequency / (frequency + base + slope * length),
+                (None, _) => 1.0,
+            };
+            QueryTerm {
+                number,
+                factor,
+                most: factor * share,
+                rows: postings.len() as u32,
+            }
         };
         weighted.map(term).collect()
     }
@@ -295,10 +309,11 @@ impl LexicalIndex for Bm25Index {
         sums: &mut [f32],
         touched: &mut Vec<u32>,
     ) {
+        let all = self.all_pass(allowed);
         let (base, slope) = self.length_share();
         let postings = &self.terms[term.number as usize];
         postings.for_each(term.number, &self.overflow, |row, frequency| {
-            if allowed.contains(row) {
+            if all || allowed.contains(row) {
                 let length = (self.lengths[row as usize] & !COUNTED) as f32;
                 let sum = &mut sums[row as usize];
                 if *sum == 0.0 {
@@ -306,6 +321,15 @@ impl LexicalIndex for Bm25Index {
                 }
                 *sum += term.factor * frequency / (frequency + base + slope * length);
             }
+        });
+    }
+
+    fn add_term_to(&self, term: QueryTerm, rows: &[u32], sums: &mut [f32]) {
+        let (base, slope) = self.length_share();
+        let postings = &self.terms[term.number as usize];
+        postings.for_each_of(term.number, &self.overflow, rows, |at, frequency| {
+            let length = (self.lengths[rows[at] as usize] & !COUNTED) as f32;
+            sums[at] += term.factor * frequency / (frequency + base + slope * length);
         });
     }
 

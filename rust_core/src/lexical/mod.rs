@@ -20,8 +20,10 @@ pub const MAX_ROWS: u32 = 1 << 28;
 pub struct QueryTerm {
     /// Its number in the index.
     pub number: u32,
-    /// What it adds to a score at most.
+    /// What it would add to a score if it stood there without end.
     pub factor: f32,
+    /// What it adds to the score of any row at most.
+    pub most: f32,
     /// Rows that hold it, some of which may be removed.
     pub rows: u32,
 }
@@ -76,6 +78,8 @@ pub trait LexicalIndex {
     /// Adds the term's part to the sums of the allowed rows that hold it, and appends those whose sum was 0 to
     /// `touched`.
     fn add_term(&self, term: QueryTerm, allowed: &RowSet, sums: &mut [f32], touched: &mut Vec<u32>);
+    /// Adds the term's part to `sums`, one for each of `rows`, which are ascending.
+    fn add_term_to(&self, term: QueryTerm, rows: &[u32], sums: &mut [f32]);
     /// Sets `parts` to what each of `terms` adds to one row's score; added in their order they are the score, to the bit.
     fn score_row(&self, terms: &[QueryTerm], filter: TermFilter, row: u32, parts: &mut [f32]);
     /// Distinct terms.

@@ -20,6 +20,9 @@ pub(super) struct Postings {
     pub(super) fingerprint: u64,
     /// Counted rows that hold the term.
     pub(super) document_frequency: u32,
+    /// The largest frequency and the smallest length of a row that holds or held it; the largest number stands for more.
+    most_frequent: u16,
+    shortest: u16,
     rows: SmallVec<[u32; INLINE]>,
 }
 
@@ -28,12 +31,18 @@ impl Postings {
         Self {
             fingerprint,
             document_frequency: 0,
+            most_frequent: 0,
+            shortest: u16::MAX,
             rows: SmallVec::new(),
         }
     }
 
-    /// Appends `row`; returns whether `frequency` must go to the side table. Keeps a quarter of room, not a half.
-    pub(super) fn push(&mut self, row: u32, frequency: u32) -> bool {
+    /// Appends `row` of `length` words; returns whether `frequency` must go to the side table. Keeps a quarter of room,
+    /// not a half.
+    pub(super) fn push(&mut self, row: u32, frequency: u32, length: u32) -> bool {
+        let short = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
+        self.most_frequent = self.most_frequent.max(short(frequency));
+        self.shortest = self.shortest.min(short(length));
         if self.rows.len() == self.rows.capacity() {
             self.rows.reserve_exact(self.rows.len() / 4 + 2);
         }
@@ -52,17 +61,38 @@ impl Postings {
         self.rows.len()
     }
 
+    /// The largest frequency, if it is known, and the smallest length: no row has more of the one or less of the other.
+    pub(super) fn extremes(&self) -> (Option<f32>, f32) {
+        let most = (self.most_frequent < u16::MAX).then(|| f32::from(self.most_frequent));
+        (most, f32::from(self.shortest))
+    }
+
+    /// Calls `found` with the place in `wanted`, ascending, and the frequency of each row that holds the term.
+    pub(super) fn for_each_of(
+        &self,
+        term: u32,
+        overflow: &Overflow,
+        wanted: &[u32],
+        mut found: impl FnMut(usize, f32),
+    ) {
+        let mut rest = &self.rows[..];
+        for (at, &row) in wanted.iter().enumerate() {
+            rest = &rest[gallop(rest, row << FREQUENCY_BITS)..];
+            let Some(&posting) = rest.first() else {
+                return;
+            };
+            if posting >> FREQUENCY_BITS == row {
+                found(at, frequency_of(posting, term, overflow));
+            }
+        }
+    }
+
     /// Calls `found` with each row and frequency, ascending; `term` is this term's number.
     #[inline]
     pub(super) fn for_each(&self, term: u32, overflow: &Overflow, mut found: impl FnMut(u32, f32)) {
         for &posting in &self.rows {
-            let (row, low) = (posting >> FREQUENCY_BITS, posting & FREQUENCY_MASK);
-            let frequency = if low == FREQUENCY_MASK {
-                overflow.get(&(term, row)).copied().unwrap_or(low)
-            } else {
-                low
-            };
-            found(row, frequency as f32);
+            let frequency = frequency_of(posting, term, overflow);
+            found(posting >> FREQUENCY_BITS, frequency);
         }
     }
 
@@ -83,6 +113,47 @@ impl Postings {
             self.rows.capacity() * size_of::<u32>()
         } else {
             0
+        }
+    }
+}
+
+#[inline]
+fn frequency_of(posting: u32, term: u32, overflow: &Overflow) -> f32 {
+    let (row, low) = (posting >> FREQUENCY_BITS, posting & FREQUENCY_MASK);
+    let frequency = if low == FREQUENCY_MASK {
+        overflow.get(&(term, row)).copied().unwrap_or(low)
+    } else {
+        low
+    };
+    frequency as f32
+}
+
+/// How many of the first postings are below `target`: quick where that is few (Bentley and Yao, An almost optimal
+/// algorithm for unbounded searching, 1976).
+#[inline]
+fn gallop(postings: &[u32], target: u32) -> usize {
+    let mut step = 1;
+    while step < postings.len() && postings[step] < target {
+        step *= 2;
+    }
+    let low = step / 2;
+    let high = step.min(postings.len());
+    low + postings[low..high].partition_point(|&posting| posting < target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn galloping_counts_what_is_below() {
+        let postings: Vec<u32> = (0..100).map(|number| number * 3).collect();
+        for length in [0, 1, 2, 3, 64, 100] {
+            for target in 0..310 {
+                let part = &postings[..length];
+                let below = part.iter().filter(|&&posting| posting < target).count();
+                assert_eq!(gallop(part, target), below, "{length} {target}");
+            }
         }
     }
 }

@@ -145,7 +145,8 @@ impl Bm25Index {
             for &entry in &self.forward[self.span(row)] {
                 let at = ((entry >> FREQUENCY_BITS) as usize).wrapping_sub(first);
                 if let Some(postings) = terms.get_mut(at) {
-                    postings.push(row, entry & FREQUENCY_MASK);
+                    let frequency = self.frequency_of(entry, row) as u32;
+                    postings.push(row, frequency, length & !COUNTED);
                     postings.document_frequency += u32::from(length & COUNTED != 0);
                 }
             }

@@ -73,35 +73,22 @@ pub(super) fn answer(
             && !(state.chains.timeline().is_empty() && state.chains.session_count() == 0),
         linked: false,
     };
+    // Neither touches what the other changes, and both wait for memory most of the time.
+    let (near, keyword) = rayon::join(
+        || near_arm(state, request, query, (allowed, plan), near),
+        || keyword_arm(state, request, query, allowed, found),
+    );
     let mut arms = Vec::with_capacity(3 + request.external.len());
-    let mut proposed = Vec::new();
-    let start = Instant::now();
-    if let Some((unit, quantised)) = &query.vector {
-        let query = (unit.as_slice(), quantised);
-        near::propose(
-            state,
-            allowed,
-            plan,
-            query,
-            request.depth,
-            near,
-            &mut proposed,
-        );
-        arms.push(Arm::new(SEMANTIC, start));
+    let (mut proposed, mut words) = (Vec::new(), Vec::new());
+    if let Some((arm, rows)) = near {
+        arms.push(arm);
+        proposed = rows;
     }
     let walked = compare.then(|| Walked::new(state, allowed, &proposed));
-    let start = Instant::now();
-    let mut words = Vec::new();
-    if let Some(query) = &query.words {
-        words.push(words::find(
-            state,
-            allowed,
-            query,
-            request.depth,
-            found,
-            &mut proposed,
-        ));
-        arms.push(Arm::new(KEYWORD, start));
+    if let Some((arm, rows, looked_up)) = keyword {
+        arms.push(arm);
+        proposed.extend(rows);
+        words.push(looked_up);
     }
     let unknown_external = arms::external(state, allowed, request, &mut arms);
     if !request.time_windows.is_empty() && request.weights[2] > 0.0 {
@@ -153,6 +140,45 @@ pub(super) fn answer(
         position: state.position,
     };
     Ok((response, walked))
+}
+
+/// Rows near to the query's vector, where it has one.
+fn near_arm(
+    state: &State,
+    request: &RecallRequest,
+    query: &Query,
+    (allowed, plan): (Allowed<'_>, &Plan),
+    buffers: &mut NearBuffers,
+) -> Option<(Arm, Vec<u32>)> {
+    let (unit, quantised) = query.vector.as_ref()?;
+    let start = Instant::now();
+    let mut rows = Vec::new();
+    let vectors = (unit.as_slice(), quantised);
+    near::propose(
+        state,
+        allowed,
+        plan,
+        vectors,
+        request.depth,
+        buffers,
+        &mut rows,
+    );
+    Some((Arm::new(SEMANTIC, start), rows))
+}
+
+/// Rows that hold the query's words, where it has some.
+fn keyword_arm(
+    state: &State,
+    request: &RecallRequest,
+    query: &Query,
+    allowed: Allowed<'_>,
+    found: &mut words::Found,
+) -> Option<(Arm, Vec<u32>, Words)> {
+    let query = query.words.as_ref()?;
+    let start = Instant::now();
+    let mut rows = Vec::new();
+    let words = words::find(state, allowed, query, request.depth, found, &mut rows);
+    Some((Arm::new(KEYWORD, start), rows, words))
 }
 
 /// Ranks and fuses, and does so once more with what the first hits add to the query.

@@ -121,7 +121,7 @@ impl Words {
             .iter()
             .zip(&self.rare)
             .filter(|&(_, &rare)| !rare);
-        others.map(|(term, _)| term.factor).sum()
+        others.map(|(term, _)| term.most).sum()
     }
 }
 

@@ -7,10 +7,12 @@ use super::scores::{Sparse, Words};
 use crate::analysis::AnalyzedQuery;
 use crate::bank::State;
 use crate::filter::Allowed;
-use crate::lexical::{LexicalIndex, TermFilter};
+use crate::lexical::LexicalIndex;
 
 /// Postings that are read in any case: below it, reading all costs less than bounding some.
 const READ_POSTINGS: u64 = 1 << 14;
+/// Rounding of a sum of 64 terms, as a share of it, with room to spare.
+const ROUNDING: f32 = 1e-5;
 
 /// What the rare words say.
 #[derive(Debug)]
@@ -68,29 +70,51 @@ pub(super) fn find(
     let floor = kth_best(found, places).map_or(0.0, |least| least - words.common());
     let Found { sums, rows, order } = found;
     let sums = &sums.values;
-    let mut best: Vec<u32> = rows
-        .iter()
-        .copied()
-        .filter(|&row| sums[row as usize] >= floor)
-        .collect();
+    let may_be = |row: &u32| sums[*row as usize] >= floor - rounding(floor);
+    let mut best: Vec<u32> = rows.iter().copied().filter(may_be).collect();
     if places > 0 && best.len() > places && words.common() > 0.0 {
-        // The bound lets many through where the rare words are in rows of about one length.
-        let filter = TermFilter::new(&words.terms);
-        let mut parts = vec![0.0; words.terms.len()];
-        let mut whole = |row: u32| -> f32 {
-            let lexical = &state.lexical;
-            lexical.score_row(&words.terms, filter, row, &mut parts);
-            parts.iter().sum()
-        };
-        order.clear();
-        order.extend(best.iter().map(|&row| whole(row)));
-        let mut sorted = order.clone();
-        let (_, least, _) = sorted.select_nth_unstable_by(places - 1, |a, b| b.total_cmp(a));
-        let mut scores = order.iter();
-        best.retain(|_| scores.next().is_some_and(|score| *score >= *least));
+        narrow(state, &words, &by_rarity, places, sums, &mut best, order);
     }
     proposed.extend(best);
     words
+}
+
+/// Keeps those of `best` that may be among the `places` best once the common words are added.
+///
+/// One word at a time, the rarest first: each raises the least of the best, and leaves less for the rest to add. In postings
+/// that are read in the order of the rows a long list costs little more than the rows that are left.
+#[expect(
+    clippy::stable_sort_primitive,
+    reason = "the stable sort merges ascending runs, one for each rare word"
+)]
+fn narrow(
+    state: &State,
+    words: &Words,
+    by_rarity: &[usize],
+    places: usize,
+    sums: &[f32],
+    best: &mut Vec<u32>,
+    order: &mut Vec<f32>,
+) {
+    best.sort();
+    let mut totals: Vec<f32> = best.iter().map(|&row| sums[row as usize]).collect();
+    let mut left = words.common();
+    for &at in by_rarity.iter().filter(|&&at| !words.rare[at]) {
+        let term = words.terms[at];
+        state.lexical.add_term_to(term, best, &mut totals);
+        left -= term.most;
+        order.clone_from(&totals);
+        let (_, least, _) = order.select_nth_unstable_by(places - 1, |a, b| b.total_cmp(a));
+        let floor = *least - left.max(0.0) - rounding(*least);
+        let mut kept = totals.iter();
+        best.retain(|_| kept.next().is_some_and(|&total| total >= floor));
+        totals.retain(|&total| total >= floor);
+    }
+}
+
+/// How far sums of the same parts in another order may be apart.
+fn rounding(sum: f32) -> f32 {
+    sum.abs() * ROUNDING
 }
 
 /// The `k`-th best sum, if there are as many.
