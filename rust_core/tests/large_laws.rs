@@ -208,6 +208,48 @@ fn a_text_scores_the_same_in_either_tier() {
     }
 }
 
+/// Words that nearly every row holds, some of them often: their postings are more than are read in any case.
+#[test]
+fn what_common_words_add_is_not_missed() {
+    let mut random = Random(29);
+    let word = |random: &mut Random| {
+        let pick = random.unit();
+        format!("w{}", (pick * pick * pick * 400.0) as u32)
+    };
+    let text = |random: &mut Random, most: u64| {
+        let words = 1 + random.below(most);
+        let words: Vec<String> = (0..words).map(|_| word(random)).collect();
+        words.join(" ")
+    };
+    let mut rows: Vec<Row> = (1..=40_000)
+        .map(|number| common::row(number, text(&mut random, 12)))
+        .collect();
+    // A graph of a few is enough to have the recall go that way.
+    for row in &mut rows[..200] {
+        row.vector = Some(random.vector(DIMENSIONS));
+    }
+    let mut pair = Pair::new(&walking(100));
+    pair.apply(&rows, &[], &[]);
+    pair.large.fold().expect("there is memory");
+    let mut compared = 0;
+    for _ in 0..80 {
+        let request = RecallRequest {
+            text: Some(text(&mut random, 12)),
+            k: 30,
+            depth: 30,
+            ..RecallRequest::default()
+        };
+        let (large, flat) = pair.recall(&request);
+        assert!(large.plan.starts_with("graph"), "{}", large.plan);
+        let keys = |response: &RecallResponse| -> Vec<u64> {
+            response.hits.iter().map(|hit| hit.key).collect()
+        };
+        assert_eq!(keys(&large), keys(&flat), "{:?}", request.text);
+        compared += large.hits.len();
+    }
+    assert!(compared > 80 * 20, "only {compared} were compared");
+}
+
 #[test]
 fn the_normalisation_is_near_that_of_the_flat_tier() {
     for kind in [Kind::Notes, Kind::Turns] {
