@@ -11,7 +11,15 @@ import pytest
 
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.errors import AstrocyteError, DimensionMismatch, FailedPrecondition, NotFound, ValidationError
+from astrocyte.errors import (
+    AstrocyteError,
+    Conflict,
+    DimensionMismatch,
+    FailedPrecondition,
+    NotFound,
+    ProviderUnavailable,
+    ValidationError,
+)
 from astrocyte.model import (
     Caller,
     ChangeKind,
@@ -26,7 +34,9 @@ from astrocyte.model import (
     RetainItem,
 )
 from astrocyte.pipelines.reindexing import Reindexer
+from astrocyte.stores.protocols import Replace
 from astrocyte.stores.sqlite.store import SqliteStore
+from remote_embedders import vector
 
 ME = Caller()
 BANK = "family"
@@ -229,6 +239,39 @@ async def test_a_forgotten_memory_that_comes_back_has_vectors_of_the_new_model(a
     assert found.hits[0].text == "The tent is in the attic."
 
 
+async def test_no_vector_of_a_third_model_is_taken_for_one_of_the_banks(app: App) -> None:
+    one, other = await fill(app, ["The tent is in the attic.", "The attic has a new lamp."])
+    await app.gate.forget(ME, BANK, ForgetSelector(memory_ids=(one, other)))
+    await moved(app, SMALL)
+    await moved(app, TINY)
+    # Those of the first model are left where those of the third are now.
+    assert rows(app, "embeddings") == len(TEXTS) + 2
+    bank = app._store.get_bank("default", BANK)
+    assert bank is not None
+    await app._store.undelete(bank, one)
+    assert lengths(app) == {0, 4 * 64}
+    await app.gate.undelete(ME, BANK, other)
+    record = app._store.version(bank, other)
+    assert record is not None
+    assert len(record.memory.vector or b"") == 4 * 64
+
+
+async def test_a_move_is_refused_while_a_memory_lacks_vectors(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = paused(monkeypatch, app)
+    started = await app.gate.start_reindex(ME, BANK, embedding_model=SMALL)
+    await begun.wait()
+    app._spaces.aim(await app.gate.get_bank(ME, BANK), None)
+    (late,) = await fill(app, ["The tent is in the attic."])
+    operations = app._reindexer._operations
+    work = operations.next()
+    assert work is not None
+    assert await operations.move(work.key, checked=len(TEXTS), kept_until=None) == [late]
+    assert (await app.gate.get_bank(ME, BANK)).embedding_model == OWN
+    go_on.set()
+    assert (await done(app, started)).state is OperationState.SUCCEEDED
+    assert lengths(app) == {4 * 128}
+
+
 async def test_the_comparison_is_told(app: App) -> None:
     compared = (await moved(app, SMALL, sample=6)).reindex.comparison
     assert compared is not None
@@ -419,6 +462,164 @@ async def test_a_deleted_bank_ends_its_operation(app: App, monkeypatch: pytest.M
     assert await answers(app) == await fresh_answers(SMALL)
 
 
+async def test_a_write_that_was_prepared_before_the_move_has_vectors_of_the_new_model(app: App) -> None:
+    bank = app._store.get_bank("default", BANK)
+    assert bank is not None
+    retain = app.gate._pipelines.retain
+    alone = await retain.prepare(bank, [(RetainItem("The tent is in the attic."), "")])
+    several = await retain.prepare(bank, [(RetainItem(f"Drawer {name} is empty."), "") for name in "abc"])
+    await moved(app)
+    dedup = app.settings.signal_quality.dedup
+    for drafts in (alone, several):
+        assert all(result.stored for result in await retain.store(bank, drafts, "local", dedup))
+    assert lengths(app) == {4 * 128}
+    found = await app.gate.recall(ME, RecallQuery("where is the tent?", BANK, weights=SILENT))
+    assert found.hits[0].text == "The tent is in the attic."
+
+
+def lengths(app: App) -> set[int]:
+    """Sizes of all vectors that the bank has now."""
+    bank = app._store.get_bank("default", BANK)
+    assert bank is not None
+    versions = [version for part in app._store.iter_versions(bank) for version in part]
+    return {len(version.memory.vector or b"") for version in versions}
+
+
+async def test_the_store_refuses_vectors_of_the_model_before(app: App) -> None:
+    before = app._store.get_bank("default", BANK)
+    (memory,) = (await app.gate.list_memories(ME, BANK, page_size=1)).memories
+    assert before is not None
+    record = app._store.version(before, memory.memory_id)
+    assert record is not None
+    await moved(app)
+    with pytest.raises(Conflict, match="has moved"):
+        await app._store.commit(before, [Replace(record.memory)])
+    assert lengths(app) == {4 * 128}
+
+
+async def test_an_update_with_an_old_handle_goes_through(app: App) -> None:
+    old = app._store.get_bank("default", BANK)
+    (memory,) = (await app.gate.list_memories(ME, BANK, page_size=1)).memories
+    assert old is not None
+    await moved(app)
+    update = MemoryUpdate(memory.memory_id, frozenset({"tags"}), tags=("late",))
+    assert (await app.gate._pipelines.update.run(old, update, None)).tags == ("late",)
+    assert lengths(app) == {4 * 128}
+
+
+class Flaky:
+    """An embedder that fails for a while; it stands for one far away."""
+
+    model_id, dimensions, local = "flaky", 8, False
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+        self.asked = 0
+
+    def embed_now(self, texts: Sequence[str]) -> list[bytes]:
+        raise NotImplementedError
+
+    async def embed(self, texts: Sequence[str]) -> list[bytes]:
+        self.asked += 1
+        if self.asked <= self.failures:
+            raise ProviderUnavailable("the endpoint is down")
+        return [vector(text) for text in texts]
+
+    async def close(self) -> None:
+        return
+
+
+@pytest.mark.parametrize(("failures", "state"), [(2, OperationState.SUCCEEDED), (99, OperationState.FAILED)])
+async def test_an_embedder_that_fails_is_asked_again_and_not_for_ever(
+    app: App, failures: int, state: OperationState
+) -> None:
+    before = await answers(app)
+    flaky = Flaky(failures)
+    app._spaces._embedders["flaky"] = flaky
+    operation = await moved(app, "flaky", sample=0)
+    assert operation.state is state
+    if state is OperationState.FAILED:
+        assert flaky.asked == app.settings.reindex.attempts
+        assert operation.error is not None
+        assert operation.error.reason == ProviderUnavailable.reason
+        assert await answers(app) == before
+        await dropped(app)
+        assert rows(app, "second_embeddings") == 0
+
+
+async def test_no_write_fails_for_the_embedder_that_is_moved_to(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    flaky = Flaky(0)
+    app._spaces._embedders["flaky"] = flaky
+    begun, go_on = paused(monkeypatch, app)
+    started = await app.gate.start_reindex(ME, BANK, embedding_model="flaky", sample=0)
+    await begun.wait()
+    flaky.failures = flaky.asked + 1
+    await fill(app, ["The tent is in the attic."])
+    assert flaky.asked == flaky.failures
+    go_on.set()
+    assert (await done(app, started)).state is OperationState.SUCCEEDED
+    assert lengths(app) == {4 * 8}
+
+
+async def test_what_is_erased_on_the_way_has_no_vector_left(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = paused(monkeypatch, app)
+    started = await app.gate.start_reindex(ME, BANK, embedding_model=SMALL)
+    await begun.wait()
+    gone, hidden = (await app.gate.list_memories(ME, BANK, page_size=2)).memories
+    bank = app._store.get_bank("default", BANK)
+    assert bank is not None
+    record = app._store.version(bank, gone.memory_id)
+    assert record is not None
+    await app.gate.forget(ME, BANK, ForgetSelector(memory_ids=(gone.memory_id,)), compliance=True)
+    await app.gate.forget(ME, BANK, ForgetSelector(memory_ids=(hidden.memory_id,)))
+    # A batch that was on its way when the memory went.
+    late = [(record.row_key, [bytes(4 * 128)])]
+    operations = app._reindexer._operations
+    work = operations.next()
+    assert work is not None
+    await operations.put(bank, SMALL, late, key=work.key)
+    assert rows(app, "second_embeddings") == len(TEXTS) - 1
+    go_on.set()
+    assert (await done(app, started)).state is OperationState.SUCCEEDED
+    assert rows(app, "embeddings") == rows(app, "second_embeddings") == len(TEXTS) - 1
+
+
+async def test_a_kept_answer_of_the_former_model_is_not_given_after_the_move() -> None:
+    app = App(settings(recall={"cache_bytes": 1 << 20}))
+    await fill(app)
+    before = await answers(app)
+    assert await answers(app) == before
+    await moved(app)
+    assert await answers(app) == await fresh_answers(SMALL)
+    await app.close()
+
+
+@pytest.mark.parametrize(
+    "sections", [{"vector_store": "reference"}, {"pipeline": {"multimodal": {"mode": "multimodal_embed"}}}]
+)
+async def test_vectors_that_would_not_move_stand_in_the_way(tmp_path: Path, sections: dict[str, Any]) -> None:
+    app = App(settings(**{"vector_store": "in_memory", "data_dir": str(tmp_path), **sections}))
+    await fill(app)
+    with pytest.raises(FailedPrecondition):
+        await app.gate.start_reindex(ME, BANK, embedding_model=SMALL)
+    await app.close()
+
+
+async def test_an_index_that_was_evicted_on_the_way_is_loaded_again(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = app._reindexer._registry
+    inner = app._reindexer._operations.move
+
+    async def move(key: int, *, checked: int, kept_until: int | None) -> list[str]:
+        bank = app._store.get_bank("default", BANK)
+        assert bank is not None
+        registry.drop(bank)
+        return await inner(key, checked=checked, kept_until=kept_until)
+
+    monkeypatch.setattr(app._reindexer._operations, "move", move)
+    assert (await moved(app)).state is OperationState.SUCCEEDED
+    assert await answers(app) == await fresh_answers(SMALL)
+
+
 async def test_the_trail_says_what_was_done(app: App) -> None:
     await moved(app)
     events = [event.event for event in (await app.gate.list_audit_events(ME, bank_id=BANK)).events]
@@ -428,3 +629,25 @@ async def test_the_trail_says_what_was_done(app: App) -> None:
 def test_two_embedders_of_one_model_are_refused() -> None:
     with pytest.raises(AstrocyteError, match="embedders"):
         App(settings(embedders={"same": {"provider": "static"}}))
+
+
+async def test_a_store_of_documents_hears_of_no_memory_that_moved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = App(settings(document_store="reference", data_dir=str(tmp_path)))
+    assert app._outside is not None
+    gone: list[str] = []
+    (follower,) = app._outside._followers.values()
+    monkeypatch.setattr(follower._outside, "delete", lambda ids, _: _noted(gone, ids))
+    await fill(app)
+    operation = await moved(app)
+    bank = app._store.get_bank("default", BANK)
+    assert bank is not None
+    assert operation.outcome is not None
+    await app._outside.confirm(bank, operation.outcome.position)
+    assert gone == []
+    await app.close()
+
+
+async def _noted(gone: list[str], ids: Sequence[str]) -> None:
+    gone.extend(ids)

@@ -176,7 +176,8 @@ class Follower:
 
     async def _bring(self, bank: Bank, name: str, changes: Sequence[Change]) -> None:
         """Make the store hold of these memories what the truth does, and note that."""
-        memory_ids = list(dict.fromkeys(change.memory_id for change in changes))
+        # A change of the bank as a whole names no memory.
+        memory_ids = list(dict.fromkeys(change.memory_id for change in changes if change.memory_id))
         versions = await self._read(self._versions, bank, memory_ids)
         held = {version.memory.memory_id for version in versions}
         gone = [memory_id for memory_id in memory_ids if memory_id not in held]
