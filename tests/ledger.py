@@ -82,7 +82,7 @@ class Server:
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,
-            start_new_session=True,
+            process_group=0,
             env={**os.environ, **(variables or {})},
         )
         assert self._process.stdout is not None

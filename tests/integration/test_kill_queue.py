@@ -134,6 +134,6 @@ def test_two_kills_lose_and_repeat_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3_600)
 def test_two_kills_of_five_thousand(tmp_path: Path) -> None:
     check(tmp_path / "data", 1_667)

@@ -73,7 +73,7 @@ def test_buckets_equal_the_model() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(3_600)
 def test_buckets_equal_the_model_over_a_million_steps() -> None:
     admitted, refused = simulate(1_000_000, 7)
     assert min(admitted, refused) > 10_000

@@ -119,6 +119,7 @@ def test_the_breaker_equals_the_model() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3_600)
 def test_the_breaker_equals_the_model_over_a_million_steps() -> None:
     met = simulate(1_000_000, 2)
     assert min(met.values()) > 10_000
