@@ -6,7 +6,7 @@ released while they work.
 """
 
 from collections.abc import Sequence
-from typing import final
+from typing import TypeAlias, final
 
 __all__ = [
     "Bank",
@@ -29,7 +29,10 @@ __all__ = [
     "encode_answer",
     "encode_hits",
     "failpoint",
+    "fuse_banks",
     "pii_kinds",
+    "split_budget",
+    "summarise",
 ]
 
 class CoreInvalid(ValueError):
@@ -174,6 +177,18 @@ class Hit:
     ``arms`` holds (arm index into `RecallResponse.arm_names`, rank from 1, raw score) for the arms that proposed it.
     """
 
+    def __new__(
+        cls,
+        key: int,
+        memory_id: bytes,
+        content_hash: bytes,
+        arms: Sequence[tuple[int, int, float]],
+        *,
+        ordinal: int = -1,
+        score: float = 0.0,
+        tokens: int = 0,
+        layer: str = "",
+    ) -> Hit: ...
     @property
     def key(self) -> int: ...
     @property
@@ -199,7 +214,8 @@ class RecallResponse:
     """Hits, best first, with what the trace needs. ``arm_micros`` and ``arm_candidates`` go with ``arm_names``."""
 
     @property
-    def hits(self) -> list[Hit]: ...
+    def hits(self) -> list[Hit]:
+        """Made when they are asked for."""
     @property
     def passages(self) -> list[tuple[int, int]]:
         """Key and ordinal of each hit."""
@@ -288,6 +304,52 @@ class Explanation:
     @property
     def arm_cuts(self) -> list[float | None]:
         """By arm the score of the last memory that it proposed; None where it proposed all that it knows."""
+
+# Of one bank: its weight, its hits, its arms as (name, weight, memories, mean, deviation) or None for those of the
+# answer, its embedding space, what was added to each hit or nothing, the place of the list that it is a part of or -1.
+BankList: TypeAlias = tuple[
+    float,
+    RecallResponse | Sequence[Hit],
+    Sequence[tuple[str, float, int, float, float]] | None,
+    str,
+    Sequence[float],
+    int,
+]
+
+def fuse_banks(
+    lists: Sequence[BankList],
+    *,
+    weights: tuple[float, float, float],
+    fusion: str,
+    rank_constant: float,
+    dedup: bool,
+    most: int,
+    budget: int | None = None,
+    gone: Sequence[tuple[int, int, int]] = (),
+) -> tuple[list[tuple[int, int, Hit, float, float, list[int]]], bool, bool, list[int]]:
+    """The hits of several banks that leave, best first; whether one was left out, whether the first must be cut, parts.
+
+    A hit comes as (place of its bank, rank there from 1, hit, relevance, score, places of the banks that repeat it).
+    ``weights`` are those of the semantic, the keyword and the temporal arm. With a ``budget`` the hits are those that
+    `split_budget` takes, without one the first ``most``, and there are no parts. ``gone`` are hits that are passed
+    over: place of the bank, key, ordinal.
+    """
+
+def split_budget(
+    sizes: Sequence[tuple[int, int]], weights: Sequence[float], budget: int, most: int
+) -> tuple[list[int], bool, bool, list[int]]:
+    """Places of the hits that are taken, whether one was left out, whether the first must be cut, each bank's part.
+
+    ``sizes`` are (place of the bank in ``weights``, tokens), best first.
+    """
+
+def summarise(
+    answers: Sequence[RecallResponse],
+) -> tuple[int, bool, list[tuple[str, int, float]], list[tuple[int, int]], list[tuple[float, float]]]:
+    """Candidates, whether any was truncated, (name, candidates, microseconds) by arm, (hits, position) by bank.
+
+    And the scores of each bank's first hit in the semantic and the keyword arm.
+    """
 
 def encode_answer(result: object, windows: Sequence[bytes]) -> bytes:
     """The fields of `astrocyte.v1.RecallResponse` but its hits, of a `RecallResult`, in the order of their numbers.

@@ -63,7 +63,10 @@ __all__ = [
     "encode_answer",
     "encode_hits",
     "failpoint",
+    "fuse_banks",
     "pii_kinds",
+    "split_budget",
+    "summarise",
     "translated_errors",
     "vector_bytes",
     "vector_values",
@@ -418,6 +421,55 @@ def describe_checkpoint(directory: str) -> tuple[int, str]:
 def failpoint(name: str) -> None:
     """Die here, at once, if the environment variable ``ASTROCYTE_FAILPOINT`` names this point; else do nothing."""
     _core.failpoint(name)
+
+
+def fuse_banks(  # noqa: PLR0913 - one argument per part of the call
+    lists: Sequence[_core.BankList],
+    *,
+    weights: tuple[float, float, float],
+    fusion: str,
+    rank_constant: float,
+    dedup: bool,
+    most: int,
+    budget: int | None = None,
+    gone: Sequence[tuple[int, int, int]] = (),
+) -> tuple[list[tuple[int, int, Hit, float, float, list[int]]], bool, bool, list[int]]:
+    """The hits of several banks that leave, and what became of the token budget; see `pipelines.bank_fusion`.
+
+    Raises:
+        ValidationError: A list does not fit its hits, or a value is of another type.
+        StoreError: The core failed.
+    """
+    with translated_errors():
+        return _core.fuse_banks(
+            lists,
+            weights=weights,
+            fusion=fusion,
+            rank_constant=rank_constant,
+            dedup=dedup,
+            most=most,
+            budget=budget,
+            gone=gone,
+        )
+
+
+def split_budget(
+    sizes: Sequence[tuple[int, int]], weights: Sequence[float], budget: int, most: int
+) -> tuple[list[int], bool, bool, list[int]]:
+    """Places of the hits that a budget lets through, and what became of it; see `pipelines.bank_fusion`.
+
+    Raises:
+        ValidationError: A hit is of a bank without a weight, or a value is of another type.
+    """
+    with translated_errors():
+        return _core.split_budget(sizes, weights, budget, most)
+
+
+def summarise(
+    answers: Sequence[RecallResponse],
+) -> tuple[int, bool, list[tuple[str, int, float]], list[tuple[int, int]], list[tuple[float, float]]]:
+    """What several answers say together, in one look; see `pipelines.bank_parts.Summary`."""
+    return _core.summarise(answers)
 
 
 def pii_kinds() -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@
 
 pub mod analysis;
 pub mod bank;
+pub mod bank_fusion;
 mod catalog;
 mod chains;
 pub mod checkpoint;

@@ -1,16 +1,15 @@
 //! The owner of scratch space and of the pool that spreads batches over the cores.
 
+use std::borrow::Borrow;
 use std::path::Path;
 use std::sync::Arc;
-
-use rayon::prelude::*;
 
 use crate::bank::{Bank, Shared, check_dimensions};
 use crate::checkpoint::Label;
 use crate::error::Result;
 use crate::memory;
 use crate::originals::Scratch;
-use crate::recall::{Planner, PlannerOptions};
+use crate::recall::{Planner, PlannerOptions, together};
 use crate::segment::{Folder, Pace};
 use crate::types::{RecallRequest, RecallResponse};
 
@@ -112,17 +111,19 @@ impl Core {
 
     /// Answers all requests, spread over the cores; each result equals the single call's.
     ///
+    /// A request that several banks are asked, the very same one in memory, is analysed once for all.
+    ///
     /// # Errors
     /// The first request's error, in the order of the requests.
-    pub fn recall_many(&self, requests: &[(Bank, RecallRequest)]) -> Result<Vec<RecallResponse>> {
-        // A lone request gains nothing from a change of thread.
-        if let [(bank, request)] = requests {
-            return Ok(vec![bank.recall(request)?]);
-        }
-        let answers: Vec<_> = requests
-            .par_iter()
-            .map(|(bank, request)| bank.recall(request))
+    pub fn recall_many<B, R>(&self, requests: &[(B, R)]) -> Result<Vec<RecallResponse>>
+    where
+        B: Borrow<Bank> + Sync,
+        R: Borrow<RecallRequest> + Sync,
+    {
+        let requests: Vec<(&Bank, &RecallRequest)> = requests
+            .iter()
+            .map(|(bank, request)| (bank.borrow(), request.borrow()))
             .collect();
-        answers.into_iter().collect()
+        together::recall(&requests)
     }
 }

@@ -165,6 +165,14 @@ proptest! {
             response.arm_micros.clear();
             prop_assert_eq!(&*response, &settled(bank, request));
         }
+        // One request to several banks is analysed once, and is that to each.
+        let (other, _) = filled(&commits(seed ^ 1, 10, 5));
+        let request = &requests[0].1;
+        let mut together = core.recall_many(&[(&bank, request), (&other, request), (&bank, request)]).expect("valid");
+        for (response, bank) in together.iter_mut().zip([&bank, &other, &bank]) {
+            response.arm_micros.clear();
+            prop_assert_eq!(&*response, &settled(bank, request));
+        }
     }
 
     #[test]

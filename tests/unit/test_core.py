@@ -14,7 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from astrocyte import core
-from astrocyte.core import Bank, Core, RecallRequest, Row, content_hash, count_tokens, vector_bytes, vector_values
+from astrocyte.core import (
+    Bank,
+    Core,
+    Hit,
+    RecallRequest,
+    Row,
+    content_hash,
+    count_tokens,
+    fuse_banks,
+    split_budget,
+    summarise,
+    vector_bytes,
+    vector_values,
+)
 from astrocyte.errors import AstrocyteError, DimensionMismatch, StoreError, ValidationError
 
 DIMENSIONS = 8
@@ -158,6 +171,62 @@ def test_recall_many_equals_single_calls() -> None:
     assert owner.recall_many([]) == []
 
 
+def test_one_request_to_several_banks_is_that_to_each() -> None:
+    owner = Core()
+    banks = [owner.bank(DIMENSIONS) for _ in range(5)]
+    for number, each in enumerate(banks):
+        each.apply(1, [row(10 * number + at, f"tea number {at}") for at in range(5)])
+    request = RecallRequest(text="number 3", vector=UNIT, k=2)
+    together = owner.recall_many([(each, request) for each in banks])
+    alone = [each.recall(request) for each in banks]
+    assert [response.passages for response in together] == [response.passages for response in alone]
+    assert [len(response.hits) for response in together] == [2] * 5
+    with pytest.raises(DimensionMismatch):
+        owner.recall_many([(banks[0], request), (owner.bank(DIMENSIONS + 1), request)])
+
+
+def test_a_summary_says_what_the_answers_say() -> None:
+    owner = Core()
+    full, empty = owner.bank(DIMENSIONS), owner.bank(DIMENSIONS)
+    full.apply(3, [row(at, f"tea number {at}") for at in range(5)])
+    asked = [(full, RecallRequest(text="number 3", vector=UNIT, k=2)), (empty, RecallRequest(vector=UNIT))]
+    answers = owner.recall_many([*asked, (full, RecallRequest(text="tea", budget=2))])
+    candidates, truncated, arms, banks, best = summarise(answers)
+    assert candidates == sum(answer.candidates for answer in answers)
+    assert truncated is any(answer.truncated for answer in answers) is True
+    assert banks == [(len(answer.hits), answer.position) for answer in answers] == [(2, 3), (0, 0), (2, 3)]
+    for name, count, micros in arms:
+        told = [
+            (counted, spent)
+            for answer in answers
+            for each, counted, spent in zip(answer.arm_names, answer.arm_candidates, answer.arm_micros, strict=True)
+            if each == name
+        ]
+        assert count == sum(counted for counted, _ in told)
+        assert micros == pytest.approx(sum(spent for _, spent in told))
+    expected = []
+    for answer in filter(lambda answer: answer.hits, answers):
+        scores = {answer.arm_names[arm]: score for arm, _, score in answer.lead}
+        expected.append((scores.get("semantic", 0.0), scores.get("keyword", 0.0)))
+    assert best == expected
+    assert summarise([]) == (0, False, [], [], [])
+
+
+def test_a_list_that_does_not_fit_its_hits_is_refused() -> None:
+    hit = Hit(1, memory_id(1), memory_id(1), [(0, 1, 0.5)])
+    arms = [("semantic", 1.0, 3, 0.0, 1.0)]
+    for wrong in (
+        (1.0, [hit], None, "", (), -1),
+        (1.0, [hit], [], "", (), -1),
+        (1.0, [hit], arms, "", (1.0, 2.0), -1),
+        (1.0, [hit], arms, "", (), 1),
+    ):
+        with pytest.raises(ValidationError):
+            fuse_banks([wrong], weights=(1.0, 1.0, 1.0), fusion="rrf", rank_constant=60.0, dedup=True, most=10)
+    with pytest.raises(ValidationError):
+        split_budget([(1, 10)], [1.0], 100, 10)
+
+
 def test_exact_and_near_duplicates(bank: Bank) -> None:
     bank.apply(1, [row(1, "green tea")])
     assert bank.contains_hashes([content_hash(" green\n tea"), content_hash("Green tea")]) == [memory_id(1), None]
@@ -180,7 +249,7 @@ def test_objects_cannot_be_changed_derived_from_or_pickled() -> None:
     with pytest.raises(TypeError, match="pickle"):
         pickle.dumps(request)
     with pytest.raises(TypeError, match="cannot create"):
-        core.Hit()
+        core.RecallResponse()
 
 
 def in_thread(work: Callable[[], None]) -> threading.Thread:

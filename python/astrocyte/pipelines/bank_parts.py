@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from astrocyte.core import Hit, RecallResponse
+from astrocyte.core import Hit, RecallResponse, summarise
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import Bank, BankOutcome, BankStrategy, MemoryHit, MultiBankMode, RecallQuery
 from astrocyte.pipelines.candidates import Candidate
@@ -128,20 +128,7 @@ class Summary(NamedTuple):
 
 def summary_of(parts: Sequence[Part]) -> Summary:
     """What the answers of banks that were searched say."""
-    arms: dict[str, tuple[int, float]] = {}
-    candidates, truncated, banks, best = 0, False, [], []
-    for answer in [part.answer for part in parts]:
-        candidates += answer.candidates
-        truncated = truncated or answer.truncated
-        names, lead = answer.arm_names, answer.lead
-        for name, count, micros in zip(names, answer.arm_candidates, answer.arm_micros, strict=True):
-            before = arms.get(name, (0, 0.0))
-            arms[name] = (before[0] + count, before[1] + micros)
-        banks.append((len(answer.passages), answer.position))
-        if lead:
-            scores = {names[arm]: score for arm, _, score in lead}
-            best.append((scores.get("semantic", 0.0), scores.get("keyword", 0.0)))
-    return Summary(candidates, truncated, [(name, *sums) for name, sums in arms.items()], banks, best)
+    return Summary._make(summarise([part.answer for part in parts]))
 
 
 def groups_of(parts: Sequence[Part]) -> list[int]:

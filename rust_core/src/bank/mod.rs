@@ -106,9 +106,20 @@ impl Bank {
     /// query's vector, [`CoreError::Io`] when the scratch file cannot be read.
     pub fn recall(&self, request: &RecallRequest) -> Result<RecallResponse> {
         let query = recall::Query::new(request, self.dimensions)?;
+        self.answer(request, &query)
+    }
+
+    /// As [`recall`](Self::recall), with what was made of the request for vectors of the bank's length.
+    pub(crate) fn answer(
+        &self,
+        request: &RecallRequest,
+        query: &recall::Query,
+    ) -> Result<RecallResponse> {
         let planner = &self.shared.planner;
-        let (response, walked) = recall::run(&self.state.read(), request, &query, planner)?;
-        if let (Some(walked), Some((unit, query))) = (walked, query.vector()) {
+        let (response, walked) = recall::run(&self.state.read(), request, query, planner)?;
+        if let Some(walked) = walked
+            && let Some((unit, query)) = query.vector().cloned()
+        {
             let comparison = Comparison {
                 bank: Arc::downgrade(&self.state),
                 planner: Arc::clone(planner),

@@ -92,16 +92,13 @@ impl Core {
         requests: Vec<(Py<Bank>, Py<RecallRequest>)>,
     ) -> PyResult<Vec<RecallResponse>> {
         let responses = detached(py, || {
-            let requests: Vec<(bank::Bank, types::RecallRequest)> = requests
+            let requests: Vec<(&bank::Bank, &types::RecallRequest)> = requests
                 .iter()
-                .map(|(bank, request)| (bank.get().bank.clone(), request.get().request.clone()))
+                .map(|(bank, request)| (&bank.get().bank, &request.get().request))
                 .collect();
             self.core.recall_many(&requests)
         })?;
-        responses
-            .into_iter()
-            .map(|response| RecallResponse::new(py, response))
-            .collect()
+        Ok(responses.into_iter().map(RecallResponse::new).collect())
     }
 }
 
@@ -133,7 +130,7 @@ impl Bank {
 
     fn recall(&self, py: Python<'_>, request: &RecallRequest) -> PyResult<RecallResponse> {
         let response = detached(py, || self.bank.recall(&request.request))?;
-        RecallResponse::new(py, response)
+        Ok(RecallResponse::new(response))
     }
 
     fn explain(

@@ -130,7 +130,7 @@ pub(super) fn encode_hits<'py>(
         .iter()
         .map(|row| Ok(Row(row.cast_into()?)))
         .collect::<PyResult<Vec<_>>>()?;
-    let names = response.names();
+    let names = &response.answer().arm_names;
     let mut answer = Message::default();
     let mut encoded = wire::Hit::default();
     // Rows come in the order of the hits, as a rule: the search for a hit's goes on behind the last one's.

@@ -89,7 +89,7 @@ impl Explanation {
     pub(super) fn new(py: Python<'_>, explained: types::Explained) -> PyResult<Self> {
         let fates = explained.fates.into_iter();
         Ok(Self {
-            response: Py::new(py, RecallResponse::new(py, explained.response)?)?,
+            response: Py::new(py, RecallResponse::new(explained.response))?,
             fates: fates
                 .map(|fate| Py::new(py, Fate { fate }))
                 .collect::<PyResult<_>>()?,

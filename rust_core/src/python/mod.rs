@@ -6,6 +6,7 @@
 mod answer;
 mod arguments;
 mod bank;
+mod bank_fusion;
 mod embedder;
 mod encode;
 mod errors;
@@ -24,6 +25,8 @@ mod core_module {
     use super::answer::encode_answer;
     #[pymodule_export]
     use super::bank::{Bank, Core, describe_checkpoint, failpoint};
+    #[pymodule_export]
+    use super::bank_fusion::{fuse_banks, split_budget, summarise};
     #[pymodule_export]
     use super::embedder::StaticEmbedder;
     #[pymodule_export]
@@ -75,7 +78,10 @@ fn declare_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
             "encode_answer",
             "encode_hits",
             "failpoint",
+            "fuse_banks",
             "pii_kinds",
+            "split_budget",
+            "summarise",
         ],
     )
 }

@@ -136,7 +136,7 @@ fn tag_match_of(name: &str) -> PyResult<types::TagMatch> {
     }
 }
 
-fn fusion_of(name: &str) -> PyResult<types::FusionMethod> {
+pub(super) fn fusion_of(name: &str) -> PyResult<types::FusionMethod> {
     match name {
         "relative_score" => Ok(types::FusionMethod::RelativeScore),
         "rrf" => Ok(types::FusionMethod::ReciprocalRank),

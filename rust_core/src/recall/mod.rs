@@ -11,6 +11,7 @@ mod layout;
 mod lift;
 mod smoothing;
 mod spread;
+pub(crate) mod together;
 mod windows;
 
 use std::time::Instant;
@@ -38,8 +39,8 @@ pub(crate) struct Query {
 
 impl Query {
     /// The unit vector and its bytes.
-    pub(crate) fn vector(self) -> Option<(Vec<f32>, QuantisedQuery)> {
-        self.vector
+    pub(crate) fn vector(&self) -> Option<&(Vec<f32>, QuantisedQuery)> {
+        self.vector.as_ref()
     }
 
     /// Checks the request and prepares its text and vector. An arm of weight 0 is left out.
