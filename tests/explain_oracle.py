@@ -85,9 +85,12 @@ class World:
         return self.app._store.versions(self.bank, memory_id)
 
 
-async def make_world(seed: int, memories: int = 140) -> World:
+async def make_world(
+    seed: int, memories: int = 140, *, app: App | None = None, bank_id: str = BANK, repeated: Sequence[str] = ()
+) -> World:
+    """A bank of the application, or of a new one; ``repeated`` are contents that another bank holds too."""
     chance = random.Random(seed)
-    app = App(Settings.from_mapping(SETTINGS))
+    app = app or App(Settings.from_mapping(SETTINGS))
     items = [
         RetainItem(
             f"{' '.join(chance.sample(WORDS, chance.randint(3, 12)))} {number}.",
@@ -101,12 +104,13 @@ async def make_world(seed: int, memories: int = 140) -> World:
         )
         for number in range(memories)
     ]
-    ids = [result.memory_id or "" for result in await app.gate.retain_batch(ME, BANK, items)]
+    items += [RetainItem(content) for content in repeated]
+    ids = [result.memory_id or "" for result in await app.gate.retain_batch(ME, bank_id, items)]
     for memory_id in chance.sample(ids, 8):
         content = f"{' '.join(chance.sample(WORDS, 5))} changed {memory_id[-4:]}."
-        await app.gate.update_memory(ME, BANK, MemoryUpdate(memory_id, frozenset({"content"}), content=content))
-    await app.gate.forget(ME, BANK, ForgetSelector(tuple(chance.sample(ids, 6))))
-    bank = app._store.get_bank("default", BANK)
+        await app.gate.update_memory(ME, bank_id, MemoryUpdate(memory_id, frozenset({"content"}), content=content))
+    await app.gate.forget(ME, bank_id, ForgetSelector(tuple(chance.sample(ids, 6))))
+    bank = app._store.get_bank("default", bank_id)
     assert bank is not None
     return World(app, bank, ids)
 

@@ -293,9 +293,10 @@ class Astrocyte(Administration, Hookable):
         """Where memories fell out of a recall, or their places in it, and the least change that would return each.
 
         Args:
-            query: The recall, of one bank.
+            query: The recall, of one bank or several.
             memory_ids: The memories in question.
-            position: Position that the trace of a finished recall names; the result says when the bank moved on since.
+            position: Position that the trace of a finished recall of one bank names; the result says when the bank
+                moved on since.
             context: Who calls.
         """
         asked = ExplainQuery(query, keywords.texts(memory_ids, "memory_ids"), position)

@@ -98,6 +98,9 @@ def test_explain_says_why_and_what_would_help(astrocyte: Command, bank: str) -> 
     assert "would be returned with tags=[pets, travel]" in excluded
     told = answer(astrocyte("--json", *question, "--tag", "pets"))
     assert told["explanations"][0]["counterfactual"]["fields"] == ["tags"]
+    astrocyte("retain", f"{bank}-more", "Bread and salt.")
+    several = astrocyte(*question, "--also", f"{bank}-more").stdout
+    assert f"{kept['memory_id']} in bank {bank}: returned: hit 1" in several
     nowhere = astrocyte("explain", bank, "ferry", "mem_0").stdout
     assert "no change of the query was found" in nowhere
 

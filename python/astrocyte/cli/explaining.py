@@ -8,6 +8,7 @@ import click
 
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.memories import filtered, query_of, wanted
+from astrocyte.cli.naming import several_banks, with_banks
 from astrocyte.cli.output import OUT, print_json
 from astrocyte.model import ArmStanding, ExplainQuery, Explanation
 
@@ -16,24 +17,34 @@ from astrocyte.model import ArmStanding, ExplainQuery, Explanation
 @click.argument("bank")
 @click.argument("query")
 @click.argument("memory_ids", nargs=-1, required=True)
+@several_banks
 @wanted
 @filtered
 @click.option("--position", type=click.IntRange(0), default=0, help="Position that the finished recall named.")
 @operation
 async def explain(
-    session: Session, /, bank: str, query: str, memory_ids: tuple[str, ...], position: int, **filters: Any
+    session: Session,
+    /,
+    bank: str,
+    query: str,
+    memory_ids: tuple[str, ...],
+    also: tuple[str, ...],
+    strategy: str | None,
+    position: int,
+    **filters: Any,
 ) -> None:
     """Say why memories are, or are not, in the answer of BANK to QUERY, and what would bring them there.
 
     \b
     astrocyte explain family "what is Mara allergic to?" mem_0198a7...
     astrocyte explain family "trips" mem_0198a7... mem_0198b2... --tag travel -k 5
+    astrocyte explain me "the rate limit?" mem_0198a7... --also team --strategy cascade
     astrocyte --json explain family "trips" mem_0198a7... | jq '.explanations[0].counterfactual.summary'
 
-    Give the options that the recall had. The recall is run again; with --position the command says whether the bank has
-    moved on since.
+    @NAME is a configured group of banks. Give the options that the recall had. The recall is run again; with --position
+    the command says whether the bank has moved on since.
     """
-    asked = ExplainQuery(query_of(bank, query, filters), memory_ids, position)
+    asked = ExplainQuery(with_banks(query_of(bank, query, filters), also, strategy), memory_ids, position)
     result = await session.backend.explain(session.caller, asked)
     if session.as_json:
         print_json(result)
@@ -41,15 +52,17 @@ async def explain(
     for one in result.explanations:
         _print(one)
     moved = "; the bank has moved on since the recall" if result.moved else ""
+    where = f" at position {result.position}" if result.position else ""
     OUT.print(
-        f"{result.returned} hits of {result.candidates} candidates at position {result.position}{moved}",
+        f"{result.returned} hits of {result.candidates} candidates{where}{moved}",
         style="dim",
         soft_wrap=True,
     )
 
 
 def _print(one: Explanation) -> None:
-    click.echo(f"{one.memory_id}: {one.stage.value.replace('_', ' ')}: {one.detail}")
+    where = f" in bank {one.bank_id}" if one.bank_id else ""
+    click.echo(f"{one.memory_id}{where}: {one.stage.value.replace('_', ' ')}: {one.detail}")
     if one.repeats:
         cosine = "the same content" if one.similarity is None else f"cosine {one.similarity:.4f}"
         click.echo(f"  repeats {one.repeats} ({cosine})")

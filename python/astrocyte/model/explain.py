@@ -17,7 +17,9 @@ class ExplainStage(StrEnum):
     those that they propose. DUPLICATE: it repeats a better hit. TOKEN_BUDGET: it did not fit. MAX_RESULTS: enough hits
     were better. RERANKING: a step after the fusion put others before it. APPROXIMATE_SEARCH: the graph of a large bank
     passed it over, and a scan would not have. INDEX: the index and the database say different things of it, and the
-    database decides. POLICY: it holds what may not leave the bank.
+    database decides. POLICY: it holds what may not leave the bank. Of several banks: BANK_NOT_ASKED: the strategy had
+    enough before its bank, or counts another one alone; BANK_UNAVAILABLE: its bank did not answer; BANK_FUSION: enough
+    hits of other banks were better. Beside an engine: ENGINE_FUSION: enough hits that the engine brought were better.
     """
 
     RETURNED = "returned"
@@ -32,6 +34,10 @@ class ExplainStage(StrEnum):
     APPROXIMATE_SEARCH = "approximate_search"
     INDEX = "index"
     POLICY = "policy"
+    BANK_NOT_ASKED = "bank_not_asked"
+    BANK_UNAVAILABLE = "bank_unavailable"
+    BANK_FUSION = "bank_fusion"
+    ENGINE_FUSION = "engine_fusion"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,7 @@ class Explanation:
     those among all candidates. ``conditions`` names the fields of the query that exclude it. ``repeats`` is the hit
     that it repeats, with the cosine in ``similarity`` where that is why. ``token_count`` is what it counts,
     ``tokens_left`` what was left of the budget at its turn. ``redacted`` says that personal data in it was replaced.
+    ``bank_id`` is the bank that it is in, where several were asked; ranks and scores of arms and fusion are of there.
     """
 
     memory_id: str
@@ -96,14 +103,15 @@ class Explanation:
     tokens_left: int | None = None
     redacted: bool = False
     counterfactual: Counterfactual | None = None
+    bank_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainResult:
     """One explanation for each memory that was asked about, in that order.
 
-    ``position`` is the one that was looked at; ``moved`` says that it is another than was asked for. ``returned``
-    counts the hits of the answer, ``candidates`` the memories that any arm proposed.
+    ``position`` is the one that was looked at, 0 of several banks; ``moved`` that it is another than was asked for.
+    ``returned`` counts the hits of the answer, ``candidates`` the memories that any arm proposed.
     """
 
     explanations: tuple[Explanation, ...]

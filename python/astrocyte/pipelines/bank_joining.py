@@ -32,12 +32,16 @@ Shown = tuple[Candidate, HydratedRow, tuple[str, int]]
 
 
 class Joined(NamedTuple):
-    """What leaves, how many of the caller's items passed the filter, and what the banks' answers say together."""
+    """What leaves, how many of the caller's items passed the filter, and what the banks' answers say together.
+
+    ``gone`` are hits that cannot be shown, and whose content another bank holds too.
+    """
 
     hits: tuple[MemoryHit, ...]
     truncated: bool
     brought: int
     told: Summary
+    gone: Collection[Place]
 
 
 class _Lists(NamedTuple):
@@ -77,7 +81,17 @@ class Joining:
             weight = self._external_weight
             hits, dropped = blend(query, hits, external, weight=weight, budget=question.budget)
             truncated = truncated or dropped
-        return Joined(hits, truncated or told.truncated, len(external), told)
+        return Joined(hits, truncated or told.truncated, len(external), told, gone)
+
+    def order(self, question: Question, parts: Sequence[Part], gone: Collection[Place]) -> list[Candidate]:
+        """All hits of banks that were joined but those that are gone, best first, whatever the budget."""
+        query, strategy = question.query, question.strategy
+        return fuse(
+            [_without(number, one, gone) for number, one in enumerate(self._lists(parts))],
+            strategy.fusion_method,
+            query.rank_constant or self._rank_constant,
+            dedup=strategy.dedup_across_banks,
+        )
 
     def _fused(
         self, question: Question, lists: _Lists, gone: Collection[Place]

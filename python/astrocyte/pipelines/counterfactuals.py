@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -18,8 +18,8 @@ from astrocyte.model import (
     ExplainStage,
     Explanation,
     MemoryHit,
+    MultiBankStrategy,
     RecallQuery,
-    TagMatch,
     TimeRange,
 )
 from astrocyte.pipelines.conditions import Changes, failing
@@ -89,7 +89,7 @@ class CounterfactualSearch:
             further = None
             async for attempt in self._attempts(trial):
                 if attempt.returned:
-                    return _counterfactual(asked, await self._needed(attempt.changes))
+                    return counterfactual(asked, await self._needed(attempt.changes))
                 if further is None and attempt.told.stage is not trial.told.stage:
                     further = attempt
             if further is None:
@@ -111,7 +111,7 @@ class CounterfactualSearch:
     async def _attempts(self, trial: Trial) -> AsyncIterator[Trial]:
         """What the memory's stage suggests, tried."""
         stage = trial.told.stage
-        for changes in self._suggested(trial):
+        for changes in suggested(trial.look.plan.query, trial.told, self._subject):
             yield await self._try(trial, changes)
         if stage in RANKED:
             async for attempt in self._more_results(trial):
@@ -122,28 +122,6 @@ class CounterfactualSearch:
         if stage is not ExplainStage.FILTER:
             # Asked for alone, a memory has no better ones before it.
             yield await self._try(trial, {"memory_ids": (self._subject.memory_id,)})
-
-    def _suggested(self, trial: Trial) -> Iterator[Changes]:
-        """Changes of fixed values."""
-        query = trial.look.plan.query
-        match trial.told.stage:
-            case ExplainStage.FILTER:
-                failed = failing(query, self._subject.versions)
-                first: dict[str, Any] = {}
-                for one in failed:
-                    first.update(one.changes[0])
-                yield first
-                if len(failed) == 1:
-                    yield from failed[0].changes[1:]
-                else:
-                    yield {name: value for one in failed for name, value in one.changes[-1].items()}
-            case ExplainStage.DUPLICATE if trial.told.similarity is not None:
-                above = math.floor(trial.told.similarity / COSINE_STEP + 1.0) * COSINE_STEP
-                yield {"dedup_threshold": min(round(above, 4), 1.0)}
-            case ExplainStage.NO_ARM if query.weights:
-                yield {"weights": {}}
-            case ExplainStage.TOKEN_BUDGET if query.detail_level is DetailLevel.FULL:
-                yield {"detail_level": DetailLevel.CHUNK}
 
     async def _more_results(self, trial: Trial) -> AsyncIterator[Trial]:
         """With as many hits as it takes, or as bring it to another stage."""
@@ -215,7 +193,30 @@ class CounterfactualSearch:
         return Trial(merged, look, self._pipeline.explain(look, self._subject, self._passes))
 
 
-def _counterfactual(asked: RecallQuery, changes: Mapping[str, Any]) -> Counterfactual:
+def suggested(query: RecallQuery, told: Explanation, subject: Subject) -> Iterator[Changes]:
+    """Changes of fixed values that a memory's stage suggests."""
+    match told.stage:
+        case ExplainStage.FILTER:
+            failed = failing(query, subject.versions)
+            first: dict[str, Any] = {}
+            for one in failed:
+                first.update(one.changes[0])
+            yield first
+            if len(failed) == 1:
+                yield from failed[0].changes[1:]
+            else:
+                yield {name: value for one in failed for name, value in one.changes[-1].items()}
+        case ExplainStage.DUPLICATE if told.similarity is not None:
+            above = math.floor(told.similarity / COSINE_STEP + 1.0) * COSINE_STEP
+            yield {"dedup_threshold": min(round(above, 4), 1.0)}
+        case ExplainStage.NO_ARM if query.weights:
+            yield {"weights": {}}
+        case ExplainStage.TOKEN_BUDGET if query.detail_level is DetailLevel.FULL:
+            yield {"detail_level": DetailLevel.CHUNK}
+
+
+def counterfactual(asked: RecallQuery, changes: Mapping[str, Any]) -> Counterfactual:
+    """A query with changes that return the memory in question."""
     query = replace(asked, **changes)
     changed = [name for name in changes if getattr(query, name) != getattr(asked, name)]
     summary = ", ".join(f"{name}={_shown(changes[name])}" for name in changed)
@@ -233,7 +234,8 @@ def _shown(value: object) -> str:
             return f"[{', '.join(map(str, value))}]"
         case None:
             return "none"
-        case TagMatch() | DetailLevel():
-            return value.value
+        case MultiBankStrategy():
+            said = {part.name: getattr(value, part.name) for part in fields(value)}
+            return ", ".join(f"{name} {one}" for name, one in said.items() if one is not None)
         case _:
             return str(value)

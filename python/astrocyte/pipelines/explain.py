@@ -37,6 +37,9 @@ TRIES = 3
 # How an answer's plan begins where graphs were walked.
 GRAPH = "graph"
 
+# Where a memory fell out, why, and the conditions of the query that exclude it.
+Fallen = tuple[ExplainStage, str, tuple[str, ...]]
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -98,14 +101,14 @@ class ExplainPipeline:
             if self._recall.waits(asked):
                 await self._recall.embed([asked])
             answer = await self._recall.answer(asked)
-            core = await self._ask(asked, identities)
+            core = await self.ask(asked, identities)
             tries -= 1
             if not tries or answer.trace is None or answer.trace.position == core.response.position:
                 break
         fates = {bytes_to_id(fate.memory_id): fate for fate in core.fates}
         return Look(asked, answer, core, fates)
 
-    async def _ask(self, plan: Plan, identities: Sequence[bytes]) -> CoreExplanation:
+    async def ask(self, plan: Plan, identities: Sequence[bytes]) -> CoreExplanation:
         """What the core says of memories in a recall that was answered."""
         request = self._recall.request(plan)
         if plan.index.small(self._inline_rows):
@@ -115,6 +118,10 @@ class ExplainPipeline:
         return await asyncio.get_running_loop().run_in_executor(
             self._executor, plan.index.core.explain, request, identities
         )
+
+    def visible(self, plan: Plan, passage: tuple[int, int]) -> bool:
+        """Whether the database lets a query see what the index proposes."""
+        return bool(self._recall.rows(plan, [passage]))
 
     def explain(self, look: Look, subject: Subject, passes: Callable[[MemoryHit], MemoryHit | None]) -> Explanation:
         """What became of a memory, but not yet what would have kept it.
@@ -127,32 +134,16 @@ class ExplainPipeline:
         if not subject.versions:
             return Explanation(subject.memory_id, ExplainStage.NOT_FOUND, "there is no such memory")
         fate = look.fates[bytes_to_id(id_to_bytes(subject.memory_id) or b"")]
-        told = _told(look, subject, fate)
+        told = told_by(look.core, subject, fate)
         for rank, hit in enumerate(look.answer.hits, 1):
             if hit.memory_id == subject.versions[-1].memory_id:
-                return _returned(told, rank, hit, passes(hit))
+                return returned(told, rank, hit, passes(hit))
         stage, detail, conditions = self._stage(look, subject, fate)
         return replace(told, stage=stage, detail=detail, conditions=conditions)
 
-    def _stage(self, look: Look, subject: Subject, fate: Fate) -> tuple[ExplainStage, str, tuple[str, ...]]:
+    def _stage(self, look: Look, subject: Subject, fate: Fate) -> Fallen:
         """Where a memory fell out, why, and the conditions that exclude it."""
-        if fate.step in {"unknown", "filter"}:
-            failed = tuple(one.field for one in failing(look.plan.query, subject.versions))
-            if failed:
-                return ExplainStage.FILTER, f"it does not meet {', '.join(failed)}", failed
-            return ExplainStage.INDEX, "the index has not what the database has", ()
-        match fate.step:
-            case "arms":
-                found = _unproposed(look, fate)
-            case "duplicate":
-                found = (ExplainStage.DUPLICATE, "it repeats a better hit")
-            case "budget":
-                found = (ExplainStage.TOKEN_BUDGET, f"{fate.tokens} tokens, where {fate.left} were left")
-            case "results":
-                found = (ExplainStage.MAX_RESULTS, f"fused rank {fate.fused_rank}, behind enough others")
-            case _:
-                found = self._after_the_core(look, fate)
-        return (*found, ())
+        return in_the_core(look.plan.query, look.core, subject, fate) or (*self._after_the_core(look, fate), ())
 
     def _after_the_core(self, look: Look, fate: Fate) -> tuple[ExplainStage, str]:
         """Where a memory fell out that the core's scan has among the hits."""
@@ -168,6 +159,27 @@ class ExplainPipeline:
         if len(answer.hits) < query.max_results and answer.truncated:
             return ExplainStage.TOKEN_BUDGET, "what is shown of it did not fit"
         return ExplainStage.MAX_RESULTS, "results from elsewhere were better"
+
+
+def in_the_core(query: RecallQuery, core: CoreExplanation, subject: Subject, fate: Fate) -> Fallen | None:
+    """Where the core leaves a memory out, why, and the conditions that exclude it; None where it does not."""
+    match fate.step:
+        case "unknown" | "filter":
+            failed = tuple(one.field for one in failing(query, subject.versions))
+            if failed:
+                return ExplainStage.FILTER, f"it does not meet {', '.join(failed)}", failed
+            return ExplainStage.INDEX, "the index has not what the database has", ()
+        case "arms":
+            found = _unproposed(core, fate)
+        case "duplicate":
+            found = (ExplainStage.DUPLICATE, "it repeats a better hit")
+        case "budget":
+            found = (ExplainStage.TOKEN_BUDGET, f"{fate.tokens} tokens, where {fate.left} were left")
+        case "results":
+            found = (ExplainStage.MAX_RESULTS, f"fused rank {fate.fused_rank}, behind enough others")
+        case _:
+            return None
+    return (*found, ())
 
 
 def _rescored(look: Look, fate: Fate) -> tuple[ExplainStage, str]:
@@ -188,9 +200,9 @@ def _rescored(look: Look, fate: Fate) -> tuple[ExplainStage, str]:
     return ExplainStage.MAX_RESULTS, f"rank {place + 1}, behind enough others"
 
 
-def _unproposed(look: Look, fate: Fate) -> tuple[ExplainStage, str]:
+def _unproposed(core: CoreExplanation, fate: Fate) -> tuple[ExplainStage, str]:
     """Of a memory that no arm proposes: whether any knows it."""
-    response = look.core.response
+    response = core.response
     standings = zip(response.arm_names, fate.arms, response.arm_candidates, strict=True)
     ranks = [f"{name}: rank {rank} beyond {count}" for name, (rank, _, _), count in standings if rank]
     if ranks:
@@ -198,13 +210,13 @@ def _unproposed(look: Look, fate: Fate) -> tuple[ExplainStage, str]:
     return ExplainStage.NO_ARM, "no arm of the search knows it for this query"
 
 
-def _told(look: Look, subject: Subject, fate: Fate) -> Explanation:
+def told_by(core: CoreExplanation, subject: Subject, fate: Fate) -> Explanation:
     """What the core says of a memory."""
-    response = look.core.response
+    response = core.response
     arms = tuple(
         ArmStanding(name, rank, score, proposed, cut)
         for name, (rank, score, proposed), cut in zip(
-            response.arm_names if fate.arms else (), fate.arms, look.core.arm_cuts if fate.arms else (), strict=True
+            response.arm_names if fate.arms else (), fate.arms, core.arm_cuts if fate.arms else (), strict=True
         )
     )
     repeats, similarity = fate.twin or (None, None)
@@ -222,7 +234,7 @@ def _told(look: Look, subject: Subject, fate: Fate) -> Explanation:
     )
 
 
-def _returned(told: Explanation, rank: int, hit: MemoryHit, leaving: MemoryHit | None) -> Explanation:
+def returned(told: Explanation, rank: int, hit: MemoryHit, leaving: MemoryHit | None) -> Explanation:
     """Of a memory that is in the answer, if it may leave."""
     if leaving is None:
         detail = "it holds personal data that may not leave the bank"

@@ -10,18 +10,19 @@ A bank that fails or is late is named in the trace, and the others answer, unles
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError, DeadlineExceeded
 from astrocyte.model import BankOutcome, BankStrategy, MultiBankMode, RecallQuery, RecallResult
 from astrocyte.pipelines.abstention import confidence_of
-from astrocyte.pipelines.bank_joining import Joined, Joining
+from astrocyte.pipelines.bank_fusion import Candidate
+from astrocyte.pipelines.bank_joining import Joined, Joining, Place
 from astrocyte.pipelines.bank_parts import Part, Question, counted, good, parts_of
 from astrocyte.pipelines.bank_trace import trace_of
 from astrocyte.pipelines.recall import RecallPipeline
@@ -31,6 +32,24 @@ ENOUGH_RESULTS = "enough_results"
 MATCHED = "first_match"
 
 T = TypeVar("T")
+
+
+class Inspection(NamedTuple):
+    """An answer of several banks, and what became of their hits.
+
+    Attributes:
+        result: The answer.
+        parts: All banks of the call, and what was asked of others.
+        counted: Those whose hits count.
+        gone: Hits that could not be shown, and for which another bank's stand.
+        order: All hits of the banks that count but those, best first; their banks are places in ``counted``.
+    """
+
+    result: RecallResult
+    parts: Sequence[Part]
+    counted: Sequence[Part]
+    gone: Collection[Place]
+    order: Sequence[Candidate] = ()
 
 
 class MultiBankPipeline:
@@ -56,6 +75,14 @@ class MultiBankPipeline:
         Raises:
             AstrocyteError: No bank could answer, or one could not and the strategy requires all: the first one's.
         """
+        return (await self._run(question)).result
+
+    async def inspect(self, question: Question) -> Inspection:
+        """The answer, and all that became of the banks' hits on the way; raises what `run` does."""
+        seen = await self._run(question)
+        return seen._replace(order=self._joining.order(question, seen.counted, seen.gone))
+
+    async def _run(self, question: Question) -> Inspection:
         start = perf_counter()
         groups = parts_of(question)
         parts = [part for group in groups for part in group]
@@ -75,9 +102,9 @@ class MultiBankPipeline:
             confidence=sure,
             abstain=sure < self._abstention_floor,
         )
-        if not question.query.include_trace:
-            return result
-        return replace(result, trace=trace_of(parts, answer.hits, question.strategy, start, searched))
+        if question.query.include_trace:
+            result = replace(result, trace=trace_of(parts, answer.hits, question.strategy, start, searched))
+        return Inspection(result, parts, counted(question.strategy, parts), answer.gone)
 
     async def _in_turn(self, question: Question, groups: Sequence[Sequence[Part]], start: float) -> None:
         """Ask one bank after the other, until there is enough."""

@@ -114,12 +114,12 @@ class Backend(Protocol):
         """Recall on the bank as it was known at ``query.as_of``, which is required."""
 
     async def explain(self, caller: Caller, asked: ExplainQuery) -> ExplainResult:
-        """Where each memory fell out of a recall of one bank, and the least change of the query that would return it.
+        """Where each memory fell out of a recall, and the least change of the query that would return it.
 
         It counts as a recall, and raises what one does.
 
         Raises:
-            CapabilityNotSupported: The query names several banks.
+            ValidationError: A position is given, and the query names several banks, which have one each.
         """
 
     async def reflect(self, caller: Caller, query: ReflectQuery) -> ReflectResult:

@@ -6,16 +6,19 @@ and one that may not leave its bank is said to be held back.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from astrocyte.config import Settings
-from astrocyte.errors import CapabilityNotSupported
+from astrocyte.errors import ValidationError
 from astrocyte.model import Bank, Caller, ExplainQuery, ExplainResult, MemoryHit, RecallResult
 from astrocyte.pipelines.counterfactuals import CounterfactualSearch
 from astrocyte.pipelines.explain import ExplainPipeline
+from astrocyte.pipelines.multi_bank import MultiBankPipeline
 from astrocyte.policy.bank_sets import BankSets
 from astrocyte.policy.banks import Banks
+from astrocyte.policy.explaining_several import SeveralExplaining, Sides
+from astrocyte.policy.hybrid import Hybrid
 from astrocyte.policy.limits import Demand, Operation
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.relevance import Relevance
@@ -36,6 +39,8 @@ class Explaining:
         pipeline: Runs recalls again.
         check: The limits of requests.
         relevance: Whether other banks have a part in the answer.
+        multi_bank: Answers for several banks.
+        hybrid: Asks engines too.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - the gate hands over what it guards
@@ -47,8 +52,14 @@ class Explaining:
         pipeline: ExplainPipeline,
         check: Validator,
         relevance: Relevance,
+        multi_bank: MultiBankPipeline,
+        hybrid: Hybrid,
     ) -> None:
         self._relevance = relevance
+        self._hybrid = hybrid
+        self._several = SeveralExplaining(
+            policies, bank_sets, pipeline, multi_bank, hybrid, settings.limits.max_results
+        )
         self._policies = policies
         self._banks = banks
         self._bank_sets = bank_sets
@@ -64,22 +75,43 @@ class Explaining:
         self._banks.require_each(caller, OPERATION, banks)
         await self._policies.limits.admit([Demand(caller.tenant, one, Operation.RECALL) for one in banks.bank_ids])
         self._check.explain(asked)
-        if banks.strategy is not None:
-            raise CapabilityNotSupported("explain looks at one bank; ask with the bank_id of each")
-        bank = self._banks.handle(caller, OPERATION, asked.query.bank_id)
-        if self._policies.engines.of_bank(bank) is not None:
-            raise CapabilityNotSupported("another engine has its part in this bank's answers, and nobody sees into it")
-        if self._relevance.beside(caller, (bank,)):
-            raise CapabilityNotSupported("memories of other banks that are relevant to this one have their part in it")
+        handles = tuple([self._banks.handle(caller, OPERATION, bank_id) for bank_id in banks.bank_ids])
+        beside = self._relevance.beside(caller, handles)
         query, warnings = await self._policies.barriers.query(OPERATION, asked.query, banks.bank_ids)
-        return await self._told(bank, replace(asked, query=query), asked, warnings)
+        screened = replace(asked, query=query)
+        if banks.strategy is None and not beside and not self._hybrid.concerns(handles):
+            return await self._told(handles[0], screened, asked, warnings)
+        if banks.strategy is not None and asked.position:
+            raise ValidationError("is of one bank; several have one each", field="position")
+        others = [one.bank.bank_id for those in beside.values() for one in those]
+        most_tokens = min(self._most_tokens(bank_id) for bank_id in banks.bank_ids)
+        sides = Sides(caller, OPERATION, handles, beside, most_tokens, self._passes((*banks.bank_ids, *others)))
+        return await self._told_of_sides(sides, screened, asked, warnings)
+
+    async def _told_of_sides(
+        self, sides: Sides, screened: ExplainQuery, asked: ExplainQuery, warnings: tuple[str, ...]
+    ) -> ExplainResult:
+        """As `_told`, of an answer of several sides."""
+        told, run = await self._several.told(sides, screened, asked)
+        trace = run.result.trace
+        position = 0 if trace is None else trace.position
+        return ExplainResult(
+            tuple(told),
+            position,
+            moved=bool(asked.position) and asked.position != position,
+            returned=len(run.result.hits),
+            candidates=run.result.total_available,
+            warnings=(*warnings, *self._remarks),
+        )
+
+    def _most_tokens(self, bank_id: str) -> int:
+        return self._policies.overrides.of(bank_id).homeostasis.recall_max_tokens
 
     async def _told(
         self, bank: Bank, screened: ExplainQuery, asked: ExplainQuery, warnings: tuple[str, ...]
     ) -> ExplainResult:
-        pipeline, passes = self._pipeline, self._passes(bank)
-        most_tokens = self._policies.overrides.of(bank.bank_id).homeostasis.recall_max_tokens
-        plan = await pipeline.plan(bank, screened.query, most_tokens)
+        pipeline, passes = self._pipeline, self._passes((bank.bank_id,))
+        plan = await pipeline.plan(bank, screened.query, self._most_tokens(bank.bank_id))
         subjects = pipeline.subjects(bank, asked.memory_ids)
         look = await pipeline.look(plan, plan.query, subjects)
         told = []
@@ -98,12 +130,12 @@ class Explaining:
             warnings=(*warnings, *self._remarks),
         )
 
-    def _passes(self, bank: Bank) -> Callable[[MemoryHit], MemoryHit | None]:
-        """A hit as it may leave the bank, or None."""
+    def _passes(self, bank_ids: Sequence[str]) -> Callable[[MemoryHit], MemoryHit | None]:
+        """A hit as it may leave its bank, or None."""
 
         def passes(hit: MemoryHit) -> MemoryHit | None:
             alone = RecallResult((hit,), 1, truncated=False)
-            left = self._policies.barriers.output((bank.bank_id,), OPERATION, alone).hits
+            left = self._policies.barriers.output(bank_ids, OPERATION, alone).hits
             return left[0] if left else None
 
         return passes

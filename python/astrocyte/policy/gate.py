@@ -180,7 +180,15 @@ class Gate(Administration):
             relevance,
         )
         self._explaining = Explaining(
-            settings, policies, self._banks, self._bank_sets, pipelines.explain, self._check, relevance
+            settings,
+            policies,
+            self._banks,
+            self._bank_sets,
+            pipelines.explain,
+            self._check,
+            relevance,
+            pipelines.multi_bank,
+            hybrid,
         )
         self._reflecting = Reflecting(
             policies,

@@ -50,7 +50,8 @@ HOP_LIMIT, WEIGHT, NOT_SUPPORTED, NOT_NEEDED = "hop_limit", "weight", "not_suppo
 class Asking:
     """A recall that was let pass: who asks, by which call, which banks and how, and for how many tokens at most.
 
-    ``beside`` has, by bank, what other banks hold that is relevant to it.
+    ``beside`` has, by bank, what other banks hold that is relevant to it. ``watch`` hears of all hits of all sides,
+    best first, before they are cut.
     """
 
     caller: Caller
@@ -60,6 +61,7 @@ class Asking:
     most_tokens: int
     strategy: BankStrategy | None = None
     beside: Mapping[str, tuple[Relevant, ...]] = field(default_factory=dict)
+    watch: Callable[[Sequence[MemoryHit]], None] | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -236,6 +238,8 @@ class Hybrid:
             ]
             method = FusionMethod(answered[0].engine.settings.fusion_method)
             fused = fuse_sides(lists, method, query.rank_constant or self._rank_constant)
+            if asking.watch is not None:
+                asking.watch(fused)
             available += sum(bool(hit.engine) for hit in fused)
             hits, cut = within(fused[: query.max_results], budget)
             truncated = truncated or cut

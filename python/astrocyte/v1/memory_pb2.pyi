@@ -269,6 +269,14 @@ class _ExplainStageEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ExplainS
     """The index and the database say different things of it, and the database decides."""
     EXPLAIN_STAGE_POLICY: _ExplainStage.ValueType  # 12
     """It holds personal data that may not leave the bank."""
+    EXPLAIN_STAGE_BANK_NOT_ASKED: _ExplainStage.ValueType  # 13
+    """Of several banks: the strategy had enough before its bank was asked, or counts another bank alone."""
+    EXPLAIN_STAGE_BANK_UNAVAILABLE: _ExplainStage.ValueType  # 14
+    """Of several banks: its bank did not answer."""
+    EXPLAIN_STAGE_BANK_FUSION: _ExplainStage.ValueType  # 15
+    """Of several banks: enough hits of other banks were better."""
+    EXPLAIN_STAGE_ENGINE_FUSION: _ExplainStage.ValueType  # 16
+    """Beside an engine: enough hits that the engine brought were better."""
 
 class ExplainStage(_ExplainStage, metaclass=_ExplainStageEnumTypeWrapper):
     """Where a memory fell out of a recall."""
@@ -299,6 +307,14 @@ EXPLAIN_STAGE_INDEX: ExplainStage.ValueType  # 11
 """The index and the database say different things of it, and the database decides."""
 EXPLAIN_STAGE_POLICY: ExplainStage.ValueType  # 12
 """It holds personal data that may not leave the bank."""
+EXPLAIN_STAGE_BANK_NOT_ASKED: ExplainStage.ValueType  # 13
+"""Of several banks: the strategy had enough before its bank was asked, or counts another bank alone."""
+EXPLAIN_STAGE_BANK_UNAVAILABLE: ExplainStage.ValueType  # 14
+"""Of several banks: its bank did not answer."""
+EXPLAIN_STAGE_BANK_FUSION: ExplainStage.ValueType  # 15
+"""Of several banks: enough hits of other banks were better."""
+EXPLAIN_STAGE_ENGINE_FUSION: ExplainStage.ValueType  # 16
+"""Beside an engine: enough hits that the engine brought were better."""
 Global___ExplainStage: _TypeAlias = ExplainStage  # noqa: Y015
 
 class _ReflectMode:
@@ -1534,16 +1550,20 @@ class ExplainRequest(_message.Message):
     MEMORY_IDS_FIELD_NUMBER: _builtins.int
     POSITION_FIELD_NUMBER: _builtins.int
     position: _builtins.int
-    """Position that the trace of the finished recall names; the answer says when the bank has moved on. 0: no matter."""
+    """Position that the trace of the finished recall names; the answer says when the bank has moved on. 0: no matter.
+    Refused with several banks, which have one each.
+    """
     @_builtins.property
     def recall(self) -> Global___RecallRequest:
         """The recall, as it was sent; required. To explain one that is finished, send the position that its trace names as
-        min_position and below. Several banks are UNIMPLEMENTED.
+        min_position and below.
         """
 
     @_builtins.property
     def memory_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The memories in question, 1 to 20. What is not there, was forgotten or is in another bank is EXPLAIN_STAGE_NOT_FOUND."""
+        """The memories in question, 1 to 20. What is not there, was forgotten or is in another bank is
+        EXPLAIN_STAGE_NOT_FOUND.
+        """
 
     def __init__(
         self,
@@ -1573,7 +1593,7 @@ class ExplainResponse(_message.Message):
     CANDIDATES_FIELD_NUMBER: _builtins.int
     WARNINGS_FIELD_NUMBER: _builtins.int
     position: _builtins.int
-    """Position of the bank that was looked at."""
+    """Position of the bank that was looked at. 0: several banks were."""
     moved: _builtins.bool
     """Whether it is another than the request's, so that the finished recall may have looked different."""
     returned: _builtins.int
@@ -1627,6 +1647,7 @@ class Explanation(_message.Message):
     TOKENS_LEFT_FIELD_NUMBER: _builtins.int
     REDACTED_FIELD_NUMBER: _builtins.int
     COUNTERFACTUAL_FIELD_NUMBER: _builtins.int
+    BANK_ID_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
     """The memory, as the request names it."""
     stage: Global___ExplainStage.ValueType
@@ -1651,6 +1672,10 @@ class Explanation(_message.Message):
     """Tokens of the budget that were left at its turn. Unset: it was not for the budget."""
     redacted: _builtins.bool
     """Whether personal data in it is replaced on the way out."""
+    bank_id: _builtins.str
+    """The bank that it is in, where several were asked: ranks and scores of arms and of the fusion are those there. Empty:
+    one bank was asked, or the memory was not found.
+    """
     @_builtins.property
     def arms(self) -> _containers.RepeatedCompositeFieldContainer[Global___ArmStanding]:
         """What each arm that ran says of it. Empty where the filter excludes it."""
@@ -1681,10 +1706,11 @@ class Explanation(_message.Message):
         tokens_left: _builtins.int | None = ...,
         redacted: _builtins.bool = ...,
         counterfactual: Global___Counterfactual | None = ...,
+        bank_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_fused_score", b"_fused_score", "_score", b"_score", "_similarity", b"_similarity", "_tokens_left", b"_tokens_left", "counterfactual", b"counterfactual", "fused_score", b"fused_score", "score", b"score", "similarity", b"similarity", "tokens_left", b"tokens_left"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_fused_score", b"_fused_score", "_score", b"_score", "_similarity", b"_similarity", "_tokens_left", b"_tokens_left", "arms", b"arms", "conditions", b"conditions", "counterfactual", b"counterfactual", "detail", b"detail", "fused_rank", b"fused_rank", "fused_score", b"fused_score", "memory_id", b"memory_id", "rank", b"rank", "redacted", b"redacted", "repeats", b"repeats", "score", b"score", "similarity", b"similarity", "stage", b"stage", "token_count", b"token_count", "tokens_left", b"tokens_left"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_fused_score", b"_fused_score", "_score", b"_score", "_similarity", b"_similarity", "_tokens_left", b"_tokens_left", "arms", b"arms", "bank_id", b"bank_id", "conditions", b"conditions", "counterfactual", b"counterfactual", "detail", b"detail", "fused_rank", b"fused_rank", "fused_score", b"fused_score", "memory_id", b"memory_id", "rank", b"rank", "redacted", b"redacted", "repeats", b"repeats", "score", b"score", "similarity", b"similarity", "stage", b"stage", "token_count", b"token_count", "tokens_left", b"tokens_left"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__fused_score: _TypeAlias = _typing.Literal["fused_score"]  # noqa: Y015
     _WhichOneofArgType__fused_score: _TypeAlias = _typing.Literal["_fused_score", b"_fused_score"]  # noqa: Y015

@@ -193,9 +193,9 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Explain(self, request, context):
-        """Explain tells what became of memories in a recall of one bank: the stage at which each fell out or its place in the
-        answer, what every arm of the search says of it, and the least change of the request that returns it. It runs the
-        recall again, counts as one, and needs what one needs.
+        """Explain tells what became of memories in a recall of one bank or several: the stage at which each fell out or its
+        place in the answer, what every arm of the search says of it, and the least change of the request that returns it. It
+        runs the recall again, counts as one, and needs what one needs.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -62,9 +62,9 @@ class MemoryServiceStub:
     History: _grpc.UnaryUnaryMultiCallable[_memory_pb2.HistoryRequest, _memory_pb2.HistoryResponse]
     """History is a recall on the bank as the service knew it at an instant. Forgotten memories are absent at every instant."""
     Explain: _grpc.UnaryUnaryMultiCallable[_memory_pb2.ExplainRequest, _memory_pb2.ExplainResponse]
-    """Explain tells what became of memories in a recall of one bank: the stage at which each fell out or its place in the
-    answer, what every arm of the search says of it, and the least change of the request that returns it. It runs the
-    recall again, counts as one, and needs what one needs.
+    """Explain tells what became of memories in a recall of one bank or several: the stage at which each fell out or its
+    place in the answer, what every arm of the search says of it, and the least change of the request that returns it. It
+    runs the recall again, counts as one, and needs what one needs.
     """
     Reflect: _grpc.UnaryUnaryMultiCallable[_memory_pb2.ReflectRequest, _memory_pb2.ReflectResponse]
     """Reflect answers a question from the memories of a bank, or of several: by sentences chosen from them, or by a language
@@ -115,9 +115,9 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     History: _aio.UnaryUnaryMultiCallable[_memory_pb2.HistoryRequest, _memory_pb2.HistoryResponse]  # type: ignore[assignment]
     """History is a recall on the bank as the service knew it at an instant. Forgotten memories are absent at every instant."""
     Explain: _aio.UnaryUnaryMultiCallable[_memory_pb2.ExplainRequest, _memory_pb2.ExplainResponse]  # type: ignore[assignment]
-    """Explain tells what became of memories in a recall of one bank: the stage at which each fell out or its place in the
-    answer, what every arm of the search says of it, and the least change of the request that returns it. It runs the
-    recall again, counts as one, and needs what one needs.
+    """Explain tells what became of memories in a recall of one bank or several: the stage at which each fell out or its
+    place in the answer, what every arm of the search says of it, and the least change of the request that returns it. It
+    runs the recall again, counts as one, and needs what one needs.
     """
     Reflect: _aio.UnaryUnaryMultiCallable[_memory_pb2.ReflectRequest, _memory_pb2.ReflectResponse]  # type: ignore[assignment]
     """Reflect answers a question from the memories of a bank, or of several: by sentences chosen from them, or by a language
@@ -225,9 +225,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_pb2.ExplainRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_pb2.ExplainResponse, _abc.Awaitable[_memory_pb2.ExplainResponse]]:
-        """Explain tells what became of memories in a recall of one bank: the stage at which each fell out or its place in the
-        answer, what every arm of the search says of it, and the least change of the request that returns it. It runs the
-        recall again, counts as one, and needs what one needs.
+        """Explain tells what became of memories in a recall of one bank or several: the stage at which each fell out or its
+        place in the answer, what every arm of the search says of it, and the least change of the request that returns it. It
+        runs the recall again, counts as one, and needs what one needs.
         """
 
     @_abc_1.abstractmethod

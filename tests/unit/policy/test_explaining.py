@@ -8,7 +8,7 @@ import pytest
 
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.errors import AccessDenied, BankNotFound, CapabilityNotSupported, RateLimited, ValidationError
+from astrocyte.errors import AccessDenied, BankNotFound, RateLimited, ValidationError
 from astrocyte.model import (
     Caller,
     DetailLevel,
@@ -263,15 +263,6 @@ async def test_bad_input_names_its_field(asked: ExplainQuery, field: str) -> Non
     await app.close()
 
 
-async def test_several_banks_are_not_explained_together() -> None:
-    app = app_of()
-    kept = await keep(app.gate, "The ferry leaves at seven.")
-    await keep(app.gate, "The ferry.", bank_id="other")
-    with pytest.raises(CapabilityNotSupported):
-        await app.gate.explain(ANN, ExplainQuery(RecallQuery("ferry", banks=("b", "other")), (kept,)))
-    await app.close()
-
-
 async def test_a_bank_that_moved_on_is_said_to_have() -> None:
     app = app_of()
     kept = await keep(app.gate, "The ferry leaves at seven.")
@@ -293,15 +284,6 @@ async def test_the_database_decides_over_the_index() -> None:
     store.hydrate = lambda *_: []
     told = await tell(app.gate, RecallQuery("ferry", "b"), kept)
     assert (told.stage, told.counterfactual) == (ExplainStage.INDEX, None)
-    await app.close()
-
-
-async def test_a_bank_with_an_engine_beside_it_is_not_explained() -> None:
-    app = app_of()
-    kept = await keep(app.gate, "The ferry leaves at seven.")
-    app.gate.engines.of_bank = lambda _: object()  # type: ignore[method-assign, assignment, return-value]
-    with pytest.raises(CapabilityNotSupported):
-        await app.gate.explain(ANN, ExplainQuery(RecallQuery("ferry", "b"), (kept,)))
     await app.close()
 
 

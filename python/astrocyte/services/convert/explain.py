@@ -59,6 +59,7 @@ def _encode(one: Explanation) -> memory_pb2.Explanation:
         token_count=one.token_count,
         tokens_left=one.tokens_left,
         redacted=one.redacted,
+        bank_id=one.bank_id,
     )
     change = one.counterfactual
     if change is not None:
@@ -100,6 +101,7 @@ def _decode(message: memory_pb2.Explanation) -> Explanation:
         token_count=message.token_count,
         tokens_left=_optional(message, "tokens_left"),
         redacted=message.redacted,
+        bank_id=message.bank_id,
         counterfactual=Counterfactual(decode_query(change.recall), tuple(change.fields), change.summary)
         if message.HasField("counterfactual")
         else None,
