@@ -85,13 +85,17 @@ class Joining:
 
     def order(self, question: Question, parts: Sequence[Part], gone: Collection[Place]) -> list[Candidate]:
         """All hits of banks that were joined but those that are gone, best first, whatever the budget."""
-        query, strategy = question.query, question.strategy
-        return fuse(
-            [_without(number, one, gone) for number, one in enumerate(self._lists(parts))],
-            strategy.fusion_method,
-            query.rank_constant or self._rank_constant,
+        query, strategy, lists = question.query, question.strategy, self._lists(parts)
+        fusion = fuse(
+            lists.lists,
+            weights=lists.weights,
+            method=strategy.fusion_method,
+            rank_constant=query.rank_constant or self._rank_constant,
             dedup=strategy.dedup_across_banks,
+            most=max(1, sum(len(part.answer.hits) for part in parts)),
+            gone=gone,
         )
+        return fusion.candidates
 
     def _fused(
         self, question: Question, lists: _Lists, gone: Collection[Place]

@@ -21,8 +21,8 @@ from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError, DeadlineExceeded
 from astrocyte.model import BankOutcome, BankStrategy, MultiBankMode, RecallQuery, RecallResult
 from astrocyte.pipelines.abstention import confidence_of
-from astrocyte.pipelines.bank_fusion import Candidate
-from astrocyte.pipelines.bank_joining import Joined, Joining, Place
+from astrocyte.pipelines.bank_fusion import Candidate, Place
+from astrocyte.pipelines.bank_joining import Joined, Joining
 from astrocyte.pipelines.bank_parts import Part, Question, counted, good, parts_of
 from astrocyte.pipelines.bank_trace import trace_of
 from astrocyte.pipelines.recall import RecallPipeline
