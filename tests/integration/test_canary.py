@@ -40,6 +40,7 @@ NAMES = {
     "key_id",
     "memory_id",
     "memory_ids",
+    "operation_id",
     "paths",
     "prefix",
     "request_id",
