@@ -6,7 +6,7 @@ released while they work.
 """
 
 from collections.abc import Sequence
-from typing import TypeAlias, final
+from typing import final
 
 __all__ = [
     "Bank",
@@ -305,19 +305,17 @@ class Explanation:
     def arm_cuts(self) -> list[float | None]:
         """By arm the score of the last memory that it proposed; None where it proposed all that it knows."""
 
-# Of one bank: its weight, its hits, its arms as (name, weight, memories, mean, deviation) or None for those of the
-# answer, its embedding space, what was added to each hit or nothing, the place of the list that it is a part of or -1.
-BankList: TypeAlias = tuple[
-    float,
-    RecallResponse | Sequence[Hit],
-    Sequence[tuple[str, float, int, float, float]] | None,
-    str,
-    Sequence[float],
-    int,
-]
-
 def fuse_banks(
-    lists: Sequence[BankList],
+    lists: Sequence[
+        tuple[
+            float,
+            RecallResponse | Sequence[Hit],
+            Sequence[tuple[str, float, int, float, float]] | None,
+            str,
+            Sequence[float],
+            int,
+        ]
+    ],
     *,
     weights: tuple[float, float, float],
     fusion: str,
@@ -328,6 +326,10 @@ def fuse_banks(
     gone: Sequence[tuple[int, int, int]] = (),
 ) -> tuple[list[tuple[int, int, Hit, float, float, list[int]]], bool, bool, list[int]]:
     """The hits of several banks that leave, best first; whether one was left out, whether the first must be cut, parts.
+
+    Of each bank ``lists`` has its weight, its hits, its arms as (name, weight, memories, mean, deviation) or None for
+    those of the answer, its embedding space, what was added to each hit or nothing, and the place of the list that it
+    is a part of or -1.
 
     A hit comes as (place of its bank, rank there from 1, hit, relevance, score, places of the banks that repeat it).
     ``weights`` are those of the semantic, the keyword and the temporal arm. With a ``budget`` the hits are those that

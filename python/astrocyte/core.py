@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import resources
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from astrocyte import _core
 from astrocyte._core import (
@@ -71,6 +71,12 @@ __all__ = [
     "vector_bytes",
     "vector_values",
 ]
+
+# Of one bank, as `fuse_banks` takes it; pipelines give its parts their names.
+_BankList: TypeAlias = (
+    "tuple[float, RecallResponse | Sequence[Hit], Sequence[tuple[str, float, int, float, float]] | None, str, "
+    "Sequence[float], int]"
+)
 
 # The table that scripts/distill_static_embedder.py writes.
 BUNDLED_TABLE = "static-minilm-256.bin"
@@ -424,7 +430,7 @@ def failpoint(name: str) -> None:
 
 
 def fuse_banks(  # noqa: PLR0913 - one argument per part of the call
-    lists: Sequence[_core.BankList],
+    lists: Sequence[_BankList],
     *,
     weights: tuple[float, float, float],
     fusion: str,
