@@ -3,7 +3,8 @@
 //! Who writes first says so, which keeps other writers out and lets readers come and go: whatever can be made ready is
 //! made then. Only the change itself keeps readers out. While it waits for those that are reading, others may begin, so
 //! that a long recall holds up the commit behind it and not the recalls behind that; readers that leave no gap at all are
-//! stopped after a moment.
+//! stopped after a moment. Threads of the pool are
+//! never stopped: a recall that reads waits for them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -40,8 +41,10 @@ impl Locked {
 
     /// For a look.
     pub(crate) fn read(&self) -> Reading<'_> {
-        // A reader that misses the flag waits no less for it: it is one more that the writer waits for.
-        if self.pressing.load(Ordering::Relaxed) {
+        // A recall that reads may wait for a thread of the pool, which must never wait for the writer that waits for it.
+        let may_wait = rayon::current_thread_index().is_none();
+        // A reader that misses the flag is one more that the writer waits for.
+        if may_wait && self.pressing.load(Ordering::Relaxed) {
             self.state.read()
         } else {
             self.state.read_recursive()
