@@ -3,8 +3,7 @@
 //! Who writes first says so, which keeps other writers out and lets readers come and go: whatever can be made ready is
 //! made then. Only the change itself keeps readers out. While it waits for those that are reading, others may begin, so
 //! that a long recall holds up the commit behind it and not the recalls behind that; readers that leave no gap at all are
-//! stopped after a moment. Threads of the pool are
-//! never stopped: a recall that reads waits for them.
+//! stopped after a moment. Threads of the pool are never stopped: a recall that reads may wait for them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
