@@ -207,7 +207,8 @@ async def test_a_damaged_checkpoint_is_refused_and_rows_are_read(
     with capture_logs() as logs:
         assert await reopened(tmp_path) == expected
     refused = [entry for entry in logs if entry["event"] == "checkpoint_refused"]
-    assert len(refused) == len(damaged)
+    # One that does not say what it is may be swept away before it is looked at.
+    assert len(refused) == len(damaged) or (name == "MANIFEST" and not refused)
     assert not [entry for entry in logs if entry["event"] == "checkpoint_loaded"]
     # A new one takes its place.
     with capture_logs() as logs:
@@ -538,8 +539,9 @@ async def test_a_checkpoint_that_cannot_be_removed_stops_an_erasure(
 
 def test_what_is_indexed_of_a_memory_is_as_the_recipe_says() -> None:
     """When this fails, what was indexed before is not what would be now: raise RECIPE, and give the new values here."""
-    assert indexing.RECIPE == 1
+    assert indexing.RECIPE == 2
     assert indexing.indexed_text("tea", "Ana", 1_700_000_000_000) == "Ana tea Tuesday 14 November 2023"
     assert indexing.indexed_text("tea", None, None) == "tea"
+    assert indexing.speaker_label("ana") == ("speaker", "@ana")
     pairs = indexing.metadata_pairs({"a": None, "b": True, "c": "x", "d": 3, "e": -0.0, "f": 1.5})
     assert pairs == [("a", "n"), ("b", "t"), ("c", "sx"), ("d", "i3"), ("e", "d0.0"), ("f", "d1.5")]

@@ -10,11 +10,12 @@ import pytest
 from astrocyte import Astrocyte
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.errors import CapabilityNotSupported, ValidationError
+from astrocyte.errors import ValidationError
 from astrocyte.model import (
     BankOutcome,
     Caller,
     ExplainQuery,
+    ExplainStage,
     ForgetSelector,
     MemoryUpdate,
     MultiBankStrategy,
@@ -185,15 +186,15 @@ async def test_each_bank_judges_its_own(monkeypatch: pytest.MonkeyPatch) -> None
         await app.close()
 
 
-async def test_a_bank_with_others_memories_in_its_answers_is_not_explained() -> None:
+async def test_what_a_bank_has_from_others_is_explained() -> None:
     app = made()
     try:
         memory_id = await fill(app)
-        asked = ExplainQuery(RecallQuery("dark mode", "team-support"), (memory_id,))
-        with pytest.raises(CapabilityNotSupported):
-            await app.gate.explain(ANN, asked)
-        own = ExplainQuery(RecallQuery("dark mode", "user-calvin"), (memory_id,))
-        assert len((await app.gate.explain(ANN, own)).explanations) == 1
+        for bank_id, origin in (("team-support", "user-calvin"), ("user-calvin", "")):
+            told = await app.gate.explain(ANN, ExplainQuery(RecallQuery("dark mode", bank_id), (memory_id,)))
+            (explained,) = told.explanations
+            assert (explained.memory_id, explained.bank_id) == (memory_id, origin)
+            assert explained.stage is ExplainStage.RETURNED
     finally:
         await app.close()
 

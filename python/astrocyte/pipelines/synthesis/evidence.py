@@ -147,7 +147,8 @@ def gather(question: str, hits: Sequence[MemoryHit], embed: Embed, windows: Sequ
 def _question(text: str, hits: Sequence[MemoryHit]) -> _Question:
     said = {word.partition("'")[0].partition("\u2019")[0] for word in words_of(text)}
     speakers = {hit.speaker for hit in hits if hit.speaker}
-    named = sorted(speaker for speaker in speakers if speaker.lower().split()[0] in said)
+    # A name of spaces alone is none.
+    named = sorted(speaker for speaker in speakers if (words := speaker.lower().split()) and words[0] in said)
     names = frozenset(word for speaker in named for word in content_words(speaker))
     words = [word for word in dict.fromkeys(content_words(text)) if word not in names]
     return _Question(text, words, named[0] if len(named) == 1 else None, names)
