@@ -18,10 +18,10 @@ ARGS ?=
 BASE ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || echo HEAD)
 
 .PHONY: help setup demo test test-python test-rust test-model check check-format check-lint check-types check-proto check-rust \
-	format bench bench-peers bench-engines bench-pii proto reference lock wheel clean
+	format bench bench-instructions bench-peers bench-engines bench-pii proto reference lock wheel clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # -- Set up: two stamps, so that a second run costs nothing -----------------------------------------------------------
 
@@ -70,6 +70,10 @@ test-model: $(VENV)/.model ## Rebuild a sample of the bundled embedding table fr
 bench: setup ## Measure: the boundary's legs and the server beside a bare gRPC echo
 	@$(BIN)/python -m pytest -m bench benches --benchmark-columns=median,iqr,rounds
 	@$(BIN)/python -m benches.server
+
+# Needs cargo and valgrind, and nothing of the environment but its interpreter.
+bench-instructions: | $(BIN)/python ## Count: instructions of the hot kernels, against the stored counts
+	@$(BIN)/python -m benches.instructions $(ARGS)
 
 $(VENV)/.peers: requirements/bench.txt | $(VENV)/.extension
 	@$(PIP) install --require-hashes --only-binary :all: -r requirements/bench.txt
