@@ -84,7 +84,7 @@ class Gossip:
         return [RetainResult(stored=True) for _ in items]
 
     async def reflect(self, call: EngineCall, query: ReflectQuery) -> ReflectResult:
-        raise NotImplementedError
+        raise AssertionError("this engine is never asked to reflect")
 
     async def forget(
         self, call: EngineCall, selector: ForgetSelector, *, compliance: bool, reason: str | None

@@ -53,7 +53,7 @@ class Log:
         return EngineAnswer(())
 
     async def reflect(self, call: EngineCall, query: ReflectQuery) -> ReflectResult:
-        raise NotImplementedError
+        raise AssertionError("this engine is never asked to reflect")
 
     async def retain(self, call: EngineCall, items: Sequence[EngineItem]) -> Sequence[RetainResult]:
         for one in items:
