@@ -18,15 +18,15 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import accumulate
 from typing import Any
 
 from astrocyte import Astrocyte
+from benches.corpus import english_texts
 
-# Words by Zipf's law, as language has them; questions ask with words that neither every nor hardly a memory holds.
-WORDS = [f"word{rank}" for rank in range(1, 5_001)]
-WEIGHTS = list(accumulate(1 / rank for rank in range(1, 5_001)))
-ASKED = WORDS[100:1_000]
+# As long as a turn of a chat.
+WORDS = 12
+# Letters of a word that a question asks about: shorter ones are mostly in every memory.
+LETTERS = 5
 TURNS = 20
 BATCH = 256
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -46,18 +46,23 @@ QUESTIONS = {
 }
 
 
+def asked_words(seed: int) -> list[str]:
+    """Words of the memories that say something, each as often as it is said."""
+    spoken = english_texts(1, words=2_000, seed=seed, numbered=False)[0].split()
+    return [word for word in spoken if word.isalpha() and len(word) >= LETTERS]
+
+
 async def opened(recall: Mapping[str, Any], memories: int, seed: int) -> Astrocyte:
     """A store in memory that holds them."""
     brain = Astrocyte.from_config_dict({"vector_store": "in_memory", "recall": recall})
-    draw = random.Random(seed)
     items = [
         {
-            "content": f"turn {number}: {' '.join(draw.choices(WORDS, cum_weights=WEIGHTS, k=12))}",
+            "content": text,
             "session_id": f"s{number // TURNS}",
             "speaker": ("user", "assistant")[number % 2],
             "occurred_at": START + timedelta(minutes=number),
         }
-        for number in range(memories)
+        for number, text in enumerate(english_texts(memories, words=WORDS, seed=seed))
     ]
     for first in range(0, memories, BATCH):
         await brain.retain_many(items[first : first + BATCH], "bench")
@@ -72,12 +77,13 @@ async def measure(memories: int, rounds: int, seed: int) -> list[str]:
             await stack.enter_async_context(await opened(recall, memories, seed))
             for recall in (BARE, *VARIANTS.values())
         ]
+        asked = asked_words(seed)
         lines = []
         for kind, form in QUESTIONS.items():
             spent: list[list[float]] = [[] for _ in brains]
             draw = random.Random(seed)
             for _ in range(rounds):
-                question = form.format(*draw.sample(ASKED, 2))
+                question = form.format(*draw.sample(asked, 2))
                 for place, brain in enumerate(brains):
                     began = time.process_time()
                     await brain.recall(question, "bench")

@@ -27,6 +27,10 @@ const WHOLE_ROWS: u32 = 2048;
 /// Memories beyond the `k` best that are looked at first.
 const MARGIN_ROWS: usize = 54;
 
+/// More than one in so many versions are a crowd: looking at each with its neighbours costs more than reading the rest of
+/// all rows in order.
+const CROWD: u32 = 4;
+
 /// Fills `scores` with coarse cosines of the allowed rows and versions, of whole bytes where there are few;
 /// [`NO_SCORE`] elsewhere.
 pub(super) fn look(
@@ -95,12 +99,22 @@ fn best(scores: &[f32], absent: f32) -> f32 {
 /// The second step, with what it works on.
 pub(super) struct Ranking<'a> {
     pub(super) state: &'a State,
+    pub(super) allowed: Allowed<'a>,
     /// The query as a unit vector and in bytes.
     pub(super) query: &'a (Vec<f32>, QuantisedQuery),
     /// Where context windows were applied, the chains.
     pub(super) layout: Option<&'a Layout>,
     pub(super) scores: &'a mut ArmScores,
     pub(super) work: &'a mut Work,
+}
+
+/// Scores that are to be reached.
+#[derive(Debug, Clone, Copy)]
+struct Floors {
+    /// That of the `k`-th best: whatever may reach it is looked at.
+    certain: f32,
+    /// That of the last: of what reaches it hardly a memory is not looked at.
+    usual: f32,
 }
 
 impl Ranking<'_> {
@@ -116,10 +130,13 @@ impl Ranking<'_> {
         self.refine(proposed);
         let looked = k.saturating_add(MARGIN_ROWS).max(depth);
         let mut head = self.first_look(looked);
-        // What the last of them has tells how far down a better one may hide.
+        // What the last of them have tells how far down a better one may hide.
         if head.len() >= looked {
-            let floor = self.nth_best(&head, looked);
-            self.extend(&mut head, floor);
+            let floors = Floors {
+                certain: self.nth_best(&head, k.max(1)),
+                usual: self.nth_best(&head, looked),
+            };
+            self.extend(&mut head, floors);
         }
         if k > 0 && !head.is_empty() {
             self.rescore(&mut head, (k, looked))?;
@@ -148,18 +165,25 @@ impl Ranking<'_> {
         head
     }
 
-    /// Adds to `head` the versions whose refined score may reach `floor`, and refines them.
-    fn extend(&mut self, head: &mut Vec<u32>, floor: f32) {
-        let widest = self.reach(self.state.vectors.largest_step());
-        let mut near = std::mem::take(&mut self.work.best);
-        above(self.scores.by_version(), floor - widest, &mut near);
+    /// Adds to `head` the versions whose refined score may reach a floor, and refines them.
+    fn extend(&mut self, head: &mut Vec<u32>, floors: Floors) {
+        self.find_near(floors);
+        let is_crowd = self.work.best.len() as u32 > self.allowed.versions.len() / CROWD;
+        if is_crowd && !self.scores.whole {
+            self.look_whole();
+            self.find_near(floors);
+        }
         self.work.in_head.reset(self.state.columns.len());
         for &version in head.iter() {
             self.work.in_head.insert(version);
         }
         let old = head.len();
+        let near = std::mem::take(&mut self.work.best);
+        let (reach, usual) = self.reach();
         for &(score, version) in &near {
-            let may_reach = score + self.reach(self.largest_step(version)) >= floor;
+            let error = self.error(version, |step| step);
+            let may_reach =
+                score + reach * error >= floors.certain || score + usual * error >= floors.usual;
             if may_reach && self.work.in_head.insert(version) {
                 head.push(version);
             }
@@ -168,30 +192,62 @@ impl Ranking<'_> {
         self.refine(&head[old..]);
     }
 
-    /// How far a version's coarse score may be from its refined one when its rows, and those of its neighbours, have
-    /// steps of at most this size.
-    fn reach(&self, step: f32) -> f32 {
+    /// Notes the versions that might reach a floor if each erred as far as the one that errs farthest.
+    fn find_near(&mut self, floors: Floors) {
+        let (reach, usual) = self.reach();
+        let factor = match self.layout {
+            None => 1.0,
+            Some(_) => windows::LARGEST_FACTOR,
+        };
+        let widest = self.state.vectors.largest_step() * factor;
+        let lowest = (floors.certain - reach * widest).min(floors.usual - usual * widest);
+        above(self.scores.by_version(), lowest, &mut self.work.best);
+    }
+
+    /// How far a coarse score may be from the refined one, and how far it usually is at most, of a row of step 1.
+    fn reach(&self) -> (f32, f32) {
         if self.scores.whole {
-            return 0.0;
+            return (0.0, 0.0);
         }
-        self.query.1.reach * step * self.factor()
+        let QuantisedQuery { reach, usual, .. } = self.query.1;
+        (reach, usual)
     }
 
-    /// How much larger the error of a score is than that of one row's cosine.
-    fn factor(&self) -> f32 {
-        if self.layout.is_some() {
-            windows::LARGEST_FACTOR
-        } else {
-            1.0
+    /// Brings all scores to whole bytes: in order that costs less than to look at a crowd one by one.
+    fn look_whole(&mut self) {
+        let mut rows = std::mem::take(&mut self.work.fresh);
+        rows.clear();
+        let refined = &self.work.refined;
+        rows.extend(self.allowed.rows.iter().filter(|&row| !refined.contains(row)));
+        let Self { state, scores, .. } = self;
+        state.vectors.refine(&self.query.1, &rows, &mut scores.rows);
+        self.work.fresh = rows;
+        scores.whole = true;
+        scores.versions.clear();
+        if !state.is_flat() {
+            let ArmScores { rows, versions, .. } = &mut **scores;
+            best_rows(state, self.allowed.versions, NO_SCORE, rows, versions);
+        }
+        if let Some(layout) = self.layout {
+            windows::smooth_arm(self.allowed, layout, scores);
         }
     }
 
+    /// How far a version's score errs, from how far a row of a step does.
+    fn error(&self, version: u32, of_step: impl Fn(f32) -> f32) -> f32 {
+        let own = |version| of_step(self.largest_step(version));
+        match self.layout {
+            None => own(version),
+            Some(layout) => windows::error(layout, version, own),
+        }
+    }
+
+    /// The largest step of a version's own rows.
     fn largest_step(&self, version: u32) -> f32 {
-        let mut largest = 0.0f32;
-        self.each_row(version, |row| {
-            largest = largest.max(self.state.vectors.step(row));
-        });
-        largest
+        let rows = self.state.columns.rows_of(version, self.state.rows());
+        rows.fold(0.0, |largest, row| {
+            largest.max(self.state.vectors.step(row))
+        })
     }
 
     /// Calls `row` with the rows that a version's score comes from: its own and those of its neighbours.
@@ -278,16 +334,20 @@ impl Ranking<'_> {
         }
         let mut rest: Vec<u32> = self.those(head, |score| score < last);
         let lowest = self.nth_best(head, looked);
-        let step = first.iter().fold(0.0f32, |step, &version| {
-            step.max(self.largest_step(version))
+        let margin = |step| error_margin(self.query.1.scale, step);
+        let margin = first.iter().fold(0.0f32, |widest, &version| {
+            widest.max(self.error(version, margin))
         });
         // Their exact cosines tell how far down a better one may hide.
         self.exact(&first)?;
-        let margin = error_margin(self.query.1.scale, step) * self.factor();
         let floor = self.nth_best(&first, k) - margin;
         if head.len() >= looked && floor < lowest {
             let old = head.len();
-            self.extend(head, floor);
+            let floors = Floors {
+                certain: floor,
+                usual: f32::INFINITY,
+            };
+            self.extend(head, floors);
             rest.extend_from_slice(&head[old..]);
         }
         rest = self.those(&rest, |score| score > floor);

@@ -246,6 +246,7 @@ fn answer(
         arms::proposed(&arms, &mut proposed);
         let mut ranking = dense::Ranking {
             state,
+            allowed,
             query,
             layout,
             scores: &mut *dense,
@@ -272,6 +273,7 @@ fn answer(
             arms::proposed(&arms, &mut proposed);
             let mut ranking = dense::Ranking {
                 state,
+                allowed,
                 query,
                 layout,
                 scores: &mut *dense,

@@ -21,8 +21,8 @@ pub(super) const SHARES: [f32; 2] = [0.4, 0.2];
 /// What a memory without neighbours gains instead, as a share of its own score: half of what two full neighbours of
 /// the same score would give, so that documents do not lose to conversations in a mixed bank.
 pub(super) const LONE_FACTOR: f32 = 1.0 + 0.5 * 2.0 * (SHARES[0] + SHARES[1]);
-/// How much larger the error of a smoothed score may be than that of its parts, which err apart from each other: a
-/// neighbour on one side only counts 2 x .4, so that the root of the squares is less than the lone factor.
+/// How much larger the error of a smoothed score may be than that of its parts: that of a memory without neighbours, for
+/// the parts of the others err apart from each other.
 pub(super) const LARGEST_FACTOR: f32 = LONE_FACTOR;
 
 /// The chains of what passes, if any memory has a neighbour.
@@ -101,6 +101,35 @@ pub(super) fn smoothed(layout: &Layout, version: u32, raw: impl Fn(u32) -> f32) 
         (None, None) => 0.0,
     };
     own + layout.short[at] * (SHARES[0] * step(1) + SHARES[1] * step(2))
+}
+
+/// How far a smoothed score errs, from how far the score of each version does: parts err apart from each other.
+pub(super) fn error(layout: &Layout, version: u32, raw: impl Fn(u32) -> f32) -> f32 {
+    let own = raw(version);
+    let Some(at) = layout.place(version) else {
+        return own * LONE_FACTOR;
+    };
+    // A version without a vector does not err, and gives nothing.
+    let square = |at: usize| {
+        let error = if layout.short[at] > 0.0 {
+            raw(layout.versions[at])
+        } else {
+            0.0
+        };
+        error * error
+    };
+    let step = |step: usize| {
+        let (before, after) = (square(at - step), square(at + step));
+        // The only one on its side counts twice.
+        if before == 0.0 || after == 0.0 {
+            4.0 * (before + after)
+        } else {
+            before + after
+        }
+    };
+    let [near, far] = SHARES;
+    let shares = near * near * step(1) + far * far * step(2);
+    (own * own + layout.short[at] * shares).sqrt()
 }
 
 /// Multiplies the scores of memories that pass and have no neighbours.

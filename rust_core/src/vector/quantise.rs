@@ -40,11 +40,10 @@ pub struct QuantisedQuery {
     pub scale: f32,
     /// What the rows' [`MIDDLE`] adds to each product with a plane.
     pub correction: i32,
-    /// How far a coarse cosine may be from the one of both planes, in steps of the row.
-    ///
-    /// Low nibbles are all alike likely, so six standard deviations, and what their mean of a half below the middle
-    /// makes, leave out one row in a billion; a vector of few components has the lower bound that none can pass.
+    /// How far a coarse cosine may be from the one of both planes, in steps of the row: one row in a billion is farther.
     pub reach: f32,
+    /// How far it usually is at most: one row in a thousand is farther.
+    pub usual: f32,
 }
 
 fn step(vector: &[f32], levels: f32) -> f32 {
@@ -76,13 +75,19 @@ impl QuantisedQuery {
                 *byte = (level as i8).cast_unsigned();
             }
         }
-        let likely = 6.0 * NIBBLE_DEVIATION * (squares as f32).sqrt() + 0.5 * sum.abs() as f32;
+        // Low nibbles are all alike likely, and their mean is a half below the middle. A vector of few components has a
+        // lower bound that none can pass.
         let bound = (MIDDLE * sizes) as f32;
+        let within = |deviations: f32| {
+            let likely = deviations * NIBBLE_DEVIATION * (squares as f32).sqrt();
+            scale * (likely + 0.5 * sum.abs() as f32).min(bound)
+        };
         Self {
             blocks,
             scale,
             correction: MIDDLE * sum,
-            reach: scale * likely.min(bound),
+            reach: within(6.0),
+            usual: within(3.0),
         }
     }
 }
