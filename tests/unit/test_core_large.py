@@ -128,7 +128,7 @@ async def test_the_settings_reach_the_core(tmp_path: Path) -> None:
         assert result.trace is not None
         assert result.trace.plan is not None
         assert result.trace.plan.startswith("graph")
-        assert "100 candidates" in result.trace.plan
+        assert "77 candidates" in result.trace.plan
         assert result.hits[0].text == "word7"
     finally:
         await app.gate.close()

@@ -36,7 +36,7 @@ class RecallSettings(Section):
     rrf_weights: RecallWeights = Field(
         RecallWeights(semantic=0.5, keyword=1.0, temporal=0.3), description="Weights of rrf, which knows ranks only."
     )
-    depth: Count = Field(100, description="Candidates of each arm, at the least.")
+    depth: Count = Field(50, description="Candidates of each arm, at the least.")
     overfetch: Count = Field(3, description="Candidates of each arm per hit asked for.")
     intent: IntentSettings = IntentSettings()
     feedback: float = Field(
