@@ -218,7 +218,12 @@ impl Ranking<'_> {
         let mut rows = std::mem::take(&mut self.work.fresh);
         rows.clear();
         let refined = &self.work.refined;
-        rows.extend(self.allowed.rows.iter().filter(|&row| !refined.contains(row)));
+        rows.extend(
+            self.allowed
+                .rows
+                .iter()
+                .filter(|&row| !refined.contains(row)),
+        );
         let Self { state, scores, .. } = self;
         state.vectors.refine(&self.query.1, &rows, &mut scores.rows);
         self.work.fresh = rows;
