@@ -111,3 +111,84 @@ fn a_crowd_of_which_most_rows_are_looked_at_twice() {
     let vectors: Vec<_> = (0..3000).map(|_| near(&mut random)).collect();
     check(&vectors, true, 10, 12);
 }
+
+/// Smoothed exact cosines of short turns in conversations of `length`: shares of .4 and .2, an only neighbour twice.
+fn smoothed(cosines: &[f32], length: usize) -> Vec<f32> {
+    let give = |turn: usize, step: isize| {
+        let other = turn.checked_add_signed(step)?;
+        (other < cosines.len() && other / length == turn / length).then(|| cosines[other])
+    };
+    let pair = |turn: usize, step: isize| match (give(turn, -step), give(turn, step)) {
+        (Some(before), Some(after)) => before + after,
+        (Some(only), None) | (None, Some(only)) => 2.0 * only,
+        (None, None) => 0.0,
+    };
+    (0..cosines.len())
+        .map(|turn| cosines[turn] + 0.4 * pair(turn, 1) + 0.2 * pair(turn, 2))
+        .collect()
+}
+
+/// How far a smoothed score may be off: neighbours give scores of whole bytes.
+const TOLERANCE: f32 = 0.006;
+
+/// Recalls turns of conversations, and checks that none is left out that is better than the last by more than the tolerance.
+fn check_conversations(vectors: &[Vec<f32>], length: usize, seed: u64) {
+    let bank = Core::new(None)
+        .expect("nothing is spilled")
+        .bank(vectors[0].len())
+        .expect("the dimensions are in range");
+    let rows: Vec<_> = (0..vectors.len())
+        .map(|number| {
+            let mut row = row(number as u64, String::new());
+            row.vector = Some(vectors[number].clone());
+            (row.tokens, row.session) = (9, Some(format!("s{}", number / length)));
+            row
+        })
+        .collect();
+    bank.apply(1, &rows, &[], &[]).expect("the rows are valid");
+    let mut random = Random(seed);
+    for _ in 0..30 {
+        let near = &vectors[random.below(vectors.len() as u64) as usize];
+        let query: Vec<f32> = near.iter().map(|x| x + random.normal()).collect();
+        let request = RecallRequest {
+            vector: Some(query.clone()),
+            k: 40,
+            depth: 60,
+            ..RecallRequest::default()
+        };
+        let hits = bank.recall(&request).expect("the request is valid").hits;
+        let unit = normalise(0, &query, query.len()).expect("valid");
+        let cosine =
+            |vector: &Vec<f32>| dot(&normalise(0, vector, query.len()).expect("valid"), &unit);
+        let scores = smoothed(&vectors.iter().map(cosine).collect::<Vec<_>>(), length);
+        let mut best = scores.clone();
+        best.sort_by(|a, b| b.total_cmp(a));
+        let last = best[hits.len() - 1];
+        let is_hit = |number: u64| hits.iter().any(|hit| hit.memory_id == id(number));
+        for (number, &score) in (0..).zip(&scores) {
+            let settled = (score - last).abs() > TOLERANCE;
+            assert!(
+                !settled || is_hit(number) == (score > last),
+                "{number}: {score}, {last}"
+            );
+        }
+    }
+}
+
+#[test]
+fn conversations_about_many_subjects() {
+    check_conversations(&clustered(&mut Random(13), 256, 4000), 20, 14);
+}
+
+#[test]
+fn conversations_about_one_subject_are_a_crowd() {
+    let mut random = Random(15);
+    let centre = random.vector(256);
+    let near = |random: &mut Random| -> Vec<f32> {
+        centre.iter().map(|x| x + 0.3 * random.normal()).collect()
+    };
+    let vectors: Vec<_> = (0..4000).map(|_| near(&mut random)).collect();
+    check_conversations(&vectors, 20, 16);
+    // So few are read whole at once.
+    check_conversations(&vectors[..200], 20, 17);
+}
