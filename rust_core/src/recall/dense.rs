@@ -130,8 +130,8 @@ impl Ranking<'_> {
         self.refine(proposed);
         let looked = k.saturating_add(MARGIN_ROWS).max(depth);
         let mut head = self.first_look(looked);
-        // What the last of them have tells how far down a better one may hide.
-        if head.len() >= looked {
+        // What the last of them have tells how far down a better one may hide. Among whole bytes none hides.
+        if head.len() >= looked && !self.scores.whole {
             let floors = Floors {
                 certain: self.nth_best(&head, k.max(1)),
                 usual: self.nth_best(&head, looked),
