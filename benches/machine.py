@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -27,6 +28,12 @@ def resident_bytes(pid: int | str = "self") -> int:
     """Resident memory of a process, from /proc."""
     pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def peak_resident_bytes() -> int:
+    """The most resident memory that this process has had."""
+    # Linux counts kibibytes.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def processor_seconds(pid: int) -> float:

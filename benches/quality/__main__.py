@@ -1,4 +1,4 @@
-"""Measure how well the product recalls, in process and with its default configuration.
+"""Measure how well the product recalls, in process and with its default configuration, or the settings of `--config`.
 
 Each file is a question set: banks of memories, and questions with the ids of their evidence. Every bank is retained
 into a new store in a temporary folder, every question is one recall.
@@ -14,13 +14,18 @@ import asyncio
 import platform
 import sys
 import tempfile
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
+import yaml
+
+from benches.machine import peak_resident_bytes, resident_bytes
 from benches.quality.ablation import ablate
 from benches.quality.data import QuestionSet, read_run, read_set, write_run
 from benches.quality.product import open_brain
-from benches.quality.report import evaluate, table, timing_line
+from benches.quality.report import evaluate, table, timing_lines
 from benches.quality.routing import routes
 from benches.quality.runner import Answers, answer, answer_together
 
@@ -30,7 +35,10 @@ SEED = 20_250_101
 
 def main(arguments: list[str] | None = None) -> int:
     """Run every set and print its table."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.config and (options.ablate or options.routes):
+        parser.error("--config: expected neither --ablate nor --routes beside it, which choose settings themselves")
     sets = [(path, read_set(path)) for path in options.data]
     print(
         f"astrocyte {_version()}, Python {platform.python_version()}, "
@@ -47,7 +55,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _measure(path: Path, questions: QuestionSet, options: argparse.Namespace) -> None:
-    answers = asyncio.run(_run(questions, options.together))
+    settings = yaml.safe_load(options.config.read_text(encoding="utf-8")) if options.config else None
+    answers = asyncio.run(_run(questions, options.together, settings))
     count = sum(len(bank.turns) for bank in questions.banks)
     asked = sum(len(bank.questions) for bank in questions.banks)
     print(
@@ -60,14 +69,16 @@ def _measure(path: Path, questions: QuestionSet, options: argparse.Namespace) ->
         old = evaluate(questions, read_run(options.against / name), answers.kept)
     for line in table(questions.name, evaluate(questions, answers.ranked, answers.kept), old, seed=options.seed):
         print(line)
-    print(timing_line(answers.timings, count))
+    for line in timing_lines(answers.timings, count):
+        print(line)
+    print(f"resident {resident_bytes() / 2**20:.0f} MiB, at most {peak_resident_bytes() / 2**20:.0f} MiB so far")
     if options.out:
         write_run(options.out / name, answers.ranked)
 
 
-async def _run(questions: QuestionSet, together: str | None) -> Answers:
+async def _run(questions: QuestionSet, together: str | None, settings: Mapping[str, Any] | None) -> Answers:
     with tempfile.TemporaryDirectory(prefix="astrocyte-quality-") as folder:
-        async with open_brain(Path(folder)) as brain:
+        async with open_brain(Path(folder), settings) as brain:
             if together:
                 return await answer_together(brain, questions, together)
             return await answer(brain, questions)
@@ -85,6 +96,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m benches.quality", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, action="append", required=True, help="a question set; may be repeated")
+    parser.add_argument(
+        "--config", type=Path, help="a file of settings to measure with instead of the default configuration"
+    )
     parser.add_argument("--out", type=Path, help="folder that receives one .jsonl of ranked ids per set")
     parser.add_argument("--against", type=Path, help="folder of an earlier --out, to compare with")
     parser.add_argument(

@@ -51,12 +51,15 @@ def table(name: str, new: ByCategory, old: ByCategory | None, *, seed: int) -> I
             yield from _differences(scores, old[category], seed)
 
 
-def timing_line(timings: Timings, count: int) -> str:
-    """One line: how long retaining and recalling took."""
+def timing_lines(timings: Timings, count: int) -> Iterator[str]:
+    """How long retaining and recalling took, and which processor time of one of each, the mean."""
     recalls = sorted(timings.recalls)
     median = statistics.median(recalls) * 1000 if recalls else 0.0
     slow = recalls[int(0.99 * (len(recalls) - 1))] * 1000 if recalls else 0.0
-    return f"retain {count} in {timings.retain:.1f} s; recall median {median:.1f} ms, p99 {slow:.1f} ms"
+    yield f"retain {count} in {timings.retain:.1f} s; recall median {median:.1f} ms, p99 {slow:.1f} ms"
+    retain = timings.retain_processor * 1000 / max(count, 1)
+    recall = timings.recalls_processor * 1000 / max(len(recalls), 1)
+    yield f"processor time: {retain:.2f} ms a memory, {recall:.2f} ms a recall"
 
 
 def _differences(new: Sequence[Scores], old: Sequence[Scores], seed: int) -> Iterator[str]:

@@ -38,10 +38,12 @@ class MeasuredBrain(Brain, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Seconds spent: in all retains, and in each recall."""
+    """Seconds spent: in all retains, and in each recall; and of processor time, in all threads, in all of either."""
 
     retain: float
     recalls: tuple[float, ...]
+    retain_processor: float
+    recalls_processor: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +96,18 @@ async def answer_together(brain: Astrocyte, questions: QuestionSet, fusion_metho
     kept: dict[tuple[str, str], str] = {}
     names: dict[str, tuple[str, str]] = {}
     refused = 0
-    started = time.perf_counter()
+    started, began = time.perf_counter(), time.process_time()
     for number, bank in enumerate(questions.banks):
         ids = await fill(brain, bank, f"bank-{number}")
         refused += len(bank.turns) - len(ids)
         kept.update({(bank.name, own): first for own, (_, first) in ids.items()})
         names.update({stored: (bank.name, first) for stored, first in ids.values()})
-    retain_seconds = time.perf_counter() - started
+    retain_seconds, retain_processor = time.perf_counter() - started, time.process_time() - began
     banks = [f"bank-{number}" for number in range(len(questions.banks))]
     strategy = MultiBankStrategy("parallel", fusion_method=fusion_method)
     ranked: dict[Key, list[str]] = {}
     recalls: list[float] = []
+    began = time.process_time()
     for bank in questions.banks:
         for question in bank.questions:
             started = time.perf_counter()
@@ -115,7 +118,8 @@ async def answer_together(brain: Astrocyte, questions: QuestionSet, fusion_metho
             found = (names.get(hit.memory_id or "", ("", "")) for hit in result.hits)
             # A memory of another bank takes its place, and is nobody's evidence.
             ranked[bank.name, question.id] = [own if name == bank.name else f"{name}/{own}" for name, own in found]
-    return Answers(ranked, kept, refused, Timings(retain_seconds, tuple(recalls)))
+    timings = Timings(retain_seconds, tuple(recalls), retain_processor, time.process_time() - began)
+    return Answers(ranked, kept, refused, timings)
 
 
 async def answer(brain: Brain, questions: QuestionSet) -> Answers:
@@ -123,25 +127,29 @@ async def answer(brain: Brain, questions: QuestionSet) -> Answers:
     ranked: dict[Key, list[str]] = {}
     kept: dict[tuple[str, str], str] = {}
     recalls: list[float] = []
-    retain_seconds = 0.0
+    retain_seconds, retain_processor, recalls_processor = 0.0, 0.0, 0.0
     refused = 0
     for number, bank in enumerate(questions.banks):
         # A bank's id may hold less than a set's name.
         name = f"bank-{number}"
-        started = time.perf_counter()
+        started, began = time.perf_counter(), time.process_time()
         ids = await fill(brain, bank, name)
         retain_seconds += time.perf_counter() - started
+        retain_processor += time.process_time() - began
         refused += len(bank.turns) - len(ids)
         kept.update({(bank.name, own): first for own, (_, first) in ids.items()})
         names = dict(ids.values())
+        began = time.process_time()
         for question in bank.questions:
             started = time.perf_counter()
             # Titles: the token budget must not cut the list that is measured.
             result = await brain.recall(question.text, name, max_results=DEPTH, detail_level="titles")
             recalls.append(time.perf_counter() - started)
             ranked[bank.name, question.id] = [names[hit.memory_id] for hit in result.hits if hit.memory_id in names]
+        recalls_processor += time.process_time() - began
         print(f"{questions.name}: bank {number + 1}/{len(questions.banks)}", file=sys.stderr, flush=True)
-    return Answers(ranked, kept, refused, Timings(retain_seconds, tuple(recalls)))
+    timings = Timings(retain_seconds, tuple(recalls), retain_processor, recalls_processor)
+    return Answers(ranked, kept, refused, timings)
 
 
 async def fill(brain: Brain, bank: Bank, bank_id: str) -> dict[str, tuple[str, str]]:

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
+from astrocyte.errors import ConfigError
+from benches.quality.__main__ import main
 from benches.quality.data import QuestionSet, read_run, read_set, write_run
 from benches.quality.metrics import METRICS, mean, paired_interval, score
 from benches.quality.reflecting import Answered, area, risks, share_of_words
-from benches.quality.report import OVERALL, evaluate, table, timing_line
+from benches.quality.report import OVERALL, evaluate, table, timing_lines
 from benches.quality.runner import answer
 
 SET = {
@@ -156,7 +158,9 @@ async def test_run_is_judged_under_the_kept_id(tiny: QuestionSet, tmp_path: Path
     lines = list(table("tiny", found, evaluate(tiny, {}, answers.kept), seed=1))
     assert any("adversarial (apart)" in line for line in lines)
     assert "R@10 +1.000 [+1.000, +1.000]" in lines[-1]
-    assert timing_line(answers.timings, 3).startswith("retain 3 in ")
+    first, second = timing_lines(answers.timings, 3)
+    assert first.startswith("retain 3 in ")
+    assert second.startswith("processor time: 0.")
 
 
 async def test_refused_evidence_counts_as_not_found(tiny: QuestionSet, capsys: pytest.CaptureFixture[str]) -> None:
@@ -197,3 +201,21 @@ def test_risk_is_what_is_wrong_among_the_most_confident() -> None:
     assert area(right + trap) == 1.0
     assert area([answered("single-hop", 0.5), answered("adversarial", 0.5)]) == 0.5
     assert risks([answered("single-hop", 0.9, 0.5)]) == [1.0] * 10
+
+
+def test_a_run_with_settings_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, config = tmp_path / "tiny.json", tmp_path / "settings.yaml"
+    data.write_text(json.dumps(SET), encoding="utf-8")
+    config.write_text("embedding: {options: {dimensions: 64}}\nrecall: {weights: {keyword: 0}}\n", encoding="utf-8")
+    assert main(["--data", str(data), "--config", str(config)]) == 0
+    assert " MiB" in capsys.readouterr().out
+    config.write_text("recal: {}", encoding="utf-8")
+    with pytest.raises(ConfigError, match="recal"):
+        main(["--data", str(data), "--config", str(config)])
+
+
+@pytest.mark.parametrize("other", ["--ablate", "--routes"])
+def test_settings_beside_what_chooses_its_own_are_refused(other: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--data", "a.json", "--config", "b.yaml", other])
+    assert "--config: expected neither" in capsys.readouterr().err
