@@ -8,6 +8,7 @@ best memory, and a question of another bank stands out as far as one of this ban
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from astrocyte.core import RecallResponse
 
@@ -29,3 +30,11 @@ def confidence(response: RecallResponse) -> float:
 def confidence_of(meaning: float, words: float) -> float:
     """As `confidence`, by the scores of the first hit in the semantic and the keyword arm."""
     return 1 / (1 + math.exp(-(BASE + MEANING * meaning + WORDS * words)))
+
+
+def most_confidence(scores: Sequence[tuple[float, float]]) -> float:
+    """The most that `confidence_of` gives of any; 0 where there are none."""
+    if not scores:
+        return 0.0
+    # Of the sums, since the function only grows with them.
+    return 1 / (1 + math.exp(-max([BASE + MEANING * meaning + WORDS * words for meaning, words in scores])))

@@ -68,7 +68,9 @@ class Joining:
     def join(self, question: Question, parts: Sequence[Part]) -> Joined:
         """The hits of banks that answered, and what the caller brought, within the budget."""
         query = question.query
-        self._rescore([part for part in parts if part.searched.pool])
+        pooled = [part for part in parts if part.searched.pool]
+        if pooled:
+            self._rescore(pooled)
         lists, told = self._lists(parts), summary_of(parts)
         gone: set[Place] = set()
         hits, truncated, missing = self._fused(question, lists, gone)
@@ -142,15 +144,21 @@ class Joining:
             return _Lists((), (), (0.0, 0.0, 0.0))
         # The query is the same for all, and so are the weights.
         weights = self._recall.arm_weights(parts[0].searched)
-        lists = [self._list(part, group, weights) for part, group in zip(parts, groups_of(parts), strict=True)]
+        lists = [
+            BankList(part.weight, part.answer, None, part.searched.index.model, (), group)
+            if part.ranked is None and not part.searched.outside
+            else self._list(part, group, weights)
+            for part, group in zip(parts, groups_of(parts), strict=True)
+        ]
         return _Lists(parts, lists, weights)
 
     def _list(self, part: Part, group: int, weights: ArmWeights) -> BankList:
-        space = part.searched.index.model
-        if part.ranked is None:
-            arms = _arms(part, weights) if part.searched.outside else None
-            return BankList(part.weight, part.answer, arms, space, (), group)
-        unit = self._recall.unit(part.searched)
+        """What a bank answered to which something was added, in the core or after it."""
+        plan = part.searched
+        space = plan.index.model
+        if part.ranked is None or part.boosted is None:
+            return BankList(part.weight, part.answer, _arms(part, weights), space, (), group)
+        unit = self._recall.unit(plan)
         lifts = [(part.boosted[hit.key].score - hit.score) / unit for hit in part.ranked]
         return BankList(part.weight, part.ranked, _arms(part, weights), space, lifts, group)
 
@@ -195,5 +203,4 @@ def _hit(parts: Sequence[Part], shown: Shown) -> MemoryHit:
     also_in = tuple([parts[other].bank.bank_id for other in one.others])
     standing = Standing(part.bank.bank_id, one.score, one.rank, also_in)
     hit = hit_of(part.query, one.hit, row, part.answer.arm_names, text, standing)
-    candidate = part.boosted.get(one.hit.key)
-    return hit if candidate is None else boosted(hit, candidate, one.score)
+    return hit if part.boosted is None else boosted(hit, part.boosted[one.hit.key], one.score)

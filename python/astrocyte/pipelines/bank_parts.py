@@ -58,7 +58,7 @@ class Part:
     token_budget: int = 0
     # Its hits in the order of the stages after the core, and what these made of each, by row; None where none ran.
     ranked: list[Hit] | None = None
-    boosted: dict[int, Candidate] = field(default_factory=dict)
+    boosted: Mapping[int, Candidate] | None = None
 
     @property
     def searched(self) -> Plan:
@@ -77,11 +77,6 @@ class Part:
         """The query as it was put to this bank."""
         return self.searched.query
 
-    def answered(self, response: RecallResponse) -> None:
-        """The core searched it."""
-        self.response = response
-        self.outcome = BankOutcome.SEARCHED
-
     def failed(self, error: AstrocyteError, outcome: BankOutcome = BankOutcome.FAILED) -> None:
         """It will not answer."""
         self.error = error
@@ -89,22 +84,21 @@ class Part:
         self.reason = error.reason
 
 
-def parts_of(question: Question) -> list[list[Part]]:
-    """Each bank's part of a call, and those of other banks' memories that are relevant to it."""
+def parts_of(question: Question) -> list[Part]:
+    """Each bank's part of a call, before those of other banks' memories that are relevant to it."""
     weights, beside = question.strategy.bank_weights, question.beside
     leaders = [Part(bank, weights.get(bank.bank_id, 1.0)) for bank in question.banks]
     if not beside:
-        return [[leader] for leader in leaders]
+        return leaders
     wanted = {id_to_bytes(one) for one in question.query.memory_ids}
-    groups = []
+    parts = []
     for leader in leaders:
-        group = [leader]
+        parts.append(leader)
         for other, memory_ids in beside.get(leader.bank.bank_id, ()):
             only = tuple(one for one in memory_ids if not wanted or id_to_bytes(one) in wanted)
             if only:
-                group.append(Part(other, leader.weight, leader, only))
-        groups.append(group)
-    return groups
+                parts.append(Part(other, leader.weight, leader, only))
+    return parts
 
 
 class Summary(NamedTuple):
@@ -127,12 +121,14 @@ class Summary(NamedTuple):
 
 
 def summary_of(parts: Sequence[Part]) -> Summary:
-    """What the answers of banks that were searched say."""
-    return Summary._make(summarise([part.answer for part in parts]))
+    """What the answers of those banks say that were searched."""
+    return Summary._make(summarise([part.response for part in parts if part.response is not None]))
 
 
 def groups_of(parts: Sequence[Part]) -> list[int]:
     """For each part the place of the first one that belongs together with it."""
+    if not [part for part in parts if part.leader is not None]:
+        return list(range(len(parts)))
     first: dict[int, int] = {}
     return [first.setdefault(id(part.leader or part), place) for place, part in enumerate(parts)]
 

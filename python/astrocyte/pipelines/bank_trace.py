@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 
@@ -17,7 +17,7 @@ from astrocyte.model import (
 )
 from astrocyte.model.building import open_twin
 from astrocyte.pipelines.analysis import from_ms
-from astrocyte.pipelines.bank_parts import Part, summary_of
+from astrocyte.pipelines.bank_parts import Part, Summary, summary_of
 from astrocyte.pipelines.external import brought
 from astrocyte.pipelines.intent import NO_INTENT
 from astrocyte.pipelines.recall_trace import FULL_RETRIEVAL
@@ -27,22 +27,28 @@ _OpenBankTrace = open_twin(BankTrace)
 
 
 def trace_of(
-    parts: Sequence[Part], hits: Sequence[MemoryHit], strategy: BankStrategy, start: float, searched: float
+    parts: Sequence[Part],
+    hits: Sequence[MemoryHit],
+    strategy: BankStrategy,
+    start: float,
+    searched: float,
+    told: Summary | None = None,
 ) -> RecallTrace:
-    """The trace of a call, which began and whose searches ended at these instants of `perf_counter`."""
+    """The trace of a call, which began and whose searches ended at these instants of `perf_counter`.
+
+    ``told`` spares asking once more what the answers of all parts say.
+    """
     asked = [part for part in parts if part.response is not None]
     plans = [part.searched for part in asked]
-    told = summary_of(asked)
+    told = told or summary_of(asked)
     counts = {name: count for name, count, _ in told.arms}
     now = perf_counter()
     kind, confidence = plans[0].intent if plans else NO_INTENT
     stages: dict[str, float] = {}
-    for plan in plans:
-        for name, spent in plan.stages.items():
+    for own in [plan.stages for plan in plans if plan.stages]:
+        for name, spent in own.items():
             stages[name] = stages.get(name, 0.0) + spent
-    windows = next((plan.windows for plan in plans if plan.windows), [])
-    kept = _tokens_by_bank(hits)
-    answers = dict(zip(map(id, asked), told.banks, strict=True))
+    windows = next((plan.windows for plan in plans if plan.windows), ())
     return RecallTrace(
         strategies_used=tuple(name for name, count in counts.items() if count),
         total_candidates=sum(counts.values()),
@@ -64,9 +70,7 @@ def trace_of(
         intent_confidence=confidence,
         time_windows=tuple(TimeRange(from_ms(first), from_ms(last)) for first, last in windows),
         layer_distribution=layer_distribution(hits),
-        banks=tuple(
-            [_bank_trace(part, kept.get(part.bank.bank_id, ()), *answers.get(id(part), (0, 0))) for part in parts]
-        ),
+        banks=_bank_traces(parts, told.banks, plans[0].query.max_results if plans else 0, _tokens_by_bank(hits)),
     )
 
 
@@ -98,17 +102,33 @@ def _is_of(side: EngineTrace, hit: MemoryHit) -> bool:
     return (hit.engine, hit.bank_id) == (side.engine, side.bank_id)
 
 
-def _bank_trace(part: Part, kept: Sequence[int], found: int, position: int) -> BankTrace:
-    made = _OpenBankTrace()
-    made.bank_id = part.bank.bank_id
-    made.outcome = part.outcome
-    made.weight = part.weight
-    made.found = min(found, part.query.max_results) if found else 0
-    made.kept = len(kept)
-    made.tokens = sum(kept)
-    made.token_budget = part.token_budget
-    made.position = position
-    made.reason = part.reason
-    made.__class__ = BankTrace
-    trace: BankTrace = made
-    return trace
+def _bank_traces(
+    parts: Sequence[Part], answers: Sequence[tuple[int, int]], most: int, kept: Mapping[str | None, Sequence[int]]
+) -> tuple[BankTrace, ...]:
+    """What became of each bank.
+
+    Args:
+        parts: The banks.
+        answers: The number of hits and the position of each that was searched.
+        most: Hits wanted of each.
+        kept: The tokens of each hit in the answer.
+    """
+    traces = []
+    left = iter(answers)
+    for part in parts:
+        made = _OpenBankTrace()
+        made.bank_id = bank_id = part.bank.bank_id
+        made.outcome = part.outcome
+        made.weight = part.weight
+        found, position = (0, 0) if part.response is None else next(left)
+        made.found = min(found, most)
+        if bank_id in kept:
+            made.kept, made.tokens = len(kept[bank_id]), sum(kept[bank_id])
+        else:
+            made.kept = made.tokens = 0
+        made.token_budget = part.token_budget
+        made.position = position
+        made.reason = part.reason
+        made.__class__ = BankTrace
+        traces.append(made)
+    return tuple(traces)

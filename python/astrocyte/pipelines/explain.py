@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from copy import copy
 from dataclasses import dataclass, replace
 from time import perf_counter
 
@@ -97,7 +98,8 @@ class ExplainPipeline:
         identities = [one for one in dict.fromkeys(named) if one is not None]
         tries = TRIES
         while True:
-            asked = replace(plan, query=query, outside=None)
+            asked = copy(plan)
+            asked.query, asked.outside = query, None
             if self._recall.waits(asked):
                 await self._recall.embed([asked])
             answer = await self._recall.answer(asked)

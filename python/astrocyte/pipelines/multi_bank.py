@@ -14,13 +14,14 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 from time import perf_counter
 from typing import NamedTuple, TypeVar
 
 from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError, DeadlineExceeded
 from astrocyte.model import BankOutcome, BankStrategy, MultiBankMode, RecallQuery, RecallResult
-from astrocyte.pipelines.abstention import confidence_of
+from astrocyte.pipelines.abstention import most_confidence
 from astrocyte.pipelines.bank_fusion import Candidate, Place
 from astrocyte.pipelines.bank_joining import Joined, Joining
 from astrocyte.pipelines.bank_parts import Part, Question, counted, good, parts_of
@@ -32,6 +33,8 @@ ENOUGH_RESULTS = "enough_results"
 MATCHED = "first_match"
 
 T = TypeVar("T")
+# What is joined, the banks that count, and when all had been searched.
+_Answer = tuple[Joined, Sequence[Part], float]
 
 
 class Inspection(NamedTuple):
@@ -84,33 +87,35 @@ class MultiBankPipeline:
 
     async def _run(self, question: Question) -> Inspection:
         start = perf_counter()
-        groups = parts_of(question)
-        parts = [part for group in groups for part in group]
+        parts = parts_of(question)
         if question.strategy.mode is MultiBankMode.PARALLEL:
             # Searched and joined by one hop to a thread: a change of thread costs as much as a bank.
             planned = await self._planned(question, parts, start)
-            answer, searched = await self._compute(planned, lambda: self._all(question, parts, planned))
+            answer, own, searched = await self._compute(planned, lambda: self._all(question, parts, planned))
         else:
-            await self._in_turn(question, groups, start)
+            await self._in_turn(question, parts, start)
             asked = [part for part in parts if part.response is not None]
-            answer, searched = await self._compute(asked, lambda: self._joined(question, parts))
-        sure = max([confidence_of(*scores) for scores in answer.told.best], default=0.0)
+            answer, own, searched = await self._compute(asked, lambda: self._joined(question, parts))
+        trace = None
+        if question.query.include_trace:
+            told = answer.told if len(own) == len(parts) else None
+            trace = trace_of(parts, answer.hits, question.strategy, start, searched, told)
+        sure = most_confidence(answer.told.best)
         result = RecallResult(
             answer.hits,
             answer.told.candidates + answer.brought,
             answer.truncated,
+            trace,
             confidence=sure,
             abstain=sure < self._abstention_floor,
         )
-        if question.query.include_trace:
-            result = replace(result, trace=trace_of(parts, answer.hits, question.strategy, start, searched))
-        return Inspection(result, parts, counted(question.strategy, parts), answer.gone)
+        return Inspection(result, parts, own, answer.gone)
 
-    async def _in_turn(self, question: Question, groups: Sequence[Sequence[Part]], start: float) -> None:
-        """Ask one bank after the other, until there is enough."""
+    async def _in_turn(self, question: Question, parts: Sequence[Part], start: float) -> None:
+        """Ask one bank after the other, each with what stands beside it, until there is enough."""
         found: set[object] = set()
         reason = ""
-        for group in groups:
+        for group in [list(group) for _, group in groupby(parts, lambda part: id(part.leader or part))]:
             if reason:
                 for part in group:
                     part.reason = reason
@@ -121,34 +126,34 @@ class MultiBankPipeline:
 
     async def _compute(self, parts: Sequence[Part], work: Callable[[], T]) -> T:
         """The result of work on banks: on the loop where they are small, else beside it."""
-        if sum(part.searched.index.row_count for part in parts) <= self._inline_rows:
+        if sum([part.searched.index.row_count for part in parts]) <= self._inline_rows:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
-    def _all(self, question: Question, parts: Sequence[Part], planned: Sequence[Part]) -> tuple[Joined, float]:
+    def _all(self, question: Question, parts: Sequence[Part], planned: Sequence[Part]) -> _Answer:
         """Search all banks, and go on as `_joined`."""
         self._search(planned)
         return self._joined(question, parts)
 
-    def _joined(self, question: Question, parts: Sequence[Part]) -> tuple[Joined, float]:
-        """The answer of the banks that count, and when all had been searched, by `perf_counter`."""
+    def _joined(self, question: Question, parts: Sequence[Part]) -> _Answer:
+        """The answer of the banks that count, these, and when all had been searched, by `perf_counter`."""
         _fail(parts, require_all=question.strategy.require_all)
         searched = perf_counter()
-        return self._joining.join(question, counted(question.strategy, parts)), searched
+        own = counted(question.strategy, parts)
+        return self._joining.join(question, own), own, searched
 
     async def _planned(self, question: Question, step: Sequence[Part], start: float) -> list[Part]:
         """Those banks of a step that can be searched; of the others is written down why not."""
         # One object for all banks: what it says beyond its words is then found out once.
         query = _for_a_bank(question.query)
-        absent = [
-            (part, asked)
-            for part, asked in [(part, _for_part(query, part)) for part in step]
-            if not self._plan(question, asked, part, start)
-        ]
+        for part in step:
+            self._plan(question, _for_part(query, part) if part.only else query, part, start)
+        absent = [part for part in step if part.plan is None and part.error is None]
         if absent:
-            await asyncio.gather(*[self._load(question, asked, part, start) for part, asked in absent])
-        # Those that are asked the same stand together.
-        step = sorted(step, key=lambda part: part.leader is not None)
+            await asyncio.gather(*[self._load(question, _for_part(query, part), part, start) for part in absent])
+        if question.beside:
+            # Those that are asked the same stand together.
+            step = sorted(step, key=lambda part: part.leader is not None)
         return await self._embed([part for part in step if part.plan is not None])
 
     async def _embed(self, planned: list[Part]) -> list[Part]:
@@ -163,13 +168,12 @@ class MultiBankPipeline:
             await self._recall.embed([part.searched for part in planned])
         return planned
 
-    def _plan(self, question: Question, query: RecallQuery, part: Part, start: float) -> bool:
-        """Plan a bank whose index is there; False if it has to be waited for."""
+    def _plan(self, question: Question, query: RecallQuery, part: Part, start: float) -> None:
+        """Plan a bank, unless its index has to be waited for."""
         try:
             part.plan = self._recall.plan_now(part.bank, query, question.most_tokens, start, question.at)
         except AstrocyteError as error:
             part.failed(error)
-        return part.plan is not None or part.outcome is BankOutcome.FAILED
 
     async def _load(self, question: Question, query: RecallQuery, part: Part, start: float) -> None:
         try:
@@ -194,7 +198,7 @@ class MultiBankPipeline:
                 self._search([part])
             return
         for part, response in zip(planned, responses, strict=True):
-            part.answered(response)
+            part.response, part.outcome = response, BankOutcome.SEARCHED
 
 
 def _for_a_bank(query: RecallQuery) -> RecallQuery:

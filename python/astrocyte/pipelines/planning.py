@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter
+from types import MappingProxyType
 
 from astrocyte.config import RecallSettings
 from astrocyte.core import RecallRequest
@@ -20,6 +21,8 @@ from astrocyte.stores.entities import EntityStore
 from astrocyte.stores.protocols import Visibility
 
 NOW = Visibility()
+# Milliseconds of nothing.
+NO_TIMES: Mapping[str, float] = MappingProxyType({})
 
 # Of the core, in the order of their weights.
 ARMS = ("semantic", "keyword", "temporal")
@@ -39,27 +42,17 @@ class Reading:
     windows: tuple[tuple[int, int], ...] | None
 
 
-@dataclass(slots=True)
-class Plan:
-    """A query on its way, and when each stage ended, in seconds.
+class Findings:
+    """What becomes known of a query on its way, and when each stage ended, in seconds: as it is before any.
 
     ``windows_hold`` says that the windows are not those of this bank's times, but of the query alone.
     ``pool`` is how many candidates stages after the core look at, 0 where none does; ``stages`` their milliseconds.
-    ``alone`` says that nobody but the answer needs the candidates, so that the core may do a boost, ``lift``, itself.
-    ``trial`` is True for a recall that only explains another, and so is no use of a memory.
     ``outside`` is None until the stores and arms from outside were asked; ``degraded`` names what gave nothing.
     ``spent`` and ``proposing`` are milliseconds of steps, and of lists, that others make.
     ``fuses`` says that another fusion has a word, ``fused`` its scores by identity, ``fusion_name`` what it is called.
     """
 
-    bank: Bank
-    query: RecallQuery
-    index: BankIndex
-    vector: bytes | None
-    most_tokens: int
-    start: float
-    embedded: float
-    windows: list[tuple[int, int]] = field(default_factory=list)
+    windows: Sequence[tuple[int, int]] = ()
     windows_hold: bool = False
     intent: QueryIntent = NO_INTENT
     budget: int = 0
@@ -69,28 +62,45 @@ class Plan:
     external: Sequence[MemoryHit] = ()
     blended: float = 0.0
     pool: int = 0
-    alone: bool = False
     lift: Lift | None = None
-    stages: dict[str, float] = field(default_factory=dict)
+    stages: Mapping[str, float] = NO_TIMES
     outside: list[OutsideList] | None = None
     degraded: str = ""
     asked: float = 0.0
     # How long names were looked up, where they were.
     naming: float | None = None
     names: Sequence[External] = ()
-    trial: bool = False
     # Windows of dates in other languages than English, where these are looked for.
-    foreign: list[tuple[int, int]] = field(default_factory=list)
+    foreign: Sequence[tuple[int, int]] = ()
     # Whether a reranker has the last word, on these candidates, of these arms.
     reranks: bool = False
     candidates: list[Candidate] | None = None
     arm_names: Sequence[str] = ()
     reading: Reading | None = None
-    spent: dict[str, float] = field(default_factory=dict)
-    proposing: dict[str, float] = field(default_factory=dict)
+    spent: Mapping[str, float] = NO_TIMES
+    proposing: Mapping[str, float] = NO_TIMES
     fuses: bool = False
     fused: Mapping[bytes, float] | None = None
     fusion_name: str = ""
+
+
+@dataclass(eq=False)
+class Plan(Findings):
+    """A query on its way to one bank. What is not found yet it has no place for, so that making many costs little.
+
+    ``alone`` says that nobody but the answer needs the candidates, so that the core may do a boost, ``lift``, itself.
+    ``trial`` is True for a recall that only explains another, and so is no use of a memory.
+    """
+
+    bank: Bank
+    query: RecallQuery
+    index: BankIndex
+    vector: bytes | None
+    most_tokens: int
+    start: float
+    embedded: float
+    alone: bool = False
+    trial: bool = False
 
     def missed(self, what: str) -> None:
         """Note what gave nothing; a trace says it once."""
@@ -150,28 +160,36 @@ class Planner:
         plan.analysed = perf_counter()
         plan.names = self._named(plan)
 
-    def follows(self, plan: Plan, like: Plan) -> bool:
-        """Take over what was found out for another bank of the same query, where the core is asked the same for both.
+    def follow(self, plans: Sequence[Plan], place: int) -> int:
+        """How many of the plans behind the analysed one at a place took over what was found out for that.
 
-        False leaves the plan as it is: it has to be analysed.
+        These are of the same query, for other banks, of which the core is asked the same. The first one of which it
+        would not be, or that is of another query, is left as it was, and so are all behind it: it has to be analysed.
         """
-        if (
-            not like.windows_hold
-            or plan.vector is not like.vector
-            or plan.most_tokens != like.most_tokens
-            or plan.alone is not like.alone
-            # What these hold is of one bank.
-            or plan.outside
-            or like.outside
-            or like.naming is not None
-            or plan.foreign
-            or plan.reading is not None
-            or self._feedback(plan) != self._feedback(like)
-        ):
-            return False
-        plan.windows, plan.windows_hold, plan.intent = like.windows, True, like.intent
-        plan.budget, plan.pool, plan.lift, plan.analysed = like.budget, like.pool, like.lift, like.analysed
-        return True
+        like = plans[place]
+        # Some of what is found out is of one bank.
+        if not like.windows_hold or like.outside or like.naming is not None:
+            return 0
+        query, vector, most_tokens, alone = like.query, like.vector, like.most_tokens, like.alone
+        windows, intent, budget, analysed = like.windows, like.intent, like.budget, like.analysed
+        pool, lift, feedback = like.pool, like.lift, self._feedback(like)
+        count = 0
+        for plan in plans[place + 1 :]:
+            if (
+                plan.query is not query
+                or plan.vector is not vector
+                or plan.most_tokens != most_tokens
+                or plan.alone is not alone
+                or plan.outside
+                or plan.foreign
+                or plan.reading is not None
+                or self._feedback(plan) != feedback
+            ):
+                break
+            plan.windows, plan.windows_hold, plan.intent, plan.analysed = windows, True, intent, analysed
+            plan.budget, plan.pool, plan.lift = budget, pool, lift
+            count += 1
+        return count
 
     def fusion(self, query: RecallQuery) -> str:
         """How the arms' lists of a query become one."""

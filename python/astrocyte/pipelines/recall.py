@@ -292,15 +292,16 @@ class RecallPipeline:
     def search(self, plans: Sequence[Plan]) -> list[RecallResponse]:
         """What the core ranks for each plan, in one call for all."""
         requests: list[tuple[CoreBank, RecallRequest]] = []
-        for number, plan in enumerate(plans):
+        while (place := len(requests)) < len(plans):
             # Banks that are asked the same query share what is found out about it, and mostly the request too.
-            like = plans[number - 1] if number and plans[number - 1].query is plan.query else None
-            if like is not None and self._planner.follows(plan, like):
-                requests.append((plan.index.core, requests[-1][1]))
-                continue
+            plan, like = plans[place], plans[place - 1] if place else None
+            if like is not None and like.query is not plan.query:
+                like = None
             self._analyse(plan, like)
             shared = like is not None and self._planner.alike(plan, like)
-            requests.append((plan.index.core, requests[-1][1] if shared else self._planner.request(plan)))
+            request = requests[-1][1] if shared else self._planner.request(plan)
+            alike = plans[place : place + 1 + self._planner.follow(plans, place)]
+            requests += [(one.index.core, request) for one in alike]
         responses = self._core.recall_many(requests)
         searched = perf_counter()
         for plan in plans:

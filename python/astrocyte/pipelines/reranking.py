@@ -12,7 +12,8 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from copy import copy
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -122,11 +123,10 @@ class RerankedRecall(RecallPipeline):
         query = plan.query
         if not query.query:
             return await super().answer(plan)
-        inner = replace(plan, query=replace(query, external_context=(), include_trace=True), reranks=True)
+        inner = copy(plan)
+        inner.query, inner.reranks = replace(query, external_context=(), include_trace=True), True
         found = await super().answer(inner)
-        for part in fields(Plan):
-            if part.name != "query":
-                setattr(plan, part.name, getattr(inner, part.name))
+        vars(plan).update(vars(inner), query=query)
         start = perf_counter()
         candidates = plan.candidates or []
         reason = await self._reranking.rescore(plan.bank.bank_id, query.query, candidates)

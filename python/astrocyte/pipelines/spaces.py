@@ -67,6 +67,10 @@ class Spaces:
         moved = self._moved.get(bank.key)
         return bank if moved is None else replace(bank, embedding_model=moved[0], dimensions=moved[1])
 
+    def fresh_each(self, banks: list[Bank]) -> list[Bank]:
+        """As `fresh` of every bank."""
+        return list(map(self.fresh, banks)) if self._moved else banks
+
     def on_commit(self, batch: IndexBatch) -> None:
         """Hear of a commit; after the index has."""
         if batch.moved:

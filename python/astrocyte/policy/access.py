@@ -6,7 +6,7 @@ looks a bank up and answers for a missing one as for one of somebody else. So a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from astrocyte.config import BankGrant, Settings
 from astrocyte.errors import AccessDenied, ConfigError
@@ -134,6 +134,14 @@ class Access:
         if caller.on_behalf_of is not None:
             # Whom a call is made for makes nothing: it must have been granted what is done in its name.
             self._require(caller.tenant, caller.on_behalf_of, operation, bank_id, known, making=False)
+
+    def require_each(
+        self, caller: Caller, operation: str, bank_ids: Iterable[str], known: Mapping[tuple[str, str], Bank]
+    ) -> None:
+        """As `require` of every bank, in order; ``known`` has banks as they were seen before, by tenant and id."""
+        if self.enabled and not caller.operator:
+            for bank_id in bank_ids:
+                self.require(caller, operation, bank_id, known.get((caller.tenant, bank_id)))
 
     def require_name(self, caller: Caller, operation: str) -> None:
         """Let a call about no bank in particular pass for everybody who has a name.

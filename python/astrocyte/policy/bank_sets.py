@@ -48,6 +48,10 @@ class BankSets:
     def __init__(self, settings: MultiBankSettings) -> None:
         self._settings = settings
         self._defaults = {"mode": settings.default_strategy, "fusion_method": settings.fusion_method}
+        # Of calls that say nothing of it.
+        self._plain = BankStrategy(
+            mode=MultiBankMode(settings.default_strategy), fusion_method=FusionMethod(settings.fusion_method)
+        )
 
     def resolve(self, caller: Caller, query: RecallQuery | ReflectQuery, at: str = "") -> BankSet:
         """The banks that a query names: one by ``bank_id``, or several by ``banks`` or ``bank_group``.
@@ -67,16 +71,14 @@ class BankSets:
         if query.bank_group is not None:
             bank_ids, group = self._group(caller, query.bank_group, f"{at}bank_group")
         checks.count(bank_ids, f"{at}banks", self._settings.most_banks)
-        seen: set[str] = set()
-        for index, bank_id in enumerate(bank_ids):
-            checks.bank_id(bank_id, f"{at}banks[{index}]")
-            if bank_id in seen:
-                raise ValidationError(f"names {bank_id!r} a second time", field=f"{at}banks[{index}]")
-            seen.add(bank_id)
+        checks.bank_ids(bank_ids, f"{at}banks")
+        if query.strategy is None and query.bank_group is None:
+            return BankSet(tuple(bank_ids), self._plain)
         asked = {} if query.strategy is None else _said(query.strategy, f"{at}strategy")
         strategy = _strategy({**self._defaults, **group, **asked}, bank_ids, f"{at}strategy")
         first = strategy.cascade_order
-        return BankSet((*first, *(bank_id for bank_id in bank_ids if bank_id not in first)), strategy)
+        rest = [bank_id for bank_id in bank_ids if bank_id not in first] if first else bank_ids
+        return BankSet((*first, *rest), strategy)
 
     def groups(self) -> list[BankGroup]:
         """The groups of the configuration, with placeholders as they stand there."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -108,9 +108,25 @@ class Banks:
                 raise
         return self.draft(caller, bank_id)
 
+    def expected_each(self, caller: Caller, operation: str, bank_ids: Sequence[str]) -> list[Bank]:
+        """As `expected` of every bank; raises what that does of the first one that it refuses."""
+        tenant, handles = caller.tenant, self._handles
+        try:
+            known = [handles[tenant, bank_id] for bank_id in bank_ids]
+        except KeyError:
+            return [self.expected(caller, operation, bank_id) for bank_id in bank_ids]
+        self._access.require_each(caller, operation, bank_ids, handles)
+        return self._spaces.fresh_each(known)
+
     async def ready(self, caller: Caller, operation: str, bank: Bank) -> Bank:
         """An expected bank, made if there is none: for when nothing else can refuse the call."""
         return bank if bank.key else await self.make(caller, bank.bank_id, operation)
+
+    async def ready_each(self, caller: Caller, operation: str, banks: Sequence[Bank]) -> Sequence[Bank]:
+        """As `ready` of every bank, in order."""
+        if all(bank.key for bank in banks):
+            return banks
+        return [await self.ready(caller, operation, bank) for bank in banks]
 
     def _read(self, caller: Caller, bank_id: str) -> Bank:
         """The bank from the store; its handle is kept."""
@@ -130,11 +146,9 @@ class Banks:
         checks.bank_id(bank_id, path)
         self._access.require(caller, operation, bank_id, self._handles.get((caller.tenant, bank_id)))
 
-    def require_each(self, caller: Caller, operation: str, asked: BankSet, at: str = "") -> None:
-        """As `require` of every bank that a call names, before any of them is looked at."""
-        path = f"{at}bank_id" if asked.strategy is None else f"{at}banks"
-        for bank_id in asked.bank_ids:
-            self.require(caller, operation, bank_id, path)
+    def require_each(self, caller: Caller, operation: str, asked: BankSet) -> None:
+        """As `require` of every bank that a call names, before any of them is looked at; their ids are checked."""
+        self._access.require_each(caller, operation, asked.bank_ids, self._handles)
 
     def known(self, caller: Caller, bank_id: str) -> Bank | None:
         """The bank, perhaps with an old position; None where there is none. It says nothing of what the caller may."""

@@ -238,10 +238,11 @@ class Barriers:
         operation: str,
         result: RecallResult,
     ) -> RecallResult:
-        own = {bank_id: policy for bank_id in bank_ids if (policy := policy_of(self._of(bank_id))) is not None}
-        if not own or not result.hits:
+        distinct = self._distinct(bank_ids)
+        every = {bank_id: policy for bank_id, bank in distinct.items() if (policy := policy_of(bank)) is not None}
+        if not every or not result.hits:
             return result
-        every = {bank_id: own[bank_id] for bank_id in self._distinct(bank_ids) if bank_id in own}
+        own = {bank_id: policy for bank_id in bank_ids if (policy := policy_of(self._of(bank_id))) is not None}
         hits: list[MemoryHit] = []
         totals: dict[str, dict[Action, Counter[str]]] = {}
         for hit in result.hits:
@@ -266,6 +267,8 @@ class Barriers:
 
     def _distinct(self, bank_ids: Sequence[str]) -> dict[str, _Bank]:
         """The first bank of each settings: a bank's own, its template's, or the whole's; in the order asked."""
+        if not self._banks and not self._templates:
+            return dict.fromkeys(bank_ids[:1], self._whole)
         first = {id(self._of(bank_id)): bank_id for bank_id in reversed(bank_ids)}
         return {bank_id: self._of(bank_id) for bank_id in reversed(first.values())}
 

@@ -38,6 +38,26 @@ def bank_id(value: object, path: str = "bank_id") -> None:
         )
 
 
+def bank_ids(values: Collection[object], path: str) -> None:
+    """Bank ids, each once."""
+    if _are_bank_ids(values) and len(set(values)) == len(values):
+        return
+    # One of them is wrong, and is named by its place.
+    seen: set[object] = set()
+    for index, value in enumerate(values):
+        bank_id(value, f"{path}[{index}]")
+        if value in seen:
+            raise ValidationError(f"names {value!r} a second time", field=f"{path}[{index}]")
+        seen.add(value)
+
+
+def _are_bank_ids(values: Collection[object]) -> bool:
+    try:
+        return all(map(BANK_ID.fullmatch, values))  # type: ignore[arg-type]  # what is no text is caught
+    except TypeError:
+        return False
+
+
 def content(value: object, path: str, most_bytes: int) -> None:
     """Text worth keeping: not blank, encodable, without NUL, within the limit."""
     checked = text(value, path, most_bytes)

@@ -19,7 +19,7 @@ from astrocyte.policy.bank_sets import BankSets
 from astrocyte.policy.banks import Banks
 from astrocyte.policy.explaining_several import SeveralExplaining, Sides
 from astrocyte.policy.hybrid import Hybrid
-from astrocyte.policy.limits import Demand, Operation
+from astrocyte.policy.limits import Operation
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.relevance import Relevance
 from astrocyte.policy.validation import Validator
@@ -73,7 +73,7 @@ class Explaining:
         """Tell of each memory where it fell out of the recall, and what would have kept it."""
         banks = self._bank_sets.resolve(caller, asked.query)
         self._banks.require_each(caller, OPERATION, banks)
-        await self._policies.limits.admit([Demand(caller.tenant, one, Operation.RECALL) for one in banks.bank_ids])
+        await self._policies.limits.admit_each(caller.tenant, banks.bank_ids, Operation.RECALL)
         self._check.explain(asked)
         handles = tuple([self._banks.handle(caller, OPERATION, bank_id) for bank_id in banks.bank_ids])
         beside = self._relevance.beside(caller, handles)

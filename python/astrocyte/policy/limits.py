@@ -63,6 +63,14 @@ class Limits:
         self._quotas = quotas
         self._buckets = Buckets(clock)
 
+    async def admit_each(self, tenant: str, bank_ids: Sequence[str], operation: Operation) -> None:
+        """As `admit` of the operation in every bank, one for each time that it is named."""
+        if self._everything is not None or any(
+            _rate(settings, operation) is not None or _quota(settings, operation) is not None
+            for settings in self._overrides.each(bank_ids)
+        ):
+            await self.admit([Demand(tenant, bank_id, operation) for bank_id in bank_ids])
+
     async def admit(self, demands: Sequence[Demand]) -> None:
         """Let a call with these demands pass; several for the same bank and operation add up.
 

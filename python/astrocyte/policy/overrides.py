@@ -12,7 +12,7 @@ process; new ones come as a new `Overrides`, and that is an epoch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from astrocyte.config import BankSettings, Settings
 from astrocyte.config.banks import over_profile
@@ -42,6 +42,12 @@ class Overrides:
             return own
         template = self._found.of(bank_id)
         return self._whole if template is None else self._templates[template.name]
+
+    def each(self, bank_ids: Iterable[str]) -> Collection[BankSettings]:
+        """As `of` each of the banks, but once what holds for several."""
+        if not self._banks and not self._templates:
+            return (self._whole,)
+        return list({id(own): own for own in map(self.of, bank_ids)}.values())
 
     def template(self, bank_id: str) -> str:
         """The name of a bank's template; empty where it has none."""

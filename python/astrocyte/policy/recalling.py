@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from astrocyte.errors import CircuitOpen
@@ -21,15 +21,10 @@ from astrocyte.pipelines.recall import RecallPipeline
 from astrocyte.policy.bank_sets import BankSet, BankSets
 from astrocyte.policy.banks import Banks
 from astrocyte.policy.hybrid import Asking, Hybrid
-from astrocyte.policy.limits import Demand, Operation
+from astrocyte.policy.limits import Operation
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.relevance import Relevance
 from astrocyte.policy.validation import Validator
-
-
-def _recalls(caller: Caller, bank_ids: Iterable[str]) -> list[Demand]:
-    """What a recall of these banks asks of their limits."""
-    return [Demand(caller.tenant, bank_id, Operation.RECALL) for bank_id in bank_ids]
 
 
 class Recalling:
@@ -62,11 +57,11 @@ class Recalling:
     async def one(self, caller: Caller, operation: str, query: RecallQuery) -> RecallResult:
         """The answer of the bank, or the banks, that a query names."""
         asked = self._banks_of(caller, operation, query)
-        await self._limits.admit(_recalls(caller, asked.bank_ids))
+        await self._limits.admit_each(caller.tenant, asked.bank_ids, Operation.RECALL)
         self._check.query(query)
-        banks = [self._banks.expected(caller, operation, bank_id) for bank_id in asked.bank_ids]
+        expected = self._banks.expected_each(caller, operation, asked.bank_ids)
         query, warnings = await self._barriers.query(operation, query, asked.bank_ids)
-        banks = [await self._banks.ready(caller, operation, bank) for bank in banks]
+        banks = await self._banks.ready_each(caller, operation, expected)
         asking = self._asking(caller, operation, asked.strategy, banks, query)
         result = await self._answered(asking)
         return self._told(asking, result, warnings)
@@ -77,14 +72,15 @@ class Recalling:
         asked = [
             self._banks_of(caller, "BatchRecall", query, f"queries[{index}].") for index, query in enumerate(queries)
         ]
-        await self._limits.admit(_recalls(caller, (bank_id for one in asked for bank_id in one.bank_ids)))
+        every = [bank_id for one in asked for bank_id in one.bank_ids]
+        await self._limits.admit_each(caller.tenant, every, Operation.RECALL)
         self._check.queries(queries)
-        banks = [[self._banks.expected(caller, "BatchRecall", bank_id) for bank_id in one.bank_ids] for one in asked]
+        expected = [self._banks.expected_each(caller, "BatchRecall", one.bank_ids) for one in asked]
         screened = [
             await self._barriers.query("BatchRecall", query, one.bank_ids, f"queries[{index}].")
             for index, (query, one) in enumerate(zip(queries, asked, strict=True))
         ]
-        banks = [[await self._banks.ready(caller, "BatchRecall", bank) for bank in own] for own in banks]
+        banks = [await self._banks.ready_each(caller, "BatchRecall", own) for own in expected]
         askings = [
             self._asking(caller, "BatchRecall", one.strategy, own, query)
             for one, own, (query, _) in zip(asked, banks, screened, strict=True)
@@ -129,7 +125,7 @@ class Recalling:
         self, caller: Caller, operation: str, strategy: BankStrategy | None, banks: Sequence[Bank], query: RecallQuery
     ) -> Asking:
         """A recall that was let pass, with what other banks have that is relevant to its own."""
-        most_tokens = min(self._most_tokens(bank.bank_id) for bank in banks)
+        most_tokens = self._most_tokens(*[bank.bank_id for bank in banks])
         return Asking(caller, operation, banks, query, most_tokens, strategy, self._relevance.beside(caller, banks))
 
     def _is_plain(self, asking: Asking) -> bool:
@@ -138,8 +134,8 @@ class Recalling:
 
     def _told(self, asking: Asking, result: RecallResult, warnings: tuple[str, ...]) -> RecallResult:
         """An answer as it may leave: what is from other banks is judged by those."""
-        others = [one.bank.bank_id for those in asking.beside.values() for one in those]
-        bank_ids = [*(bank.bank_id for bank in asking.banks), *others]
+        bank_ids = [bank.bank_id for bank in asking.banks]
+        bank_ids += [one.bank.bank_id for those in asking.beside.values() for one in those]
         return self._authority.told(self._barriers.output(bank_ids, asking.operation, result, warnings))
 
     async def _answered(self, asking: Asking, at: str = "") -> RecallResult:
@@ -196,9 +192,9 @@ class Recalling:
     def _banks_of(self, caller: Caller, operation: str, query: RecallQuery, at: str = "") -> BankSet:
         """The banks that a query names, each of which the caller may use for this, before any is looked at."""
         asked = self._bank_sets.resolve(caller, query, at)
-        self._banks.require_each(caller, operation, asked, at)
+        self._banks.require_each(caller, operation, asked)
         return asked
 
-    def _most_tokens(self, bank_id: str) -> int:
+    def _most_tokens(self, *bank_ids: str) -> int:
         """Ceiling of a recall's token budget; of several banks, the lowest holds."""
-        return self._overrides.of(bank_id).homeostasis.recall_max_tokens
+        return min([own.homeostasis.recall_max_tokens for own in self._overrides.each(bank_ids)])

@@ -24,7 +24,7 @@ from astrocyte.pipelines.reflect import Allowance, ReflectPipeline
 from astrocyte.policy.bank_sets import BankSet, BankSets
 from astrocyte.policy.banks import Banks
 from astrocyte.policy.engine_reflecting import EngineReflecting
-from astrocyte.policy.limits import Demand, Operation
+from astrocyte.policy.limits import Operation
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.validation import Validator
 
@@ -36,7 +36,7 @@ Recall = Callable[[Caller, str, BankStrategy | None, Sequence[Bank], RecallQuery
 class _Admitted:
     """A reflect that may be answered, from these banks, and what its caller is to be told."""
 
-    banks: tuple[Bank, ...]
+    banks: Sequence[Bank]
     query: ReflectQuery
     allowance: Allowance
     warnings: tuple[str, ...]
@@ -121,13 +121,11 @@ class Reflecting:
     async def _admitted(self, caller: Caller, operation: str, query: ReflectQuery) -> _Admitted:
         asked = self._bank_sets.resolve(caller, query)
         self._banks.require_each(caller, operation, asked)
-        await self._policies.limits.admit(
-            [Demand(caller.tenant, bank_id, Operation.REFLECT) for bank_id in asked.bank_ids]
-        )
+        await self._policies.limits.admit_each(caller.tenant, asked.bank_ids, Operation.REFLECT)
         self._check.reflect(query)
-        expected = [self._banks.expected(caller, operation, bank_id) for bank_id in asked.bank_ids]
+        expected = self._banks.expected_each(caller, operation, asked.bank_ids)
         query, warnings = await self._policies.barriers.query(operation, query, asked.bank_ids)
-        banks = tuple([await self._banks.ready(caller, operation, bank) for bank in expected])
+        banks = await self._banks.ready_each(caller, operation, expected)
         return _Admitted(banks, query, self._allowance(caller, operation, asked, banks), warnings)
 
     def _allowance(self, caller: Caller, operation: str, asked: BankSet, banks: Sequence[Bank]) -> Allowance:

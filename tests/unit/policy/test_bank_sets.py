@@ -97,6 +97,8 @@ def test_an_identity_that_makes_no_bank_id_is_refused() -> None:
         (ask(bank_group="suport"), "bank_group"),
         (ask(banks=("a", "b", "a")), "banks[2]"),
         (ask(banks=("a", "b c")), "banks[1]"),
+        (ask(banks=("a", cast(str, 3))), "banks[1]"),
+        (ask(banks=("a", cast(str, ["b"]))), "banks[1]"),
         (ask(banks=tuple(f"b{n}" for n in range(5))), "banks"),
         (ask(banks=("a",), strategy=MultiBankStrategy(min_results_to_stop=0)), "strategy.min_results_to_stop"),
         (ask(banks=("a",), strategy=MultiBankStrategy(bank_weights={"b": 1.0})), "strategy.bank_weights"),

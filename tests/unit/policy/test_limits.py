@@ -86,6 +86,21 @@ async def test_buckets_are_per_tenant_bank_and_operation_and_one_is_for_all() ->
     assert caught.value.retry_after == 12.0
 
 
+@pytest.mark.parametrize(
+    ("homeostasis", "banks"),
+    [
+        ({}, {"c": {"homeostasis": {"recall_per_minute": 1}}}),
+        ({"rate_limits": {"recall_per_minute": 1}}, {"a": {"homeostasis": {"recall_max_tokens": 100}}}),
+        ({"rate_limits": {"global_per_minute": 3}}, {}),
+    ],
+)
+async def test_one_bank_with_a_limit_is_enough_to_count(homeostasis: dict[str, Any], banks: dict[str, Any]) -> None:
+    held, _ = limits(homeostasis, banks)
+    await held.admit_each("default", ("a", "b", "c"), Operation.RECALL)
+    with pytest.raises(LimitReached):
+        await held.admit_each("default", ("a", "b", "c"), Operation.RECALL)
+
+
 async def test_without_limits_nothing_is_counted() -> None:
     held, _ = limits({})
     for _ in range(1_000):

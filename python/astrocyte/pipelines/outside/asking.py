@@ -61,7 +61,7 @@ class Asker:
         except ProviderUnavailable:
             return None
         finally:
-            plan.proposing[kind.name] = (perf_counter() - start) * 1e3
+            plan.proposing = {**plan.proposing, kind.name: (perf_counter() - start) * 1e3}
 
 
 def _memories(hits: Sequence[StoreHit], most: int) -> list[tuple[bytes, float]]:

@@ -47,7 +47,7 @@ class CustomAnalysis:
         )
         for one in plans:
             one.reading = outcome.value
-            one.spent[STAGE] = outcome.millis
+            one.spent = {**one.spent, STAGE: outcome.millis}
             if outcome.problem:
                 one.missed(self._stage.told(outcome.problem))
 

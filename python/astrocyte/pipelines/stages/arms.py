@@ -54,7 +54,7 @@ class CustomArms:
             lambda deadline: one.arm.search(query, deadline=deadline),
             lambda hits: _memories(hits, query.limit),
         )
-        plan.proposing[name] = outcome.millis
+        plan.proposing = {**plan.proposing, name: outcome.millis}
         if outcome.value is None:
             plan.missed(one.stage.told(outcome.problem))
             return None

@@ -51,7 +51,7 @@ class CustomFusion:
             lambda scores: _checked(scores, response),
         )
         plan.fused = outcome.value
-        plan.spent[STAGE] = outcome.millis
+        plan.spent = {**plan.spent, STAGE: outcome.millis}
         if outcome.value is not None:
             plan.fusion_name = self.name
         else:
