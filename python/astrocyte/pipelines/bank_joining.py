@@ -121,7 +121,9 @@ class Joining:
         )
         truncated, cut, parts = fusion.truncated, fusion.cut, fusion.parts
         shown = self._shown(query, lists.parts, fusion.candidates)
-        missing = {one.place for one in fusion.candidates if one.others} - {one.place for one, _, _ in shown}
+        missing = {one.place for one in fusion.candidates if one.others}
+        if missing:
+            missing -= {one.place for one, _, _ in shown}
         if titles:
             sizes = [(lists.lists[one.bank].group, tokens) for one, _, (_, tokens) in shown]
             shared = share(sizes, [one.weight for one in lists.lists], budget, query.max_results)
