@@ -44,7 +44,9 @@ def random_several(chance: random.Random) -> RecallQuery:
     if mode is MultiBankMode.CASCADE:
         values["min_results_to_stop"] = chance.randint(1, 12)
     if chance.random() < 0.5:
-        values["bank_weights"] = {bank_id: chance.choice((0.0, 0.5, 1.0, 3.0)) for bank_id in BANKS}
+        weights = {bank_id: chance.choice((0.0, 0.5, 1.0, 3.0)) for bank_id in BANKS}
+        # All of them 0 is refused.
+        values["bank_weights"] = weights if any(weights.values()) else {**weights, BANKS[0]: 1.0}
     if chance.random() < 0.3:
         values["dedup_across_banks"] = False
     query = replace(random_query(chance), bank_id="", banks=BANKS, strategy=MultiBankStrategy(**values))
