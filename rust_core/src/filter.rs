@@ -55,7 +55,7 @@ pub(crate) fn compile<'a>(
     }
     rows.reset(state.rows());
     for version in versions.iter() {
-        for row in state.columns.rows_of(version, state.rows()) {
+        for row in state.rows_of(version) {
             rows.insert(row);
         }
     }

@@ -209,7 +209,7 @@ impl State {
 
     fn end(&mut self, version: u32, known_until: i64) {
         self.columns.end(version, known_until);
-        let rows = self.columns.rows_of(version, self.rows());
+        let rows = self.rows_of(version);
         self.lexical.retire(rows.start);
         rows.for_each(|row| _ = self.current_rows.remove(row));
     }
@@ -219,7 +219,7 @@ impl State {
         let Some(version) = self.columns.find_key(key) else {
             return;
         };
-        for row in self.columns.rows_of(version, self.rows()) {
+        for row in self.rows_of(version) {
             self.lexical.remove(row);
             self.vectors.erase(row);
             let slot = std::mem::replace(&mut self.slots[row as usize], NO_SLOT);

@@ -1,5 +1,6 @@
 //! Everything that a bank holds, behind its one lock.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
@@ -65,7 +66,7 @@ impl State {
     pub(crate) fn live_rows(&self) -> RowSet {
         let mut rows = RowSet::empty(self.rows());
         for version in self.columns.live.iter() {
-            for row in self.columns.rows_of(version, self.rows()) {
+            for row in self.rows_of(version) {
                 rows.insert(row);
             }
         }
@@ -80,6 +81,16 @@ impl State {
     /// Whether every version is one row, so that rows and versions have the same numbers.
     pub(crate) fn is_flat(&self) -> bool {
         self.rows() == self.columns.len()
+    }
+
+    /// The rows of a version: the whole, then its chunks.
+    #[inline]
+    pub(crate) fn rows_of(&self, version: u32) -> Range<u32> {
+        // Most banks are flat, and then nothing need be read.
+        if self.is_flat() {
+            return version..version + 1;
+        }
+        self.columns.rows_of(version, self.rows())
     }
 
     /// How often rows and terms got new numbers.

@@ -77,7 +77,7 @@ pub(super) fn best_rows(
 
 /// The score of a version, out of those of all rows.
 fn own_score(state: &State, rows: &[f32], version: u32, absent: f32) -> f32 {
-    let range = state.columns.rows_of(version, state.rows());
+    let range = state.rows_of(version);
     of_rows(&rows[range.start as usize..range.end as usize], absent)
 }
 
@@ -249,7 +249,7 @@ impl Ranking<'_> {
 
     /// The largest step of a version's own rows.
     fn largest_step(&self, version: u32) -> f32 {
-        let rows = self.state.columns.rows_of(version, self.state.rows());
+        let rows = self.state.rows_of(version);
         rows.fold(0.0, |largest, row| {
             largest.max(self.state.vectors.step(row))
         })
@@ -259,10 +259,7 @@ impl Ranking<'_> {
     fn each_row(&self, version: u32, mut row: impl FnMut(u32)) {
         let state = self.state;
         let mut each = |version| {
-            state
-                .columns
-                .rows_of(version, state.rows())
-                .for_each(&mut row);
+            state.rows_of(version).for_each(&mut row);
         };
         match self.layout {
             None => each(version),
@@ -378,7 +375,7 @@ impl Ranking<'_> {
         let (unit, query) = self.query;
         let state = self.state;
         for &version in versions {
-            let range = state.columns.rows_of(version, state.rows());
+            let range = state.rows_of(version);
             let chunks = range.start as usize + 1..range.end as usize;
             let best = best(&self.scores.rows[chunks], NO_SCORE);
             for row in range.clone() {

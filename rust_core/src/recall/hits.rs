@@ -87,7 +87,7 @@ pub(super) fn best_chunk(
     dense: &ArmScores,
     keyword: &ArmScores,
 ) -> i32 {
-    let rows = state.columns.rows_of(version, state.rows());
+    let rows = state.rows_of(version);
     if rows.len() == 1 {
         return -1;
     }

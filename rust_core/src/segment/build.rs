@@ -136,7 +136,7 @@ fn collect(
             if !state.columns.live.contains(version) {
                 continue;
             }
-            let rows = state.columns.rows_of(version, state.rows());
+            let rows = state.rows_of(version);
             for row in rows.clone() {
                 let in_tail = tail && !state.segments.covered.contains(row);
                 let is_wanted = in_tail || (row < wanted.bound() && wanted.contains(row));
@@ -169,7 +169,7 @@ fn read_codes(state: &State, names: &[Name]) -> Result<Vec<(Name, Code)>> {
 /// The row of this name, if it is there with a vector.
 fn find(state: &State, (key, part): Name) -> Option<u32> {
     let version = state.columns.find_key(key)?;
-    let rows = state.columns.rows_of(version, state.rows());
+    let rows = state.rows_of(version);
     let row = rows.start + part;
     (row < rows.end && state.slots[row as usize] != NO_SLOT).then_some(row)
 }

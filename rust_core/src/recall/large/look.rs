@@ -124,7 +124,7 @@ pub(super) fn make_exact(
     candidates: &[u32],
 ) -> Result<()> {
     let state = look.state;
-    let rows = |version: u32| state.columns.rows_of(version, state.rows());
+    let rows = |version: u32| state.rows_of(version);
     let cosines = &mut look.scores.semantic_rows.values;
     let mut best: Vec<Scored> = candidates
         .iter()

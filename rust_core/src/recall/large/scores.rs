@@ -174,7 +174,7 @@ impl Scores {
             for &version in &self.known.list[from..] {
                 own.clear();
                 others.clear();
-                for row in state.columns.rows_of(version, state.rows()) {
+                for row in state.rows_of(version) {
                     let lexical = &state.lexical;
                     lexical.score_row(&words.terms, filter, row, &mut parts);
                     own.push(parts.iter().sum());
@@ -200,8 +200,7 @@ impl Scores {
     fn find_cosines(&mut self, state: &State, query: &QuantisedQuery, fresh: usize) {
         self.rows.clear();
         for &version in &self.known.list[fresh..] {
-            self.rows
-                .extend(state.columns.rows_of(version, state.rows()));
+            self.rows.extend(state.rows_of(version));
         }
         state.vectors.cosines(query, &self.rows, &mut self.cosines);
         for (&row, &cosine) in self.rows.iter().zip(&self.cosines) {
@@ -214,7 +213,7 @@ impl Scores {
 
     /// Sets the version's cosine from those of its rows.
     pub(super) fn combine_cosines(&mut self, state: &State, version: u32) {
-        let rows = state.columns.rows_of(version, state.rows());
+        let rows = state.rows_of(version);
         let own = &self.semantic_rows.values[rows.start as usize..rows.end as usize];
         self.semantic.values[version as usize] = of_rows(own, NO_SCORE);
     }
@@ -250,7 +249,7 @@ impl Scores {
             self.known
                 .list
                 .iter()
-                .flat_map(|&version| state.columns.rows_of(version, state.rows()))
+                .flat_map(|&version| state.rows_of(version))
         };
         self.semantic_rows.wipe(rows());
         self.keyword_rows.wipe(rows());
