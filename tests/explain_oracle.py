@@ -7,6 +7,7 @@ to the real one, so that an oracle that is wrong is seen.
 import random
 import struct
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -155,7 +156,8 @@ class Oracle:
     def __init__(self, world: World, plan: Plan, query: RecallQuery) -> None:
         self._world = world
         self._query = query
-        self._plan = replace(plan, query=query)
+        self._plan = copy(plan)
+        self._plan.query = query
         self._planner = world.app.gate._pipelines.recall._planner
         self._planner.analyse(self._plan)
         self._known = {one: versions for one in world.ids if (versions := world.memory(one))}

@@ -1,6 +1,7 @@
 """Promises that hold by a guard, and the proof that it is the guard that holds them."""
 
 from collections.abc import AsyncIterator
+from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -148,7 +149,9 @@ async def lying(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[App]:
     ask = Planner.request
 
     def unfiltered(planner: Planner, plan: Any) -> Any:
-        return ask(planner, replace(plan, query=replace(plan.query, **NO_FILTER)))
+        told = copy(plan)
+        told.query = replace(plan.query, **NO_FILTER)
+        return ask(planner, told)
 
     monkeypatch.setattr(Planner, "request", unfiltered)
     app = App(Settings.from_mapping({"vector_store": "in_memory"}))
