@@ -140,10 +140,12 @@ class Recalling:
 
     async def _answered(self, asking: Asking, at: str = "") -> RecallResult:
         """The answer of the pipeline, and of the engines beside the banks where there are any."""
+        if self._is_plain(asking):
+            return await self._answer(asking.banks[0], asking.query, asking.most_tokens)
 
         async def local(query: RecallQuery) -> RecallResult:
             if asking.strategy is None and not asking.beside:
-                return await self._answer(asking.banks[0], query)
+                return await self._answer(asking.banks[0], query, asking.most_tokens)
             return await self._answer_several(replace(asking, query=query), at)
 
         return await self._hybrid.recall(asking, local)
@@ -162,14 +164,14 @@ class Recalling:
             return await self._found(asking, self._barriers.refuses, at)
         except CircuitOpen as failure:
             if asking.strategy is None:
-                return await self._answer(asking.banks[0], asking.query)
+                return await self._answer(asking.banks[0], asking.query, asking.most_tokens)
             return self._escalation.recall_several(asking.banks, failure)
 
-    async def _answer(self, bank: Bank, query: RecallQuery) -> RecallResult:
+    async def _answer(self, bank: Bank, query: RecallQuery, most_tokens: int) -> RecallResult:
         """The pipeline's answer, or what there is while its provider is left alone."""
         erasures = self._escalation.erasures
         try:
-            result = await self._recall.run(bank, query, self._most_tokens(query.bank_id))
+            result = await self._recall.run(bank, query, most_tokens)
         except CircuitOpen as failure:
             return self._escalation.recall(bank, query, failure)
         self._escalation.keep(bank, query, result, erasures)
@@ -178,13 +180,12 @@ class Recalling:
     async def _answers(self, requests: Sequence[tuple[Bank, RecallQuery]]) -> list[RecallResult]:
         """What `_answer` gives for each, together."""
         erasures = self._escalation.erasures
+        limited = [(bank, query, self._most_tokens(query.bank_id)) for bank, query in requests]
         try:
-            results = await self._recall.run_many(
-                [(bank, query, self._most_tokens(query.bank_id)) for bank, query in requests]
-            )
+            results = await self._recall.run_many(limited)
         except CircuitOpen:
             # Some of them may need no provider.
-            return [await self._answer(bank, query) for bank, query in requests]
+            return [await self._answer(*one) for one in limited]
         for (bank, query), result in zip(requests, results, strict=True):
             self._escalation.keep(bank, query, result, erasures)
         return results

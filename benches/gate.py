@@ -1,0 +1,107 @@
+"""What policy costs a recall: the same by the pipeline alone, through the gate, and through a gate with more to do.
+
+    python -m benches.gate --memories 300
+
+Each round asks each way once, in another order, so that what else the machine does meets all alike. Told is the
+processor time of the thread that asks, for one recall, and how much of it is more than the pipeline's own. The gate of
+the second line has what is on by default: limits, checks, personal data in question and answer, degraded modes, the
+order of all of them. That of the third also has access control and rates. The last line asks the pipeline
+once more: what differs there is noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import structlog
+from rich.console import Console
+from rich.table import Table
+
+from astrocyte.app import App
+from astrocyte.config import Settings
+from astrocyte.model import Caller, RecallQuery, RecallResult, RetainItem
+from benches.corpus import english_texts
+from benches.machine import describe
+
+CALLER = Caller("default", "bench")
+BANK = "bench"
+WARM_ROUNDS = 200
+WORDS = 16
+QUERY_WORDS = 6
+# The ceiling where the settings say nothing else.
+MOST_TOKENS = 32_768
+SEED = 20_261_122
+MUCH = 10**9
+MORE: Mapping[str, Any] = {
+    "access_control": {"enabled": True, "default_policy": "deny"},
+    "access_grants": [{"bank_id": BANK, "principal": "bench", "permissions": ["*"]}],
+    "homeostasis": {
+        "rate_limits": {"recall_per_minute": MUCH, "global_per_minute": MUCH},
+    },
+}
+
+Ask = Callable[[RecallQuery], Awaitable[RecallResult]]
+
+
+async def _application(memories: int, settings: Mapping[str, Any]) -> App:
+    app = App(Settings.from_mapping({"vector_store": "in_memory", **settings}))
+    texts = english_texts(memories, words=WORDS, seed=SEED)
+    for start in range(0, memories, 100):
+        await app.gate.retain_batch(CALLER, BANK, [RetainItem(text) for text in texts[start : start + 100]])
+    return app
+
+
+async def _measure(memories: int, rounds: int) -> dict[str, list[float]]:
+    plain, more = await _application(memories, {}), await _application(memories, MORE)
+    bank = await plain.gate.get_bank(CALLER, BANK)
+
+    async def pipeline(query: RecallQuery) -> RecallResult:
+        return await plain.gate._pipelines.recall.run(bank, query, MOST_TOKENS)
+
+    ways: dict[str, Ask] = {
+        "pipeline": pipeline,
+        "gate": lambda query: plain.gate.recall(CALLER, query),
+        "gate, access, rates": lambda query: more.gate.recall(CALLER, query),
+        "pipeline, again": pipeline,
+    }
+    questions = english_texts(rounds + WARM_ROUNDS, words=QUERY_WORDS, seed=SEED + 1, numbered=False)
+    spent: dict[str, list[float]] = {name: [] for name in ways}
+    chance = random.Random(SEED)
+    for number, question in enumerate(questions):
+        query = RecallQuery(question, BANK, include_trace=True)
+        for name, ask in chance.sample(list(ways.items()), len(ways)):
+            used = time.thread_time()
+            await ask(query)
+            if number >= WARM_ROUNDS:
+                spent[name].append(time.thread_time() - used)
+    for app in (plain, more):
+        await app.close()
+    return spent
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--memories", type=int, default=300)
+    parser.add_argument("--rounds", type=int, default=3_000)
+    options = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+    console = Console()
+    console.print(describe(memories=options.memories, rounds=options.rounds, seed=SEED))
+    spent = asyncio.run(_measure(options.memories, options.rounds))
+    base = statistics.median(spent["pipeline"])
+    table = Table("", "median, us", "more, us")
+    for name, seconds in spent.items():
+        median = statistics.median(seconds)
+        table.add_row(name, f"{median * 1e6:.0f}", f"{(median - base) * 1e6:+.0f}")
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()
