@@ -13,40 +13,30 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import random
-import statistics
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import structlog
 from rich.console import Console
-from rich.table import Table
 
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, RecallQuery, RecallResult, RetainItem
 from benches.corpus import english_texts
 from benches.machine import describe
+from benches.turns import WARM_ROUNDS, by_turns, table
 
 CALLER = Caller("default", "bench")
 BANK = "bench"
-WARM_ROUNDS = 200
 WORDS = 16
 QUERY_WORDS = 6
-# The ceiling where the settings say nothing else.
-MOST_TOKENS = 32_768
 SEED = 20_261_122
 MUCH = 10**9
 MORE: Mapping[str, Any] = {
     "access_control": {"enabled": True, "default_policy": "deny"},
     "access_grants": [{"bank_id": BANK, "principal": "bench", "permissions": ["*"]}],
-    "homeostasis": {
-        "rate_limits": {"recall_per_minute": MUCH, "global_per_minute": MUCH},
-    },
+    "homeostasis": {"rate_limits": {"recall_per_minute": MUCH, "global_per_minute": MUCH}},
 }
-
-Ask = Callable[[RecallQuery], Awaitable[RecallResult]]
 
 
 async def _application(memories: int, settings: Mapping[str, Any]) -> App:
@@ -60,26 +50,20 @@ async def _application(memories: int, settings: Mapping[str, Any]) -> App:
 async def _measure(memories: int, rounds: int) -> dict[str, list[float]]:
     plain, more = await _application(memories, {}), await _application(memories, MORE)
     bank = await plain.gate.get_bank(CALLER, BANK)
+    most_tokens = Settings.from_mapping({}).homeostasis.recall_max_tokens
 
     async def pipeline(query: RecallQuery) -> RecallResult:
-        return await plain.gate._pipelines.recall.run(bank, query, MOST_TOKENS)
+        return await plain.gate._pipelines.recall.run(bank, query, most_tokens)
 
-    ways: dict[str, Ask] = {
+    ways = {
         "pipeline": pipeline,
         "gate": lambda query: plain.gate.recall(CALLER, query),
         "gate, access, rates": lambda query: more.gate.recall(CALLER, query),
         "pipeline, again": pipeline,
     }
     questions = english_texts(rounds + WARM_ROUNDS, words=QUERY_WORDS, seed=SEED + 1, numbered=False)
-    spent: dict[str, list[float]] = {name: [] for name in ways}
-    chance = random.Random(SEED)
-    for number, question in enumerate(questions):
-        query = RecallQuery(question, BANK, include_trace=True)
-        for name, ask in chance.sample(list(ways.items()), len(ways)):
-            used = time.thread_time()
-            await ask(query)
-            if number >= WARM_ROUNDS:
-                spent[name].append(time.thread_time() - used)
+    queries = [RecallQuery(question, BANK, include_trace=True) for question in questions]
+    spent = await by_turns(ways, queries, seed=SEED)
     for app in (plain, more):
         await app.close()
     return spent
@@ -94,13 +78,7 @@ def main() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     console = Console()
     console.print(describe(memories=options.memories, rounds=options.rounds, seed=SEED))
-    spent = asyncio.run(_measure(options.memories, options.rounds))
-    base = statistics.median(spent["pipeline"])
-    table = Table("", "median, us", "more, us")
-    for name, seconds in spent.items():
-        median = statistics.median(seconds)
-        table.add_row(name, f"{median * 1e6:.0f}", f"{(median - base) * 1e6:+.0f}")
-    console.print(table)
+    console.print(table(asyncio.run(_measure(options.memories, options.rounds))))
 
 
 if __name__ == "__main__":

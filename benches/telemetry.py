@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import random
-import statistics
-import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import structlog
@@ -23,7 +21,6 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON
 from rich.console import Console
-from rich.table import Table
 
 from astrocyte.app import App
 from astrocyte.config import HookSettings, Settings
@@ -32,9 +29,9 @@ from astrocyte.policy.backend import Backend
 from astrocyte.policy.hooked import hooked
 from astrocyte.policy.hooks import Hooks
 from benches.machine import describe
+from benches.turns import WARM_ROUNDS, by_turns, table
 
 CALLER = Caller()
-WARM_ROUNDS = 200
 SEED = 20_261_122
 WORDS = ("Mara", "Ivo", "oboe", "boats", "bees", "sesame", "garden", "letters", "trains", "winter", "paints", "plays")
 
@@ -71,16 +68,12 @@ async def _measure(memories: int, rounds: int) -> dict[str, list[float]]:
     hooks.on("on_recall", lambda _: None)
     asked["a hook"] = hooked(plain.backend, hooks)
     asked["nothing, again"] = plain.backend
-    spent: dict[str, list[float]] = {name: [] for name in asked}
-    chance = random.Random(SEED)
-    for number in range(WARM_ROUNDS + rounds):
-        query = RecallQuery(f"who {WORDS[number % 12]} {WORDS[number % 5]}?", "family", include_trace=False)
-        # In another order each time: what runs before warms or cools what comes after.
-        for name, backend in chance.sample(list(asked.items()), len(asked)):
-            used = time.thread_time()
-            await backend.recall(CALLER, query)
-            if number >= WARM_ROUNDS:
-                spent[name].append(time.thread_time() - used)
+    ways = {name: partial(backend.recall, CALLER) for name, backend in asked.items()}
+    queries = [
+        RecallQuery(f"who {WORDS[number % 12]} {WORDS[number % 5]}?", "family", include_trace=False)
+        for number in range(WARM_ROUNDS + rounds)
+    ]
+    spent = await by_turns(ways, queries, seed=SEED)
     hooks.close()
     for app in apps.values():
         await app.close()
@@ -97,13 +90,7 @@ def main() -> None:
     console = Console()
     console.print(describe())
     console.print(f"{options.memories:,} memories, {options.rounds:,} rounds")
-    spent = asyncio.run(_measure(options.memories, options.rounds))
-    table = Table("", "median, us", "ratio", "more, us")
-    base = statistics.median(spent["nothing"])
-    for name, seconds in spent.items():
-        median = statistics.median(seconds)
-        table.add_row(name, f"{median * 1e6:.0f}", f"{median / base:.2f}", f"{(median - base) * 1e6:+.0f}")
-    console.print(table)
+    console.print(table(asyncio.run(_measure(options.memories, options.rounds))))
 
 
 if __name__ == "__main__":

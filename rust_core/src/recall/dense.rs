@@ -16,8 +16,8 @@ use crate::rowset::RowSet;
 use crate::topk::{Scored, above, better_first};
 use crate::vector::{DenseIndex, NO_SCORE, Plan, QuantisedQuery, dot, error_margin};
 
-/// Most memories that are rescored: a head with more of them within the quantisation error is a crowd of near copies,
-/// whose order does not matter.
+/// Most memories beyond the `k` best that are rescored: with more of them within the quantisation error they are a crowd of
+/// near copies, whose order does not matter.
 const MAX_RESCORED: usize = 512;
 
 /// Up to this many rows whole bytes are read at once: they fit the second cache, and mean and deviation are then those
@@ -327,7 +327,7 @@ impl Ranking<'_> {
 
     /// Replaces by exact cosines all own scores of versions that may be among the `k` best.
     fn rescore(&mut self, head: &mut Vec<u32>, (k, looked): (usize, usize)) -> Result<()> {
-        let most = MAX_RESCORED.max(k);
+        let most = k.saturating_add(MAX_RESCORED);
         let last = self.nth_best(head, k);
         // Of versions with equal scores all or none are read, so that their places in memory do not matter.
         let first: Vec<u32> = self.those(head, |score| score >= last);
