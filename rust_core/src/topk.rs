@@ -108,6 +108,54 @@ pub(crate) fn above(scores: &[f32], threshold: f32, found: &mut Vec<Scored>) {
     }
 }
 
+/// Fills `found` with all entries that, with what they err added, reach one of some floors, in the order of the array.
+/// A floor comes with how many errors are added for it.
+pub(crate) fn reaching(
+    scores: &[f32],
+    errors: &[f32],
+    floors: [(f32, f32); 2],
+    found: &mut Vec<Scored>,
+) {
+    found.clear();
+    let kernel = Kernel::best();
+    let mut next = 0;
+    while next < scores.len() {
+        let (step, hits) = kernel.run(FirstReaching(&scores[next..], &errors[next..], floors));
+        let step = next + step;
+        found.extend(lanes_of(hits).map(|lane| (scores[step + lane], (step + lane) as u32)));
+        next = step + LANES;
+    }
+}
+
+/// The first stretch with a score that reaches a floor, and which scores of it do; see [`reaching`].
+struct FirstReaching<'a>(&'a [f32], &'a [f32], [(f32, f32); 2]);
+
+impl Work for FirstReaching<'_> {
+    type Output = (usize, u32);
+
+    #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        let Self(scores, errors, [(first, once), (second, twice)]) = self;
+        let stretches = scores.chunks(LANES).zip(errors.chunks(LANES));
+        for (step, (scores, errors)) in stretches.enumerate() {
+            let reaches = |(&score, &error): (&f32, &f32)| {
+                u32::from(score + once * error >= first)
+                    | u32::from(score + twice * error >= second)
+            };
+            let each = || scores.iter().zip(errors).map(reaches);
+            if each().fold(0, |near, reaches| near | reaches) != 0 {
+                let lanes = each().enumerate();
+                return (
+                    step * LANES,
+                    lanes.fold(0, |hits, (lane, reaches)| hits | (reaches << lane)),
+                );
+            }
+        }
+        (scores.len(), 0)
+    }
+}
+
 /// Asks for [`first_above`].
 struct FirstAbove<'a>(&'a [f32], usize, f32);
 

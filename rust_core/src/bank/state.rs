@@ -93,6 +93,13 @@ impl State {
         self.columns.rows_of(version, self.rows())
     }
 
+    /// The largest quantisation step of a version's rows.
+    pub(crate) fn largest_step(&self, version: u32) -> f32 {
+        let Range { start, end } = self.rows_of(version);
+        let steps = &self.vectors.steps()[start as usize..end as usize];
+        steps.iter().fold(0.0, |a, &b| a.max(b))
+    }
+
     /// How often rows and terms got new numbers.
     pub(crate) fn renumberings(&self) -> (u64, u64) {
         (self.segments.renumberings, self.lexical.renumberings())

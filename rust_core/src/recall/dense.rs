@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::filter::Allowed;
 use crate::originals::NO_SLOT;
 use crate::rowset::RowSet;
-use crate::topk::{Scored, above, better_first};
+use crate::topk::{Scored, above, better_first, reaching};
 use crate::vector::{DenseIndex, NO_SCORE, Plan, QuantisedQuery, dot, error_margin};
 
 /// Most memories beyond the `k` best that are rescored: with more of them within the quantisation error they are a crowd of
@@ -113,7 +113,7 @@ pub(super) struct Ranking<'a> {
 struct Floors {
     /// That of the `k`-th best: whatever may reach it is looked at.
     certain: f32,
-    /// That of the last: of what reaches it hardly a memory is not looked at.
+    /// That of the last that is listed: of what reaches it hardly a memory is not looked at.
     usual: f32,
 }
 
@@ -129,17 +129,19 @@ impl Ranking<'_> {
         self.work.refined.reset(self.state.rows());
         self.refine(proposed);
         let looked = k.saturating_add(MARGIN_ROWS).max(depth);
+        // Down to here the list is to be complete.
+        let listed = k.saturating_add(MARGIN_ROWS / 2).max(depth);
         let mut head = self.first_look(looked);
         // What the last of them have tells how far down a better one may hide. Among whole bytes none hides.
         if head.len() >= looked && !self.scores.whole {
             let floors = Floors {
                 certain: self.nth_best(&head, k.max(1)),
-                usual: self.nth_best(&head, looked),
+                usual: self.nth_best(&head, listed),
             };
             self.extend(&mut head, floors);
         }
         if k > 0 && !head.is_empty() {
-            self.rescore(&mut head, (k, looked))?;
+            self.rescore(&mut head, (k, listed))?;
         }
         ranked.clear();
         ranked.extend(head.iter().map(|&version| (self.score(version), version)));
@@ -178,30 +180,40 @@ impl Ranking<'_> {
             self.work.in_head.insert(version);
         }
         let old = head.len();
-        let near = std::mem::take(&mut self.work.best);
-        let (reach, usual) = self.reach();
-        for &(score, version) in &near {
-            let error = self.error(version, |step| step);
-            let may_reach =
-                score + reach * error >= floors.certain || score + usual * error >= floors.usual;
-            if may_reach && self.work.in_head.insert(version) {
-                head.push(version);
-            }
-        }
-        self.work.best = near;
+        let Work { best, in_head, .. } = &mut *self.work;
+        let near = best.iter().map(|&(_, version)| version);
+        head.extend(near.filter(|&version| in_head.insert(version)));
         self.refine(&head[old..]);
     }
 
-    /// Notes the versions that might reach a floor if each erred as far as the one that errs farthest.
+    /// Notes the versions whose refined score may reach a floor.
     fn find_near(&mut self, floors: Floors) {
+        let mut near = std::mem::take(&mut self.work.best);
         let (reach, usual) = self.reach();
-        let factor = match self.layout {
-            None => 1.0,
-            Some(_) => windows::LARGEST_FACTOR,
-        };
-        let widest = self.state.vectors.largest_step() * factor;
-        let lowest = (floors.certain - reach * widest).min(floors.usual - usual * widest);
-        above(self.scores.by_version(), lowest, &mut self.work.best);
+        let scores = self.scores.by_version();
+        if let Some(errors) = self.errors() {
+            let floors = [(floors.certain, reach), (floors.usual, usual)];
+            reaching(scores, errors, floors, &mut near);
+        } else {
+            // First as if each erred as far as the one that errs farthest.
+            let factor = self.layout.map_or(1.0, |_| windows::LARGEST_FACTOR);
+            let widest = self.state.vectors.largest_step() * factor;
+            let lowest = (floors.certain - reach * widest).min(floors.usual - usual * widest);
+            above(scores, lowest, &mut near);
+            near.retain(|&(score, version)| {
+                let error = self.error(version, |step| step);
+                score + reach * error >= floors.certain || score + usual * error >= floors.usual
+            });
+        }
+        self.work.best = near;
+    }
+
+    /// How far the scores of all versions err, of a row of step 1, where that is at hand.
+    fn errors(&self) -> Option<&[f32]> {
+        match self.layout {
+            None => self.state.is_flat().then(|| self.state.vectors.steps()),
+            Some(layout) => layout.errors(),
+        }
     }
 
     /// How far a coarse score may be from the refined one, and how far it usually is at most, of a row of step 1.
@@ -240,19 +252,11 @@ impl Ranking<'_> {
 
     /// How far a version's score errs, from how far a row of a step does.
     fn error(&self, version: u32, of_step: impl Fn(f32) -> f32) -> f32 {
-        let own = |version| of_step(self.largest_step(version));
+        let own = |version| of_step(self.state.largest_step(version));
         match self.layout {
             None => own(version),
             Some(layout) => windows::error(layout, version, own),
         }
-    }
-
-    /// The largest step of a version's own rows.
-    fn largest_step(&self, version: u32) -> f32 {
-        let rows = self.state.rows_of(version);
-        rows.fold(0.0, |largest, row| {
-            largest.max(self.state.vectors.step(row))
-        })
     }
 
     /// Calls `row` with the rows that a version's score comes from: its own and those of its neighbours.
@@ -326,7 +330,7 @@ impl Ranking<'_> {
     }
 
     /// Replaces by exact cosines all own scores of versions that may be among the `k` best.
-    fn rescore(&mut self, head: &mut Vec<u32>, (k, looked): (usize, usize)) -> Result<()> {
+    fn rescore(&mut self, head: &mut Vec<u32>, (k, listed): (usize, usize)) -> Result<()> {
         let most = k.saturating_add(MAX_RESCORED);
         let last = self.nth_best(head, k);
         // Of versions with equal scores all or none are read, so that their places in memory do not matter.
@@ -335,7 +339,7 @@ impl Ranking<'_> {
             return Ok(());
         }
         let mut rest: Vec<u32> = self.those(head, |score| score < last);
-        let lowest = self.nth_best(head, looked);
+        let lowest = self.nth_best(head, listed);
         let margin = |step| error_margin(self.query.1.scale, step);
         let margin = first.iter().fold(0.0f32, |widest, &version| {
             widest.max(self.error(version, margin))
@@ -343,7 +347,7 @@ impl Ranking<'_> {
         // Their exact cosines tell how far down a better one may hide.
         self.exact(&first)?;
         let floor = self.nth_best(&first, k) - margin;
-        if head.len() >= looked && floor < lowest {
+        if head.len() >= listed && floor < lowest {
             let old = head.len();
             let floors = Floors {
                 certain: floor,

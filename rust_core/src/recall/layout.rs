@@ -8,6 +8,8 @@ use crate::filter::Allowed;
 use crate::rowset::RowSet;
 use crate::vector::NO_SCORE;
 
+use super::windows;
+
 /// Most tokens of a short turn: about 120 words of English. At 60 words recall falls by .03 to .07, at 200 it stays.
 pub(super) const SHORT_TOKENS: u32 = 160;
 /// Notes outside conversations belong together when they are at most a day apart.
@@ -35,6 +37,8 @@ pub(crate) struct Layout {
     /// Entries whose versions follow each other, as those of a conversation that came in one piece do; empty where most
     /// do not.
     runs: Vec<Run>,
+    /// How far the smoothed score of each version errs; empty until it is asked for.
+    errors: Vec<f32>,
 }
 
 /// Entries from `at` on that hold as many versions from `version` on.
@@ -60,7 +64,9 @@ impl Layout {
             linked,
             places,
             runs,
+            errors,
         } = self;
+        errors.clear();
         versions.clear();
         versions.extend([GAP; 2]);
         let mut segment = Segment { versions, start: 2 };
@@ -89,6 +95,18 @@ impl Layout {
             };
             f32::from(u8::from(is_short))
         }));
+    }
+
+    /// Notes how far the score of each version errs once it is smoothed, from how far it does before.
+    pub(super) fn note_errors(&mut self, own: &[f32]) {
+        let errors = (0..own.len() as u32)
+            .map(|version| windows::error(self, version, |version| own[version as usize]));
+        self.errors = errors.collect();
+    }
+
+    /// How far smoothed scores err by version, where that was noted.
+    pub(super) fn errors(&self) -> Option<&[f32]> {
+        (!self.errors.is_empty()).then_some(&self.errors)
     }
 
     /// Where the version is, if it has a neighbour. Two entries before and after it are there.
@@ -155,8 +173,8 @@ impl Layout {
 
     /// Resident bytes.
     pub(crate) fn bytes(&self) -> usize {
-        (self.versions.capacity() + self.short.capacity() + self.places.capacity())
-            * size_of::<u32>()
+        (self.versions.capacity() + self.places.capacity()) * size_of::<u32>()
+            + (self.short.capacity() + self.errors.capacity()) * size_of::<f32>()
             + self.runs.capacity() * size_of::<Run>()
             + self.linked.bytes()
     }

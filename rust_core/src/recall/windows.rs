@@ -42,6 +42,10 @@ pub(super) fn lay_out<'a>(
         state.layout.get_or_init(|| {
             let mut layout = Layout::default();
             layout.fill(state, allowed);
+            // Once for the many recalls until then.
+            let versions = 0..state.columns.len();
+            let steps: Vec<f32> = versions.map(|one| state.largest_step(one)).collect();
+            layout.note_errors(&steps);
             layout
         })
     } else {

@@ -47,7 +47,9 @@ pub(crate) trait DenseIndex {
     );
     /// Size of one step of the row's quantisation, from which the error follows; 0 for a row without a vector.
     fn step(&self, row: u32) -> f32;
-    /// The largest step of all rows.
+    /// The steps of all rows.
+    fn steps(&self) -> &[f32];
+    /// The largest of them.
     fn largest_step(&self) -> f32;
     /// Resident bytes.
     fn bytes(&self) -> usize;

@@ -277,6 +277,10 @@ impl DenseIndex for FlatIndex {
         self.scales[row as usize]
     }
 
+    fn steps(&self) -> &[f32] {
+        &self.scales
+    }
+
     fn largest_step(&self) -> f32 {
         Kernel::best().run(Largest(&self.scales))
     }
