@@ -1,12 +1,9 @@
 //! Where the memories that pass stand in their chains, written so that neighbours are next to each other.
 
-use std::ops::Range;
-
 use crate::bank::State;
 use crate::chains::Place;
 use crate::filter::Allowed;
 use crate::rowset::RowSet;
-use crate::vector::NO_SCORE;
 
 use super::windows;
 
@@ -20,53 +17,35 @@ pub(super) const CROWD: usize = 4;
 const GAP: u32 = u32::MAX;
 /// Entries of room on each side of a chain: as far as neighbours reach.
 pub(super) const EDGE: usize = 2;
-/// Entries to a run, on the average, from which on copying runs costs less than copying entry by entry.
-const LONG_RUN: usize = 4;
+/// Versions that are smoothed at a time.
+pub(super) const BLOCK: usize = 512;
 
 /// The linked memories that pass, chain after chain, with room of two entries around each chain.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
     /// Versions, or [`GAP`].
     pub(super) versions: Vec<u32>,
-    /// 1 for a short memory, else 0.
-    pub(super) short: Vec<f32>,
     /// Versions that have a neighbour.
     pub(super) linked: RowSet,
     /// Where a version that has a neighbour is.
     places: Vec<u32>,
-    /// Entries whose versions follow each other, as those of a conversation that came in one piece do; empty where most
-    /// do not.
-    runs: Vec<Run>,
     /// How far the smoothed score of each version errs; empty until it is asked for.
     errors: Vec<f32>,
-}
-
-/// Entries from `at` on that hold as many versions from `version` on.
-#[derive(Debug, Clone, Copy)]
-struct Run {
-    at: u32,
-    version: u32,
-    length: u32,
-}
-
-impl Run {
-    fn end(self) -> usize {
-        (self.at + self.length) as usize
-    }
+    /// 1 for a version that is short and has a neighbour, else 0; [`EDGE`] zeros before, and at the end so many that
+    /// blocks with edges are whole.
+    short: Vec<f32>,
+    /// 1 for a version that follows the one before it in its chain, of chains whose versions all do, as those of a
+    /// conversation that came in one piece do; laid out as `short`.
+    follows: Vec<f32>,
+    /// The entries of all other chains, with the room around each.
+    pub(super) scattered: Vec<u32>,
 }
 
 impl Layout {
     /// Lays out what passes now.
     pub(super) fn fill(&mut self, state: &State, allowed: Allowed<'_>) {
-        let Self {
-            versions,
-            short,
-            linked,
-            places,
-            runs,
-            errors,
-        } = self;
-        errors.clear();
+        self.errors.clear();
+        let versions = &mut self.versions;
         versions.clear();
         versions.extend([GAP; 2]);
         let mut segment = Segment { versions, start: 2 };
@@ -78,23 +57,66 @@ impl Layout {
         }
         lay_out_timeline(state, allowed, &mut segment);
         versions.extend([GAP; 2]);
-        linked.reset(allowed.versions.bound());
+        let is_short = |version: u32| {
+            state.tokens[state.columns.first_row[version as usize] as usize] <= SHORT_TOKENS
+        };
+        self.index(allowed.versions.bound(), is_short);
+    }
+
+    /// Finds out what follows from the entries.
+    fn index(&mut self, bound: u32, is_short: impl Fn(u32) -> bool) {
+        let Self {
+            versions,
+            linked,
+            places,
+            errors: _,
+            short,
+            follows,
+            scattered,
+        } = self;
+        linked.reset(bound);
         places.clear();
-        places.resize(allowed.versions.bound() as usize, GAP);
+        places.resize(bound as usize, GAP);
+        let padded = (bound as usize).next_multiple_of(BLOCK) + 2 * EDGE;
+        for by_version in [&mut *short, &mut *follows] {
+            by_version.clear();
+            by_version.resize(padded, 0.0);
+        }
         for (at, &version) in versions.iter().enumerate() {
             if version != GAP {
+                linked.insert(version);
                 places[version as usize] = at as u32;
+                short[version as usize + EDGE] = f32::from(u8::from(is_short(version)));
             }
         }
-        find_runs(versions, runs);
-        short.clear();
-        short.extend(versions.iter().map(|&version| {
-            let is_short = version != GAP && {
-                linked.insert(version);
-                state.tokens[state.columns.first_row[version as usize] as usize] <= SHORT_TOKENS
-            };
-            f32::from(u8::from(is_short))
-        }));
+        scattered.clear();
+        for chain in versions.split(|&version| version == GAP) {
+            if chain.windows(2).all(|pair| pair[0] + 1 == pair[1]) {
+                for &version in chain.iter().skip(1) {
+                    follows[version as usize + EDGE] = 1.0;
+                }
+            } else {
+                scattered.extend_from_slice(&[GAP; EDGE]);
+                scattered.extend_from_slice(chain);
+            }
+        }
+        scattered.extend_from_slice(&[GAP; EDGE]);
+    }
+
+    /// Whether a version, or what stands for a gap, gives its score to neighbours: 1, or 0.
+    pub(super) fn gives(&self, version: u32) -> f32 {
+        // A gap is no version's number.
+        self.short
+            .get(version as usize + EDGE)
+            .copied()
+            .unwrap_or(0.0)
+    }
+
+    /// For the versions from `start` on, a multiple of [`BLOCK`], and [`EDGE`] on either side: which are short, and which
+    /// follow the one before.
+    pub(super) fn block(&self, start: usize) -> (&[f32], &[f32]) {
+        let room = start..start + BLOCK + 2 * EDGE;
+        (&self.short[room.clone()], &self.follows[room])
     }
 
     /// Notes how far the score of each version errs once it is smoothed, from how far it does before.
@@ -127,79 +149,13 @@ impl Layout {
             .chain(alone)
     }
 
-    /// Copies the scores of the versions at some entries, [`NO_SCORE`] for the room between chains.
-    pub(super) fn read(&self, entries: Range<usize>, scores: &[f32], copied: &mut [f32]) {
-        if self.runs.is_empty() {
-            for (copy, &version) in copied.iter_mut().zip(&self.versions[entries]) {
-                // A gap is no version's number.
-                *copy = scores.get(version as usize).copied().unwrap_or(NO_SCORE);
-            }
-            return;
-        }
-        copied.fill(NO_SCORE);
-        for (at, versions) in self.runs_in(entries) {
-            copied[at..at + versions.len()].copy_from_slice(&scores[versions]);
-        }
-    }
-
-    /// Gives the versions at some entries the scores in `written`.
-    pub(super) fn write(&self, entries: Range<usize>, written: &[f32], scores: &mut [f32]) {
-        if self.runs.is_empty() {
-            for (&new, &version) in written.iter().zip(&self.versions[entries]) {
-                if let Some(score) = scores.get_mut(version as usize) {
-                    *score = new;
-                }
-            }
-            return;
-        }
-        for (at, versions) in self.runs_in(entries) {
-            let new = &written[at..at + versions.len()];
-            scores[versions].copy_from_slice(new);
-        }
-    }
-
-    /// The runs within some entries: where each begins there, and its versions.
-    fn runs_in(&self, entries: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> + '_ {
-        let first = self.runs.partition_point(|run| run.end() <= entries.start);
-        let Range { start, end } = entries;
-        let within = self.runs[first..].iter();
-        let within = within.take_while(move |run| (run.at as usize) < end);
-        within.map(move |run| {
-            let (from, to) = (start.max(run.at as usize), end.min(run.end()));
-            let version = run.version as usize + from - run.at as usize;
-            (from - start, version..version + to - from)
-        })
-    }
-
     /// Resident bytes.
     pub(crate) fn bytes(&self) -> usize {
-        (self.versions.capacity() + self.places.capacity()) * size_of::<u32>()
-            + (self.short.capacity() + self.errors.capacity()) * size_of::<f32>()
-            + self.runs.capacity() * size_of::<Run>()
+        let numbers = [&self.versions, &self.places, &self.scattered];
+        let shares = [&self.errors, &self.short, &self.follows];
+        numbers.map(Vec::capacity).iter().sum::<usize>() * size_of::<u32>()
+            + shares.map(Vec::capacity).iter().sum::<usize>() * size_of::<f32>()
             + self.linked.bytes()
-    }
-}
-
-/// Fills `runs` with those of the entries, or leaves it empty where they are short.
-fn find_runs(versions: &[u32], runs: &mut Vec<Run>) {
-    runs.clear();
-    let mut linked = 0;
-    for (at, &version) in versions.iter().enumerate() {
-        if version == GAP {
-            continue;
-        }
-        linked += 1;
-        match runs.last_mut() {
-            Some(run) if run.end() == at && run.version + run.length == version => run.length += 1,
-            _ => runs.push(Run {
-                at: at as u32,
-                version,
-                length: 1,
-            }),
-        }
-    }
-    if runs.len() * LONG_RUN > linked {
-        runs.clear();
     }
 }
 
@@ -283,26 +239,10 @@ impl Layout {
             layout.versions.extend([GAP; EDGE]);
         }
         layout.versions.extend([GAP; EDGE]);
-        let last = chains.iter().flatten().map(|&(version, _)| version).max();
+        let linked = || chains.iter().flatten().copied();
+        let bound = linked().map(|(version, _)| version + 1).max();
+        let is_short = |version| linked().any(|one| one == (version, true));
+        layout.index(bound.unwrap_or(0), is_short);
         layout
-            .places
-            .resize(last.map_or(0, |last| last as usize + 1), GAP);
-        layout.short.resize(layout.versions.len(), 0.0);
-        for (at, &version) in layout.versions.iter().enumerate() {
-            if version != GAP {
-                layout.places[version as usize] = at as u32;
-            }
-        }
-        for &(version, short) in chains.iter().flatten() {
-            let at = layout.places[version as usize] as usize;
-            layout.short[at] = f32::from(u8::from(short));
-        }
-        find_runs(&layout.versions, &mut layout.runs);
-        layout
-    }
-
-    /// Whether scores are copied by runs.
-    pub(super) fn has_runs(&self) -> bool {
-        !self.runs.is_empty()
     }
 }

@@ -1,40 +1,79 @@
-//! Shares of neighbours, added some hundred entries of the layout at a time: what a step works on stays in the first
-//! cache, where arrays as long as the bank would put out what the next arm needs.
+//! Shares of neighbours, added some hundred versions at a time: what a step works on stays in the first cache, where
+//! arrays as long as the bank would put out what the next arm needs.
+//!
+//! Most conversations come in one piece, so that neighbours have neighbouring numbers: their scores are read where they
+//! stand. Those of other chains are brought together first, entry by entry.
 
 use crate::vector::{Kernel, NO_SCORE, Work};
 
-use super::layout::{EDGE, Layout};
+use super::layout::{BLOCK, EDGE, Layout};
 use super::windows::SHARES;
 
-/// Entries at a time.
-const BLOCK: usize = 512;
-/// These, and the neighbours of the first and the last.
+/// A block, and the neighbours of the first and the last.
 const ROOM: usize = BLOCK + 2 * EDGE;
 
 /// Adds to the scores of linked versions what their neighbours give.
 pub(super) fn smooth(layout: &Layout, scores: &mut [f32]) {
     let kernel = Kernel::best();
     let mut score = [NO_SCORE; ROOM];
-    let mut short = [0.0; ROOM];
     let mut smoothed = [0.0; BLOCK];
-    let all = layout.versions.len();
-    for start in (0..all - 2 * EDGE).step_by(BLOCK) {
+    for start in (0..scores.len()).step_by(BLOCK) {
+        let (short, follows) = layout.block(start);
+        let end = scores.len().min(start + BLOCK);
+        // The last of the block before have their new scores already.
+        score.copy_within(BLOCK.., 0);
+        let ahead = scores.len().min(end + EDGE);
+        // From the second block on, two of the scores ahead are here again.
+        score[EDGE..EDGE + ahead - start].copy_from_slice(&scores[start..ahead]);
+        score[EDGE + ahead - start..].fill(NO_SCORE);
+        kernel.run(AddShares {
+            score: &score,
+            short,
+            follows,
+            smoothed: &mut smoothed,
+        });
+        scores[start..end].copy_from_slice(&smoothed[..end - start]);
+    }
+    smooth_scattered(layout, scores);
+}
+
+/// Smooths the chains whose versions do not follow each other.
+fn smooth_scattered(layout: &Layout, scores: &mut [f32]) {
+    let kernel = Kernel::best();
+    let (mut score, mut short, mut follows) = ([NO_SCORE; ROOM], [0.0; ROOM], [0.0; ROOM]);
+    let mut smoothed = [0.0; BLOCK];
+    let all = layout.scattered.len();
+    for start in (0..all - EDGE).step_by(BLOCK) {
         let end = all.min(start + ROOM);
+        let versions = &layout.scattered[start..end];
         // The first of these have their new scores already; what they had is at the end of the last step's.
         let known = if start == 0 { 0 } else { 2 * EDGE };
-        score.copy_within(ROOM - known.., 0);
-        let here = end - start;
-        layout.read(start + known..end, scores, &mut score[known..here]);
-        score[here..].fill(NO_SCORE);
-        short[..here].copy_from_slice(&layout.short[start..end]);
-        short[here..].fill(0.0);
+        score.copy_within(BLOCK.., 0);
+        score[known..].fill(NO_SCORE);
+        short.fill(0.0);
+        follows.fill(0.0);
+        for (at, &version) in versions.iter().enumerate() {
+            // A gap is no version's number.
+            let Some(&raw) = scores.get(version as usize) else {
+                continue;
+            };
+            if at >= known {
+                score[at] = raw;
+            }
+            short[at] = layout.gives(version);
+            follows[at] = 1.0;
+        }
         kernel.run(AddShares {
             score: &score,
             short: &short,
+            follows: &follows,
             smoothed: &mut smoothed,
         });
-        let inner = start + EDGE..end - EDGE;
-        layout.write(inner, &smoothed[..here - 2 * EDGE], scores);
+        for (&version, &new) in versions[EDGE..].iter().zip(&smoothed) {
+            if let Some(score) = scores.get_mut(version as usize) {
+                *score = new;
+            }
+        }
     }
 }
 
@@ -42,7 +81,9 @@ pub(super) fn smooth(layout: &Layout, scores: &mut [f32]) {
 struct AddShares<'a> {
     score: &'a [f32; ROOM],
     /// 1 for a short memory, else 0.
-    short: &'a [f32; ROOM],
+    short: &'a [f32],
+    /// 1 for an entry that stands in a chain with the one before it, else 0.
+    follows: &'a [f32],
     smoothed: &'a mut [f32; BLOCK],
 }
 
@@ -55,8 +96,10 @@ impl Work for AddShares<'_> {
         let Self {
             score,
             short,
+            follows,
             smoothed,
         } = self;
+        let (short, follows) = (&short[..ROOM], &follows[..ROOM]);
         // What an entry gives, and whether it gives at all.
         let (mut give, mut gives) = ([0.0; ROOM], [0.0; ROOM]);
         for at in 0..ROOM {
@@ -69,12 +112,18 @@ impl Work for AddShares<'_> {
         }
         for at in 0..BLOCK {
             // An entry that is alone on its side gives twice.
-            let pair = |before: usize, after: usize| {
-                (give[before] + give[after]) * (2.0 - gives[before] * gives[after])
+            let pair = |(before, before_is_near): (usize, f32),
+                        (after, after_is_near): (usize, f32)| {
+                (give[before] * before_is_near + give[after] * after_is_near)
+                    * (2.0 - gives[before] * before_is_near * (gives[after] * after_is_near))
             };
-            let (near, far) = (pair(at + 1, at + 3), pair(at, at + 4));
-            smoothed[at] =
-                score[at + EDGE] + short[at + EDGE] * (SHARES[0] * near + SHARES[1] * far);
+            let own = at + EDGE;
+            let near = pair((own - 1, follows[own]), (own + 1, follows[own + 1]));
+            let far = pair(
+                (own - 2, follows[own] * follows[own - 1]),
+                (own + 2, follows[own + 1] * follows[own + 2]),
+            );
+            smoothed[at] = score[own] + short[own] * (SHARES[0] * near + SHARES[1] * far);
         }
     }
 }
@@ -118,13 +167,22 @@ mod tests {
     fn blocks_give_what_each_version_gives_alone() {
         // Ends of blocks and of layouts fall everywhere.
         for count in [2, 3, 500, 505, 511, 600, 1_030, 2_777] {
-            let by_runs = Layout::of(&chains(count, |number| number));
-            assert!(by_runs.has_runs() || count < 5);
-            check(&by_runs, count);
+            let in_order = Layout::of(&chains(count, |number| number));
+            assert!(in_order.scattered.len() == EDGE);
+            check(&in_order, count);
             // Backwards no version follows the one before.
-            let one_by_one = Layout::of(&chains(count, |number| count - 1 - number));
-            assert!(!one_by_one.has_runs());
-            check(&one_by_one, count);
+            let backwards = Layout::of(&chains(count, |number| count - 1 - number));
+            assert!(backwards.scattered.len() > count as usize);
+            check(&backwards, count);
+            // Some of both.
+            let place = |number| {
+                if number % 100 < 50 {
+                    number
+                } else {
+                    number ^ 1
+                }
+            };
+            check(&Layout::of(&chains(count & !1, place)), count & !1);
         }
     }
 }

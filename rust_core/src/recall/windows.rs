@@ -96,7 +96,8 @@ pub(super) fn smoothed(layout: &Layout, version: u32, raw: impl Fn(u32) -> f32) 
         return own * LONE_FACTOR;
     };
     let give = |at: usize| {
-        let score = (layout.short[at] > 0.0).then(|| raw(layout.versions[at]));
+        let version = layout.versions[at];
+        let score = (layout.gives(version) > 0.0).then(|| raw(version));
         score.filter(|&score| score != NO_SCORE)
     };
     let step = |step: usize| match (give(at - step), give(at + step)) {
@@ -104,7 +105,7 @@ pub(super) fn smoothed(layout: &Layout, version: u32, raw: impl Fn(u32) -> f32) 
         (Some(only), None) | (None, Some(only)) => only * 2.0,
         (None, None) => 0.0,
     };
-    own + layout.short[at] * (SHARES[0] * step(1) + SHARES[1] * step(2))
+    own + layout.gives(version) * (SHARES[0] * step(1) + SHARES[1] * step(2))
 }
 
 /// How far a smoothed score errs, from how far the score of each version does: parts err apart from each other.
@@ -115,8 +116,9 @@ pub(super) fn error(layout: &Layout, version: u32, raw: impl Fn(u32) -> f32) -> 
     };
     // A version without a vector does not err, and gives nothing.
     let square = |at: usize| {
-        let error = if layout.short[at] > 0.0 {
-            raw(layout.versions[at])
+        let version = layout.versions[at];
+        let error = if layout.gives(version) > 0.0 {
+            raw(version)
         } else {
             0.0
         };
@@ -133,7 +135,7 @@ pub(super) fn error(layout: &Layout, version: u32, raw: impl Fn(u32) -> f32) -> 
     };
     let [near, far] = SHARES;
     let shares = near * near * step(1) + far * far * step(2);
-    (own * own + layout.short[at] * shares).sqrt()
+    (own * own + layout.gives(version) * shares).sqrt()
 }
 
 /// Multiplies the scores of memories that pass and have no neighbours.
