@@ -6,7 +6,7 @@
 //! finer score.
 
 use super::buffers::{ArmScores, Work};
-use super::layout::Layout;
+use super::layout::{GAP, Layout};
 use super::windows;
 use crate::bank::State;
 use crate::error::Result;
@@ -260,14 +260,15 @@ impl Ranking<'_> {
     }
 
     /// Calls `row` with the rows that a version's score comes from: its own and those of its neighbours.
+    #[inline]
     fn each_row(&self, version: u32, mut row: impl FnMut(u32)) {
-        let state = self.state;
-        let mut each = |version| {
-            state.rows_of(version).for_each(&mut row);
-        };
-        match self.layout {
-            None => each(version),
-            Some(layout) => layout.around(version).for_each(each),
+        match self.layout.and_then(|layout| layout.around(version)) {
+            None => self.state.rows_of(version).for_each(row),
+            Some(near) => {
+                for &version in near.iter().filter(|&&version| version != GAP) {
+                    self.state.rows_of(version).for_each(&mut row);
+                }
+            }
         }
     }
 
@@ -300,18 +301,19 @@ impl Ranking<'_> {
         if self.scores.versions.is_empty() {
             return;
         }
-        for &version in versions {
-            let score = match self.layout {
-                None => self.own(version),
-                Some(layout) => windows::smoothed(layout, version, |version| self.own(version)),
-            };
-            self.scores.versions[version as usize] = score;
+        let (state, rows) = (self.state, &self.scores.rows);
+        let scores = &mut self.scores.versions;
+        if state.is_flat() {
+            fold(
+                self.layout,
+                versions,
+                |version| rows[version as usize],
+                scores,
+            );
+        } else {
+            let own = |version| own_score(state, rows, version, NO_SCORE);
+            fold(self.layout, versions, own, scores);
         }
-    }
-
-    /// A version's score without its neighbours' shares.
-    fn own(&self, version: u32) -> f32 {
-        own_score(self.state, &self.scores.rows, version, NO_SCORE)
     }
 
     fn score(&self, version: u32) -> f32 {
@@ -399,5 +401,15 @@ impl Ranking<'_> {
         }
         self.fold(versions);
         Ok(())
+    }
+}
+
+/// Sets the scores of versions to what smoothing makes of what they score on their `own`.
+fn fold(layout: Option<&Layout>, versions: &[u32], own: impl Fn(u32) -> f32, scores: &mut [f32]) {
+    for &version in versions {
+        scores[version as usize] = match layout {
+            None => own(version),
+            Some(layout) => windows::smoothed(layout, version, &own),
+        };
     }
 }

@@ -14,7 +14,7 @@ pub(super) const LINK_MS: i64 = 24 * 60 * 60 * 1000;
 /// More notes than this at one instant are an import, not a train of thought.
 pub(super) const CROWD: usize = 4;
 /// Marks the room between chains in the layout.
-const GAP: u32 = u32::MAX;
+pub(super) const GAP: u32 = u32::MAX;
 /// Entries of room on each side of a chain: as far as neighbours reach.
 pub(super) const EDGE: usize = 2;
 /// Versions that are smoothed at a time.
@@ -137,16 +137,11 @@ impl Layout {
         (place != GAP).then_some(place as usize)
     }
 
-    /// The version and the neighbours whose scores it may receive.
-    pub(super) fn around(&self, version: u32) -> impl Iterator<Item = u32> + '_ {
-        let near = self
-            .place(version)
-            .map_or(&[][..], |at| &self.versions[at - 2..at + 3]);
-        let alone = near.is_empty().then_some(version);
-        near.iter()
-            .copied()
-            .filter(|&version| version != GAP)
-            .chain(alone)
+    /// The version and the neighbours whose scores it may receive, with [`GAP`] where there is none; None for a version
+    /// alone.
+    pub(super) fn around(&self, version: u32) -> Option<&[u32]> {
+        let at = self.place(version)?;
+        Some(&self.versions[at - EDGE..=at + EDGE])
     }
 
     /// Resident bytes.

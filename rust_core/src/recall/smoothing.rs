@@ -16,7 +16,7 @@ const ROOM: usize = BLOCK + 2 * EDGE;
 pub(super) fn smooth(layout: &Layout, scores: &mut [f32]) {
     let kernel = Kernel::best();
     let mut score = [NO_SCORE; ROOM];
-    let mut smoothed = [0.0; BLOCK];
+    let (mut given, mut smoothed) = ([[0.0; ROOM]; 2], [0.0; BLOCK]);
     for start in (0..scores.len()).step_by(BLOCK) {
         let (short, follows) = layout.block(start);
         let end = scores.len().min(start + BLOCK);
@@ -30,6 +30,7 @@ pub(super) fn smooth(layout: &Layout, scores: &mut [f32]) {
             score: &score,
             short,
             follows,
+            given: &mut given,
             smoothed: &mut smoothed,
         });
         scores[start..end].copy_from_slice(&smoothed[..end - start]);
@@ -41,7 +42,7 @@ pub(super) fn smooth(layout: &Layout, scores: &mut [f32]) {
 fn smooth_scattered(layout: &Layout, scores: &mut [f32]) {
     let kernel = Kernel::best();
     let (mut score, mut short, mut follows) = ([NO_SCORE; ROOM], [0.0; ROOM], [0.0; ROOM]);
-    let mut smoothed = [0.0; BLOCK];
+    let (mut given, mut smoothed) = ([[0.0; ROOM]; 2], [0.0; BLOCK]);
     let all = layout.scattered.len();
     for start in (0..all - EDGE).step_by(BLOCK) {
         let end = all.min(start + ROOM);
@@ -67,6 +68,7 @@ fn smooth_scattered(layout: &Layout, scores: &mut [f32]) {
             score: &score,
             short: &short,
             follows: &follows,
+            given: &mut given,
             smoothed: &mut smoothed,
         });
         for (&version, &new) in versions[EDGE..].iter().zip(&smoothed) {
@@ -84,6 +86,8 @@ struct AddShares<'a> {
     short: &'a [f32],
     /// 1 for an entry that stands in a chain with the one before it, else 0.
     follows: &'a [f32],
+    /// Room for what an entry gives, and for whether it gives at all.
+    given: &'a mut [[f32; ROOM]; 2],
     smoothed: &'a mut [f32; BLOCK],
 }
 
@@ -97,11 +101,10 @@ impl Work for AddShares<'_> {
             score,
             short,
             follows,
+            given: [give, gives],
             smoothed,
         } = self;
         let (short, follows) = (&short[..ROOM], &follows[..ROOM]);
-        // What an entry gives, and whether it gives at all.
-        let (mut give, mut gives) = ([0.0; ROOM], [0.0; ROOM]);
         for at in 0..ROOM {
             gives[at] = if score[at] == NO_SCORE {
                 0.0
@@ -110,7 +113,7 @@ impl Work for AddShares<'_> {
             };
             give[at] = if gives[at] == 0.0 { 0.0 } else { score[at] };
         }
-        for at in 0..BLOCK {
+        for (at, smoothed) in smoothed.iter_mut().enumerate() {
             // An entry that is alone on its side gives twice.
             let pair = |(before, before_is_near): (usize, f32),
                         (after, after_is_near): (usize, f32)| {
@@ -123,7 +126,7 @@ impl Work for AddShares<'_> {
                 (own - 2, follows[own] * follows[own - 1]),
                 (own + 2, follows[own + 1] * follows[own + 2]),
             );
-            smoothed[at] = score[own] + short[own] * (SHARES[0] * near + SHARES[1] * far);
+            *smoothed = score[own] + short[own] * (SHARES[0] * near + SHARES[1] * far);
         }
     }
 }
