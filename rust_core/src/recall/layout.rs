@@ -20,6 +20,9 @@ pub(super) const EDGE: usize = 2;
 /// Versions that are smoothed at a time.
 pub(super) const BLOCK: usize = 512;
 
+/// Where fewer than one version in so many is linked, bringing their scores together costs less than a pass over all.
+const FEW: usize = 4;
+
 /// The linked memories that pass, chain after chain, with room of two entries around each chain.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
@@ -35,7 +38,7 @@ pub(crate) struct Layout {
     /// blocks with edges are whole.
     short: Vec<f32>,
     /// 1 for a version that follows the one before it in its chain, of chains whose versions all do, as those of a
-    /// conversation that came in one piece do; laid out as `short`.
+    /// conversation that came in one piece do; laid out as `short`. Empty where few are linked.
     follows: Vec<f32>,
     /// The entries of all other chains, with the room around each.
     pub(super) scattered: Vec<u32>,
@@ -78,10 +81,11 @@ impl Layout {
         places.clear();
         places.resize(bound as usize, GAP);
         let padded = (bound as usize).next_multiple_of(BLOCK) + 2 * EDGE;
-        for by_version in [&mut *short, &mut *follows] {
-            by_version.clear();
-            by_version.resize(padded, 0.0);
-        }
+        let in_order = versions.len() * FEW >= bound as usize;
+        short.clear();
+        short.resize(padded, 0.0);
+        follows.clear();
+        follows.resize(if in_order { padded } else { 0 }, 0.0);
         for (at, &version) in versions.iter().enumerate() {
             if version != GAP {
                 linked.insert(version);
@@ -91,7 +95,7 @@ impl Layout {
         }
         scattered.clear();
         for chain in versions.split(|&version| version == GAP) {
-            if chain.windows(2).all(|pair| pair[0] + 1 == pair[1]) {
+            if in_order && chain.windows(2).all(|pair| pair[0] + 1 == pair[1]) {
                 for &version in chain.iter().skip(1) {
                     follows[version as usize + EDGE] = 1.0;
                 }
@@ -113,10 +117,10 @@ impl Layout {
     }
 
     /// For the versions from `start` on, a multiple of [`BLOCK`], and [`EDGE`] on either side: which are short, and which
-    /// follow the one before.
-    pub(super) fn block(&self, start: usize) -> (&[f32], &[f32]) {
+    /// follow the one before; None where few are linked.
+    pub(super) fn block(&self, start: usize) -> Option<(&[f32], &[f32])> {
         let room = start..start + BLOCK + 2 * EDGE;
-        (&self.short[room.clone()], &self.follows[room])
+        Some((&self.short[room.clone()], self.follows.get(room)?))
     }
 
     /// Notes how far the score of each version errs once it is smoothed, from how far it does before.

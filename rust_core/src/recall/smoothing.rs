@@ -18,7 +18,9 @@ pub(super) fn smooth(layout: &Layout, scores: &mut [f32]) {
     let mut score = [NO_SCORE; ROOM];
     let (mut given, mut smoothed) = ([[0.0; ROOM]; 2], [0.0; BLOCK]);
     for start in (0..scores.len()).step_by(BLOCK) {
-        let (short, follows) = layout.block(start);
+        let Some((short, follows)) = layout.block(start) else {
+            break;
+        };
         let end = scores.len().min(start + BLOCK);
         // The last of the block before have their new scores already.
         score.copy_within(BLOCK.., 0);
