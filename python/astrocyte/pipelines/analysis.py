@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from astrocyte.model import RecallQuery, TimeRange
 from astrocyte.pipelines.date_words import Calendar
-from astrocyte.pipelines.dates import HINT, find_windows
+from astrocyte.pipelines.dates import find_windows, may_name_time
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_ORDINAL = EPOCH.toordinal()
@@ -33,11 +33,6 @@ def from_ms(value: int) -> datetime:
     return EPOCH + value * MILLISECOND
 
 
-def may_name_time(text: str) -> bool:
-    """Whether a question may have an expression of time; False is sure."""
-    return HINT.search(text) is not None
-
-
 def time_windows(
     text: str, *, first: int, last: int, reference: datetime | None, time_range: TimeRange | None
 ) -> list[tuple[int, int]]:
@@ -58,7 +53,7 @@ def time_windows(
                 LATEST_MS if time_range.end is None else to_ms(time_range.end),
             )
         )
-    if not HINT.search(text):
+    if not may_name_time(text):
         return windows
     today = reference.astimezone(UTC).date() if reference is not None else _day_of(last)
     for start, end in find_windows(text, Calendar.of(_day_of(first), _day_of(last), today)):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from astrocyte.pipelines.date_rules import DIGIT, RULES, Resolver, Window
@@ -21,12 +22,23 @@ LONGEST_RANGE_DAYS = 366
 
 WORD = re.compile(r"[a-z]+")
 HAS_DIGIT = re.compile(r"\d")
-# One of these must be there before any rule can match; most questions stop here.
-HINT = re.compile(
-    r"\d|\bQ[1-4]\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|last|next|coming|this|past|previous|ago|week|today|tonight"
-    r"|yesterday|spring|summer|autumn|fall|winter|quarter|christmas|new year|valentine|halloween|thanksgiving)",
-    re.IGNORECASE,
+# One of these must begin a word before any rule can match; most questions stop here.
+HINTS = (
+    "jan feb mar apr may jun jul aug sep oct nov dec last next coming this past previous ago week today tonight"
+    " yesterday spring summer autumn fall winter quarter christmas valentine halloween thanksgiving"
 )
+
+
+def _by_first_letter(words: Iterable[str]) -> str:
+    """A pattern of alternatives that share their first letters: it is tried at each word of a question."""
+    rests: dict[str, list[str]] = {}
+    for word in words:
+        rests.setdefault(word[0], []).append(word[1:])
+    return "|".join(f"{letter}(?:{'|'.join(rest)})" for letter, rest in rests.items())
+
+
+# Of a text in small letters.
+HINT = re.compile(rf"\d|\b(?:{_by_first_letter([*HINTS.split(), 'new year'])}|q[1-4]\b)")
 # A question for a date cannot be narrowed by one.
 ASKS_FOR_DATE = re.compile(r"\W*when did\b", re.IGNORECASE)
 JOINERS = frozenset({"to", "-", "\u2013", "\u2014", "through", "until", "till", "up to", "to the"})
@@ -47,12 +59,17 @@ class _Found:
         return self.resolve(self.match, Calendar([year], bank.reference))
 
 
+def may_name_time(text: str) -> bool:
+    """Whether a question may have an expression of time; False is sure."""
+    return HINT.search(text.lower()) is not None
+
+
 def find_windows(text: str, bank: Calendar) -> list[Window]:
     """Windows of the date expressions in ``text``, ascending, without repeats; none where it asks for a date.
 
     Of more than `MOST_EXPRESSIONS` the most precise are taken.
     """
-    if not HINT.search(text) or ASKS_FOR_DATE.match(text):
+    if not may_name_time(text) or ASKS_FOR_DATE.match(text):
         return []
     return sorted(set(_joined(text, _expressions(text, bank), bank)))
 

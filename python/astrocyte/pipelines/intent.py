@@ -91,6 +91,8 @@ CUES = tuple(
     (intent, weight, frozenset(words.split()), re.compile(pattern) if pattern else None)
     for intent, weight, words, pattern in _CUES
 )
+# Most questions have none of these.
+CUE_WORDS = frozenset(word for _, _, words, _ in CUES for word in words)
 WORD = re.compile(r"[a-z]+")
 NO_INTENT = QueryIntent(Intent.UNKNOWN, 0.0)
 
@@ -101,12 +103,12 @@ def classify(query: str) -> QueryIntent:
     first = WORD.search(head)
     if first is None:
         return NO_INTENT
-    words = set(WORD.findall(head))
+    words = CUE_WORDS.intersection(WORD.findall(head))
     sums: dict[Intent, float] = {}
     for intent, weight, pattern in OPENINGS:
         if pattern.match(head, first.start()):
             sums[intent] = sums.get(intent, 0.0) + weight
-    for intent, weight, cues, pattern_ in CUES:
+    for intent, weight, cues, pattern_ in CUES if words else ():
         if not cues.isdisjoint(words) and (pattern_ is None or pattern_.search(head)):
             sums[intent] = sums.get(intent, 0.0) + weight
     if not sums:

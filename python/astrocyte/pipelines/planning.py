@@ -10,9 +10,10 @@ from types import MappingProxyType
 from astrocyte.config import RecallSettings
 from astrocyte.core import RecallRequest
 from astrocyte.model import Bank, DetailLevel, Intent, MemoryHit, QueryIntent, RecallQuery, TimeRange
-from astrocyte.pipelines.analysis import DAY_MS, may_name_time, time_windows
+from astrocyte.pipelines.analysis import DAY_MS, time_windows
 from astrocyte.pipelines.bank_index import BankIndex
 from astrocyte.pipelines.candidates import Candidate
+from astrocyte.pipelines.dates import may_name_time
 from astrocyte.pipelines.indexing import id_to_bytes, metadata_pairs
 from astrocyte.pipelines.intent import NO_INTENT, classify
 from astrocyte.pipelines.naming import External, entity_list

@@ -26,15 +26,15 @@ def trace_of(plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit], fu
     """The trace of an answer that was searched for."""
     names, counts = response.arm_names, response.arm_candidates
     made = _OpenTrace()
-    made.strategies_used = tuple(name for name, count in zip(names, counts, strict=True) if count)
+    made.strategies_used = tuple([name for name, count in zip(names, counts, strict=True) if count])
     made.total_candidates = sum(counts)
     made.fusion_method = fusion
     made.latency_ms = (perf_counter() - plan.start) * 1e3
     proposing = plan.proposing
-    made.strategy_timings_ms = {
-        **proposing,
-        **{name: us / 1e3 + proposing.get(name, 0.0) for name, us in zip(names, response.arm_micros, strict=True)},
-    }
+    timings = {name: us / 1e3 for name, us in zip(names, response.arm_micros, strict=True)}
+    for name, spent_ms in proposing.items():
+        timings[name] = timings.get(name, 0.0) + spent_ms
+    made.strategy_timings_ms = timings
     made.strategy_candidate_counts = dict(zip(names, counts, strict=True))
     made.tier_used = FULL_RETRIEVAL
     made.layer_distribution = layer_distribution(hits)

@@ -25,7 +25,7 @@ from astrocyte.model import (
     RetainItem,
     TagMatch,
 )
-from astrocyte.pipelines.dates import HINT
+from astrocyte.pipelines.dates import may_name_time
 from astrocyte.policy import checks
 from astrocyte.policy.part_checks import check_parts
 
@@ -360,7 +360,7 @@ class Validator:
         checks.weights(query.weights, path, ARMS)
         others = (query.weights.get(name) for name in ("semantic", "keyword"))
         only_temporal = all(weight == 0 for weight in others) and not query.weights.get("entity")
-        if only_temporal and query.time_range is None and not HINT.search(query.query):
+        if only_temporal and query.time_range is None and not may_name_time(query.query):
             raise ValidationError(
                 "leave the temporal arm alone, and there is neither a time_range nor a date in the query; nothing "
                 "could be found",
