@@ -18,6 +18,7 @@ from astrocyte.services.pressure import (
     BUSY_SECONDS,
     CHECK_SECONDS,
     CROWDED_MOST,
+    FIRST_CHECK_SECONDS,
     IDLE_SHARE,
     LEAST_WAITING,
     QUIET_SECONDS,
@@ -100,12 +101,23 @@ def test_a_loop_with_time_to_spare_takes_nobody_in() -> None:
 def test_taking_in_ends_when_nothing_comes() -> None:
     loop, admission = pressed()
     loop.idle = 0.0
-    loop.run(BUSY_SECONDS + CHECK_SECONDS / 2)
+    loop.run(BUSY_SECONDS + FIRST_CHECK_SECONDS / 2)
     assert admission.held
     loop.run(TAKING_IN_SECONDS / 2)
     assert admission.held
     loop.idle = 1.0
     loop.run(2 * CHECK_SECONDS)
+    assert not admission.held
+
+
+def test_a_lone_caller_waits_no_longer_than_it_takes_to_tell_that_it_is_alone() -> None:
+    loop, admission = pressed()
+    loop.idle = 0.0
+    loop.until_held()
+    # It waits, and nothing else comes.
+    loop.idle, loop.coming_in = 1.0, 0.0
+    loop.run(FIRST_CHECK_SECONDS)
+    assert QUIET_SECONDS < FIRST_CHECK_SECONDS < CHECK_SECONDS
     assert not admission.held
 
 
