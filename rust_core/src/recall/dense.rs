@@ -45,12 +45,9 @@ pub(super) fn look(
         versions,
         whole,
     } = scores;
-    state.vectors.look(query, allowed.rows, plan, rows);
     *whole = allowed.rows.len() <= WHOLE_ROWS;
-    if *whole {
-        let all: Vec<u32> = allowed.rows.iter().collect();
-        state.vectors.refine(query, &all, rows);
-    }
+    let how = (plan, *whole);
+    state.vectors.look(query, allowed.rows, how, rows);
     versions.clear();
     if !state.is_flat() {
         best_rows(state, allowed.versions, NO_SCORE, rows, versions);

@@ -30,8 +30,14 @@ pub(crate) trait DenseIndex {
     where
         Self: Sized;
     /// Fills `scores` with the coarse cosines of the allowed rows, [`NO_SCORE`] elsewhere. They are at most the query's
-    /// reach times the row's step from what [`refine`](Self::refine) makes of them.
-    fn look(&self, query: &QuantisedQuery, allowed: &RowSet, plan: Plan, scores: &mut Vec<f32>);
+    /// reach times the row's step from what [`refine`](Self::refine) makes of them; or, where they are wanted `whole`, that.
+    fn look(
+        &self,
+        query: &QuantisedQuery,
+        allowed: &RowSet,
+        how: (Plan, bool),
+        scores: &mut Vec<f32>,
+    );
     /// Adds to the coarse cosines of `rows`, which are ascending and each there once, what they leave out. To be called
     /// once for a row.
     fn refine(&self, query: &QuantisedQuery, rows: &[u32], scores: &mut [f32]);

@@ -85,21 +85,30 @@ impl FlatIndex {
         (&mut high[blocks.clone()], &mut low[blocks])
     }
 
-    fn scan(&self, query: &QuantisedQuery, out: &mut [f32]) {
+    fn scan(&self, query: &QuantisedQuery, whole: bool, out: &mut [f32]) {
         let kernel = Kernel::best();
         let mut products = [0; STEP];
         for (step, scores) in out.chunks_mut(STEP).enumerate() {
             let start = step * STEP;
             let rows = start..start + scores.len();
             let products = &mut products[..scores.len()];
+            let scales = &self.scales[rows.clone()];
             kernel.scan(&query.blocks, self.high(rows.clone()), products);
-            let scales = &self.scales[rows];
             kernel.run(Cosines {
                 query,
                 products,
                 scales,
                 scores,
             });
+            if whole {
+                kernel.scan(&query.blocks, self.low(rows), products);
+                kernel.run(Finer {
+                    query,
+                    products,
+                    scales,
+                    scores,
+                });
+            }
         }
     }
 
@@ -183,18 +192,28 @@ impl DenseIndex for FlatIndex {
         left
     }
 
-    fn look(&self, query: &QuantisedQuery, allowed: &RowSet, plan: Plan, scores: &mut Vec<f32>) {
+    fn look(
+        &self,
+        query: &QuantisedQuery,
+        allowed: &RowSet,
+        (plan, whole): (Plan, bool),
+        scores: &mut Vec<f32>,
+    ) {
         match plan {
             Plan::Scan => {
                 // Every score is written, so that what was there before need not be wiped.
                 scores.resize(self.len(), NO_SCORE);
-                self.scan(query, scores);
+                self.scan(query, whole, scores);
                 mask(scores, allowed);
             }
             Plan::Gather => {
                 scores.clear();
                 scores.resize(self.len(), NO_SCORE);
                 self.gather(query, allowed, scores);
+                if whole {
+                    let rows: Vec<u32> = allowed.iter().collect();
+                    self.refine(query, &rows, scores);
+                }
             }
         }
     }
@@ -349,6 +368,27 @@ impl Work for Cosines<'_> {
         let rows = self.products.iter().zip(self.scales);
         for (score, (&product, &scale)) in self.scores.iter_mut().zip(rows) {
             *score = coarse(self.query, product, scale);
+        }
+    }
+}
+
+/// Adds to `scores` what the products with the low plane make of them.
+struct Finer<'a> {
+    query: &'a QuantisedQuery,
+    products: &'a [i32],
+    scales: &'a [f32],
+    scores: &'a mut [f32],
+}
+
+impl Work for Finer<'_> {
+    type Output = ();
+
+    #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
+    #[inline(always)]
+    fn run(self) {
+        let rows = self.products.iter().zip(self.scales);
+        for (score, (&product, &scale)) in self.scores.iter_mut().zip(rows) {
+            *score += fine(self.query, product, scale);
         }
     }
 }
