@@ -15,6 +15,7 @@ from astrocyte.stores.protocols import NewMemory, VersionRecord
 RECIPE = 2
 ID_PREFIX = "mem_"
 ID_BYTES = 16
+ID_CHARS = len(ID_PREFIX) + 2 * ID_BYTES
 # Under which label the core knows who said it. Values of metadata begin with a letter there, so that none is like it.
 SPEAKER = "speaker"
 SPEAKER_MARK = "@"
@@ -61,13 +62,14 @@ def embedded_text(text: str, speaker: str | None) -> str:
 
 def id_to_bytes(memory_id: str) -> bytes | None:
     """The sixteen bytes of a memory id, or None where it is none of ours."""
-    digits = memory_id.removeprefix(ID_PREFIX)
-    if len(digits) != 2 * ID_BYTES or len(digits) == len(memory_id):
+    if len(memory_id) != ID_CHARS or not memory_id.startswith(ID_PREFIX):
         return None
     try:
-        return bytes.fromhex(digits)
+        identity = bytes.fromhex(memory_id[len(ID_PREFIX) :])
     except ValueError:
         return None
+    # Space between digits is passed over.
+    return identity if len(identity) == ID_BYTES else None
 
 
 def bytes_to_id(identity: bytes) -> str:

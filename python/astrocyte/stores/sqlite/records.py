@@ -59,6 +59,7 @@ def records(
     # Not in order, which would have the vectors sorted.
     sql = _PASSAGES.format(spaces.table_of(connection, bank.key, bank.embedding_model), "vector") + _OF_MODEL
     vectors: Vectors = dict(fetch(connection, sql, (apsw.carray(keys), bank.embedding_model)))
+    known_tags: dict[str, tuple[str, ...]] = {}
     return [
         decode_record(
             row,
@@ -66,6 +67,7 @@ def records(
             vectors.get(passage_key(row[0], WHOLE)),
             bank.embedding_model,
             at_position,
+            known_tags,
         )
         for row in rows
     ]

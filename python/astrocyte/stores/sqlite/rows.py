@@ -218,11 +218,16 @@ def decode_hydrated(row: Row) -> HydratedRow:
 
 
 def decode_record(
-    row: Row, chunks: tuple[ChunkRecord, ...], vector: bytes | None, model: str, at_position: int
+    row: Row,
+    chunks: tuple[ChunkRecord, ...],
+    vector: bytes | None,
+    model: str,
+    at_position: int,
+    known_tags: dict[str, tuple[str, ...]],
 ) -> VersionRecord:
     """A version from `RECORD_COLUMNS`, as it was at a position: an end that came later is left out.
 
-    On the path of every load of an index.
+    ``known_tags`` has the sets of tags of rows before, by their text: banks have few of them.
     """
     (
         row_key, memory_id, version, content, content_type, fact_type, layer, tags, metadata, source, session_id,
@@ -240,7 +245,10 @@ def decode_record(
     memory.token_count = token_count
     memory.vector = vector
     memory.chunks = chunks
-    memory.tags = () if tags == "[]" else decode_tags(tags)
+    own_tags = known_tags.get(tags)
+    if own_tags is None:
+        own_tags = known_tags[tags] = decode_tags(tags)
+    memory.tags = own_tags
     memory.metadata = {} if metadata == "{}" else decode_metadata(metadata)
     memory.source = source
     memory.session_id = session_id
