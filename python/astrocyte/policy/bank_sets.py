@@ -6,8 +6,8 @@ Nothing is looked up here: a bank that does not exist is named like any other, a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import fields
+from typing import Any, NamedTuple
 
 from astrocyte.config import BankGroupSettings, MultiBankSettings
 from astrocyte.errors import ValidationError
@@ -30,8 +30,7 @@ LARGEST_SCORE = 1e9
 _PARTS = tuple(part.name for part in fields(MultiBankStrategy))
 
 
-@dataclass(frozen=True, slots=True)
-class BankSet:
+class BankSet(NamedTuple):
     """The banks of a call in the order in which they are asked, and how; None where it names one bank."""
 
     bank_ids: tuple[str, ...]

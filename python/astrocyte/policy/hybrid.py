@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
+from types import MappingProxyType
+from typing import NamedTuple
 
 from astrocyte.config.engines import PIPELINE
 from astrocyte.errors import AstrocyteError, DeadlineExceeded, FailedPrecondition, ProviderUnavailable, StoreError
@@ -46,8 +48,7 @@ NO_ROUTE = Route(1.0, 1.0, ())
 HOP_LIMIT, WEIGHT, NOT_SUPPORTED, NOT_NEEDED = "hop_limit", "weight", "not_supported", "not_needed"
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
+class Asking(NamedTuple):
     """A recall that was let pass: who asks, by which call, which banks and how, and for how many tokens at most.
 
     ``beside`` has, by bank, what other banks hold that is relevant to it. ``watch`` hears of all hits of all sides,
@@ -60,7 +61,7 @@ class Asking:
     query: RecallQuery
     most_tokens: int
     strategy: BankStrategy | None = None
-    beside: Mapping[str, tuple[Relevant, ...]] = field(default_factory=dict)
+    beside: Mapping[str, tuple[Relevant, ...]] = MappingProxyType({})
     watch: Callable[[Sequence[MemoryHit]], None] | None = None
 
 

@@ -44,28 +44,34 @@ class Buckets:
 
     def wait(self, draws: Mapping[Hashable, Draw]) -> tuple[Draw, int] | None:
         """The draw that has to wait longest, and nanoseconds until it need not; None when all may be made now."""
-        now = self._clock()
-        longest: tuple[Draw, int] | None = None
-        for draw in draws.values():
-            missing = min(draw.tokens, draw.per_minute) * TOKEN - self._level(draw, now)
-            # Rounded up: a caller that comes back then is not too early.
-            wait = -(-missing // draw.per_minute)
-            if wait > 0 and (longest is None or wait > longest[1]):
-                longest = draw, wait
-        return longest
+        return self._looked(draws, self._clock())[0]
 
     def take(self, draws: Mapping[Hashable, Draw]) -> tuple[Draw, int] | None:
         """Make all draws, or none and say as `wait` which has to wait and how long."""
-        refused = self.wait(draws)
+        now = self._clock()
+        refused, levels = self._looked(draws, now)
         if refused is not None:
             return refused
-        now = self._clock()
-        for draw in draws.values():
-            self._levels[draw.key] = (self._level(draw, now) - draw.tokens * TOKEN, now)
+        for draw, level in zip(draws.values(), levels, strict=True):
+            self._levels[draw.key] = (level - draw.tokens * TOKEN, now)
             self._rates[draw.key] = draw.per_minute
         if len(self._levels) >= self._sweep_at:
             self._sweep(now)
         return None
+
+    def _looked(self, draws: Mapping[Hashable, Draw], now: int) -> tuple[tuple[Draw, int] | None, list[int]]:
+        """What `wait` says, and how full the bucket of each draw is."""
+        longest: tuple[Draw, int] | None = None
+        levels = []
+        for draw in draws.values():
+            level = self._level(draw, now)
+            levels.append(level)
+            missing = min(draw.tokens, draw.per_minute) * TOKEN - level
+            # Rounded up: a caller that comes back then is not too early.
+            wait = -(-missing // draw.per_minute)
+            if wait > 0 and (longest is None or wait > longest[1]):
+                longest = draw, wait
+        return longest, levels
 
     def _level(self, draw: Draw, now: int) -> int:
         full = draw.per_minute * TOKEN

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from astrocyte.errors import CircuitOpen
 from astrocyte.model import (
@@ -117,7 +116,7 @@ class Recalling:
         asking = self._asking(caller, operation, strategy, banks, query)
 
         async def local(query: RecallQuery) -> RecallResult:
-            return await self._found(replace(asking, query=query), self._barriers.refuses_evidence)
+            return await self._found(asking._replace(query=query), self._barriers.refuses_evidence)
 
         return await self._hybrid.recall(asking, local)
 
@@ -146,7 +145,7 @@ class Recalling:
         async def local(query: RecallQuery) -> RecallResult:
             if asking.strategy is None and not asking.beside:
                 return await self._answer(asking.banks[0], query, asking.most_tokens)
-            return await self._answer_several(replace(asking, query=query), at)
+            return await self._answer_several(asking._replace(query=query), at)
 
         return await self._hybrid.recall(asking, local)
 
