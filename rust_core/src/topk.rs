@@ -256,6 +256,36 @@ mod tests {
     }
 
     #[test]
+    fn what_reaches_a_floor_with_its_error_is_found_in_order() {
+        let number = |n: u32, factor: u32| n.wrapping_mul(factor) as f32 / u32::MAX as f32;
+        for count in [0, 1, 15, 16, 17, 1000] {
+            let scores: Vec<f32> = (0..count)
+                .map(|n| match n % 7 {
+                    0 => crate::vector::NO_SCORE,
+                    _ => number(n, 2_654_435_761),
+                })
+                .collect();
+            let errors: Vec<f32> = (0..count)
+                .map(|n| number(n, 2_246_822_519) / 10.0)
+                .collect();
+            let floors = [(1.0, 2.0), (0.95, 0.5)];
+            let reaches = |&at: &usize| {
+                floors
+                    .iter()
+                    .any(|&(floor, times)| scores[at] + times * errors[at] >= floor)
+            };
+            let expected: Vec<Scored> = (0..scores.len())
+                .filter(reaches)
+                .map(|at| (scores[at], at as u32))
+                .collect();
+            let mut found = vec![(1.0, 1)];
+            reaching(&scores, &errors, floors, &mut found);
+            assert_eq!(found, expected);
+            assert!(count < 1000 || (20..500).contains(&found.len()));
+        }
+    }
+
+    #[test]
     fn keys_keep_score_and_order() {
         let scores = [f32::NEG_INFINITY, -2.5, -0.0, 0.0, 1e-30, 3.0];
         for pair in scores.windows(2) {

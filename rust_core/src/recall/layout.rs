@@ -94,7 +94,8 @@ impl Layout {
             }
         }
         scattered.clear();
-        for chain in versions.split(|&version| version == GAP) {
+        let chains = versions.split(|&version| version == GAP);
+        for chain in chains.filter(|chain| !chain.is_empty()) {
             if in_order && chain.windows(2).all(|pair| pair[0] + 1 == pair[1]) {
                 for &version in chain.iter().skip(1) {
                     follows[version as usize + EDGE] = 1.0;

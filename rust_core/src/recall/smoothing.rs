@@ -22,10 +22,9 @@ pub(super) fn smooth(layout: &Layout, scores: &mut [f32]) {
             break;
         };
         let end = scores.len().min(start + BLOCK);
-        // The last of the block before have their new scores already.
+        // The last two of the block before have their new scores already; what they had is moved to the front.
         score.copy_within(BLOCK.., 0);
         let ahead = scores.len().min(end + EDGE);
-        // From the second block on, two of the scores ahead are here again.
         score[EDGE..EDGE + ahead - start].copy_from_slice(&scores[start..ahead]);
         score[EDGE + ahead - start..].fill(NO_SCORE);
         kernel.run(AddShares {
