@@ -19,6 +19,9 @@ from astrocyte.stores.protocols import MemoryStore
 REPLAYED_AT_ONCE = 1_000
 # Changes read at once.
 CHANGES_AT_ONCE = 10_000
+# Versions that are read while those before are applied: a bank of a thousand comes in parts too, in three quarters of
+# the time that it takes as one, and a large one is not slower for it.
+READ_AT_ONCE = 256
 # Versions that a slow load takes at once: few enough that the core prepares them on one thread.
 BUILT_AT_ONCE = 96
 
@@ -38,7 +41,7 @@ def _from_rows(store: MemoryStore, core: Core, bank: Bank) -> BankIndex:
     with ThreadPoolExecutor(1, "astrocyte-load") as applier:
         applied: Future[None] | None = None
         # Nobody sees the index before its last rows, so the positions up to then need only grow.
-        for position, versions in enumerate(store.iter_versions(bank)):
+        for position, versions in enumerate(store.iter_versions(bank, batch_size=READ_AT_ONCE)):
             if 0 < position < bank.position:
                 if applied is not None:
                     applied.result()

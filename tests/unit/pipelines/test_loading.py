@@ -24,7 +24,7 @@ class InParts:
     def __init__(self, store: MemoryStore, size: int) -> None:
         self._store, self._size = store, size
 
-    def iter_versions(self, bank: Bank) -> Iterator[list[VersionRecord]]:
+    def iter_versions(self, bank: Bank, *, batch_size: int) -> Iterator[list[VersionRecord]]:
         return self._store.iter_versions(bank, batch_size=self._size)
 
     def __getattr__(self, name: str) -> Any:
