@@ -173,7 +173,7 @@ class Calls:
         decode = _decoder(parse, streaming=method.client_streaming)
         admission, deadline = rules.admission, rules.deadline_seconds
 
-        async def run(raw: Any, caller: Caller, context: Context) -> None:  # noqa: ANN401 - bytes, or an iterator of them
+        async def run(raw: Any, caller: Caller, metadata: Metadata, context: Context) -> None:  # noqa: ANN401 - as below
             await admission.enter()
             try:
                 # The caller learns at once that the stream is on, and need not wait for the first message.
@@ -181,7 +181,7 @@ class Calls:
                 async with aclosing(behaviour(decode(raw), caller)) as responses:  # type: ignore[type-var]  # a generator
                     async for response in responses:
                         # A stream may outlive its credential; what comes then is for nobody.
-                        await self._caller(context.invocation_metadata() or (), context)
+                        await self._caller(metadata, context)
                         await context.write(response.SerializeToString())
             finally:
                 admission.leave()
@@ -194,16 +194,16 @@ class Calls:
                 caller = await self._caller(metadata, context)
                 if method.client_streaming:
                     # It ends when its caller's requests do: the servicer stops reading when the server drains.
-                    await run(raw, caller, context)
+                    await run(raw, caller, metadata, context)
                 elif deadline is not None:
                     # It has an end of its own, so that draining waits for it as for other calls.
                     if context.time_remaining() is None:
-                        await _within(deadline, run(raw, caller, context))
+                        await _within(deadline, run(raw, caller, metadata, context))
                     else:
-                        await run(raw, caller, context)
+                        await run(raw, caller, metadata, context)
                 else:
                     with self._draining.interrupting():
-                        await run(raw, caller, context)
+                        await run(raw, caller, metadata, context)
             except Exception as error:  # noqa: BLE001 - every failure becomes a status
                 await _fail(error, method.full_name, given or self._new_id(), context)
             if given is not None:
