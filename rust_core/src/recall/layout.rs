@@ -32,7 +32,7 @@ pub(crate) struct Layout {
     pub(super) linked: RowSet,
     /// Where a version that has a neighbour is.
     places: Vec<u32>,
-    /// How far the smoothed score of each version errs; empty until it is asked for.
+    /// How far the smoothed score of each version errs; empty in a layout of what passes a filter.
     errors: Vec<f32>,
     /// 1 for a version that is short and has a neighbour, else 0; [`EDGE`] zeros before, and at the end so many that
     /// blocks with edges are whole.

@@ -94,7 +94,7 @@ impl FlatIndex {
             let products = &mut products[..scores.len()];
             let scales = &self.scales[rows.clone()];
             kernel.scan(&query.blocks, self.high(rows.clone()), products);
-            kernel.run(Cosines {
+            kernel.run(Cosines::<false> {
                 query,
                 products,
                 scales,
@@ -102,7 +102,7 @@ impl FlatIndex {
             });
             if whole {
                 kernel.scan(&query.blocks, self.low(rows), products);
-                kernel.run(Finer {
+                kernel.run(Cosines::<true> {
                     query,
                     products,
                     scales,
@@ -351,15 +351,15 @@ impl Work for Largest<'_> {
     }
 }
 
-/// Fills `scores` from one query's products with some rows.
-struct Cosines<'a> {
+/// Fills `scores` from one query's products with some rows' high plane; or adds to them, where these are of the low one.
+struct Cosines<'a, const LOW: bool> {
     query: &'a QuantisedQuery,
     products: &'a [i32],
     scales: &'a [f32],
     scores: &'a mut [f32],
 }
 
-impl Work for Cosines<'_> {
+impl<const LOW: bool> Work for Cosines<'_, LOW> {
     type Output = ();
 
     #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
@@ -367,28 +367,11 @@ impl Work for Cosines<'_> {
     fn run(self) {
         let rows = self.products.iter().zip(self.scales);
         for (score, (&product, &scale)) in self.scores.iter_mut().zip(rows) {
-            *score = coarse(self.query, product, scale);
-        }
-    }
-}
-
-/// Adds to `scores` what the products with the low plane make of them.
-struct Finer<'a> {
-    query: &'a QuantisedQuery,
-    products: &'a [i32],
-    scales: &'a [f32],
-    scores: &'a mut [f32],
-}
-
-impl Work for Finer<'_> {
-    type Output = ();
-
-    #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
-    #[inline(always)]
-    fn run(self) {
-        let rows = self.products.iter().zip(self.scales);
-        for (score, (&product, &scale)) in self.scores.iter_mut().zip(rows) {
-            *score += fine(self.query, product, scale);
+            if LOW {
+                *score += fine(self.query, product, scale);
+            } else {
+                *score = coarse(self.query, product, scale);
+            }
         }
     }
 }
