@@ -32,10 +32,10 @@ TAKING_IN_SECONDS = 0.2
 # already comes sooner; or when no more came since than usual, give or take: from gRPC's queue they come faster.
 CHECK_SECONDS = 0.01
 QUIET_SECONDS = 0.003
-# It is looked for the first time as soon as quiet can be told: one caller that asks without a rest keeps the loop as
+USUAL = 1.2
+# It is looked for the first time as soon as quiet can be told: one caller that asks without a rest may keep the loop as
 # busy as a crowd does, and waits for so long each time.
 FIRST_CHECK_SECONDS = 0.004
-USUAL = 1.2
 # Where calls came for so long at once, and did so twice of late, as many may wait as are done in so long, but not fewer
 # than these: those of gRPC's queue are old already. What is of late is counted up to so many times, and down again.
 CROWDED_SECONDS = 0.04

@@ -27,7 +27,10 @@ def test_days_in_words(milliseconds: int, expected: str) -> None:
     assert date_words(milliseconds) == expected
 
 
-@pytest.mark.parametrize("value", ["mem_3f8a", "", "mem_", "mem_" + "g" * 32, "ab" * 16, "mem_" + "ab" * 17])
+@pytest.mark.parametrize(
+    "value",
+    ["mem_3f8a", "", "mem_", "mem_" + "g" * 32, "ab" * 16, "mem_" + "ab" * 17, "mem_" + "ab " * 10 + "ab", "ab" * 18],
+)
 def test_ids_that_are_none_of_ours(value: str) -> None:
     assert id_to_bytes(value) is None
 

@@ -71,7 +71,7 @@ class Rows:
     def get_bank(self, _tenant: str, _bank_id: str) -> Bank | None:
         return bank(self.position) if self.exists else None
 
-    def iter_versions(self, _bank: Bank, *, batch_size: int = 0) -> Iterator[list[VersionRecord]]:
+    def iter_versions(self, _bank: Bank, *, batch_size: int) -> Iterator[list[VersionRecord]]:
         self.loads += 1
         rows = list(self.rows.values())
         half = len(rows) // 2

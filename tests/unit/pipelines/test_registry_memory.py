@@ -57,7 +57,7 @@ class Banks:
         number = int(bank_id.removeprefix("b"))
         return bank(number, len(self.rows[number]))
 
-    def iter_versions(self, one: Bank, *, batch_size: int = 0) -> Iterator[list[VersionRecord]]:
+    def iter_versions(self, one: Bank, *, batch_size: int) -> Iterator[list[VersionRecord]]:
         yield list(self.rows[one.key])
         self.during_load()
 

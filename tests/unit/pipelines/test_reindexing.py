@@ -8,9 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from astrocyte.app import App
-from astrocyte.errors import (
-    FailedPrecondition,
-)
+from astrocyte.errors import FailedPrecondition
 from astrocyte.model import (
     ChangeKind,
     ForgetSelector,
