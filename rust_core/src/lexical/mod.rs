@@ -80,6 +80,9 @@ pub trait LexicalIndex {
     fn add_term(&self, term: QueryTerm, allowed: &RowSet, sums: &mut [f32], touched: &mut Vec<u32>);
     /// Adds the term's part to `sums`, one for each of `rows`, which are ascending.
     fn add_term_to(&self, term: QueryTerm, rows: &[u32], sums: &mut [f32]);
+    /// Brings what [`score_row`](Self::score_row) reads of a few rows into the cache, all at once: one after the other,
+    /// each row would be waited for twice.
+    fn fetch(&self, rows: &[u32]);
     /// Sets `parts` to what each of `terms` adds to one row's score; added in their order they are the score, to the bit.
     fn score_row(&self, terms: &[QueryTerm], filter: TermFilter, row: u32, parts: &mut [f32]);
     /// Distinct terms.

@@ -159,7 +159,8 @@ pub(crate) fn run(
                 let walks = matches!(plan.way, Way::Graph { .. }) && query.vector.is_some();
                 let compare = walks && planner.samples();
                 let rest = (temporal, &mut work.selection);
-                let plan = (&plan, compare);
+                let running = planner.enter();
+                let plan = (&plan, compare, running.alone);
                 return large::answer(
                     state, request, query, allowed, plan, large, rest, candidates,
                 );

@@ -4,12 +4,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use super::build::{self, Bank, Pace};
 use crate::bank::Locked;
 use crate::error::Result;
+
+/// How long it is watched whether a bank's tail goes on growing, in steps after which the thread may be stopped.
+const WATCHED: Duration = Duration::from_millis(500);
+const WATCH_STEP: Duration = Duration::from_millis(20);
+/// A tail that grows by more than one row in so many meanwhile doubles in a quarter of a minute, in less than its graph
+/// takes: what is built of it now would be half of the bank, and every search would walk one graph more.
+const GROWING: u32 = 32;
 
 /// The thread, started by the first bank that is due.
 #[derive(Debug)]
@@ -71,6 +79,7 @@ impl Folder {
         let building = Arc::clone(&self.building);
         let run = move || {
             for bank in receiver {
+                settle(&bank, &stopped);
                 // After a failure the scan goes on answering, and the next commits ask again.
                 let step = || {
                     let _building = building.lock();
@@ -82,6 +91,29 @@ impl Folder {
         let thread = std::thread::Builder::new().name("astrocyte-fold".to_owned());
         let handle = thread.spawn(run).expect("a thread can be started");
         (sender, handle)
+    }
+}
+
+/// Waits for the end of an import, so that one graph is built of it.
+fn settle(bank: &Bank, stopped: &AtomicBool) {
+    let tail = || {
+        let bank = bank.upgrade()?;
+        let state = bank.read();
+        Some(state.rows() - state.segments.covered.len())
+    };
+    let mut before = tail();
+    while let Some(rows) = before {
+        for _ in 0..WATCHED.as_millis() / WATCH_STEP.as_millis() {
+            if stopped.load(Ordering::Relaxed) {
+                return;
+            }
+            std::thread::sleep(WATCH_STEP);
+        }
+        let now = tail();
+        if now.is_none_or(|now| now.saturating_sub(rows) <= rows / GROWING) {
+            return;
+        }
+        before = now;
     }
 }
 

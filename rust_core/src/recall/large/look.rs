@@ -9,7 +9,7 @@ use crate::filter::Allowed;
 use crate::originals::NO_SLOT;
 use crate::recall::windows::{LONE_FACTOR, SHARES};
 use crate::topk::Scored;
-use crate::vector::{NO_SCORE, dot};
+use crate::vector::{DenseIndex, NO_SCORE, QuantisedQuery, dot, error_margin};
 
 /// The state and the scores of those versions that are looked at.
 pub(super) struct Look<'a> {
@@ -116,10 +116,11 @@ pub(super) fn version_of(state: &State, row: u32) -> u32 {
         - 1
 }
 
-/// Replaces the cosines of the candidates' best rows by exact ones.
+/// Replaces by exact ones the cosines of the candidates' best rows: of all that may be among the `k` best, and where
+/// neighbours share their scores of some more.
 pub(super) fn make_exact(
     look: &mut Look<'_>,
-    unit: &[f32],
+    (unit, query): (&[f32], &QuantisedQuery),
     k: usize,
     candidates: &[u32],
 ) -> Result<()> {
@@ -132,16 +133,27 @@ pub(super) fn make_exact(
         .map(|row| (cosines[row as usize], row))
         .filter(|&(score, _)| score != NO_SCORE)
         .collect();
+    let better = |a: &Scored, b: &Scored| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
     let count = k.saturating_add(MARGIN_ROWS).min(best.len());
     if count < best.len() {
-        best.select_nth_unstable_by(count, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        best.select_nth_unstable_by(count, better);
+        best.truncate(count);
     }
+    best.sort_unstable_by(better);
     let (mut bytes, mut original) = (Vec::new(), Vec::new());
-    for &(_, row) in &best[..count] {
+    // The least of the `k` first, once these are exact.
+    let mut least = f32::INFINITY;
+    for (place, &(cosine, row)) in best.iter().enumerate() {
+        let margin = error_margin(query.scale, state.vectors.step(row));
+        if place >= k && !look.linked && cosine < least - margin {
+            continue;
+        }
         let slot = state.slots[row as usize];
         if slot != NO_SLOT {
             state.originals.read(slot, &mut bytes, &mut original)?;
-            cosines[row as usize] = dot(unit, &original);
+            let exact = dot(unit, &original);
+            cosines[row as usize] = exact;
+            least = if place < k { least.min(exact) } else { least };
         }
     }
     for &version in candidates {

@@ -43,7 +43,8 @@ pub(super) struct LargeBuffers {
     by_version: words::ByVersion,
 }
 
-/// Answers `request` by way of its candidates; with what a walk found, where it is to be compared with a scan.
+/// Answers `request` by way of its candidates; with what a walk found, where it is to be compared with a scan. A recall
+/// that is `alone` may take a second thread.
 #[expect(
     clippy::too_many_arguments,
     reason = "the parts of one step of one pipeline"
@@ -53,7 +54,7 @@ pub(super) fn answer(
     request: &RecallRequest,
     query: &Query,
     allowed: Allowed<'_>,
-    (plan, compare): (&Plan, bool),
+    (plan, compare, alone): (&Plan, bool, bool),
     buffers: &mut LargeBuffers,
     (temporal, selection): (&mut Vec<f32>, &mut Selection),
     candidates: &mut Vec<u32>,
@@ -73,8 +74,10 @@ pub(super) fn answer(
             && !(state.chains.timeline().is_empty() && state.chains.session_count() == 0),
         linked: false,
     };
-    // Neither touches what the other changes, and both wait for memory most of the time.
-    let (near, keyword) = rayon::join(
+    // Neither touches what the other changes. A thread more pays only where a processor is idle.
+    let spread = alone && query.vector.is_some() && query.words.is_some();
+    let (near, keyword) = both(
+        spread,
         || near_arm(state, request, query, (allowed, plan), near),
         || keyword_arm(state, request, query, allowed, found),
     );
@@ -140,6 +143,23 @@ pub(super) fn answer(
         position: state.position,
     };
     Ok((response, walked))
+}
+
+/// What both give; where they are to be spread, the second on a thread of the pool.
+fn both<A, B: Send>(
+    spread: bool,
+    here: impl FnOnce() -> A,
+    there: impl FnOnce() -> B + Send,
+) -> (A, B) {
+    if !spread {
+        return (here(), there());
+    }
+    let mut other = None;
+    let own = rayon::in_place_scope(|scope| {
+        scope.spawn(|_| other = Some(there()));
+        here()
+    });
+    (own, other.expect("a scope ends after what it spawned"))
 }
 
 /// Rows near to the query's vector, where it has one.
@@ -258,8 +278,8 @@ impl Room<'_, '_> {
         self.by_version.wipe(&holders);
         let quantised = self.query.vector.as_ref().map(|(_, quantised)| quantised);
         look.scores.evaluate(state, quantised, words);
-        if let Some((unit, _)) = &self.query.vector {
-            make_exact(look, unit, request.k, self.candidates)?;
+        if let Some((unit, query)) = &self.query.vector {
+            make_exact(look, (unit, query), request.k, self.candidates)?;
         }
         let spreads = [
             estimate::semantic(look, &sample),

@@ -61,6 +61,21 @@ impl Default for PlannerOptions {
 pub(crate) struct Planner {
     options: PlannerOptions,
     walks: AtomicU64,
+    /// Recalls by graphs that are under way.
+    running: AtomicU32,
+}
+
+/// A recall that is under way, until it is dropped.
+pub(crate) struct Running<'a> {
+    running: &'a AtomicU32,
+    /// Whether there was no other when it began.
+    pub(crate) alone: bool,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.running.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// How the nearest rows are found.
@@ -109,6 +124,15 @@ impl Planner {
         Self {
             options,
             walks: AtomicU64::new(0),
+            running: AtomicU32::new(0),
+        }
+    }
+
+    /// Counts a recall by graphs.
+    pub(crate) fn enter(&self) -> Running<'_> {
+        Running {
+            running: &self.running,
+            alone: self.running.fetch_add(1, Ordering::Relaxed) == 0,
         }
     }
 

@@ -6,6 +6,9 @@ use crate::recall::buffers::ArmScores;
 use crate::recall::dense::of_rows;
 use crate::vector::{DenseIndex, NO_SCORE, QuantisedQuery};
 
+/// Versions whose words are fetched together: they stay in the first cache until they are scored.
+const FETCHED: usize = 64;
+
 /// An array in which all entries are `absent` but those that a recall sets.
 #[derive(Debug)]
 pub(super) struct Sparse {
@@ -171,7 +174,14 @@ impl Scores {
         for (number, words) in words.iter().enumerate() {
             let filter = TermFilter::new(&words.terms);
             let mut parts = vec![0.0; words.terms.len()];
-            for &version in &self.known.list[from..] {
+            for (at, &version) in self.known.list[from..].iter().enumerate() {
+                if at.is_multiple_of(FETCHED) {
+                    let next = self.known.list[from + at..].iter().take(FETCHED);
+                    self.rows.clear();
+                    self.rows
+                        .extend(next.flat_map(|&version| state.rows_of(version)));
+                    state.lexical.fetch(&self.rows);
+                }
                 own.clear();
                 others.clear();
                 for row in state.rows_of(version) {
