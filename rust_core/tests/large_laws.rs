@@ -399,6 +399,23 @@ fn the_background_folds_by_itself() {
 }
 
 #[test]
+fn an_import_is_waited_for_and_becomes_one_graph() {
+    let mut random = Random(6);
+    let rows = rows(&mut random, 4000, Kind::Notes);
+    let mut pair = Pair::new(&walking(1000));
+    // Each part is enough for a graph of its own.
+    for part in rows.chunks(1000) {
+        pair.apply(part, &[], &[]);
+    }
+    let start = std::time::Instant::now();
+    while pair.large.stats().graph_rows < 4000 {
+        assert!(start.elapsed().as_secs() < 60, "not all was built");
+        std::thread::yield_now();
+    }
+    assert_eq!(pair.large.stats().segments, 1);
+}
+
+#[test]
 fn recalls_go_on_while_rows_come_and_go_and_graphs_are_built() {
     let mut random = Random(13);
     let rows = rows(&mut random, 3000, Kind::Turns);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::error::{CoreError, Result};
 use crate::originals::Scratch;
-use crate::recall::{self, Comparison, Planner};
+use crate::recall::{self, Comparison, Planner, Running};
 use crate::segment::{Folder, Graph};
 use crate::types::{
     BankStats, ContentHash, Duplicate, Explained, MemoryId, RecallRequest, RecallResponse, Row,
@@ -71,7 +71,10 @@ impl Bank {
         if position <= self.position() {
             return Ok(());
         }
-        let prepared = apply::prepare(upserts, self.dimensions)?;
+        let prepared = {
+            let _running = self.enter();
+            apply::prepare(upserts, self.dimensions)?
+        };
         let state = self.state.intend();
         // Another thread may have applied it meanwhile.
         if position <= state.position {
@@ -107,6 +110,11 @@ impl Bank {
     pub fn recall(&self, request: &RecallRequest) -> Result<RecallResponse> {
         let query = recall::Query::new(request, self.dimensions)?;
         self.answer(request, &query)
+    }
+
+    /// Counts work that takes threads, until what it returns is dropped.
+    pub(crate) fn enter(&self) -> Running<'_> {
+        self.shared.planner.enter()
     }
 
     /// As [`recall`](Self::recall), with what was made of the request for vectors of the bank's length.

@@ -16,6 +16,7 @@ impl Bank {
     /// # Errors
     /// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when a file cannot be written, or is not what was written.
     pub fn checkpoint(&self, directory: &Path, label: &Label) -> Result<Written> {
+        let _running = self.enter();
         checkpoint::write(&self.state, directory, label)
     }
 
@@ -27,7 +28,10 @@ impl Bank {
         scratch: Option<Arc<Scratch>>,
         shared: Arc<Shared>,
     ) -> Result<Self> {
-        let mut state = checkpoint::load(directory, label, dimensions, scratch)?;
+        let mut state = {
+            let _running = shared.planner.enter();
+            checkpoint::load(directory, label, dimensions, scratch)?
+        };
         let rows = state.rows();
         let due = state.segments.due(rows, shared.folder.fold_rows());
         let state = Arc::new(Locked::new(state));

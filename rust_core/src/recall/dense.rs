@@ -14,7 +14,7 @@ use crate::filter::Allowed;
 use crate::originals::NO_SLOT;
 use crate::rowset::RowSet;
 use crate::topk::{Scored, above, better_first, reaching};
-use crate::vector::{DenseIndex, NO_SCORE, Plan, QuantisedQuery, dot, error_margin};
+use crate::vector::{Beside, DenseIndex, NO_SCORE, Plan, QuantisedQuery, dot, error_margin};
 
 /// Most memories beyond the `k` best that are rescored: with more of them within the quantisation error they are a crowd of
 /// near copies, whose order does not matter.
@@ -32,12 +32,13 @@ const MARGIN_ROWS: usize = 54;
 const CROWD: u32 = 4;
 
 /// Fills `scores` with coarse cosines of the allowed rows and versions, of whole bytes where there are few;
-/// [`NO_SCORE`] elsewhere.
+/// [`NO_SCORE`] elsewhere. What is to be done `beside` is done when it returns.
 pub(super) fn look(
     state: &State,
     allowed: Allowed<'_>,
     plan: Plan,
     query: &QuantisedQuery,
+    beside: Option<Beside<'_>>,
     scores: &mut ArmScores,
 ) {
     let ArmScores {
@@ -47,7 +48,7 @@ pub(super) fn look(
     } = scores;
     *whole = allowed.rows.len() <= WHOLE_ROWS;
     let how = (plan, *whole);
-    state.vectors.look(query, allowed.rows, how, rows);
+    state.vectors.look(query, allowed.rows, how, beside, rows);
     versions.clear();
     if !state.is_flat() {
         best_rows(state, allowed.versions, NO_SCORE, rows, versions);

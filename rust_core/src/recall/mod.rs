@@ -22,14 +22,18 @@ use crate::error::{CoreError, Result};
 use crate::filter;
 use crate::fusion;
 use crate::types::{Explained, MemoryId, RecallRequest, RecallResponse};
-use crate::vector::{QuantisedQuery, normalise};
+use crate::vector::{Beside, Plan, QuantisedQuery, normalise};
 pub(crate) use arms::{Arm, KEYWORD, SEMANTIC, Scores, TEMPORAL};
 use buffers::{Buffers, with_buffers};
 use explain::{Looked, Probe};
 use feedback::Feedback;
 pub use large::PlannerOptions;
-pub(crate) use large::{Comparison, Planner, Quality, Walked, Way};
+pub(crate) use large::{Comparison, Planner, Quality, Running, Walked, Way};
 pub(crate) use layout::Layout;
+
+/// Rows from which on a scan is worth a second thread, where there is one to spare: it takes a tenth of what the scan of
+/// as many does to begin.
+const SPREAD_ROWS: u32 = 1 << 15;
 
 /// A request's text and vector, checked and ready to search with.
 pub(crate) struct Query {
@@ -143,6 +147,7 @@ pub(crate) fn run(
     query: &Query,
     planner: &Planner,
 ) -> Result<(RecallResponse, Option<Walked>)> {
+    let running = planner.enter();
     with_buffers(|buffers| {
         let Buffers {
             filter,
@@ -159,14 +164,14 @@ pub(crate) fn run(
                 let walks = matches!(plan.way, Way::Graph { .. }) && query.vector.is_some();
                 let compare = walks && planner.samples();
                 let rest = (temporal, &mut work.selection);
-                let running = planner.enter();
                 let plan = (&plan, compare, running.alone);
                 return large::answer(
                     state, request, query, allowed, plan, large, rest, candidates,
                 );
             }
         }
-        answer(state, request, query, buffers, None).map(|response| (response, None))
+        let alone = running.alone;
+        answer(state, request, query, buffers, alone, None).map(|response| (response, None))
     })
 }
 
@@ -179,7 +184,7 @@ pub(crate) fn explain(
 ) -> Result<Explained> {
     let mut probe = Probe::new(ids);
     let response =
-        with_buffers(|buffers| answer(state, request, query, buffers, Some(&mut probe)))?;
+        with_buffers(|buffers| answer(state, request, query, buffers, false, Some(&mut probe)))?;
     Ok(Explained {
         response,
         fates: probe.fates,
@@ -187,12 +192,14 @@ pub(crate) fn explain(
     })
 }
 
+/// Answers `request` by a scan. A recall that is `alone` may take a second thread.
 #[expect(clippy::too_many_lines, reason = "the steps of one pipeline, in order")]
 fn answer(
     state: &State,
     request: &RecallRequest,
     query: &Query,
     buffers: &mut Buffers,
+    alone: bool,
     probe: Option<&mut Probe<'_>>,
 ) -> Result<RecallResponse> {
     let Buffers {
@@ -209,16 +216,28 @@ fn answer(
     let allowed = filter::compile(state, request, filter);
     let (plan, described) = arms::plan(allowed, state);
     let mut arms = Vec::with_capacity(3 + request.external.len());
-    if let Some((_, quantised)) = &query.vector {
-        let start = Instant::now();
-        dense::look(state, allowed, plan, quantised, dense);
-        arms.push(Arm::new(arms::SEMANTIC, start));
+    let mut matched = None;
+    let mut find_words = || {
+        matched = query.words.as_ref().map(|words| {
+            let start = Instant::now();
+            arms::keyword(state, allowed, words, keyword);
+            Arm::new(arms::KEYWORD, start)
+        });
+    };
+    let spread = alone && plan == Plan::Scan && state.rows() >= SPREAD_ROWS;
+    match &query.vector {
+        Some((_, quantised)) => {
+            let start = Instant::now();
+            let beside = spread.then_some(&mut find_words as Beside<'_>);
+            dense::look(state, allowed, plan, quantised, beside, dense);
+            arms.push(Arm::new(arms::SEMANTIC, start));
+            if !spread {
+                find_words();
+            }
+        }
+        None => find_words(),
     }
-    if let Some(words) = &query.words {
-        let start = Instant::now();
-        arms::keyword(state, allowed, words, keyword);
-        arms.push(Arm::new(arms::KEYWORD, start));
-    }
+    arms.extend(matched);
     let layout = if request.context_windows {
         windows::lay_out(state, allowed, &mut arms, own)
     } else {

@@ -18,6 +18,8 @@ type Prepared = OnceLock<Option<Query>>;
 /// The calling thread takes part: it begins at once, while others are still to be woken, and a lone request changes no
 /// thread at all.
 pub(crate) fn recall(requests: &[(&Bank, &RecallRequest)]) -> Result<Vec<RecallResponse>> {
+    // With others beside it no recall takes a second thread.
+    let _running = (requests.len() > 1).then(|| requests[0].0.enter());
     let (places, prepared) = shared(requests);
     let answers: Vec<OnceLock<_>> = requests.iter().map(|_| OnceLock::new()).collect();
     let next = AtomicUsize::new(0);

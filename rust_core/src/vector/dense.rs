@@ -15,6 +15,9 @@ pub(crate) enum Plan {
     Gather,
 }
 
+/// What is done by another thread meanwhile.
+pub(crate) type Beside<'a> = &'a mut (dyn FnMut() + Send);
+
 /// An index over the vectors of rows. New rows always have a larger number than any row before.
 ///
 /// A seam: the bank knows this trait only, so that an index that visits fewer rows can take the place of the flat one.
@@ -31,11 +34,13 @@ pub(crate) trait DenseIndex {
         Self: Sized;
     /// Fills `scores` with the coarse cosines of the allowed rows, [`NO_SCORE`] elsewhere. They are at most the query's
     /// reach times the row's step from what [`refine`](Self::refine) makes of them; or, where they are wanted `whole`, that.
+    /// With something to do `beside`, a thread of the pool does that and then its share of a scan; a scan alone does it.
     fn look(
         &self,
         query: &QuantisedQuery,
         allowed: &RowSet,
         how: (Plan, bool),
+        beside: Option<Beside<'_>>,
         scores: &mut Vec<f32>,
     );
     /// Adds to the coarse cosines of `rows`, which are ascending and each there once, what they leave out. To be called

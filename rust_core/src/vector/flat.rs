@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use super::dense::{DenseIndex, NO_SCORE, Plan};
+use parking_lot::Mutex;
+
+use super::dense::{Beside, DenseIndex, NO_SCORE, Plan};
 use super::kernels::{Kernel, Work};
 use super::quantise::{Block, COARSE, QuantisedQuery, QuantisedRow, width};
 use super::reserve_tight;
@@ -12,6 +14,8 @@ use crate::rowset::RowSet;
 pub(super) const PART: usize = 1024;
 /// Rows per step: their integer products stay on the stack and in the first cache.
 const STEP: usize = 256;
+/// Rows that one of two threads takes at a time, a multiple of the parts: some fifty microseconds.
+const SHARE: usize = 8 * PART;
 /// Rows per step when many queries are compared with them: 48 KB of 384 dimensions, which stay in the cache.
 const NEAR_STEP: usize = 256;
 /// Queries that one pass over the rows serves: sixteen sums fit the registers.
@@ -85,11 +89,40 @@ impl FlatIndex {
         (&mut high[blocks.clone()], &mut low[blocks])
     }
 
-    fn scan(&self, query: &QuantisedQuery, whole: bool, out: &mut [f32]) {
+    /// Scores all rows; with something to do `beside`, in shares that two threads take as they come to them.
+    fn scan(
+        &self,
+        query: &QuantisedQuery,
+        whole: bool,
+        beside: Option<Beside<'_>>,
+        out: &mut [f32],
+    ) {
+        let Some(beside) = beside else {
+            return self.scan_from(0, query, whole, out);
+        };
+        let shares = Mutex::new(out.chunks_mut(SHARE).enumerate());
+        let take = || {
+            // Not in the loop's head, where the lock would be held for the whole turn.
+            let next = || shares.lock().next();
+            while let Some((number, scores)) = next() {
+                self.scan_from(number * SHARE, query, whole, scores);
+            }
+        };
+        rayon::in_place_scope(|scope| {
+            scope.spawn(|_| {
+                beside();
+                take();
+            });
+            take();
+        });
+    }
+
+    /// Scores the rows from `first` on, a multiple of the steps.
+    fn scan_from(&self, first: usize, query: &QuantisedQuery, whole: bool, out: &mut [f32]) {
         let kernel = Kernel::best();
         let mut products = [0; STEP];
         for (step, scores) in out.chunks_mut(STEP).enumerate() {
-            let start = step * STEP;
+            let start = first + step * STEP;
             let rows = start..start + scores.len();
             let products = &mut products[..scores.len()];
             let scales = &self.scales[rows.clone()];
@@ -197,16 +230,20 @@ impl DenseIndex for FlatIndex {
         query: &QuantisedQuery,
         allowed: &RowSet,
         (plan, whole): (Plan, bool),
+        beside: Option<Beside<'_>>,
         scores: &mut Vec<f32>,
     ) {
         match plan {
             Plan::Scan => {
                 // Every score is written, so that what was there before need not be wiped.
                 scores.resize(self.len(), NO_SCORE);
-                self.scan(query, whole, scores);
+                self.scan(query, whole, beside, scores);
                 mask(scores, allowed);
             }
             Plan::Gather => {
+                if let Some(beside) = beside {
+                    beside();
+                }
                 scores.clear();
                 scores.resize(self.len(), NO_SCORE);
                 self.gather(query, allowed, scores);
@@ -429,6 +466,46 @@ fn mask(scores: &mut [f32], allowed: &RowSet) {
                     *score = NO_SCORE;
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIMENSIONS: usize = 20;
+
+    /// Two and a half shares of rows, of which every seventh has no vector.
+    fn index() -> FlatIndex {
+        let mut index = FlatIndex::new(DIMENSIONS);
+        for row in 0..(SHARE * 5 / 2) as u32 {
+            let component = |n: u32| (row * 31 + n).wrapping_mul(2_654_435_761) as f32 / 4e9 - 0.5;
+            let vector: Vec<f32> = (0..DIMENSIONS as u32).map(component).collect();
+            index.push((row % 7 != 0).then(|| QuantisedRow::new(&vector)).as_ref());
+        }
+        index
+    }
+
+    #[test]
+    fn a_second_thread_does_what_is_beside_once_and_changes_no_score() {
+        let index = index();
+        let query = QuantisedQuery::new(&[0.3; DIMENSIONS]);
+        let mut allowed = RowSet::empty(index.len() as u32);
+        (0..index.len() as u32)
+            .filter(|row| row % 3 != 0)
+            .for_each(|row| _ = allowed.insert(row));
+        for how in [Plan::Scan, Plan::Gather]
+            .map(|plan| [(plan, false), (plan, true)])
+            .concat()
+        {
+            let (mut alone, mut helped, mut times) = (vec![9.0], Vec::new(), 0);
+            index.look(&query, &allowed, how, None, &mut alone);
+            let mut beside = || times += 1;
+            index.look(&query, &allowed, how, Some(&mut beside), &mut helped);
+            assert_eq!(times, 1);
+            assert_eq!(alone, helped);
+            assert_eq!(alone.len(), index.len());
         }
     }
 }

@@ -6,7 +6,7 @@ mod kernels;
 mod quantise;
 mod saved;
 
-pub(crate) use dense::{DenseIndex, NO_SCORE, Plan};
+pub(crate) use dense::{Beside, DenseIndex, NO_SCORE, Plan};
 pub(crate) use flat::FlatIndex;
 pub(crate) use kernels::BYTES;
 pub use kernels::Kernel;

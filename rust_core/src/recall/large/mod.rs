@@ -27,7 +27,7 @@ use look::{Look, make_exact, version_of};
 use near::NearBuffers;
 pub(crate) use near::{Comparison, Walked};
 pub use plan::PlannerOptions;
-pub(crate) use plan::{Plan, Planner, Quality, Way};
+pub(crate) use plan::{Plan, Planner, Quality, Running, Way};
 use scores::{Scores, Words};
 
 use super::arms::{self, Arm, KEYWORD, SEMANTIC};

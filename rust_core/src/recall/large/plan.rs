@@ -61,14 +61,14 @@ impl Default for PlannerOptions {
 pub(crate) struct Planner {
     options: PlannerOptions,
     walks: AtomicU64,
-    /// Recalls by graphs that are under way.
+    /// Recalls, commits and checkpoints that are under way.
     running: AtomicU32,
 }
 
-/// A recall that is under way, until it is dropped.
+/// A recall, a commit or a checkpoint that is under way, until it is dropped.
 pub(crate) struct Running<'a> {
     running: &'a AtomicU32,
-    /// Whether there was no other when it began.
+    /// Whether there was no other when it began, and there are threads that it may take.
     pub(crate) alone: bool,
 }
 
@@ -128,11 +128,14 @@ impl Planner {
         }
     }
 
-    /// Counts a recall by graphs.
+    /// Counts a recall; or a commit or a checkpoint, for whose threads a recall should not wait.
     pub(crate) fn enter(&self) -> Running<'_> {
+        let first = self.running.fetch_add(1, Ordering::Relaxed) == 0;
+        // Threads of the pool are at work on several recalls already.
+        let spare = rayon::current_thread_index().is_none() && rayon::current_num_threads() > 1;
         Running {
             running: &self.running,
-            alone: self.running.fetch_add(1, Ordering::Relaxed) == 0,
+            alone: first && spare,
         }
     }
 
