@@ -15,9 +15,9 @@ use crate::error::Result;
 /// How long it is watched whether a bank's tail goes on growing, in steps after which the thread may be stopped.
 const WATCHED: Duration = Duration::from_millis(500);
 const WATCH_STEP: Duration = Duration::from_millis(20);
-/// A tail that grows by more than one row in so many meanwhile doubles in a quarter of a minute, in less than its graph
-/// takes: what is built of it now would be half of the bank, and every search would walk one graph more.
-const GROWING: u32 = 32;
+/// A tail that grows by more than one row in so many meanwhile doubles in about a minute, in which a graph takes some hundred
+/// thousand rows: what is built of it now would be half of the bank, and every search would walk one graph more.
+const GROWING: u32 = 128;
 
 /// The thread, started by the first bank that is due.
 #[derive(Debug)]

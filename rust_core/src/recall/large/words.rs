@@ -1,16 +1,20 @@
 //! The keyword arm of a large bank: postings of the rare words, and a bound for what the common ones can add.
 //!
 //! A word that most memories hold adds little to a score and has long postings. Rows are found by the rarest words; once
-//! the best of them are better than the common words alone can make any row, no other row is among the best.
+//! the best of them, scored in full, are better than the common words alone can make any row, no other row is among the
+//! best (after MaxScore: Turtle and Flood, Query evaluation: strategies and optimizations, 1995).
 
 use super::scores::{Sparse, Words};
 use crate::analysis::AnalyzedQuery;
 use crate::bank::State;
 use crate::filter::Allowed;
-use crate::lexical::LexicalIndex;
+use crate::lexical::{LexicalIndex, TermFilter};
+use crate::topk::Scored;
 
 /// Postings that are read in any case: below it, reading all costs less than bounding some.
 const READ_POSTINGS: u64 = 1 << 14;
+/// Rows among which the best are looked for that set a bound: it is no worse for what it leaves out, only lower.
+const FIRST_FOUND: usize = 4096;
 /// Rounding of a sum of 64 terms, as a share of it, with room to spare.
 const ROUNDING: f32 = 1e-5;
 
@@ -51,15 +55,16 @@ pub(super) fn find(
         terms,
     };
     found.sums.grow(state.rows() as usize);
-    let mut read = 0;
+    let (mut read, mut known) = (0, None);
     // A memory in chunks takes as many places as it has rows.
     let places = if state.is_flat() { depth } else { depth * 4 };
     for &at in &by_rarity {
         let term = words.terms[at];
-        let common = words.common();
-        let cheap = read + u64::from(term.rows) <= READ_POSTINGS;
-        if !cheap && kth_best(found, places).is_some_and(|least| least > common) {
-            break;
+        if read + u64::from(term.rows) > READ_POSTINGS {
+            known = least_total(state, &words, found, places);
+            if known.is_some_and(|least| least > words.common()) {
+                break;
+            }
         }
         read += u64::from(term.rows);
         words.rare[at] = true;
@@ -67,22 +72,50 @@ pub(super) fn find(
             .lexical
             .add_term(term, allowed.rows, &mut found.sums.values, &mut found.rows);
     }
-    let floor = kth_best(found, places).map_or(0.0, |least| least - words.common());
+    let common = words.common();
+    if common == 0.0 {
+        known = kth_best(found, places);
+    }
+    let known = known.unwrap_or(0.0);
     let Found { sums, rows, order } = found;
     let sums = &sums.values;
-    let may_be = |row: &u32| sums[*row as usize] >= floor - rounding(floor);
+    let may_be = |row: &u32| sums[*row as usize] >= known - common - rounding(known);
     let mut best: Vec<u32> = rows.iter().copied().filter(may_be).collect();
-    if places > 0 && best.len() > places && words.common() > 0.0 {
+    if places > 0 && best.len() > places && common > 0.0 {
+        let sums = (sums.as_slice(), known);
         narrow(state, &words, &by_rarity, places, sums, &mut best, order);
     }
     proposed.extend(best);
     words
 }
 
+/// A score that as many rows as there are places reach, all words counted: those that are best by the rare words are
+/// scored in full, of the rows that were found first, which hold the rarest.
+fn least_total(state: &State, words: &Words, found: &Found, places: usize) -> Option<f32> {
+    let sums = &found.sums.values;
+    let first = found.rows.iter().take(places.max(FIRST_FOUND));
+    let mut best: Vec<Scored> = first.map(|&row| (sums[row as usize], row)).collect();
+    if places == 0 || best.len() < places {
+        return None;
+    }
+    best.select_nth_unstable_by(places - 1, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let rows: Vec<u32> = best[..places].iter().map(|&(_, row)| row).collect();
+    let filter = TermFilter::new(&words.terms);
+    let mut parts = vec![0.0; words.terms.len()];
+    state.lexical.fetch(&rows);
+    let totals = rows.iter().map(|&row| {
+        let lexical = &state.lexical;
+        lexical.score_row(&words.terms, filter, row, &mut parts);
+        parts.iter().sum::<f32>()
+    });
+    totals.reduce(f32::min)
+}
+
 /// Keeps those of `best` that may be among the `places` best once the common words are added.
 ///
 /// One word at a time, the rarest first: each raises the least of the best, and leaves less for the rest to add. In postings
-/// that are read in the order of the rows a long list costs little more than the rows that are left.
+/// that are read in the order of the rows a long list costs little more than the rows that are left. `known` is reached by
+/// as many rows as there are places.
 #[expect(
     clippy::stable_sort_primitive,
     reason = "the stable sort merges ascending runs, one for each rare word"
@@ -92,7 +125,7 @@ fn narrow(
     words: &Words,
     by_rarity: &[usize],
     places: usize,
-    sums: &[f32],
+    (sums, known): (&[f32], f32),
     best: &mut Vec<u32>,
     order: &mut Vec<f32>,
 ) {
@@ -105,7 +138,8 @@ fn narrow(
         left -= term.most;
         order.clone_from(&totals);
         let (_, least, _) = order.select_nth_unstable_by(places - 1, |a, b| b.total_cmp(a));
-        let floor = *least - left.max(0.0) - rounding(*least);
+        let least = least.max(known);
+        let floor = least - left.max(0.0) - rounding(least);
         let mut kept = totals.iter();
         best.retain(|_| kept.next().is_some_and(|&total| total >= floor));
         totals.retain(|&total| total >= floor);
