@@ -116,7 +116,7 @@ fn a_recall_alone_equals_one_among_others() {
     let core = Core::new(None).expect("no scratch file");
     let bank = core.bank(WIDE).expect("a bank");
     let mut random = Random(3);
-    let rows = many_rows(&mut random, 33_000, false);
+    let rows = many_rows(&mut random, 66_000, false);
     bank.apply(1, &rows, &[], &[]).expect("the rows are valid");
     let requests: Vec<_> = (0..6)
         .map(|number| {

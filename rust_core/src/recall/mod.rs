@@ -31,9 +31,9 @@ pub use large::PlannerOptions;
 pub(crate) use large::{Comparison, Planner, Quality, Running, Walked, Way};
 pub(crate) use layout::Layout;
 
-/// Rows from which on a scan is worth a second thread, where there is one to spare: it takes a tenth of what the scan of
-/// as many does to begin.
-const SPREAD_ROWS: u32 = 1 << 15;
+/// Rows from which on a scan is worth a second thread, where there is one to spare: it takes a third off the time for a
+/// quarter more of the processors' at 200,000 rows, a sixth for two fifths at 40,000.
+const SPREAD_ROWS: u32 = 1 << 16;
 
 /// A request's text and vector, checked and ready to search with.
 pub(crate) struct Query {

@@ -66,7 +66,7 @@ pub(super) fn answer(
         by_version,
     } = buffers;
     scores.grow(state);
-    let look = Look {
+    let mut look = Look {
         state,
         allowed,
         scores,
@@ -75,11 +75,15 @@ pub(super) fn answer(
         linked: false,
     };
     // Neither touches what the other changes. A thread more pays only where a processor is idle.
-    let spread = alone && query.vector.is_some() && query.words.is_some();
     let (near, keyword) = both(
-        spread,
+        alone && query.vector.is_some(),
         || near_arm(state, request, query, (allowed, plan), near),
-        || keyword_arm(state, request, query, allowed, found),
+        || {
+            let arm = keyword_arm(state, request, query, allowed, found);
+            let words = arm.as_ref().map(|(_, _, words)| words);
+            look_at_sample(&mut look, query, words.map_or(&[], std::slice::from_ref));
+            arm
+        },
     );
     let mut arms = Vec::with_capacity(3 + request.external.len());
     let (mut proposed, mut words) = (Vec::new(), Vec::new());
@@ -201,6 +205,20 @@ fn keyword_arm(
     Some((Arm::new(KEYWORD, start), rows, words))
 }
 
+/// Scores the memories that tell how the scores of all are spread; whatever the arms propose, they are the same.
+fn look_at_sample(look: &mut Look<'_>, query: &Query, words: &[Words]) {
+    let state = look.state;
+    look.place(sample(look.allowed).into_iter());
+    let quantised = query.vector.as_ref().map(|(_, quantised)| quantised);
+    look.scores.evaluate(state, quantised, words);
+}
+
+/// Every n-th version that passes.
+fn sample(allowed: Allowed<'_>) -> Vec<u32> {
+    let step = estimate::step(allowed.versions.len());
+    allowed.versions.every(step)
+}
+
 /// Ranks and fuses, and does so once more with what the first hits add to the query.
 fn rank_twice(
     room: &mut Room<'_, '_>,
@@ -270,8 +288,7 @@ impl Room<'_, '_> {
         self.candidates.sort_unstable();
         self.candidates.dedup();
         let chosen = look.place(self.candidates.iter().copied());
-        let step = estimate::step(allowed.versions.len());
-        let sample = look.place(allowed.versions.every(step).into_iter());
+        let sample = look.place(sample(allowed).into_iter());
         let holders = self.found.holders(state, self.by_version);
         let rare = self.found.by_version(state, self.by_version);
         let closely = estimate::look_closely(look, &holders, rare);

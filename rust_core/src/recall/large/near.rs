@@ -131,6 +131,8 @@ impl Comparison {
     /// # Errors
     /// When the scratch file cannot be read.
     pub(crate) fn run(mut self) -> Result<()> {
+        let planner = Arc::clone(&self.planner);
+        let _running = planner.enter();
         let mut buffers = NearBuffers::default();
         let mut best: Vec<Scored> = Vec::new();
         let rows: Vec<u32> = self.walked.allowed.iter().collect();

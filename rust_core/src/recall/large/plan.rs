@@ -61,11 +61,11 @@ impl Default for PlannerOptions {
 pub(crate) struct Planner {
     options: PlannerOptions,
     walks: AtomicU64,
-    /// Recalls, commits and checkpoints that are under way.
+    /// Recalls, commits, checkpoints and comparisons that are under way.
     running: AtomicU32,
 }
 
-/// A recall, a commit or a checkpoint that is under way, until it is dropped.
+/// Work that is under way, until it is dropped.
 pub(crate) struct Running<'a> {
     running: &'a AtomicU32,
     /// Whether there was no other when it began, and there are threads that it may take.
@@ -128,7 +128,7 @@ impl Planner {
         }
     }
 
-    /// Counts a recall; or a commit or a checkpoint, for whose threads a recall should not wait.
+    /// Counts a recall; or a commit, a checkpoint or a comparison, for whose threads a recall should not wait.
     pub(crate) fn enter(&self) -> Running<'_> {
         let first = self.running.fetch_add(1, Ordering::Relaxed) == 0;
         // Threads of the pool are at work on several recalls already.

@@ -2,7 +2,7 @@
 //!
 //! A word that most memories hold adds little to a score and has long postings. Rows are found by the rarest words; once
 //! the best of them, scored in full, are better than the common words alone can make any row, no other row is among the
-//! best (after MaxScore: Turtle and Flood, Query evaluation: strategies and optimizations, 1995).
+//! best (after Turtle and Flood, Query evaluation: strategies and optimizations, 1995).
 
 use super::scores::{Sparse, Words};
 use crate::analysis::AnalyzedQuery;
