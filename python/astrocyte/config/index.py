@@ -18,7 +18,7 @@ class IndexSettings(Section):
         "used go, and come back at their next use. 0 takes half of what the machine, or its control group, has.",
     )
     scratch: bool = Field(True, description="Keep original vectors of large banks in an unlinked file, not in memory.")
-    # Off: at 100,000 rows of 384 dimensions a scan still answered sooner than a walk, and graphs cost time and memory.
+    # Off: at 100,000 rows of 384 dimensions a scan still answers as soon as a walk, and graphs cost time and memory.
     graph_rows: int = Field(
         0,
         ge=0,
