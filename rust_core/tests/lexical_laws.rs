@@ -220,3 +220,44 @@ fn the_rarest_words_of_a_long_query_count() {
     );
     assert!(scores[2] > 0.0, "{scores:?}");
 }
+
+#[test]
+fn few_rows_are_scored_by_their_words_to_the_bit_as_by_postings() {
+    let mut index = Bm25Index::new();
+    let count = 3000u32;
+    for row in 0..count {
+        // Up to twenty words, and now and then one so often that its posting cannot hold it.
+        let length = if row % 97 == 0 { 40 } else { row % 20 + 1 };
+        let word = |at: u32| {
+            if length == 40 {
+                3
+            } else {
+                (row + at * at) % 12
+            }
+        };
+        let words: Vec<usize> = (0..length).map(|at| word(at) as usize).collect();
+        index.add(row, &analyze_text(&text(&words)), row % 5 != 0);
+    }
+    let query = analyze_query("cat fish tree stone");
+    let rows = |every: usize| {
+        let mut rows = RowSet::empty(count);
+        (0..count)
+            .step_by(every)
+            .for_each(|row| _ = rows.insert(row));
+        rows
+    };
+    let score = |allowed: &RowSet| {
+        let mut scores = vec![0.0f32; count as usize];
+        index.score(&query, allowed, &mut scores);
+        scores
+    };
+    let (all, some) = (rows(1), rows(97));
+    let terms = index.query_terms(&query);
+    assert!(index.few(&terms, &some) && !index.few(&terms, &all));
+    let by_postings = score(&all);
+    for (row, score) in score(&some).into_iter().enumerate() {
+        let expected = if row % 97 == 0 { by_postings[row] } else { 0.0 };
+        assert_eq!(score.to_bits(), expected.to_bits(), "row {row}");
+    }
+    assert!(by_postings.iter().filter(|&&score| score > 0.0).count() > 1000);
+}

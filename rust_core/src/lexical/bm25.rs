@@ -19,6 +19,9 @@ const MAX_QUERY_TERMS: usize = 64;
 const DEAD_SHARE: usize = 4;
 const DEAD_FLOOR: usize = 8192;
 
+// Postings that are read in the time in which a row's words are found: postings lie one after the other, rows anywhere.
+const ROW_POSTINGS: u64 = 32;
+
 // The top bit of a row's length says that the row is counted.
 pub(super) const COUNTED: u32 = 1 << 31;
 // A row's terms lie in the forward list at 40 bits of offset, 24 bits of count.
@@ -266,15 +269,22 @@ impl LexicalIndex for Bm25Index {
     }
 
     fn score(&self, query: &AnalyzedQuery, allowed: &RowSet, scores: &mut [f32]) {
+        let terms = self.query_terms(query);
+        if self.few(&terms, allowed) {
+            self.score_rows(&terms, allowed, &mut |row, score| {
+                scores[row as usize] = score;
+            });
+            return;
+        }
         let all = self.all_pass(allowed);
         let (base, slope) = self.length_share();
-        for (term, weight) in self.weighted_terms(query) {
-            let factor = weight * (K1 + 1.0);
-            self.terms[term as usize].for_each(term, &self.overflow, |row, frequency| {
+        for term in terms {
+            let postings = &self.terms[term.number as usize];
+            postings.for_each(term.number, &self.overflow, |row, frequency| {
                 if all || allowed.contains(row) {
                     let length = (self.lengths[row as usize] & !COUNTED) as f32;
                     scores[row as usize] +=
-                        factor * frequency / (frequency + base + slope * length);
+                        term.factor * frequency / (frequency + base + slope * length);
                 }
             });
         }
@@ -333,6 +343,12 @@ impl LexicalIndex for Bm25Index {
             let length = (self.lengths[rows[at] as usize] & !COUNTED) as f32;
             sums[at] += term.factor * frequency / (frequency + base + slope * length);
         });
+    }
+
+    fn few(&self, terms: &[QueryTerm], allowed: &RowSet) -> bool {
+        let postings: u64 = terms.iter().map(|term| u64::from(term.rows)).sum();
+        let words = self.forward.len() as u64 / self.spans.len().max(1) as u64;
+        u64::from(allowed.len()) * (ROW_POSTINGS + words) < postings
     }
 
     fn fetch(&self, rows: &[u32]) {

@@ -9,11 +9,16 @@ mod saved;
 
 pub use bm25::Bm25Index;
 
+use smallvec::SmallVec;
+
 use crate::analysis::{AnalyzedQuery, AnalyzedText};
 use crate::rowset::RowSet;
 
 /// Rows that an index can number: a posting is 32 bits, of which four hold the frequency.
 pub const MAX_ROWS: u32 = 1 << 28;
+
+/// Rows whose words are fetched together: they stay in the first cache until they are scored.
+pub const FETCHED: usize = 64;
 
 /// A term of a query, as an index holds it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -80,6 +85,29 @@ pub trait LexicalIndex {
     fn add_term(&self, term: QueryTerm, allowed: &RowSet, sums: &mut [f32], touched: &mut Vec<u32>);
     /// Adds the term's part to `sums`, one for each of `rows`, which are ascending.
     fn add_term_to(&self, term: QueryTerm, rows: &[u32], sums: &mut [f32]);
+    /// Whether so few rows are allowed that reading their words costs less than reading the postings of the terms.
+    fn few(&self, terms: &[QueryTerm], allowed: &RowSet) -> bool;
+    /// Calls `scored` with the score of each row of `allowed` that holds one of `terms`: for few rows and words that many
+    /// hold; see [`few`](Self::few).
+    fn score_rows(&self, terms: &[QueryTerm], allowed: &RowSet, scored: &mut dyn FnMut(u32, f32)) {
+        let filter = TermFilter::new(terms);
+        let mut parts = vec![0.0; terms.len()];
+        let mut rows = allowed.iter();
+        loop {
+            let batch: SmallVec<[u32; FETCHED]> = rows.by_ref().take(FETCHED).collect();
+            if batch.is_empty() {
+                return;
+            }
+            self.fetch(&batch);
+            for &row in &batch {
+                self.score_row(terms, filter, row, &mut parts);
+                let score: f32 = parts.iter().sum();
+                if score > 0.0 {
+                    scored(row, score);
+                }
+            }
+        }
+    }
     /// Brings what [`score_row`](Self::score_row) reads of a few rows into the cache, all at once: one after the other,
     /// each row would be waited for twice.
     fn fetch(&self, rows: &[u32]);

@@ -1,13 +1,10 @@
 //! Scores of the few versions that a recall looks at, kept by version number in arrays that stay clean between recalls.
 
 use crate::bank::State;
-use crate::lexical::{LexicalIndex, QueryTerm, TermFilter};
+use crate::lexical::{FETCHED, LexicalIndex, QueryTerm, TermFilter};
 use crate::recall::buffers::ArmScores;
 use crate::recall::dense::of_rows;
 use crate::vector::{DenseIndex, NO_SCORE, QuantisedQuery};
-
-/// Versions whose words are fetched together: they stay in the first cache until they are scored.
-const FETCHED: usize = 64;
 
 /// An array in which all entries are `absent` but those that a recall sets.
 #[derive(Debug)]

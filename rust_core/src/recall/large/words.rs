@@ -55,6 +55,22 @@ pub(super) fn find(
         terms,
     };
     found.sums.grow(state.rows() as usize);
+    if state.lexical.few(&words.terms, allowed.rows) {
+        words.rare.fill(true);
+        let Found { sums, rows, .. } = found;
+        let mut take = |row: u32, score| {
+            // Words of the first hits are added to what the query's have given.
+            let sum = &mut sums.values[row as usize];
+            if *sum == 0.0 {
+                rows.push(row);
+            }
+            *sum += score;
+        };
+        state
+            .lexical
+            .score_rows(&words.terms, allowed.rows, &mut take);
+        by_rarity.clear();
+    }
     let (mut read, mut known) = (0, None);
     // A memory in chunks takes as many places as it has rows.
     let places = if state.is_flat() { depth } else { depth * 4 };
