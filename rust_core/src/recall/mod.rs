@@ -164,14 +164,14 @@ pub(crate) fn run(
                 let walks = matches!(plan.way, Way::Graph { .. }) && query.vector.is_some();
                 let compare = walks && planner.samples();
                 let rest = (temporal, &mut work.selection);
-                let plan = (&plan, compare, running.alone);
+                let plan = (&plan, compare, running.alone());
                 return large::answer(
                     state, request, query, allowed, plan, large, rest, candidates,
                 );
             }
         }
-        let alone = running.alone;
-        answer(state, request, query, buffers, alone, None).map(|response| (response, None))
+        let spread = state.rows() >= SPREAD_ROWS && running.alone();
+        answer(state, request, query, buffers, spread, None).map(|response| (response, None))
     })
 }
 
@@ -192,14 +192,14 @@ pub(crate) fn explain(
     })
 }
 
-/// Answers `request` by a scan. A recall that is `alone` may take a second thread.
+/// Answers `request` by a scan, which may be `spread` over two threads.
 #[expect(clippy::too_many_lines, reason = "the steps of one pipeline, in order")]
 fn answer(
     state: &State,
     request: &RecallRequest,
     query: &Query,
     buffers: &mut Buffers,
-    alone: bool,
+    spread: bool,
     probe: Option<&mut Probe<'_>>,
 ) -> Result<RecallResponse> {
     let Buffers {
@@ -224,7 +224,7 @@ fn answer(
             Arm::new(arms::KEYWORD, start)
         });
     };
-    let spread = alone && plan == Plan::Scan && state.rows() >= SPREAD_ROWS;
+    let spread = spread && plan == Plan::Scan;
     match &query.vector {
         Some((_, quantised)) => {
             let start = Instant::now();

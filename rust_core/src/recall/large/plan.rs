@@ -68,8 +68,16 @@ pub(crate) struct Planner {
 /// Work that is under way, until it is dropped.
 pub(crate) struct Running<'a> {
     running: &'a AtomicU32,
+    /// Whether there was no other when it began.
+    first: bool,
+}
+
+impl Running<'_> {
     /// Whether there was no other when it began, and there are threads that it may take.
-    pub(crate) alone: bool,
+    pub(crate) fn alone(&self) -> bool {
+        // Threads of the pool are at work on several recalls already.
+        self.first && rayon::current_thread_index().is_none() && rayon::current_num_threads() > 1
+    }
 }
 
 impl Drop for Running<'_> {
@@ -130,12 +138,9 @@ impl Planner {
 
     /// Counts a recall; or a commit, a checkpoint or a comparison, for whose threads a recall should not wait.
     pub(crate) fn enter(&self) -> Running<'_> {
-        let first = self.running.fetch_add(1, Ordering::Relaxed) == 0;
-        // Threads of the pool are at work on several recalls already.
-        let spare = rayon::current_thread_index().is_none() && rayon::current_num_threads() > 1;
         Running {
             running: &self.running,
-            alone: first && spare,
+            first: self.running.fetch_add(1, Ordering::Relaxed) == 0,
         }
     }
 
