@@ -122,7 +122,8 @@ fn least_total(state: &State, words: &Words, found: &Found, places: usize) -> Op
     let totals = rows.iter().map(|&row| {
         let lexical = &state.lexical;
         lexical.score_row(&words.terms, filter, row, &mut parts);
-        parts.iter().sum::<f32>()
+        let others = parts.iter().zip(&words.rare).filter(|&(_, &rare)| !rare);
+        sums[row as usize] + others.map(|(part, _)| part).sum::<f32>()
     });
     totals.reduce(f32::min)
 }
