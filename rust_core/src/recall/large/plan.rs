@@ -278,3 +278,21 @@ impl Costs {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_at_work_is_alone_and_none_in_the_pool() {
+        let planner = Planner::new(PlannerOptions::default());
+        let threads = rayon::current_num_threads() > 1;
+        let first = planner.enter();
+        assert_eq!(first.alone(), threads);
+        assert!(!planner.enter().alone());
+        drop(first);
+        assert_eq!(planner.enter().alone(), threads);
+        // A scope begun by another thread is carried out in the pool.
+        rayon::scope(|_| assert!(!planner.enter().alone()));
+    }
+}
