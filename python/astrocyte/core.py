@@ -1,8 +1,8 @@
 """The one door to the compiled core: the same classes and functions, with errors of our tree.
 
-`Core` and `Bank` wrap the extension's classes and add nothing but the translation of errors; rows, requests, responses
-and hits are the extension's own, so that nothing is copied per hit. Code that makes a `Row` or a `RecallRequest` from
-values that nobody has checked yet does it inside `translated_errors`.
+`Core` and `Bank` wrap the extension's classes and add nothing but the translation of errors; rows, requests, responses,
+hits and the gRPC server are the extension's own, so that nothing is copied per hit. Code that makes a `Row` or a
+`RecallRequest` from values that nobody has checked yet does it inside `translated_errors`.
 
 Example:
     >>> core = Core()
@@ -31,6 +31,8 @@ from astrocyte._core import (
     CoreInvalid,
     Explanation,
     Fate,
+    GrpcCall,
+    GrpcServer,
     Hit,
     RecallRequest,
     RecallResponse,
@@ -46,6 +48,8 @@ __all__ = [
     "Core",
     "Explanation",
     "Fate",
+    "GrpcCall",
+    "GrpcServer",
     "Hit",
     "Label",
     "PiiScanner",

@@ -1,6 +1,7 @@
 //! The retrieval core: filter, dense arm, BM25 arm, outside lists, fusion, dedup and token budget in one call.
 //!
-//! The crate is pure Rust. Only `python`, behind the feature of the same name, knows that Python exists.
+//! The crate is pure Rust. Only `python`, behind the feature of the same name, knows that Python exists; `serve`, behind its
+//! own, is the gRPC server that Python answers for.
 
 pub mod analysis;
 pub mod bank;
@@ -25,6 +26,8 @@ mod recall;
 pub mod registry;
 pub mod rowset;
 mod segment;
+#[cfg(feature = "serve")]
+pub mod serve;
 pub mod tokens;
 mod topk;
 pub mod types;

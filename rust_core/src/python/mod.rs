@@ -15,6 +15,7 @@ mod pii;
 mod request;
 mod response;
 mod row;
+mod server;
 mod text;
 
 use pyo3::prelude::*;
@@ -44,6 +45,8 @@ mod core_module {
     #[pymodule_export]
     use super::row::Row;
     #[pymodule_export]
+    use super::server::{GrpcCall, GrpcServer};
+    #[pymodule_export]
     use super::text::{build_info, content_hash, count_tokens, count_tokens_many};
 
     #[pymodule_init]
@@ -64,6 +67,8 @@ fn declare_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
             "CoreInvalid",
             "Explanation",
             "Fate",
+            "GrpcCall",
+            "GrpcServer",
             "Hit",
             "PiiScanner",
             "RecallRequest",

@@ -1,0 +1,219 @@
+//! One call: its requests on their way in, its responses on their way out, and its end.
+//!
+//! Two threads meet here: that of the network, which only ever waits as a future, and the one that answers, which never
+//! waits: where it finds nothing to read, or no room to write, it hears of it by an [`Event`].
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use tonic::metadata::MetadataMap;
+use tonic::{Code, Status};
+
+use super::inbox::{Event, Inbox};
+use super::tls::Peer;
+
+/// Requests that are read ahead of who handles them, and responses that wait for the network. Enough that neither side
+/// waits for each of the other's turns; what more a caller sends stays in its own buffers.
+pub(super) const AHEAD: usize = 32;
+
+/// What the answering thread finds when it reads.
+pub enum Next {
+    /// A request.
+    Message(Bytes),
+    /// There will be no more.
+    End,
+    /// Nothing yet; [`Event::Readable`] follows.
+    Wait,
+}
+
+/// How far the requests of a call have come.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// There was none yet.
+    #[default]
+    Fresh,
+    /// There were some, and may be more.
+    Open,
+    /// There will be no more.
+    Ended,
+    /// Nobody reads any more.
+    Left,
+}
+
+#[derive(Default)]
+pub(super) struct Requests {
+    pub(super) waiting: VecDeque<Bytes>,
+    pub(super) stage: Stage,
+    pub(super) reader_waits: bool,
+    // Of who fills the queue, where it is full.
+    pub(super) filler: Option<Waker>,
+    // Of who waits for the first.
+    pub(super) refuser: Option<Waker>,
+}
+
+#[derive(Default)]
+pub(super) struct Responses {
+    pub(super) begun: bool,
+    pub(super) waiting: VecDeque<Bytes>,
+    pub(super) end: Option<Status>,
+    // Nothing more is sent, whatever comes.
+    pub(super) closed: bool,
+    pub(super) writer_waits: bool,
+    pub(super) sender: Option<Waker>,
+}
+
+/// A call of a method.
+pub struct Call {
+    /// Unique in this server.
+    pub id: u64,
+    /// `/package.Service/Method`.
+    pub path: String,
+    /// As it came, with what HTTP and gRPC keep for themselves.
+    pub metadata: MetadataMap,
+    /// When its caller stops to wait.
+    pub deadline: Option<Instant>,
+    /// Who is at the other end.
+    pub peer: Arc<Peer>,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) requests: Mutex<Requests>,
+    pub(super) responses: Mutex<Responses>,
+}
+
+impl Call {
+    pub(super) fn new(
+        id: u64,
+        path: String,
+        metadata: MetadataMap,
+        deadline: Option<Instant>,
+        peer: Arc<Peer>,
+        inbox: Arc<Inbox>,
+    ) -> Self {
+        Self {
+            id,
+            path,
+            metadata,
+            deadline,
+            peer,
+            inbox,
+            requests: Mutex::default(),
+            responses: Mutex::default(),
+        }
+    }
+
+    /// The next request.
+    pub fn read(&self) -> Next {
+        let mut requests = self.requests.lock();
+        if let Some(message) = requests.waiting.pop_front() {
+            wake(&mut requests.filler);
+            return Next::Message(message);
+        }
+        if matches!(requests.stage, Stage::Ended | Stage::Left) {
+            return Next::End;
+        }
+        requests.reader_waits = true;
+        Next::Wait
+    }
+
+    /// Tells the caller that the call is on, before there is a response.
+    pub fn begin(&self) {
+        let mut responses = self.responses.lock();
+        responses.begun = true;
+        wake(&mut responses.sender);
+    }
+
+    /// Sends a response. Whether there is room for another one; where there is none, [`Event::Writable`] follows.
+    pub fn write(&self, message: Bytes) -> bool {
+        let mut responses = self.responses.lock();
+        if responses.closed {
+            return true;
+        }
+        responses.waiting.push_back(message);
+        wake(&mut responses.sender);
+        responses.writer_waits = responses.waiting.len() >= AHEAD;
+        !responses.writer_waits
+    }
+
+    /// Sends the only response, and ends the call well.
+    pub fn finish(&self, message: Bytes) {
+        let mut responses = self.responses.lock();
+        if !responses.closed {
+            responses.waiting.push_back(message);
+        }
+        responses.end.get_or_insert(Status::new(Code::Ok, ""));
+        wake(&mut responses.sender);
+    }
+
+    /// Ends the call, after the responses that were sent before. Of several ends the first counts.
+    pub fn end(&self, status: Status) {
+        let mut responses = self.responses.lock();
+        responses.end.get_or_insert(status);
+        wake(&mut responses.sender);
+    }
+
+    pub(super) fn put(&self, message: Bytes) {
+        let mut requests = self.requests.lock();
+        if requests.stage != Stage::Left {
+            requests.waiting.push_back(message);
+            self.reach(&mut requests, Stage::Open);
+        }
+    }
+
+    pub(super) fn put_end(&self) {
+        let mut requests = self.requests.lock();
+        self.reach(&mut requests, Stage::Ended);
+    }
+
+    /// Ready when a request can be put without reading too far ahead.
+    pub(super) fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut requests = self.requests.lock();
+        if requests.waiting.len() < AHEAD {
+            return Poll::Ready(());
+        }
+        requests.filler = Some(context.waker().clone());
+        Poll::Pending
+    }
+
+    /// Drops what comes from now on.
+    pub(super) fn leave_unread(&self) {
+        let mut requests = self.requests.lock();
+        requests.stage = Stage::Left;
+        requests.waiting.clear();
+        wake(&mut requests.filler);
+    }
+
+    fn reach(&self, requests: &mut Requests, stage: Stage) {
+        if !matches!(requests.stage, Stage::Ended | Stage::Left) {
+            requests.stage = stage;
+        }
+        wake(&mut requests.refuser);
+        if std::mem::take(&mut requests.reader_waits) {
+            self.inbox.put(Event::Readable(self.id));
+        }
+    }
+
+    /// Ends the call because of its requests, whatever its handler does.
+    pub(super) fn refuse(&self, status: Status) {
+        self.end(status);
+        self.cancel();
+    }
+
+    /// Nobody waits for what the handler does any more.
+    pub(super) fn cancel(&self) {
+        let mut responses = self.responses.lock();
+        responses.closed = true;
+        responses.waiting.clear();
+        drop(responses);
+        self.put_end();
+        self.inbox.put(Event::Cancelled(self.id));
+    }
+}
+
+pub(super) fn wake(waker: &mut Option<Waker>) {
+    if let Some(waker) = waker.take() {
+        waker.wake();
+    }
+}

@@ -1,0 +1,66 @@
+//! What happened to calls, for the thread that answers them: a queue, and a descriptor that is readable when it is not
+//! empty, which an event loop can wait for beside all else that it waits for.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::call::Call;
+
+/// Something that the answering thread has to know.
+pub enum Event {
+    /// A call came, with its request where its method takes one.
+    Opened(Arc<Call>),
+    /// The call has a request, or the end of them, for one who found none.
+    Readable(u64),
+    /// The call takes responses again, for one who found it full.
+    Writable(u64),
+    /// Nobody waits for the call's answer any more: its caller gave up, or went away, or its time is over.
+    Cancelled(u64),
+}
+
+/// The queue of events. Any thread puts some in, one takes them out.
+pub(super) struct Inbox {
+    events: Mutex<Vec<Event>>,
+    wakes: UnixStream,
+    waits: UnixStream,
+}
+
+impl Inbox {
+    pub(super) fn new() -> io::Result<Self> {
+        let (wakes, waits) = UnixStream::pair()?;
+        wakes.set_nonblocking(true)?;
+        waits.set_nonblocking(true)?;
+        Ok(Self {
+            events: Mutex::default(),
+            wakes,
+            waits,
+        })
+    }
+
+    /// Becomes readable when there is something to take.
+    pub(super) fn descriptor(&self) -> RawFd {
+        self.waits.as_raw_fd()
+    }
+
+    pub(super) fn put(&self, event: Event) {
+        let mut events = self.events.lock();
+        let first = events.is_empty();
+        events.push(event);
+        drop(events);
+        if first {
+            // It fails when the descriptor is full of such bytes, which wake as well.
+            let _ = (&self.wakes).write(&[1]);
+        }
+    }
+
+    /// All that happened since, in its order.
+    pub(super) fn take(&self) -> Vec<Event> {
+        // What is put in after this byte was read and before the lock is taken leaves a byte too many: a look in vain.
+        let _ = (&self.waits).read(&mut [0; 64]);
+        std::mem::take(&mut *self.events.lock())
+    }
+}
