@@ -43,8 +43,7 @@ from benches.http2 import Connection, connect, header_block
 from benches.machine import describe, processor_seconds, waiting_seconds
 from benches.server import BANK, Process, fill, running
 
-# As many as make an answer cost eleven refusals: where it costs less, no server can refuse two thirds of all calls and
-# still answer four fifths of what it could.
+# As many as make an answer cost much more than a refusal does.
 ROWS = 20_000
 WORDS = 16
 SEED = 20_250_112

@@ -2,7 +2,7 @@
 
     python -m benches.server
 
-Both servers are grpc.aio in processes of their own, driven by one client that sends and receives bytes without looking
+The echo is grpc.aio's. Both are processes of their own, driven by one client that sends and receives bytes without looking
 at them, turn by turn in one run. The echo answers with as many bytes as a recall does, and does nothing else: what
 remains is ours. Processor time is that of the server process, from /proc.
 """
@@ -48,16 +48,15 @@ SERVICE = "/astrocyte.v1.MemoryService"
 ECHO = "/bench.Echo/Call"
 
 # The echo: its reply size comes with the command line, so that nothing is looked at per call. What the product sets of
-# grpc and of the garbage collector holds for both.
+# the garbage collector holds for both.
 ECHO_SERVER = """
 import asyncio, sys, grpc
-from astrocyte.config import ServerSettings
-from astrocyte.server import _options, _settle
+from astrocyte.server import _settle
 async def main():
     reply = bytes(int(sys.argv[1]))
     async def call(request, context):
         return reply
-    server = grpc.aio.server(options=_options(ServerSettings()))
+    server = grpc.aio.server()
     handler = grpc.unary_unary_rpc_method_handler(call)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("bench.Echo", {"Call": handler}),))
     port = server.add_insecure_port("127.0.0.1:0")

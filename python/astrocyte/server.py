@@ -12,17 +12,17 @@ import gc
 import ipaddress
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import grpc
 import structlog
 from google.protobuf.descriptor import ServiceDescriptor
-from grpc_health.v1 import health_pb2
 
 from astrocyte.app import App
 from astrocyte.config import ServerSettings, Settings
+from astrocyte.core import GrpcServer
 from astrocyte.errors import ConfigError
 from astrocyte.model import Caller
 from astrocyte.policy.backend import Backend
@@ -30,13 +30,13 @@ from astrocyte.services.admin import AdminServicer
 from astrocyte.services.admission import Admission
 from astrocyte.services.authentication import authenticator
 from astrocyte.services.draining import Draining
-from astrocyte.services.health import Health, enable_health
-from astrocyte.services.interceptors import Calls, UnknownMethods
+from astrocyte.services.health import HEALTH_SERVICE, Health, health_handler
+from astrocyte.services.interceptors import Calls, Rules, UnknownMethods
 from astrocyte.services.memory import MemoryServicer
 from astrocyte.services.method_limits import METHODS, rules_of
-from astrocyte.services.pressure import Pressure, ServingLoop
-from astrocyte.services.reflection import enable_reflection
-from astrocyte.services.shedding import Method, Methods
+from astrocyte.services.reflection import reflection_handlers
+from astrocyte.services.shedding import refusals
+from astrocyte.services.transport import Transport
 from astrocyte.v1 import admin_pb2, memory_pb2
 
 if TYPE_CHECKING:
@@ -51,11 +51,9 @@ UNIX_PREFIX = "unix:"
 SPARE_CALLS = 256
 # What grpc itself takes by default: beyond it, it refuses in its own words.
 RECEIVED_BYTES = 4 * 1_024 * 1_024
-# Clients may ping every 30 s, as their documentation says; half of that absorbs jitter before a ping counts as abuse.
-MIN_PING_INTERVAL_MS = 15_000
 # A client that vanished without a word is noticed after these two: its streams hold memory and a place.
-KEEPALIVE_MS = 60_000
-KEEPALIVE_TIMEOUT_MS = 20_000
+KEEPALIVE_SECONDS = 60.0
+KEEPALIVE_TIMEOUT_SECONDS = 20.0
 
 # How often the server looks whether the store still takes writes: probes come every few seconds.
 HEALTH_SECONDS = 0.25
@@ -110,10 +108,7 @@ def is_local(host: str) -> bool:
 
 
 class Server:
-    """A grpc.aio server over a gate. Make it, `start` and `stop` it on one running event loop.
-
-    On a `ServingLoop` it notices when more calls come than it can answer, and refuses some; on other loops it notices
-    that only of calls that wait for something, such as a model.
+    """A gRPC server over a gate. Make it, `start` and `stop` it on one running event loop.
 
     Args:
         gate: What answers the calls.
@@ -139,36 +134,32 @@ class Server:
         self._settings = settings.server
         self._healthy = healthy
         self._watching: asyncio.Task[None] | None = None
-        self._pressure: Pressure | None = None
-        self._methods: list[Methods] = []
         self._draining = Draining()
         self._rules = rules = rules_of(settings.server)
-        self._server = grpc.aio.server(
-            options=_options(settings.server),
-            maximum_concurrent_rpcs=sum(2 * rule.admission.limit for rule in rules.values()) + SPARE_CALLS,
-        )
         calls = Calls(authenticator(settings, keys), self._draining, settings.server.max_message_bytes, tracing)
         services = [MEMORY_SERVICE.full_name, ADMIN_SERVICE.full_name]
         self._health = Health(services, self._draining)
+        handlers: list[grpc.GenericRpcHandler] = []
         for service, servicer in (
             (MEMORY_SERVICE, MemoryServicer(gate, self._draining)),
             (ADMIN_SERVICE, AdminServicer(gate, self._draining)),
         ):
-            methods = {
-                f"/{service.full_name}/{method.name}": Method(
-                    calls.handler(method, getattr(servicer, method.name), rule := rules[METHODS[method.name].places]),
-                    rule.admission,
+            handlers.append(
+                grpc.method_handlers_generic_handler(
+                    service.full_name,
+                    {
+                        method.name: calls.handler(
+                            method, getattr(servicer, method.name), rules[METHODS[method.name].places]
+                        )
+                        for method in service.methods
+                    },
                 )
-                for method in service.methods
-            }
-            # Not as registered methods: grpc.aio waits for the next call of each of them anew whenever one call comes.
-            self._methods.append(Methods(methods, calls.identified))
-        self._server.add_generic_rpc_handlers(tuple(self._methods))
-        enable_health(self._health, self._server)
+            )
+        handlers.append(health_handler(self._health))
         if settings.server.reflection:
-            health_name = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
-            enable_reflection([*services, health_name], self._server)
-        self._server.add_generic_rpc_handlers((UnknownMethods(calls),))
+            handlers += reflection_handlers([*services, HEALTH_SERVICE.full_name])
+        handlers.append(UnknownMethods(calls))
+        self._transport = Transport(handlers, _native(settings.server, rules, calls.prefix))
 
     @property
     def waiting(self) -> dict[str, Callable[[], int]]:
@@ -182,14 +173,9 @@ class Server:
             ConfigError: The address cannot be bound, or a certificate cannot be read.
         """
         address = self._bind()
-        await self._server.start()
+        self._transport.start()
         await self._health.serve()
         self._watching = asyncio.create_task(self._watch_health(), name="astrocyte-health")
-        loop = asyncio.get_running_loop()
-        if isinstance(loop, ServingLoop):
-            admissions = [rule.admission for rule in self._rules.values()]
-            self._pressure = Pressure(loop, admissions, lambda: sum(methods.arrived for methods in self._methods))
-            self._pressure.start()
         return address
 
     async def stop(self, grace_seconds: float | None = None) -> None:
@@ -203,8 +189,6 @@ class Server:
         end = time.monotonic() + grace
         if self._watching is not None:
             self._watching.cancel()
-        if self._pressure is not None:
-            self._pressure.stop()
         await self._health.stop()
         await asyncio.sleep(min(ANNOUNCE_SECONDS, grace))
         self._draining.begin()
@@ -213,7 +197,7 @@ class Server:
             await asyncio.sleep(min(POLL_SECONDS, left))
         await self._turn_away(min(left, SETTLE_SECONDS))
         # Answers that are on their way out still take a moment.
-        await self._server.stop(max(left, POLL_SECONDS))
+        await self._transport.stop(max(left, POLL_SECONDS))
 
     async def _turn_away(self, seconds: float) -> None:
         """Refuse those that gRPC still has, until nobody comes: it would drop them with a code that nobody retries."""
@@ -238,16 +222,11 @@ class Server:
         host, port = self._settings.host, self._settings.port
         local = host.startswith(UNIX_PREFIX)
         target = host if local else f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        credentials = _credentials(self._settings)
         try:
-            if credentials is None:
-                bound = self._server.add_insecure_port(target)
-            else:
-                bound = self._server.add_secure_port(target, credentials)
-        except RuntimeError as error:
+            bound = self._transport.bind(target)
+        except OSError as error:
             raise ConfigError(
-                f"cannot listen on {target}: the address is in use, or not one of this machine",
-                metadata={"address": target},
+                f"cannot listen on {target}: {error.strerror or error}", metadata={"address": target}
             ) from error
         return target if local else f"{target.rpartition(':')[0]}:{bound}"
 
@@ -256,27 +235,39 @@ def _waiting(admission: Admission) -> Callable[[], int]:
     return lambda: admission.waiting
 
 
-def _options(settings: ServerSettings) -> list[tuple[str, Any]]:
-    return [
-        # Somewhat larger messages are received, and refused unparsed, so that the error can say what the limit is.
-        ("grpc.max_receive_message_length", max(settings.max_message_bytes, RECEIVED_BYTES)),
-        # A second server on the port would take a share of the calls without a word.
-        ("grpc.so_reuseport", 0),
-        ("grpc.keepalive_time_ms", KEEPALIVE_MS),
-        ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
-        ("grpc.keepalive_permit_without_calls", 1),
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", MIN_PING_INTERVAL_MS),
-        ("grpc.max_connection_age_ms", round(settings.max_connection_age_seconds * 1_000)),
-    ]
-
-
-def _credentials(settings: ServerSettings) -> grpc.ServerCredentials | None:
-    """What TLS needs, or None for plain text."""
-    if settings.tls_cert_file is None or settings.tls_key_file is None:
-        return None
-    pair = (_read(settings.tls_key_file), _read(settings.tls_cert_file))
-    roots = _read(settings.tls_client_ca_file) if settings.tls_client_ca_file else None
-    return grpc.ssl_server_credentials([pair], root_certificates=roots, require_client_auth=roots is not None)
+def _native(settings: ServerSettings, rules: Mapping[str, Rules], id_prefix: str) -> GrpcServer:
+    """What listens: in plain text, or by TLS where there is a certificate."""
+    kinds = {name: number for number, name in enumerate(rules)}
+    unary = {
+        f"/{service.full_name}/{method.name}": kinds.get(METHODS[method.name].places)
+        if method.name in METHODS
+        else None
+        for service in (MEMORY_SERVICE, ADMIN_SERVICE, HEALTH_SERVICE)
+        for method in service.methods
+        if not method.client_streaming
+    }
+    rooms = [(2 * rule.admission.limit, refusals(rule.admission)) for rule in rules.values()]
+    certificates, key = None, None
+    if settings.tls_cert_file is not None and settings.tls_key_file is not None:
+        key = _read(settings.tls_key_file)
+        certificates = _read(settings.tls_cert_file)
+    try:
+        return GrpcServer(
+            unary=unary,
+            rooms=rooms,
+            id_prefix=id_prefix,
+            # Somewhat larger messages are received, and refused unparsed, so that the error can say what the limit is.
+            max_message_bytes=max(settings.max_message_bytes, RECEIVED_BYTES),
+            max_calls=sum(most for most, _ in rooms) + SPARE_CALLS,
+            max_connection_age=settings.max_connection_age_seconds,
+            keepalive=KEEPALIVE_SECONDS,
+            keepalive_timeout=KEEPALIVE_TIMEOUT_SECONDS,
+            certificates=certificates,
+            key=key,
+            client_roots=_read(settings.tls_client_ca_file) if settings.tls_client_ca_file else None,
+        )
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
 
 
 def _read(path: Path) -> bytes:

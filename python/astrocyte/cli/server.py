@@ -38,10 +38,7 @@ def serve(context: click.Context, /, **flags: Any) -> None:
     to_standard_error(logging.INFO)
     given = {name: value for name, value in flags.items() if value is not None}
     with failures():
-        from astrocyte.services.pressure import ServingLoop
-
-        with asyncio.Runner(loop_factory=ServingLoop) as runner:
-            runner.run(_serve(context, given))
+        asyncio.run(_serve(context, given))
 
 
 async def _serve(context: click.Context, given: dict[str, Any]) -> None:

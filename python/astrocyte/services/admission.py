@@ -32,10 +32,7 @@ class Admission:
         self._kind = kind
         self._limit = limit
         self._running = 0
-        self._entered = 0
-        self._most_waiting = 2 * limit
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._held = False
         self._letting_in = False
         # Until when calls may begin in this turn of the loop; None where none did yet.
         self._turn_until: float | None = None
@@ -54,51 +51,19 @@ class Admission:
         return len(self._waiting)
 
     @property
-    def entered(self) -> int:
-        """Calls that were let in since the beginning."""
-        return self._entered
-
-    @property
     def limit(self) -> int:
         """Calls that run at once; as many may wait."""
         return self._limit
 
     @property
-    def held(self) -> bool:
-        """Whether nobody is let in at present."""
-        return self._held
-
-    @property
     def full(self) -> bool:
-        """Whether the next call would be refused: as many wait already as may run, and no place is free.
-
-        Or as many wait as `narrow` said.
-        """
-        waiting = len(self._waiting)
-        return waiting >= self._most_waiting or self._running + waiting >= 2 * self._limit
-
-    def narrow(self, most_waiting: int) -> None:
-        """Let only so many wait, until `widen`."""
-        self._most_waiting = most_waiting
-
-    def widen(self) -> None:
-        """Let as many wait as the limit says."""
-        self._most_waiting = 2 * self._limit
-
-    def hold(self) -> None:
-        """Let nobody in until `release`: who comes waits, in the places of those that may run as well."""
-        self._held = True
-
-    def release(self) -> None:
-        """Let calls in again, those that wait first."""
-        self._held = False
-        self._next()
+        """Whether the next call would be refused: as many wait already as may run, and no place is free."""
+        return self._running + len(self._waiting) >= 2 * self._limit
 
     def try_enter(self) -> bool:
         """Let a call in if nobody has to wait. Pair with `leave`."""
-        if self._running < self._limit and not self._waiting and not self._held and self._turn_has_room():
+        if self._running < self._limit and not self._waiting and self._turn_has_room():
             self._running += 1
-            self._entered += 1
             self._began = time.monotonic()
             return True
         return False
@@ -162,11 +127,10 @@ class Admission:
             asyncio.get_running_loop().call_soon(self._let_in, spare - 1)
             return
         self._letting_in = False
-        while self._waiting and self._running < self._limit and not self._held:
+        while self._waiting and self._running < self._limit:
             turn = self._waiting.popleft()
             if not turn.done():
                 self._running += 1
-                self._entered += 1
                 self._began = time.monotonic()
                 turn.set_result(None)
                 self._next()

@@ -12,12 +12,11 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
 from typing import Any
 
-from grpc.aio import ServicerContext
-
 from astrocyte.config import Settings
 from astrocyte.errors import AuthorizationError, ConfigError, ValidationError
 from astrocyte.model import DEFAULT_PRINCIPAL, DEFAULT_TENANT, Caller
 from astrocyte.policy import checks
+from astrocyte.services.transport import Context
 
 HEADER = "authorization"
 SCHEME = "bearer "
@@ -33,7 +32,6 @@ HOPS = re.compile(r"[0-9]{1,2}")
 CERTIFICATE_NAMES = ("x509_subject_alternative_name", "x509_common_name")
 
 Metadata = Iterable[tuple[str, str | bytes]]
-Context = ServicerContext[Any, Any]
 # To be awaited where the keys of an issuer must be fetched first.
 Authenticate = Callable[[Metadata, Context], Caller | Coroutine[Any, Any, Caller]]
 Bearer = Callable[[str], Caller | Coroutine[Any, Any, Caller]]

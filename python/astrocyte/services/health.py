@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import grpc
-from grpc.aio import Server
 from grpc_health.v1 import health_pb2
 from grpc_health.v1.health import aio
 
 from astrocyte.errors import Unavailable
 from astrocyte.services.draining import Draining
-from astrocyte.services.interceptors import Context
+from astrocyte.services.transport import Context
 
 # The value of "" stands for the whole server.
 WHOLE_SERVER = ""
+HEALTH_SERVICE = health_pb2.DESCRIPTOR.services_by_name["Health"]
 
 
 class Health(aio.HealthServicer):  # type: ignore[misc]  # published without types
@@ -61,12 +61,8 @@ class Health(aio.HealthServicer):  # type: ignore[misc]  # published without typ
             await context.abort(grpc.StatusCode.UNAVAILABLE, error.message)
 
 
-def enable_health(health: Health, server: Server) -> None:
-    """Answer health checks; as generated code does, but see `astrocyte.server` on registered methods.
-
-    Check is one nevertheless: gRPC keeps a queue of its own for each registered method, and probes must be answered
-    however many calls wait in that of all the others.
-    """
+def health_handler(health: Health) -> grpc.GenericRpcHandler:
+    """What answers health checks."""
     kinds = {
         "Check": (grpc.unary_unary_rpc_method_handler, health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse),
         "List": (grpc.unary_unary_rpc_method_handler, health_pb2.HealthListRequest, health_pb2.HealthListResponse),
@@ -76,6 +72,4 @@ def enable_health(health: Health, server: Server) -> None:
         name: make(getattr(health, name), request.FromString, response.SerializeToString)
         for name, (make, request, response) in kinds.items()
     }
-    service = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
-    server.add_registered_method_handlers(service, {"Check": handlers.pop("Check")})
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
+    return grpc.method_handlers_generic_handler(HEALTH_SERVICE.full_name, handlers)

@@ -22,7 +22,6 @@ import structlog
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
-from grpc.aio import ServicerContext
 
 from astrocyte.errors import (
     AstrocyteError,
@@ -39,6 +38,7 @@ from astrocyte.services.authentication import Authenticate, Metadata
 from astrocyte.services.draining import Draining
 from astrocyte.services.status import clip, code_of, to_status, trailers
 from astrocyte.services.tracing import traced
+from astrocyte.services.transport import Context
 
 if TYPE_CHECKING:
     # It comes with an extra.
@@ -52,7 +52,6 @@ SHOWN_PATH_BYTES = 128
 # Codes that mean a fault on our side, which the log has to explain.
 OUR_FAULTS = frozenset({grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN, grpc.StatusCode.DATA_LOSS})
 
-Context = ServicerContext[Any, Any]
 Parse = Callable[[bytes], Message]
 T = TypeVar("T")
 # Bytes are a message that was serialised already.
@@ -88,7 +87,7 @@ class Calls:
         self._max_message_bytes = max_message_bytes
         self._tracing = tracing
         # Unique per process, and a counter: ten times cheaper than a random id for each call.
-        self._prefix = os.urandom(6).hex()
+        self.prefix = os.urandom(6).hex()
         self._count = itertools.count(1)
 
     def handler(
@@ -110,16 +109,12 @@ class Calls:
             )
         return make(serve if self._tracing is None else traced(self._tracing, method, serve))
 
-    def identified(self, context: Context) -> tuple[str, str]:
-        """The trailer with the request id of a call that fails."""
-        return REQUEST_ID_KEY, _given_id(context.invocation_metadata() or ()) or self._new_id()
-
     def refusal(self, path: str) -> grpc.RpcMethodHandler[Any, Any]:
         """The handler of a method that does not exist."""
         name = clip(path, SHOWN_PATH_BYTES)
 
         async def serve(_: AsyncIterator[bytes], context: Context) -> None:
-            request_id = self.identified(context)[1]
+            request_id = _given_id(context.invocation_metadata()) or self._new_id()
             error = CapabilityNotSupported(f"this server has no method {name}", metadata={"method": name})
             await _fail(error, name, request_id, context)
 
@@ -145,7 +140,7 @@ class Calls:
             return response if isinstance(response, bytes) else response.SerializeToString()
 
         async def serve(raw: Any, context: Context) -> bytes:  # noqa: ANN401 - as above
-            metadata = context.invocation_metadata() or ()
+            metadata = context.invocation_metadata()
             given = _given_id(metadata)
             try:
                 self._draining.check()
@@ -177,7 +172,7 @@ class Calls:
             await admission.enter()
             try:
                 # The caller learns at once that the stream is on, and need not wait for the first message.
-                await context.send_initial_metadata(())
+                context.begin()
                 async with aclosing(behaviour(decode(raw), caller)) as responses:  # type: ignore[type-var]  # a generator
                     async for response in responses:
                         # A stream may outlive its credential; what comes then is for nobody.
@@ -187,7 +182,7 @@ class Calls:
                 admission.leave()
 
         async def serve(raw: Any, context: Context) -> None:  # noqa: ANN401 - as above
-            metadata = context.invocation_metadata() or ()
+            metadata = context.invocation_metadata()
             given = _given_id(metadata)
             try:
                 self._draining.check()
@@ -216,7 +211,7 @@ class Calls:
         return caller if isinstance(caller, Caller) else await caller
 
     def _new_id(self) -> str:
-        return f"{self._prefix}-{next(self._count):x}"
+        return f"{self.prefix}-{next(self._count):x}"
 
 
 class UnknownMethods(grpc.GenericRpcHandler):

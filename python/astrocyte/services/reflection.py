@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool
-from grpc.aio import Server
 from grpc_reflection.v1alpha import reflection_pb2
 from grpc_reflection.v1alpha.reflection import SERVICE_NAME as V1ALPHA
 from grpc_reflection.v1alpha.reflection import aio
@@ -17,8 +16,8 @@ V1 = "grpc.reflection.v1.ServerReflection"
 V1_FILE = "grpc/reflection/v1/reflection.proto"
 
 
-def enable_reflection(services: list[str], server: Server) -> None:
-    """Answer reflection about ``services``, full names, and about itself. Before the server starts."""
+def reflection_handlers(services: list[str]) -> list[grpc.GenericRpcHandler]:
+    """What answers reflection about ``services``, full names, and about itself."""
     _describe_v1()
     servicer = aio.ReflectionServicer([*services, V1ALPHA, V1])
     handler = grpc.stream_stream_rpc_method_handler(
@@ -26,9 +25,7 @@ def enable_reflection(services: list[str], server: Server) -> None:
         request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,
         response_serializer=reflection_pb2.ServerReflectionResponse.SerializeToString,
     )
-    for name in (V1ALPHA, V1):
-        generic = grpc.method_handlers_generic_handler(name, {"ServerReflectionInfo": handler})
-        server.add_generic_rpc_handlers((generic,))
+    return [grpc.method_handlers_generic_handler(name, {"ServerReflectionInfo": handler}) for name in (V1ALPHA, V1)]
 
 
 def _describe_v1() -> None:

@@ -125,12 +125,11 @@ async def test_a_long_call_leaves_turns_to_others(monkeypatch: pytest.MonkeyPatc
         turns.append(turn)
         admission.leave()
 
-    await admission.enter()
+    for _ in range(admission.limit):
+        await admission.enter()
     calls = [asyncio.create_task(call()) for _ in range(4)]
-    admission.hold()
     await asyncio.sleep(0)
     admission.leave()
-    admission.release()
     while not all(one.done() for one in calls):
         turn += 1
         await asyncio.sleep(0)

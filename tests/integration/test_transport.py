@@ -1,0 +1,375 @@
+"""The gRPC server below the services, beside clients of gRPC's own: what it passes on, holds back, refuses and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from astrocyte.core import GrpcServer
+from astrocyte.services.transport import Context
+from serving import trailer
+from transports import OPTIONS, Running, path, running
+
+unary = grpc.unary_unary_rpc_method_handler
+streaming = grpc.stream_stream_rpc_method_handler
+
+
+async def echo(request: bytes, _: Context) -> bytes:
+    return request
+
+
+async def failure(call: Any) -> grpc.aio.AioRpcError:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call
+    return caught.value
+
+
+async def until(condition: Any) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - what is waited for is on another thread
+            await asyncio.sleep(0.005)
+
+
+async def test_metadata_goes_both_ways() -> None:
+    seen: list[Any] = []
+
+    async def call(request: bytes, context: Context) -> bytes:
+        seen.extend(item for item in context.invocation_metadata() if item[0].startswith("x-"))
+        context.set_trailing_metadata((("x-end", "good"), ("x-end-bin", b"\0\xff")))
+        return request
+
+    sent = (("x-name", "a b"), ("x-name", "c"), ("x-raw-bin", b"\0\x01\xfe"))
+    async with running({"Call": unary(call)}) as served:
+        answer = served.unary("Call")(b"x" * 100_000, metadata=sent)
+        assert await answer == b"x" * 100_000
+        assert await answer.code() is grpc.StatusCode.OK
+        assert set(await answer.trailing_metadata()) >= {("x-end", "good"), ("x-end-bin", b"\0\xff")}
+    assert sorted(seen, key=str) == sorted(sent, key=str)
+
+
+async def test_metadata_that_is_too_large_is_refused() -> None:
+    async with running({"Call": unary(echo)}) as served:
+        for size, fits in ((15_000, True), (17_000, False), (100_000, False)):
+            call = served.unary("Call")(b"on", metadata=(("x-large", "y" * size),))
+            if fits:
+                assert await call == b"on"
+            else:
+                assert (await failure(call)).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert await served.unary("Call")(b"on") == b"on"
+
+
+async def test_a_failure_has_code_message_and_trailers() -> None:
+    async def call(_: bytes, context: Context) -> bytes:
+        await context.abort(grpc.StatusCode.ABORTED, "nö:\n 50 %", (("x-end", "bad"), ("x-end-bin", b"\xff")))
+
+    async with running({"Call": unary(call)}) as served:
+        error = await failure(served.unary("Call")(b""))
+        assert (error.code(), error.details()) == (grpc.StatusCode.ABORTED, "nö:\n 50 %")
+        assert (trailer(error, "x-end"), trailer(error, "x-end-bin")) == ("bad", b"\xff")
+
+
+async def test_a_fault_says_nothing_of_itself() -> None:
+    async def call(_: bytes, __: Context) -> bytes:
+        raise ValueError("a secret")
+
+    async with running({"Call": unary(call), "Echo": unary(echo)}) as served:
+        error = await failure(served.unary("Call")(b""))
+        assert (error.code(), error.details()) == (grpc.StatusCode.INTERNAL, "internal error")
+        assert (await failure(served.unary("Other")(b""))).code() is grpc.StatusCode.UNIMPLEMENTED
+        assert await served.unary("Echo")(b"on") == b"on"
+
+
+async def test_a_method_of_one_request_takes_one() -> None:
+    async with running({"Call": unary(echo)}) as served:
+        call: Any = served.channel.stream_unary(path("Call"))
+        for requests in ([], [b"a", b"b"]):
+            error = await failure(call(iter(requests)))
+            assert error.code() is grpc.StatusCode.UNIMPLEMENTED, requests
+        assert await call(iter([b"a"])) == b"a"
+
+
+async def test_a_compressed_request_is_read() -> None:
+    async with (
+        running({"Call": unary(echo)}) as served,
+        grpc.aio.insecure_channel(served.address, compression=grpc.Compression.Gzip) as channel,
+    ):
+        squeezed: Any = channel.unary_unary(path("Call"))
+        assert await squeezed(b"x" * 50_000) == b"x" * 50_000
+        # What it becomes counts, not what it was sent as.
+        error = await failure(squeezed(b"x" * 1_500_000))
+        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+async def test_a_message_that_is_too_large_ends_a_stream() -> None:
+    ended: list[str] = []
+
+    async def call(requests: AsyncIterator[bytes], _: Context) -> AsyncIterator[bytes]:
+        try:
+            async for request in requests:
+                yield request
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    async with running({"Call": streaming(call)}) as served:
+        stream = served.streaming("Call")()
+        await stream.write(b"small")
+        assert await stream.read() == b"small"
+        await stream.write(b"x" * 1_000_001)
+        error = await failure(stream.read())
+        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert str(error.details()).startswith("Received message larger than max")
+        await until(lambda: ended == ["cancelled"])
+
+
+async def test_a_slow_reader_holds_up_who_writes_to_it() -> None:
+    written = 0
+
+    async def call(requests: AsyncIterator[bytes], context: Context) -> None:
+        nonlocal written
+        async for _ in requests:
+            pass
+        for number in range(1_500):
+            await context.write(bytes([number % 256]) * 65_536)
+            written += 1
+
+    async with running({"Call": streaming(call)}) as served:
+        messages = aiter(served.streaming("Call")(iter([b""])))
+        assert (await anext(messages))[:1] == b"\0"
+        # What its caller's windows take, which grow with what comes, and no more.
+        before = -1
+        while before != written:
+            before = written
+            await asyncio.sleep(0.2)
+        assert written < 1_400
+        rest = [message[0] async for message in messages]
+        assert rest == [number % 256 for number in range(1, 1_500)]
+    assert written == 1_500
+
+
+async def test_many_small_requests_wait_for_a_slow_handler() -> None:
+    go = asyncio.Event()
+
+    async def call(requests: AsyncIterator[bytes], context: Context) -> None:
+        context.begin()
+        await go.wait()
+        count = 0
+        async for request in requests:
+            assert request == count.to_bytes(2)
+            count += 1
+        await context.write(count.to_bytes(4))
+
+    async with running({"Call": streaming(call)}) as served:
+        stream = served.streaming("Call")()
+        # As many as the window of a stream takes, which h2 has to put up with: it would end the connection.
+        for number in range(16_000):
+            await stream.write(number.to_bytes(2))
+        go.set()
+        await stream.done_writing()
+        assert await stream.read() == (16_000).to_bytes(4)
+
+
+async def test_a_writer_waits_for_who_does_not_read() -> None:
+    go = asyncio.Event()
+    sent = 0
+
+    async def call(requests: AsyncIterator[bytes], context: Context) -> None:
+        context.begin()
+        await go.wait()
+        total = 0
+        async for request in requests:
+            total += len(request)
+        await context.write(total.to_bytes(4))
+
+    async def requests() -> AsyncIterator[bytes]:
+        nonlocal sent
+        for _ in range(200):
+            yield bytes(100_000)
+            sent += 1
+
+    async with running({"Call": streaming(call)}) as served:
+        stream = served.streaming("Call")(requests())
+        await asyncio.sleep(0.3)
+        assert sent < 100
+        go.set()
+        assert await stream.read() == (20_000_000).to_bytes(4)
+
+
+@pytest.mark.parametrize("how", ["deadline", "cancel", "gone"])
+async def test_a_handler_hears_that_nobody_waits(how: str) -> None:
+    seen: list[str] = []
+
+    async def call(_: bytes, context: Context) -> bytes:
+        seen.append("begun")
+        left = context.time_remaining()
+        assert (left is None) is (how != "deadline")
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+        return b""
+
+    async with running({"Call": unary(call)}) as served:
+        waiting = served.unary("Call")(b"", timeout=0.3 if how == "deadline" else None)
+        await until(lambda: seen)
+        if how == "cancel":
+            waiting.cancel()
+        if how == "gone":
+            await served.channel.close()
+        await until(lambda: seen == ["begun", "cancelled"])
+        if how == "deadline":
+            assert (await failure(waiting)).code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        await until(lambda: served.native.busy()[0] == 0)
+
+
+async def test_beyond_the_places_of_a_kind_calls_are_told_in_turn() -> None:
+    go = asyncio.Event()
+
+    async def call(_: bytes, __: Context) -> bytes:
+        await go.wait()
+        return b""
+
+    exhausted = grpc.StatusCode.RESOURCE_EXHAUSTED.value[0]
+    refusals = [(exhausted, f"told {number}", [("x-turn", str(number))]) for number in range(2)]
+    options: dict[str, Any] = {"unary": {path("Call"): 0, path("Echo"): None}, "rooms": [(3, refusals)]}
+    async with running({"Call": unary(call), "Echo": unary(echo)}, **options) as served:
+        within = [asyncio.ensure_future(served.unary("Call")(b"")) for _ in range(3)]
+        await until(lambda: served.native.busy()[0] == 3)
+        told = [await failure(served.unary("Call")(b"", metadata=(("x-request-id", "mine"),))) for _ in range(4)]
+        assert [error.details() for error in told] == ["told 0", "told 1"] * 2
+        assert {error.code() for error in told} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+        assert [trailer(error, "x-turn") for error in told] == ["0", "1"] * 2
+        assert {trailer(error, "x-request-id") for error in told} == {"mine"}
+        # An id that cannot be shown is none.
+        made = await failure(served.unary("Call")(b"", metadata=(("x-request-id", "x" * 200),)))
+        assert trailer(made, "x-request-id").startswith("t-r")
+        assert await served.unary("Echo")(b"on") == b"on"
+        go.set()
+        await asyncio.gather(*within)
+        assert await served.unary("Call")(b"") == b""
+
+
+async def test_beyond_all_places_calls_are_refused() -> None:
+    go = asyncio.Event()
+
+    async def call(_: bytes, __: Context) -> bytes:
+        await go.wait()
+        return b""
+
+    async with running({"Call": unary(call)}, max_calls=2) as served:
+        calls = [asyncio.ensure_future(served.unary("Call")(b"")) for _ in range(2)]
+        await until(lambda: served.native.busy()[0] == 2)
+        async with grpc.aio.insecure_channel(served.address, options=[("grpc.use_local_subchannel_pool", 1)]) as other:
+            call_too_many: Any = other.unary_unary(path("Call"))
+            error = await failure(call_too_many(b"", timeout=5))
+        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        go.set()
+        await asyncio.gather(*calls)
+
+
+async def test_what_runs_ends_before_the_server_does() -> None:
+    go = asyncio.Event()
+
+    async def call(_: bytes, __: Context) -> bytes:
+        await go.wait()
+        return b"done"
+
+    async with running({"Call": unary(call)}) as served:
+        call_ = asyncio.ensure_future(served.unary("Call")(b""))
+        await until(lambda: served.native.busy()[0] == 1)
+        stopping = asyncio.create_task(served.transport.stop(10))
+        await asyncio.sleep(0.1)
+        go.set()
+        assert await call_ == b"done"
+        await stopping
+
+
+async def test_what_lasts_longer_than_the_grace_is_cut_off() -> None:
+    async def call(_: bytes, __: Context) -> bytes:
+        await asyncio.sleep(60)
+        return b""
+
+    async with running({"Call": unary(call)}) as served:
+        call_ = asyncio.ensure_future(served.unary("Call")(b""))
+        await until(lambda: served.native.busy()[0] == 1)
+        await served.transport.stop(0.1)
+        assert (await failure(call_)).code() is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_an_old_connection_takes_no_more_calls() -> None:
+    async with running({"Call": unary(echo)}, max_connection_age=0.1) as served:
+        for _ in range(20):
+            assert await served.unary("Call")(b"on") == b"on"
+            await asyncio.sleep(0.02)
+        # The first ones are gone.
+        await until(lambda: served.native.busy()[1] <= 2)
+
+
+async def test_what_is_no_call_disturbs_nobody() -> None:
+    async with running({"Call": unary(echo)}) as served:
+        host, port = served.address.split(":")
+        for said in (
+            b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+            b"\0" * 1_000,
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * 100,
+        ):
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(said)
+            # It is hung up on, however politely.
+            async with asyncio.timeout(10):
+                with suppress(ConnectionResetError):
+                    await reader.read()
+            writer.close()
+        assert await served.unary("Call")(b"on") == b"on"
+
+
+@pytest.mark.parametrize("name", ["plain.sock", "a b~ü@.sock"])
+async def test_a_unix_socket_of_any_name(tmp_path: Path, name: str) -> None:
+    async def call(requests: AsyncIterator[bytes], _: Context) -> AsyncIterator[bytes]:
+        async for request in requests:
+            yield request
+
+    folder = tmp_path / "deep er"
+    folder.mkdir()
+    target = f"unix:{folder / name}"
+    # Whatever a message says, it is what the authority may not be, as well.
+    quoted = (str(folder / name).lstrip("/").replace("/", "%2F") + "%2F").encode() * 1_000
+    async with running({"Call": streaming(call), "Echo": unary(echo)}, target) as served:
+        for _ in range(3):
+            assert await served.unary("Echo")(quoted) == quoted
+        assert [message async for message in served.streaming("Call")(iter([quoted, b"", quoted]))] == [
+            quoted,
+            b"",
+            quoted,
+        ]
+    assert not (folder / name).exists()
+
+
+async def test_a_socket_that_was_left_behind_is_replaced_and_one_in_use_is_not(tmp_path: Path) -> None:
+    file = tmp_path / "left.sock"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(file))
+    target = f"unix:{file}"
+    async with running({"Call": unary(echo)}, target) as served:
+        assert await served.unary("Call")(b"on") == b"on"
+        with pytest.raises(OSError, match="in use"):
+            await _serve_at(target)
+        assert await served.unary("Call")(b"still") == b"still"
+
+
+async def _serve_at(target: str) -> Running:
+    async with running({"Call": unary(echo)}, target) as served:
+        return served
+
+
+def test_files_that_are_no_certificates_are_named() -> None:
+    with pytest.raises(ValueError, match=r"server\.tls_cert_file: there is no certificate"):
+        GrpcServer(unary={}, **OPTIONS, certificates=b"x", key=b"y")
