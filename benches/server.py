@@ -2,9 +2,9 @@
 
     python -m benches.server
 
-The echo is grpc.aio's. Both are processes of their own, driven by one client that sends and receives bytes without looking
-at them, turn by turn in one run. The echo answers with as many bytes as a recall does, and does nothing else: what
-remains is ours. Processor time is that of the server process, from /proc.
+The echo is grpc.aio's. Both are processes of their own, driven by one client that sends and receives bytes without
+looking at them, turn by turn in one run. The echo answers with as many bytes as a recall does, and does nothing else:
+what remains is ours. Processor time is that of the server process, from /proc.
 """
 
 from __future__ import annotations
