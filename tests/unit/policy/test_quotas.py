@@ -118,10 +118,11 @@ def count_up(path: Path, limit: int, pipe: Connection, start: Barrier) -> None:
 
 
 def count_in_processes(path: Path, limit: int, kill_after: int | None) -> list[int]:
-    """What two processes let pass; the first is killed after so many calls."""
+    """What two processes let pass; the one that comes first to ``kill_after`` is killed there."""
     context = multiprocessing.get_context("spawn")
     start = context.Barrier(2)
     counts = [0, 0]
+    killing = threading.Lock()
     processes: list[SpawnProcess] = []
     readers = []
 
@@ -129,8 +130,9 @@ def count_in_processes(path: Path, limit: int, kill_after: int | None) -> list[i
         try:
             while pipe.recv_bytes():
                 counts[number] += 1
-                if number == 0 and counts[0] == kill_after:
-                    os.kill(processes[0].pid or 0, signal.SIGKILL)
+                # Which one it is is up to who gets the lock of the book.
+                if counts[number] == kill_after and killing.acquire(blocking=False):
+                    os.kill(processes[number].pid or 0, signal.SIGKILL)
         except EOFError:
             return
 
@@ -150,6 +152,32 @@ def count_in_processes(path: Path, limit: int, kill_after: int | None) -> list[i
     return counts
 
 
+def open_books(folder: Path, count: int, start: Barrier, failures: Connection) -> None:
+    for number in range(count):
+        start.wait(40)
+        try:
+            SqliteQuotaBook(folder / f"{number}.db").close()
+        except StoreError as error:
+            failures.send(str(error))
+    failures.close()
+
+
+def test_processes_may_open_a_new_book_at_the_same_moment(tmp_path: Path) -> None:
+    # Without another try about one in twenty is refused here.
+    context = multiprocessing.get_context("spawn")
+    start = context.Barrier(3)
+    ours, theirs = context.Pipe(duplex=False)
+    processes = [context.Process(target=open_books, args=(tmp_path, 60, start, theirs)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    theirs.close()
+    with pytest.raises(EOFError):
+        pytest.fail(ours.recv())
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+
+
 def test_two_processes_share_a_quota(tmp_path: Path) -> None:
     counts = count_in_processes(tmp_path / "quotas.db", 3_000, None)
     # One may give back a last block that the other was refused: an eighth of what was left by then, at the most.
@@ -160,7 +188,7 @@ def test_two_processes_share_a_quota(tmp_path: Path) -> None:
 
 def test_a_quota_survives_a_kill(tmp_path: Path) -> None:
     counts = count_in_processes(tmp_path / "quotas.db", 3_000, 700)
-    assert counts[0] >= 700
+    assert max(counts) >= 700
     assert sum(counts) <= 3_000
     # A killed process takes a block with it, not more.
     assert sum(counts) >= 3_000 - 2 * 64

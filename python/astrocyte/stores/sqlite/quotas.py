@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from pathlib import Path
+from random import uniform
+from time import monotonic, sleep
 
 import apsw
 
@@ -18,6 +21,8 @@ LARGEST_BLOCK = 64
 SHARE = 16
 # Other processes hold the lock for the time of one commit.
 BUSY_MILLISECONDS = 5_000
+# About as long as the log takes to be turned on; drawn anew every time, so that two who collide do not go on to.
+RETRY_SECONDS = (0.002, 0.02)
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS uses (
@@ -57,11 +62,25 @@ class SqliteQuotaBook:
             self._connection = apsw.Connection(":memory:" if path is None else str(path))
             self._connection.set_busy_timeout(BUSY_MILLISECONDS)
             if path is not None:
-                self._connection.pragma("journal_mode", "WAL")
+                self._keep_a_log()
                 self._connection.pragma("synchronous", "FULL")
             self._connection.execute(_SCHEMA)
         except (apsw.Error, OSError) as error:
             raise StoreError(f"the book of quotas {str(path)!r} cannot be opened ({error})") from error
+
+    def _keep_a_log(self) -> None:
+        """Turn the write-ahead log on, also when another process opens the same new file at this moment.
+
+        Of two that turn it on at once, SQLite refuses one without asking the busy timeout, for both hold a read lock
+        that the other waits for. Who is refused has let go of its own, and so may ask again.
+        """
+        deadline = monotonic() + BUSY_MILLISECONDS / 1_000
+        while monotonic() < deadline:
+            with suppress(apsw.BusyError):
+                self._connection.pragma("journal_mode", "WAL")
+                return
+            sleep(uniform(*RETRY_SECONDS))  # noqa: S311 - no secret
+        self._connection.pragma("journal_mode", "WAL")
 
     def reserve(self, day: int, use: Use, *, least: int, limit: int) -> int:
         """Count some of what is left of a day's limit as used."""
