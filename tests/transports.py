@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,6 +14,10 @@ from astrocyte.core import GrpcServer
 from astrocyte.services.transport import Transport
 
 SERVICE = "test.Service"
+# Frames of HTTP/2, flags of theirs, and a setting (RFC 9113): no byte of an answer may be sent.
+DATA, HEADERS, SETTINGS, GOAWAY = 0, 1, 4, 7
+END_STREAM, END_HEADERS = 1, 4
+NO_WINDOW = (4).to_bytes(2) + (0).to_bytes(4)
 # As the server's.
 OPTIONS: dict[str, Any] = {"rooms": [], "id_prefix": "t", "max_message_bytes": 1_000_000, "max_calls": 1_000}
 OPTIONS |= {"max_connection_age": None, "keepalive": 60.0, "keepalive_timeout": 20.0}
@@ -57,3 +62,47 @@ async def running(
             yield Running(transport, native, address, channel)
     finally:
         await transport.stop(0)
+
+
+class Plain:
+    """A client of HTTP/2 that does what it is told, and nothing for flow control, pings or ends."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    def send(self, kind: int, flags: int, stream: int, payload: bytes = b"") -> None:
+        """A frame (RFC 9113, section 4.1)."""
+        self._writer.write(len(payload).to_bytes(3) + bytes([kind, flags]) + stream.to_bytes(4) + payload)
+
+    def call(self, name: str, request: bytes = b"", *, headers: Mapping[str, str] | None = None) -> None:
+        """Stream 1: headers as literals (RFC 7541, section 6.2.2), and the request."""
+        values = {":method": "POST", ":scheme": "http", ":path": path(name), "content-type": "application/grpc"}
+        block = b"".join(
+            b"\0" + bytes([len(key)]) + key.encode() + bytes([len(value)]) + value.encode()
+            for key, value in {**values, **(headers or {})}.items()
+        )
+        self.send(HEADERS, END_HEADERS, 1, block)
+        self.send(DATA, END_STREAM, 1, b"\0" + len(request).to_bytes(4) + request)
+
+    async def frame(self, kind: int) -> tuple[int, int, bytes]:
+        """Flags, stream and payload of the next frame of a kind; others are left out."""
+        while True:
+            head = await self._reader.readexactly(9)
+            payload = await self._reader.readexactly(int.from_bytes(head[:3]))
+            if head[3] == kind:
+                return head[4], int.from_bytes(head[5:]), payload
+
+
+@asynccontextmanager
+async def plain(address: str, settings: bytes = b"") -> AsyncIterator[Plain]:
+    """A connection by hand, with ``settings`` of the client."""
+    host, port = address.rsplit(":", 1)
+    reader, writer = await asyncio.open_connection(host, int(port))
+    client = Plain(reader, writer)
+    writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+    client.send(SETTINGS, 0, 0, settings)
+    try:
+        yield client
+    finally:
+        writer.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,9 +14,9 @@ import grpc
 import pytest
 
 from astrocyte.core import GrpcServer
-from astrocyte.services.transport import Context
+from astrocyte.services.transport import Context, Refusal
 from serving import trailer
-from transports import OPTIONS, Running, path, running
+from transports import DATA, END_STREAM, GOAWAY, HEADERS, NO_WINDOW, OPTIONS, Running, path, plain, running
 
 unary = grpc.unary_unary_rpc_method_handler
 streaming = grpc.stream_stream_rpc_method_handler
@@ -119,14 +120,16 @@ async def test_a_message_that_is_too_large_ends_a_stream() -> None:
             raise
 
     async with running({"Call": streaming(call)}) as served:
-        stream = served.streaming("Call")()
-        await stream.write(b"small")
-        assert await stream.read() == b"small"
-        await stream.write(b"x" * 1_000_001)
-        error = await failure(stream.read())
-        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert str(error.details()).startswith("Received message larger than max")
-        await until(lambda: ended == ["cancelled"])
+        for count in range(1, 31):
+            stream = served.streaming("Call")()
+            await stream.write(b"small")
+            assert await stream.read() == b"small"
+            await stream.write(b"x" * 1_000_001)
+            error = await failure(stream.read())
+            assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert str(error.details()).startswith("Received message larger than max")
+            # Not as if the caller had sent all that it had.
+            await until(lambda count=count: ended == ["cancelled"] * count)
 
 
 async def test_a_slow_reader_holds_up_who_writes_to_it() -> None:
@@ -304,13 +307,97 @@ async def test_what_lasts_longer_than_the_grace_is_cut_off() -> None:
         assert (await failure(call_)).code() is grpc.StatusCode.UNAVAILABLE
 
 
-async def test_an_old_connection_takes_no_more_calls() -> None:
-    async with running({"Call": unary(echo)}, max_connection_age=0.1) as served:
-        for _ in range(20):
+@pytest.mark.parametrize("age", [0.1, None])
+async def test_an_old_connection_is_told_to_go(age: float | None) -> None:
+    async with running({"Call": unary(echo)}, max_connection_age=age) as served:
+        async with plain(served.address) as client:
+            try:
+                async with asyncio.timeout(0.5):
+                    await client.frame(GOAWAY)
+            except TimeoutError:
+                assert age is None
+            else:
+                assert age is not None
+        # Others go to a new one.
+        for _ in range(10):
             assert await served.unary("Call")(b"on") == b"on"
-            await asyncio.sleep(0.02)
-        # The first ones are gone.
-        await until(lambda: served.native.busy()[1] <= 2)
+            await asyncio.sleep(0.03)
+
+
+async def test_a_call_keeps_its_place_until_its_handler_is_done() -> None:
+    go = asyncio.Event()
+    seen: list[str] = []
+
+    async def call(_: bytes, __: Context) -> bytes:
+        seen.append("begun")
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            await go.wait()
+        return b""
+
+    refusals: list[Refusal] = [(grpc.StatusCode.RESOURCE_EXHAUSTED.value[0], "full", [])]
+    options: dict[str, Any] = {"unary": {path("Call"): 0, path("Echo"): 0}, "rooms": [(1, refusals)]}
+    async with running({"Call": unary(call), "Echo": unary(echo)}, **options) as served:
+        waiting = served.unary("Call")(b"")
+        await until(lambda: seen)
+        waiting.cancel()
+        await until(lambda: seen == ["begun", "cancelled"])
+        # Nobody waits for it, but the loop has it still.
+        assert (await failure(served.unary("Echo")(b""))).details() == "full"
+        go.set()
+        await until(lambda: not served.transport._open)
+        assert await served.unary("Echo")(b"on") == b"on"
+
+
+async def test_a_caller_who_takes_no_answer_keeps_no_place() -> None:
+    refusals: list[Refusal] = [(grpc.StatusCode.RESOURCE_EXHAUSTED.value[0], "full", [])]
+    options: dict[str, Any] = {"unary": {path("Call"): 0}, "rooms": [(1, refusals)]}
+    async with running({"Call": unary(echo)}, **options) as served:
+        async with plain(served.address, NO_WINDOW) as client:
+            client.call("Call", b"never taken")
+            await client.frame(HEADERS)
+            assert await served.unary("Call")(b"on") == b"on"
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(client.frame(DATA), 0.05)
+        await until(lambda: served.native.busy()[0] == 0)
+
+
+async def test_calls_that_are_given_up_at_once_leave_nothing() -> None:
+    refusals: list[Refusal] = [(grpc.StatusCode.RESOURCE_EXHAUSTED.value[0], "full", [])]
+    options: dict[str, Any] = {"unary": {path("Call"): 0}, "rooms": [(50, refusals)]}
+    async with running({"Call": unary(echo)}, **options) as served:
+        for _ in range(10):
+            calls = [served.unary("Call")(b"x") for _ in range(50)]
+            await asyncio.sleep(0)
+            # The loop hears of calls and of their ends in one turn.
+            time.sleep(0.002)  # noqa: ASYNC251
+            for call in calls:
+                call.cancel()
+            time.sleep(0.005)  # noqa: ASYNC251
+        # What is on its way arrives.
+        await asyncio.sleep(0.3)
+        await until(lambda: served.native.busy()[0] == 0 and not served.transport._open)
+        assert await asyncio.gather(*(served.unary("Call")(b"on") for _ in range(50))) == [b"on"] * 50
+
+
+async def test_a_stream_that_is_refused_at_once_tells_who_is_writing() -> None:
+    async def call(_: AsyncIterator[bytes], context: Context) -> None:
+        await context.abort(grpc.StatusCode.UNAUTHENTICATED, "who?")
+
+    async with running({"Call": streaming(call)}) as served:
+        for _ in range(50):
+            error = await failure(served.streaming("Call")(iter([b"x"])).read())
+            assert (error.code(), error.details()) == (grpc.StatusCode.UNAUTHENTICATED, "who?")
+
+
+async def test_what_is_not_grpc_is_told_so_in_http() -> None:
+    async with running({"Call": unary(echo)}) as served, plain(served.address) as client:
+        client.call("Call", headers={"content-type": "text/plain"})
+        flags, stream, _ = await client.frame(HEADERS)
+        assert (flags & END_STREAM, stream) == (END_STREAM, 1)
+        assert served.native.busy()[0] == 0
 
 
 async def test_what_is_no_call_disturbs_nobody() -> None:

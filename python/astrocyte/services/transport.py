@@ -173,7 +173,9 @@ class Context:
 
     async def _request(self, handler: grpc.RpcMethodHandler[Any, Any]) -> Any:  # noqa: ANN401 - bytes or a message
         request = await self.read()
-        return request if handler.request_deserializer is None else handler.request_deserializer(request or b"")
+        if request is None:
+            await self.abort(grpc.StatusCode.UNIMPLEMENTED, "the method takes one request, none came")
+        return request if handler.request_deserializer is None else handler.request_deserializer(request)
 
     async def _requests(self, handler: grpc.RpcMethodHandler[Any, Any]) -> AsyncIterator[Any]:
         while (request := await self.read()) is not None:
@@ -246,4 +248,12 @@ class Transport:
             return
         self._open[number] = context
         context.task = task = self._loop.create_task(context.serve(handler))
-        task.add_done_callback(lambda _: self._open.pop(number, None))
+        task.add_done_callback(lambda done: self._close(number, done))
+
+    def _close(self, number: int, done: asyncio.Task[None]) -> None:
+        context = self._open.pop(number)
+        # Else the two, and what was raised, keep each other until the garbage collector looks.
+        context.task = None
+        if done.cancelled():
+            # Before it began: nobody else ends it, and it would keep its place.
+            context.fail(grpc.StatusCode.UNAVAILABLE, "the call was cancelled")

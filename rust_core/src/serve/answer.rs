@@ -6,7 +6,6 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tokio::time::{Sleep, sleep, sleep_until};
 use tokio_stream::Stream;
@@ -14,11 +13,7 @@ use tonic::{Code, Status};
 
 use super::call::{AHEAD, Call, Stage};
 use super::inbox::Event;
-use super::places::Taken;
-
-/// How long the requests of a stream are still taken in, and dropped, after its end was sent. A stream that is cut off at
-/// once looks like a fault to a client that is still writing.
-const LINGER: Duration = Duration::from_secs(1);
+use super::places::Place;
 
 /// How long the refusal of a stream waits for its first request. grpc.aio's clients tell of a stream that ends while they
 /// write it as an internal error, not as what it ended with.
@@ -34,18 +29,19 @@ pub(super) struct Answer {
     ended: bool,
     // Reads the requests of a stream.
     reading: Option<AbortHandle>,
-    _places: Taken,
+    // Until the last of it is handed on.
+    _place: Place,
 }
 
 impl Answer {
-    pub(super) fn new(call: Arc<Call>, reading: Option<AbortHandle>, places: Taken) -> Self {
+    pub(super) fn new(call: Arc<Call>, reading: Option<AbortHandle>, place: Place) -> Self {
         Self {
             timer: call.deadline.map(|end| Box::pin(sleep_until(end))),
             call,
             patience: None,
             ended: false,
             reading,
-            _places: places,
+            _place: place,
         }
     }
 
@@ -124,16 +120,8 @@ impl Drop for Answer {
         if !self.ended {
             self.call.cancel();
         }
-        let Some(reading) = self.reading.take() else {
-            return;
-        };
-        self.call.leave_unread();
-        // Without a runtime the server is closed, and nobody reads.
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move {
-                sleep(LINGER).await;
-                reading.abort();
-            });
+        if let Some(reading) = &self.reading {
+            reading.abort();
         }
     }
 }

@@ -14,6 +14,7 @@ use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 
 use super::inbox::{Event, Inbox};
+use super::places::Place;
 use super::tls::Peer;
 
 /// Requests that are read ahead of who handles them, and responses that wait for the network. Enough that neither side
@@ -40,8 +41,6 @@ pub(super) enum Stage {
     Open,
     /// There will be no more.
     Ended,
-    /// Nobody reads any more.
-    Left,
 }
 
 #[derive(Default)]
@@ -64,6 +63,16 @@ pub(super) struct Responses {
     pub(super) closed: bool,
     pub(super) writer_waits: bool,
     pub(super) sender: Option<Waker>,
+    // Among the calls of its kind, until its handler is done: one that nobody waits for still costs the loop.
+    pub(super) room: Option<Place>,
+}
+
+impl Responses {
+    fn end(&mut self, status: Status) {
+        self.end.get_or_insert(status);
+        self.room = None;
+        wake(&mut self.sender);
+    }
 }
 
 /// A call of a method.
@@ -91,6 +100,7 @@ impl Call {
         deadline: Option<Instant>,
         peer: Arc<Peer>,
         inbox: Arc<Inbox>,
+        room: Option<Place>,
     ) -> Self {
         Self {
             id,
@@ -100,7 +110,10 @@ impl Call {
             peer,
             inbox,
             requests: Mutex::default(),
-            responses: Mutex::default(),
+            responses: Mutex::new(Responses {
+                room,
+                ..Responses::default()
+            }),
         }
     }
 
@@ -111,7 +124,7 @@ impl Call {
             wake(&mut requests.filler);
             return Next::Message(message);
         }
-        if matches!(requests.stage, Stage::Ended | Stage::Left) {
+        if requests.stage == Stage::Ended {
             return Next::End;
         }
         requests.reader_waits = true;
@@ -143,23 +156,18 @@ impl Call {
         if !responses.closed {
             responses.waiting.push_back(message);
         }
-        responses.end.get_or_insert(Status::new(Code::Ok, ""));
-        wake(&mut responses.sender);
+        responses.end(Status::new(Code::Ok, ""));
     }
 
     /// Ends the call, after the responses that were sent before. Of several ends the first counts.
     pub fn end(&self, status: Status) {
-        let mut responses = self.responses.lock();
-        responses.end.get_or_insert(status);
-        wake(&mut responses.sender);
+        self.responses.lock().end(status);
     }
 
     pub(super) fn put(&self, message: Bytes) {
         let mut requests = self.requests.lock();
-        if requests.stage != Stage::Left {
-            requests.waiting.push_back(message);
-            self.reach(&mut requests, Stage::Open);
-        }
+        requests.waiting.push_back(message);
+        self.reach(&mut requests, Stage::Open);
     }
 
     pub(super) fn put_end(&self) {
@@ -177,16 +185,8 @@ impl Call {
         Poll::Pending
     }
 
-    /// Drops what comes from now on.
-    pub(super) fn leave_unread(&self) {
-        let mut requests = self.requests.lock();
-        requests.stage = Stage::Left;
-        requests.waiting.clear();
-        wake(&mut requests.filler);
-    }
-
     fn reach(&self, requests: &mut Requests, stage: Stage) {
-        if !matches!(requests.stage, Stage::Ended | Stage::Left) {
+        if requests.stage != Stage::Ended {
             requests.stage = stage;
         }
         wake(&mut requests.refuser);
@@ -197,17 +197,21 @@ impl Call {
 
     /// Ends the call because of its requests, whatever its handler does.
     pub(super) fn refuse(&self, status: Status) {
-        self.end(status);
+        let mut responses = self.responses.lock();
+        responses.end.get_or_insert(status);
+        wake(&mut responses.sender);
+        drop(responses);
+        // Something came: the refusal need not wait for it.
+        self.reach(&mut self.requests.lock(), Stage::Open);
         self.cancel();
     }
 
-    /// Nobody waits for what the handler does any more.
+    /// Nobody waits for what the handler does any more. Its requests do not end: what was cut off must not look whole.
     pub(super) fn cancel(&self) {
         let mut responses = self.responses.lock();
         responses.closed = true;
         responses.waiting.clear();
         drop(responses);
-        self.put_end();
         self.inbox.put(Event::Cancelled(self.id));
     }
 }

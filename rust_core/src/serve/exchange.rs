@@ -21,7 +21,7 @@ use super::call::Call;
 use super::codec::AsBytes;
 use super::headers::{check_size, identified, timeout};
 use super::inbox::Event;
-use super::places::Taken;
+use super::places::Place;
 use super::tls::Peer;
 
 /// Content types of gRPC begin so.
@@ -49,8 +49,7 @@ pub(super) async fn exchange(
     let mut grpc = Grpc::new(AsBytes)
         .accept_compressed(CompressionEncoding::Gzip)
         .accept_compressed(CompressionEncoding::Deflate)
-        .max_decoding_message_size(shared.options.max_message_bytes)
-        .max_encoding_message_size(usize::MAX);
+        .max_decoding_message_size(shared.options.max_message_bytes);
     let handing = Handing {
         opening: Some(Opening { path, peer, shared }),
     };
@@ -59,7 +58,7 @@ pub(super) async fn exchange(
 
 impl Shared {
     /// Places for a call, among all and among those of its kind; or what it is told.
-    fn admit(&self, room: Option<usize>) -> Result<Taken, Status> {
+    fn admit(&self, room: Option<usize>) -> Result<(Place, Option<Place>), Status> {
         let any = self
             .calls
             .take()
@@ -119,7 +118,7 @@ impl Opening {
             Some(_) => Some(in_time(deadline, only(&mut requests)).await?),
         };
         // Only now: a request that never comes whole would keep its place from others.
-        let places = self
+        let (place, room) = self
             .shared
             .admit(room.flatten())
             .map_err(|status| self.shared.refusal(status, &metadata))?;
@@ -130,6 +129,7 @@ impl Opening {
             deadline,
             self.peer,
             self.shared.inbox.clone(),
+            room,
         ));
         let reading = match message {
             Some(message) => {
@@ -139,7 +139,7 @@ impl Opening {
             }
             None => Some(tokio::spawn(read_on(call.clone(), requests)).abort_handle()),
         };
-        let mut answer = Answer::new(call.clone(), reading, places);
+        let mut answer = Answer::new(call.clone(), reading, place);
         self.shared.inbox.put(Event::Opened(call));
         poll_fn(|context| answer.poll_begun(context)).await?;
         Ok(tonic::Response::new(answer))

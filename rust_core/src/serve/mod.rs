@@ -83,7 +83,7 @@ impl Shared {
     /// the golden ratio fall evenly.
     fn spread(&self) -> f64 {
         const GOLDEN: f64 = 0.618_033_988_749_895;
-        0.9 + 0.2 * (self.connections.taken() as f64 * GOLDEN).fract()
+        0.9 + 0.2 * (self.next_id() as f64 * GOLDEN).fract()
     }
 
     fn next_id(&self) -> u64 {

@@ -17,9 +17,6 @@ pub(super) struct Places {
 /// One that is taken, until it is dropped.
 pub(super) struct Place(Arc<AtomicUsize>);
 
-/// The places of a call: among all, and among those of its kind.
-pub(super) type Taken = (Place, Option<Place>);
-
 impl Places {
     pub(super) fn new(most: usize) -> Self {
         Self {
