@@ -158,7 +158,8 @@ class ServerSettings(Section):
     reflection: bool = Field(True, description="Answer gRPC reflection, so that tools work without the protos.")
     drain_seconds: Seconds = Field(10.0, description="How long calls may still run after SIGTERM.")
     read_concurrency: Count = Field(256, description="Reads in progress; as many may wait, more are told to retry.")
-    write_concurrency: Count = Field(256, description="Writes in progress; as many may wait, more are told to retry.")
+    # They wait for the disk and not for each other: more of them would take the turns of reads, and write no faster.
+    write_concurrency: Count = Field(64, description="Writes in progress; as many may wait, more are told to retry.")
     reflect_concurrency: Count = Field(64, description="Reflects in progress; as many may wait, more are refused.")
     admin_concurrency: Count = Field(32, description="Admin calls in progress; as many may wait, more are refused.")
     stream_concurrency: Count = Field(256, description="Open streams; more are refused with a time to retry after.")
