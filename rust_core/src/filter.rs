@@ -29,10 +29,7 @@ pub(crate) fn compile<'a>(
     buffers: &'a mut FilterBuffers,
 ) -> Allowed<'a> {
     if !restricts(request) {
-        return Allowed {
-            versions: &state.columns.current,
-            rows: &state.current_rows,
-        };
+        return everything(state);
     }
     let FilterBuffers {
         versions,
@@ -62,7 +59,16 @@ pub(crate) fn compile<'a>(
     Allowed { versions, rows }
 }
 
-fn restricts(request: &RecallRequest) -> bool {
+/// What passes where a request leaves nothing out.
+pub(crate) fn everything(state: &State) -> Allowed<'_> {
+    Allowed {
+        versions: &state.columns.current,
+        rows: &state.current_rows,
+    }
+}
+
+/// Whether a request leaves anything out.
+pub(crate) fn restricts(request: &RecallRequest) -> bool {
     !request.tags.is_empty()
         || !request.fact_types.is_empty()
         || !request.metadata.is_empty()

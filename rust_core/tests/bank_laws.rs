@@ -137,6 +137,40 @@ fn a_recall_alone_equals_one_among_others() {
     }
 }
 
+/// Up to four recalls of a bank share one reading of its rows; those with a filter or without a vector do not.
+#[test]
+fn recalls_that_read_the_rows_together_equal_single_ones() {
+    let mut random = Random(11);
+    let rows = many_rows(&mut random, 6_000, false);
+    let banks = [&rows[..3_000], &rows[3_000..]].map(|rows| with_a_history(&mut random, rows, 99));
+    let requests: Vec<_> = (0..40)
+        .map(|number| {
+            let request = RecallRequest {
+                vector: (number % 13 != 4).then(|| random.vector(WIDE)),
+                text: (number % 3 > 0 || number % 13 == 4).then(|| random.text(4)),
+                tags: if number % 9 == 5 {
+                    vec!["red".to_owned()]
+                } else {
+                    Vec::new()
+                },
+                k: 1 + number % 12,
+                context_windows: number % 2 == 0,
+                feedback: if number % 5 == 0 { 0.25 } else { 0.0 },
+                ..RecallRequest::default()
+            };
+            // Crews of all sizes: the bank changes now and then.
+            (&banks[usize::from(number % 7 == 6)], request)
+        })
+        .collect();
+    let together = Core::new(None)
+        .and_then(|core| core.recall_many(&requests))
+        .expect("they are valid");
+    for (response, (bank, request)) in together.into_iter().zip(&requests) {
+        assert!(!response.hits.is_empty());
+        assert_eq!(without_times(response), settled(bank, request));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 

@@ -141,6 +141,21 @@ impl Bank {
         Ok(response)
     }
 
+    /// As [`answer`](Self::answer) of each, of which up to [`TOGETHER`](crate::vector::TOGETHER) are given; with one reading
+    /// of the rows where that will do.
+    pub(crate) fn answer_together(
+        &self,
+        asked: &[(&RecallRequest, &recall::Query)],
+    ) -> Vec<Result<RecallResponse>> {
+        let together = recall::run_together(&self.state.read(), asked);
+        together.unwrap_or_else(|| {
+            let alone = asked
+                .iter()
+                .map(|(request, query)| self.answer(request, query));
+            alone.collect()
+        })
+    }
+
     /// Answers one recall by a scan, and tells what became of the memories `ids` in it.
     ///
     /// # Errors

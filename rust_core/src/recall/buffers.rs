@@ -5,6 +5,7 @@ use std::cell::Cell;
 use crate::filter::FilterBuffers;
 use crate::rowset::RowSet;
 use crate::topk::{Scored, Selection};
+use crate::vector::TOGETHER;
 
 use super::large::LargeBuffers;
 use super::layout::Layout;
@@ -63,6 +64,8 @@ pub(crate) struct Buffers {
     pub(crate) large: LargeBuffers,
     pub(crate) candidates: Vec<u32>,
     pub(crate) work: Work,
+    /// Cosines of several queries, each for a recall to come.
+    pub(crate) ready: [Vec<f32>; TOGETHER],
 }
 
 thread_local! {

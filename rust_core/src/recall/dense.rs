@@ -49,6 +49,33 @@ pub(super) fn look(
     *whole = allowed.rows.len() <= WHOLE_ROWS;
     let how = (plan, *whole);
     state.vectors.look(query, allowed.rows, how, beside, rows);
+    fold_rows(state, allowed, rows, versions);
+}
+
+/// Whether a look at the rows that pass is coarse, so that one for several queries at once finds the same.
+pub(super) fn is_coarse(allowed: Allowed<'_>) -> bool {
+    allowed.rows.len() > WHOLE_ROWS
+}
+
+/// As [`look`], where one for several queries has left the cosines of rows in `ready`, and takes them.
+pub(super) fn take(
+    state: &State,
+    allowed: Allowed<'_>,
+    ready: &mut Vec<f32>,
+    scores: &mut ArmScores,
+) {
+    let ArmScores {
+        rows,
+        versions,
+        whole,
+    } = scores;
+    *whole = false;
+    std::mem::swap(rows, ready);
+    fold_rows(state, allowed, rows, versions);
+}
+
+/// Fills `versions` from the scores of rows; leaves them empty where they are the same.
+fn fold_rows(state: &State, allowed: Allowed<'_>, rows: &[f32], versions: &mut Vec<f32>) {
     versions.clear();
     if !state.is_flat() {
         best_rows(state, allowed.versions, NO_SCORE, rows, versions);

@@ -22,7 +22,7 @@ use crate::error::{CoreError, Result};
 use crate::filter;
 use crate::fusion;
 use crate::types::{Explained, MemoryId, RecallRequest, RecallResponse};
-use crate::vector::{Beside, Plan, QuantisedQuery, normalise};
+use crate::vector::{Beside, DenseIndex, Plan, QuantisedQuery, normalise};
 pub(crate) use arms::{Arm, KEYWORD, SEMANTIC, Scores, TEMPORAL};
 use buffers::{Buffers, with_buffers};
 use explain::{Looked, Probe};
@@ -170,9 +170,63 @@ pub(crate) fn run(
                 );
             }
         }
-        let spread = state.rows() >= SPREAD_ROWS && running.alone();
-        answer(state, request, query, buffers, spread, None).map(|response| (response, None))
+        let look = if state.rows() >= SPREAD_ROWS && running.alone() {
+            Look::Spread
+        } else {
+            Look::Alone
+        };
+        answer(state, request, query, buffers, look, None).map(|response| (response, None))
     })
+}
+
+/// Answers up to [`TOGETHER`] requests by one scan of the rows, each as [`run`] does; None where they have to be answered
+/// one by one: the rows are few, a filter may leave out most, there are graphs, or a request has no vector.
+pub(crate) fn run_together(
+    state: &State,
+    asked: &[(&RecallRequest, &Query)],
+) -> Option<Vec<Result<RecallResponse>>> {
+    let alike = asked
+        .iter()
+        .all(|(request, query)| query.vector.is_some() && !filter::restricts(request));
+    if asked.len() < 2 || !alike || !state.segments.all.is_empty() {
+        return None;
+    }
+    let allowed = filter::everything(state);
+    let (plan, _) = arms::plan(allowed, state);
+    if plan != Plan::Scan || !dense::is_coarse(allowed) {
+        return None;
+    }
+    Some(with_buffers(|buffers| {
+        let start = Instant::now();
+        let mut ready = std::mem::take(&mut buffers.ready);
+        let queries: Vec<_> = asked
+            .iter()
+            .filter_map(|(_, query)| query.vector.as_ref().map(|(_, quantised)| quantised))
+            .collect();
+        let scores = &mut ready[..queries.len()];
+        state.vectors.look_together(&queries, allowed.rows, scores);
+        let share = arms::micros_since(start) / asked.len() as f64;
+        let answers = asked
+            .iter()
+            .zip(scores)
+            .map(|(&(request, query), scores)| {
+                let look = Look::Ready(scores, share);
+                answer(state, request, query, buffers, look, None)
+            })
+            .collect();
+        buffers.ready = ready;
+        answers
+    }))
+}
+
+/// How the semantic arm looks at all rows.
+enum Look<'a> {
+    /// By itself.
+    Alone,
+    /// With a second thread.
+    Spread,
+    /// It has done so together with others: the cosines, and its share of the microseconds.
+    Ready(&'a mut Vec<f32>, f64),
 }
 
 /// Answers `request` by a scan, and tells what became of the memories `ids` in it.
@@ -183,8 +237,16 @@ pub(crate) fn explain(
     ids: &[MemoryId],
 ) -> Result<Explained> {
     let mut probe = Probe::new(ids);
-    let response =
-        with_buffers(|buffers| answer(state, request, query, buffers, false, Some(&mut probe)))?;
+    let response = with_buffers(|buffers| {
+        answer(
+            state,
+            request,
+            query,
+            buffers,
+            Look::Alone,
+            Some(&mut probe),
+        )
+    })?;
     Ok(Explained {
         response,
         fates: probe.fates,
@@ -192,14 +254,14 @@ pub(crate) fn explain(
     })
 }
 
-/// Answers `request` by a scan, which may be `spread` over two threads.
+/// Answers `request` by a scan.
 #[expect(clippy::too_many_lines, reason = "the steps of one pipeline, in order")]
 fn answer(
     state: &State,
     request: &RecallRequest,
     query: &Query,
     buffers: &mut Buffers,
-    spread: bool,
+    look: Look<'_>,
     probe: Option<&mut Probe<'_>>,
 ) -> Result<RecallResponse> {
     let Buffers {
@@ -212,6 +274,7 @@ fn answer(
         layout: own,
         candidates,
         work,
+        ready: _,
     } = buffers;
     let allowed = filter::compile(state, request, filter);
     let (plan, described) = arms::plan(allowed, state);
@@ -224,13 +287,20 @@ fn answer(
             Arm::new(arms::KEYWORD, start)
         });
     };
-    let spread = spread && plan == Plan::Scan;
+    let spread = matches!(look, Look::Spread) && plan == Plan::Scan;
     match &query.vector {
         Some((_, quantised)) => {
-            let start = Instant::now();
-            let beside = spread.then_some(&mut find_words as Beside<'_>);
-            dense::look(state, allowed, plan, quantised, beside, dense);
-            arms.push(Arm::new(arms::SEMANTIC, start));
+            let (start, mut shared) = (Instant::now(), 0.0);
+            if let Look::Ready(cosines, share) = look {
+                shared = share;
+                dense::take(state, allowed, cosines, dense);
+            } else {
+                let beside = spread.then_some(&mut find_words as Beside<'_>);
+                dense::look(state, allowed, plan, quantised, beside, dense);
+            }
+            let mut arm = Arm::new(arms::SEMANTIC, start);
+            arm.micros += shared;
+            arms.push(arm);
             if !spread {
                 find_words();
             }

@@ -43,6 +43,9 @@ pub(crate) trait DenseIndex {
         beside: Option<Beside<'_>>,
         scores: &mut Vec<f32>,
     );
+    /// As [`look`](Self::look) by a coarse scan, for up to [`TOGETHER`](super::TOGETHER) queries at once, each with scores of
+    /// its own.
+    fn look_together(&self, queries: &[&QuantisedQuery], allowed: &RowSet, scores: &mut [Vec<f32>]);
     /// Adds to the coarse cosines of `rows`, which are ascending and each there once, what they leave out. To be called
     /// once for a row.
     fn refine(&self, query: &QuantisedQuery, rows: &[u32], scores: &mut [f32]);

@@ -13,13 +13,9 @@ use crate::rowset::RowSet;
 /// Rows in a part, a multiple of the steps: of 384 dimensions 192 KB in each plane.
 pub(super) const PART: usize = 1024;
 /// Rows per step: their integer products stay on the stack and in the first cache.
-const STEP: usize = 256;
+pub(super) const STEP: usize = 256;
 /// Rows that one of two threads takes at a time, a multiple of the parts: some fifty microseconds.
 const SHARE: usize = 8 * PART;
-/// Rows per step when many queries are compared with them: 48 KB of 384 dimensions, which stay in the cache.
-const NEAR_STEP: usize = 256;
-/// Queries that one pass over the rows serves: sixteen sums fit the registers.
-const TOGETHER: usize = 4;
 /// Reading rows one by one costs about half as much again as reading all in order: above this share of them (in percent)
 /// the low plane is read in order too.
 const CROWD_PERCENT: usize = 60;
@@ -287,46 +283,25 @@ impl DenseIndex for FlatIndex {
         }
     }
 
+    fn look_together(
+        &self,
+        queries: &[&QuantisedQuery],
+        allowed: &RowSet,
+        scores: &mut [Vec<f32>],
+    ) {
+        self.scan_together(queries, scores);
+        for scores in scores {
+            mask(scores, allowed);
+        }
+    }
+
     fn near(
         &self,
         queries: &[QuantisedQuery],
         floors: &[f32],
         found: &mut dyn FnMut(usize, u32, f32),
     ) {
-        let kernel = Kernel::best();
-        let mut products = [[0; TOGETHER]; NEAR_STEP];
-        for start in (0..self.len()).step_by(NEAR_STEP) {
-            let end = self.len().min(start + NEAR_STEP);
-            let products = &mut products[..end - start];
-            let rows = self.high(start..end);
-            for (group, queries) in queries.chunks(TOGETHER).enumerate() {
-                // A group that is not full repeats its last query, whose results are passed over.
-                let blocks = |index: usize| queries[index.min(queries.len() - 1)].blocks.as_slice();
-                kernel.scan_four(std::array::from_fn(blocks), rows, products);
-                for (index, query) in queries.iter().enumerate() {
-                    let number = group * TOGETHER + index;
-                    let near = Near {
-                        query,
-                        index,
-                        products: &*products,
-                        scales: &self.scales[start..end],
-                        floor: floors[number],
-                    };
-                    // Most steps have nothing near: one comparison a row settles them.
-                    if kernel.run(&near) {
-                        near.all(|row, score| {
-                            let row = start as u32 + row;
-                            let mut product = [0];
-                            kernel.gather(&query.blocks, |_| self.low(one(row)), &mut product);
-                            let score = score + fine(query, product[0], self.step(row));
-                            if score >= floors[number] {
-                                found(number, row, score);
-                            }
-                        });
-                    }
-                }
-            }
-        }
+        self.find_near(queries, floors, found);
     }
 
     fn step(&self, row: u32) -> f32 {
@@ -351,20 +326,20 @@ impl DenseIndex for FlatIndex {
 
 /// A row by itself.
 #[inline]
-fn one(row: u32) -> Range<usize> {
+pub(super) fn one(row: u32) -> Range<usize> {
     row as usize..row as usize + 1
 }
 
 /// A row's coarse cosine, from its product with the high plane.
 #[inline]
-fn coarse(query: &QuantisedQuery, product: i32, scale: f32) -> f32 {
+pub(super) fn coarse(query: &QuantisedQuery, product: i32, scale: f32) -> f32 {
     let cosine = ((product - query.correction) * COARSE) as f32 * (query.scale * scale);
     if scale == 0.0 { NO_SCORE } else { cosine }
 }
 
 /// What the product with the low plane adds to a coarse cosine.
 #[inline]
-fn fine(query: &QuantisedQuery, product: i32, scale: f32) -> f32 {
+pub(super) fn fine(query: &QuantisedQuery, product: i32, scale: f32) -> f32 {
     (product - query.correction) as f32 * (query.scale * scale)
 }
 
@@ -408,48 +383,6 @@ impl<const LOW: bool> Work for Cosines<'_, LOW> {
                 *score += fine(self.query, product, scale);
             } else {
                 *score = coarse(self.query, product, scale);
-            }
-        }
-    }
-}
-
-/// One query's products with some rows, to be compared with a floor.
-struct Near<'a> {
-    query: &'a QuantisedQuery,
-    /// Place of the query's products.
-    index: usize,
-    products: &'a [[i32; TOGETHER]],
-    scales: &'a [f32],
-    floor: f32,
-}
-
-/// Whether a row may reach the floor.
-impl Work for &Near<'_> {
-    type Output = bool;
-
-    #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
-    #[inline(always)]
-    fn run(self) -> bool {
-        let rows = self.products.iter().zip(self.scales);
-        rows.fold(false, |near, (products, &scale)| {
-            near | (self.highest(products, scale) >= self.floor)
-        })
-    }
-}
-
-impl Near<'_> {
-    /// What a row's cosine is at most.
-    #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
-    #[inline(always)]
-    fn highest(&self, products: &[i32; TOGETHER], scale: f32) -> f32 {
-        coarse(self.query, products[self.index], scale) + self.query.reach * scale
-    }
-
-    /// Calls `found` with the rows that may reach the floor, and their coarse cosines.
-    fn all(&self, mut found: impl FnMut(u32, f32)) {
-        for (row, (products, &scale)) in self.products.iter().zip(self.scales).enumerate() {
-            if self.highest(products, scale) >= self.floor {
-                found(row as u32, coarse(self.query, products[self.index], scale));
             }
         }
     }

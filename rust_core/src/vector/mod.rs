@@ -5,6 +5,7 @@ mod flat;
 mod kernels;
 mod quantise;
 mod saved;
+mod several;
 
 pub(crate) use dense::{Beside, DenseIndex, NO_SCORE, Plan};
 pub(crate) use flat::FlatIndex;
@@ -14,6 +15,7 @@ pub(crate) use kernels::Work;
 pub(crate) use quantise::QuantisedRow;
 pub use quantise::{Block, QuantisedQuery};
 pub(crate) use saved::quantised_bytes;
+pub(crate) use several::TOGETHER;
 
 use crate::error::{CoreError, Result};
 
