@@ -19,7 +19,7 @@ DATA, HEADERS, SETTINGS, GOAWAY = 0, 1, 4, 7
 END_STREAM, END_HEADERS = 1, 4
 NO_WINDOW = (4).to_bytes(2) + (0).to_bytes(4)
 # As the server's.
-OPTIONS: dict[str, Any] = {"rooms": [], "id_prefix": "t", "max_message_bytes": 1_000_000, "max_calls": 1_000}
+OPTIONS: dict[str, Any] = {"rooms": [], "id_prefix": "t", "max_message_bytes": 1_000_000, "max_others": 1_000}
 OPTIONS |= {"max_connection_age": None, "keepalive": 60.0, "keepalive_timeout": 20.0}
 
 
@@ -48,12 +48,12 @@ def path(name: str) -> str:
 
 @asynccontextmanager
 async def running(
-    methods: Mapping[str, grpc.RpcMethodHandler[Any, Any]], target: str = "127.0.0.1:0", **options: Any
+    handlers: Mapping[str, grpc.RpcMethodHandler[Any, Any]], target: str = "127.0.0.1:0", **options: Any
 ) -> AsyncIterator[Running]:
-    """Serve ``methods``; those of one request are handed over with it, unless ``unary`` says otherwise."""
-    unary = {path(name): None for name, handler in methods.items() if not handler.request_streaming}
-    native = GrpcServer(**{"unary": unary, **OPTIONS, **options})
-    transport = Transport([grpc.method_handlers_generic_handler(SERVICE, dict(methods))], native)
+    """Serve methods by name; each of them of no kind, unless ``options`` say otherwise."""
+    known = {path(name): (not handler.request_streaming, None) for name, handler in handlers.items()}
+    native = GrpcServer(**{"methods": known, **OPTIONS, **options})
+    transport = Transport([grpc.method_handlers_generic_handler(SERVICE, dict(handlers))], native)
     port = transport.bind(target)
     transport.start()
     address = target if target.startswith("unix:") else f"127.0.0.1:{port}"

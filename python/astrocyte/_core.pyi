@@ -176,9 +176,11 @@ class RecallRequest:
 class GrpcServer:
     """A gRPC server over HTTP/2 on a thread of its own, whose calls are answered by another.
 
-    ``unary`` has the paths of methods that take one request: such a call is handed over with it. Each may name one of
-    ``rooms``: so many calls there may be, and the others are told one of its refusals (code, message, trailers) in
-    turn, with an id that begins with ``id_prefix`` unless they have one. ``fileno`` is readable when ``take`` has
+    ``methods`` tells by path whether a method takes one request, with which such a call is handed over, and which of
+    ``rooms`` its calls are in: so many of them there may be, and the others are told one of its refusals (code,
+    message, trailers) in turn, with an id that begins with ``id_prefix`` unless they have one. Of methods without a
+    room, known or not, there may be ``max_others`` calls in all; one that is not known gets small requests only.
+    ``fileno`` is readable when ``take`` has
     something. PEM files as bytes: with ``certificates`` and ``key`` it speaks TLS, with ``client_roots`` clients must
     show a certificate. Times are seconds. ValueError tells what is wrong with a file.
     """
@@ -186,11 +188,11 @@ class GrpcServer:
     def __new__(
         cls,
         *,
-        unary: Mapping[str, int | None],
+        methods: Mapping[str, tuple[bool, int | None]],
         rooms: Sequence[tuple[int, Sequence[tuple[int, str, Sequence[tuple[str, str | bytes]]]]]],
         id_prefix: str,
         max_message_bytes: int,
-        max_calls: int,
+        max_others: int,
         max_connection_age: float | None,
         keepalive: float,
         keepalive_timeout: float,

@@ -47,7 +47,8 @@ MEMORY_SERVICE: ServiceDescriptor = memory_pb2.DESCRIPTOR.services_by_name["Memo
 ADMIN_SERVICE: ServiceDescriptor = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
 UNIX_PREFIX = "unix:"
 
-# Health checks and reflection pass beside the admission; this leaves them room under grpc's own limit.
+# Beside the admission: so many health checks at once, and as many calls of reflection, of watches of health and of
+# methods that do not exist.
 SPARE_CALLS = 256
 # What grpc itself takes by default: beyond it, it refuses in its own words.
 RECEIVED_BYTES = 4 * 1_024 * 1_024
@@ -238,27 +239,30 @@ def _waiting(admission: Admission) -> Callable[[], int]:
 def _native(settings: ServerSettings, rules: Mapping[str, Rules], id_prefix: str) -> GrpcServer:
     """What listens: in plain text, or by TLS where there is a certificate."""
     kinds = {name: number for number, name in enumerate(rules)}
-    unary = {
-        f"/{service.full_name}/{method.name}": kinds.get(METHODS[method.name].places)
-        if method.name in METHODS
-        else None
-        for service in (MEMORY_SERVICE, ADMIN_SERVICE, HEALTH_SERVICE)
+    methods: dict[str, tuple[bool, int | None]] = {
+        f"/{service.full_name}/{method.name}": (not method.client_streaming, kinds[METHODS[method.name].places])
+        for service in (MEMORY_SERVICE, ADMIN_SERVICE)
         for method in service.methods
-        if not method.client_streaming
     }
     rooms = [(2 * rule.admission.limit, refusals(rule.admission)) for rule in rules.values()]
+    # Anybody may ask, so that who asks to be told for ever must not keep places from who looks once.
+    methods |= {
+        f"/{HEALTH_SERVICE.full_name}/{method.name}": (True, None if method.server_streaming else len(rooms))
+        for method in HEALTH_SERVICE.methods
+    }
+    rooms.append((SPARE_CALLS, refusals(Admission("health", SPARE_CALLS))))
     certificates, key = None, None
     if settings.tls_cert_file is not None and settings.tls_key_file is not None:
         key = _read(settings.tls_key_file)
         certificates = _read(settings.tls_cert_file)
     try:
         return GrpcServer(
-            unary=unary,
+            methods=methods,
             rooms=rooms,
             id_prefix=id_prefix,
             # Somewhat larger messages are received, and refused unparsed, so that the error can say what the limit is.
             max_message_bytes=max(settings.max_message_bytes, RECEIVED_BYTES),
-            max_calls=sum(most for most, _ in rooms) + SPARE_CALLS,
+            max_others=SPARE_CALLS,
             max_connection_age=settings.max_connection_age_seconds,
             keepalive=KEEPALIVE_SECONDS,
             keepalive_timeout=KEEPALIVE_TIMEOUT_SECONDS,

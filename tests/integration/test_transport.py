@@ -242,7 +242,10 @@ async def test_beyond_the_places_of_a_kind_calls_are_told_in_turn() -> None:
 
     exhausted = grpc.StatusCode.RESOURCE_EXHAUSTED.value[0]
     refusals = [(exhausted, f"told {number}", [("x-turn", str(number))]) for number in range(2)]
-    options: dict[str, Any] = {"unary": {path("Call"): 0, path("Echo"): None}, "rooms": [(3, refusals)]}
+    options: dict[str, Any] = {
+        "methods": {path("Call"): (True, 0), path("Echo"): (True, None)},
+        "rooms": [(3, refusals)],
+    }
     async with running({"Call": unary(call), "Echo": unary(echo)}, **options) as served:
         within = [asyncio.ensure_future(served.unary("Call")(b"")) for _ in range(3)]
         await until(lambda: served.native.busy()[0] == 3)
@@ -267,7 +270,7 @@ async def test_beyond_all_places_calls_are_refused() -> None:
         await go.wait()
         return b""
 
-    async with running({"Call": unary(call)}, max_calls=2) as served:
+    async with running({"Call": unary(call)}, max_others=2) as served:
         calls = [asyncio.ensure_future(served.unary("Call")(b"")) for _ in range(2)]
         await until(lambda: served.native.busy()[0] == 2)
         async with grpc.aio.insecure_channel(served.address, options=[("grpc.use_local_subchannel_pool", 1)]) as other:
@@ -338,7 +341,7 @@ async def test_a_call_keeps_its_place_until_its_handler_is_done() -> None:
         return b""
 
     refusals: list[Refusal] = [(grpc.StatusCode.RESOURCE_EXHAUSTED.value[0], "full", [])]
-    options: dict[str, Any] = {"unary": {path("Call"): 0, path("Echo"): 0}, "rooms": [(1, refusals)]}
+    options: dict[str, Any] = {"methods": {path("Call"): (True, 0), path("Echo"): (True, 0)}, "rooms": [(1, refusals)]}
     async with running({"Call": unary(call), "Echo": unary(echo)}, **options) as served:
         waiting = served.unary("Call")(b"")
         await until(lambda: seen)
@@ -353,7 +356,7 @@ async def test_a_call_keeps_its_place_until_its_handler_is_done() -> None:
 
 async def test_a_caller_who_takes_no_answer_keeps_no_place() -> None:
     refusals: list[Refusal] = [(grpc.StatusCode.RESOURCE_EXHAUSTED.value[0], "full", [])]
-    options: dict[str, Any] = {"unary": {path("Call"): 0}, "rooms": [(1, refusals)]}
+    options: dict[str, Any] = {"methods": {path("Call"): (True, 0)}, "rooms": [(1, refusals)]}
     async with running({"Call": unary(echo)}, **options) as served:
         async with plain(served.address, NO_WINDOW) as client:
             client.call("Call", b"never taken")
@@ -366,7 +369,7 @@ async def test_a_caller_who_takes_no_answer_keeps_no_place() -> None:
 
 async def test_calls_that_are_given_up_at_once_leave_nothing() -> None:
     refusals: list[Refusal] = [(grpc.StatusCode.RESOURCE_EXHAUSTED.value[0], "full", [])]
-    options: dict[str, Any] = {"unary": {path("Call"): 0}, "rooms": [(50, refusals)]}
+    options: dict[str, Any] = {"methods": {path("Call"): (True, 0)}, "rooms": [(50, refusals)]}
     async with running({"Call": unary(echo)}, **options) as served:
         for _ in range(10):
             calls = [served.unary("Call")(b"x") for _ in range(50)]
@@ -459,4 +462,4 @@ async def _serve_at(target: str) -> Running:
 
 def test_files_that_are_no_certificates_are_named() -> None:
     with pytest.raises(ValueError, match=r"server\.tls_cert_file: there is no certificate"):
-        GrpcServer(unary={}, **OPTIONS, certificates=b"x", key=b"y")
+        GrpcServer(methods={}, **OPTIONS, certificates=b"x", key=b"y")

@@ -18,7 +18,7 @@ import grpc
 import structlog
 
 from astrocyte.core import GrpcCall, GrpcServer
-from astrocyte.errors import frames
+from astrocyte.errors import DeadlineExceeded, frames
 
 # How long answers that are on their way may take once the last call has ended.
 FLUSH_SECONDS = 0.5
@@ -100,14 +100,27 @@ class Context:
         """Send a response of a stream, and wait until there is room for more."""
         if not self._call.write(response if self._serialise is None else self._serialise(response)):
             self._writable = self._loop.create_future()
-            await self._writable
+            await self._in_time(self._writable)
 
     async def read(self) -> bytes | None:
         """The next request, None at their end."""
         while (request := self._call.read()) is False:
             self._readable = self._loop.create_future()
-            await self._readable
+            await self._in_time(self._readable)
         return request
+
+    async def _in_time(self, waiting: asyncio.Future[None]) -> None:
+        """Wait, but not beyond the call's deadline: the network does not tell of it while the caller takes nothing.
+
+        Raises:
+            DeadlineExceeded: It has passed.
+        """
+        left = self.time_remaining()
+        try:
+            async with asyncio.timeout(left):
+                await waiting
+        except TimeoutError:
+            raise DeadlineExceeded("the deadline of the call has passed") from None
 
     def fail(self, code: grpc.StatusCode, details: str, trailers: Sequence[Metadatum] = ()) -> None:
         """End the call with an error."""

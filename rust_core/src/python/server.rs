@@ -15,7 +15,7 @@ use tonic::metadata::{KeyAndValueRef, MetadataMap, MetadataValue};
 use tonic::{Code, Status};
 
 use super::errors::detached;
-use crate::serve::{Call, Event, Identity, Next, Options, RoomOptions, Server};
+use crate::serve::{Call, Event, Identity, Method, Next, Options, RoomOptions, Server};
 
 /// What gRPC and HTTP keep for themselves among the headers.
 const RESERVED: [&str; 4] = ["te", "content-type", "content-length", "host"];
@@ -37,15 +37,15 @@ pub(super) struct GrpcServer {
 #[pymethods]
 impl GrpcServer {
     #[new]
-    #[pyo3(signature = (*, unary, rooms, id_prefix, max_message_bytes, max_calls, max_connection_age, keepalive, keepalive_timeout,
+    #[pyo3(signature = (*, methods, rooms, id_prefix, max_message_bytes, max_others, max_connection_age, keepalive, keepalive_timeout,
                         certificates=None, key=None, client_roots=None))]
     #[expect(clippy::too_many_arguments, reason = "all by name")]
     fn new(
-        unary: HashMap<String, Option<usize>>,
+        methods: HashMap<String, (bool, Option<usize>)>,
         rooms: Vec<(usize, Vec<Ending<'_>>)>,
         id_prefix: String,
         max_message_bytes: usize,
-        max_calls: usize,
+        max_others: usize,
         max_connection_age: Option<f64>,
         keepalive: f64,
         keepalive_timeout: f64,
@@ -60,11 +60,14 @@ impl GrpcServer {
         });
         let options = Options {
             max_message_bytes,
-            max_calls,
+            max_others,
             max_connection_age: max_connection_age.map(seconds).transpose()?,
             keepalive: seconds(keepalive)?,
             keepalive_timeout: seconds(keepalive_timeout)?,
-            unary,
+            methods: methods
+                .into_iter()
+                .map(|(path, (unary, room))| (path, Method { unary, room }))
+                .collect(),
             rooms: rooms.into_iter().map(room).collect::<PyResult<_>>()?,
             id_prefix,
             identity,

@@ -11,13 +11,13 @@ use tokio::time::{Sleep, sleep, sleep_until};
 use tokio_stream::Stream;
 use tonic::{Code, Status};
 
-use super::call::{AHEAD, Call, Stage};
+use super::call::{Call, Stage};
 use super::inbox::Event;
 use super::places::Place;
 
 /// How long the refusal of a stream waits for its first request. grpc.aio's clients tell of a stream that ends while they
 /// write it as an internal error, not as what it ended with.
-const PATIENCE: Duration = Duration::from_millis(10);
+pub(super) const PATIENCE: Duration = Duration::from_millis(10);
 
 /// The responses of a call as the network reads them. Dropped before their end, it cancels the call.
 pub(super) struct Answer {
@@ -29,19 +29,19 @@ pub(super) struct Answer {
     ended: bool,
     // Reads the requests of a stream.
     reading: Option<AbortHandle>,
-    // Until the last of it is handed on.
-    _place: Place,
+    // Counts it until the last of it is handed on.
+    _counted: Place,
 }
 
 impl Answer {
-    pub(super) fn new(call: Arc<Call>, reading: Option<AbortHandle>, place: Place) -> Self {
+    pub(super) fn new(call: Arc<Call>, reading: Option<AbortHandle>, counted: Place) -> Self {
         Self {
             timer: call.deadline.map(|end| Box::pin(sleep_until(end))),
             call,
             patience: None,
             ended: false,
             reading,
-            _place: place,
+            _counted: counted,
         }
     }
 
@@ -94,8 +94,8 @@ impl Stream for Answer {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
         let mut responses = this.call.responses.lock();
-        if let Some(message) = responses.waiting.pop_front() {
-            if responses.waiting.len() < AHEAD && std::mem::take(&mut responses.writer_waits) {
+        if let Some(message) = responses.waiting.pop() {
+            if responses.waiting.has_room() && std::mem::take(&mut responses.writer_waits) {
                 this.call.inbox.put(Event::Writable(this.call.id));
             }
             return Poll::Ready(Some(Ok(message)));

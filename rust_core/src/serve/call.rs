@@ -3,7 +3,6 @@
 //! Two threads meet here: that of the network, which only ever waits as a future, and the one that answers, which never
 //! waits: where it finds nothing to read, or no room to write, it hears of it by an [`Event`].
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -15,11 +14,8 @@ use tonic::{Code, Status};
 
 use super::inbox::{Event, Inbox};
 use super::places::Place;
+use super::queue::Queue;
 use super::tls::Peer;
-
-/// Requests that are read ahead of who handles them, and responses that wait for the network. Enough that neither side
-/// waits for each of the other's turns; what more a caller sends stays in its own buffers.
-pub(super) const AHEAD: usize = 32;
 
 /// What the answering thread finds when it reads.
 pub enum Next {
@@ -45,7 +41,7 @@ pub(super) enum Stage {
 
 #[derive(Default)]
 pub(super) struct Requests {
-    pub(super) waiting: VecDeque<Bytes>,
+    pub(super) waiting: Queue,
     pub(super) stage: Stage,
     pub(super) reader_waits: bool,
     // Of who fills the queue, where it is full.
@@ -57,20 +53,21 @@ pub(super) struct Requests {
 #[derive(Default)]
 pub(super) struct Responses {
     pub(super) begun: bool,
-    pub(super) waiting: VecDeque<Bytes>,
+    pub(super) waiting: Queue,
     pub(super) end: Option<Status>,
     // Nothing more is sent, whatever comes.
     pub(super) closed: bool,
     pub(super) writer_waits: bool,
     pub(super) sender: Option<Waker>,
-    // Among the calls of its kind, until its handler is done: one that nobody waits for still costs the loop.
-    pub(super) room: Option<Place>,
+    // Among the calls of its kind, until its handler is done: one that nobody waits for still costs the loop, and one that
+    // is done costs it nothing, whether its answer is taken or not.
+    pub(super) place: Option<Place>,
 }
 
 impl Responses {
     fn end(&mut self, status: Status) {
         self.end.get_or_insert(status);
-        self.room = None;
+        self.place = None;
         wake(&mut self.sender);
     }
 }
@@ -100,7 +97,7 @@ impl Call {
         deadline: Option<Instant>,
         peer: Arc<Peer>,
         inbox: Arc<Inbox>,
-        room: Option<Place>,
+        place: Place,
     ) -> Self {
         Self {
             id,
@@ -111,7 +108,7 @@ impl Call {
             inbox,
             requests: Mutex::default(),
             responses: Mutex::new(Responses {
-                room,
+                place: Some(place),
                 ..Responses::default()
             }),
         }
@@ -120,7 +117,7 @@ impl Call {
     /// The next request.
     pub fn read(&self) -> Next {
         let mut requests = self.requests.lock();
-        if let Some(message) = requests.waiting.pop_front() {
+        if let Some(message) = requests.waiting.pop() {
             wake(&mut requests.filler);
             return Next::Message(message);
         }
@@ -144,9 +141,9 @@ impl Call {
         if responses.closed {
             return true;
         }
-        responses.waiting.push_back(message);
+        responses.waiting.push(message);
         wake(&mut responses.sender);
-        responses.writer_waits = responses.waiting.len() >= AHEAD;
+        responses.writer_waits = !responses.waiting.has_room();
         !responses.writer_waits
     }
 
@@ -154,7 +151,7 @@ impl Call {
     pub fn finish(&self, message: Bytes) {
         let mut responses = self.responses.lock();
         if !responses.closed {
-            responses.waiting.push_back(message);
+            responses.waiting.push(message);
         }
         responses.end(Status::new(Code::Ok, ""));
     }
@@ -166,7 +163,7 @@ impl Call {
 
     pub(super) fn put(&self, message: Bytes) {
         let mut requests = self.requests.lock();
-        requests.waiting.push_back(message);
+        requests.waiting.push(message);
         self.reach(&mut requests, Stage::Open);
     }
 
@@ -178,7 +175,7 @@ impl Call {
     /// Ready when a request can be put without reading too far ahead.
     pub(super) fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut requests = self.requests.lock();
-        if requests.waiting.len() < AHEAD {
+        if requests.waiting.has_room() {
             return Poll::Ready(());
         }
         requests.filler = Some(context.waker().clone());
@@ -209,7 +206,10 @@ impl Call {
     /// Nobody waits for what the handler does any more. Its requests do not end: what was cut off must not look whole.
     pub(super) fn cancel(&self) {
         let mut responses = self.responses.lock();
-        responses.closed = true;
+        if std::mem::replace(&mut responses.closed, true) {
+            // It was told; a second time would interrupt what its handler does to end.
+            return;
+        }
         responses.waiting.clear();
         drop(responses);
         self.inbox.put(Event::Cancelled(self.id));

@@ -1,12 +1,13 @@
 //! One connection from its first byte to its last, and the loop that takes new ones in.
 
+use std::io::Cursor;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::server::conn::http2::Builder;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, join, split};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -26,6 +27,10 @@ const REST: Duration = Duration::from_millis(50);
 const RESETS: usize = 1_024;
 /// Beyond so many bytes of headers h2 answers in HTTP's words. Below, we do in gRPC's.
 const MOST_HEADERS: u32 = 256 << 10;
+/// Calls at once on one connection; a client keeps more of them back. Answers that it does not take stay in memory.
+const STREAMS: u32 = 1_024;
+/// Bytes of what a client says first (RFC 9113, section 3.4).
+const PREFACE: usize = 24;
 /// Bytes that a stream, and a connection, may send ahead of who reads them. h2 ends a connection on which too many small
 /// frames wait: of each it counts what it lacks of 256 bytes, up to half of the connection's window. So that no stream
 /// can get there alone, 128 KiB of the smallest messages, of 5 bytes, have to stay below that: 6.3 MiB.
@@ -100,10 +105,33 @@ where
     }
 }
 
+/// The connection of a client that speaks HTTP/2, as it was before that was known. hyper would wait for the first words
+/// without end, and for the end of it too where the server stops.
+async fn greeted<S>(
+    mut stream: S,
+    stop: &mut watch::Receiver<bool>,
+) -> Option<impl AsyncRead + AsyncWrite + Unpin + Send + 'static>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut first = [0; PREFACE];
+    let heard = tokio::select! {
+        heard = timeout(HANDSHAKE, stream.read_exact(&mut first)) => heard,
+        _ = stop.wait_for(|stopped| *stopped) => return None,
+    };
+    // What speaks another protocol is for hyper to answer.
+    heard.ok()?.ok()?;
+    let (reader, writer) = split(stream);
+    Some(join(Cursor::new(first).chain(reader), writer))
+}
+
 async fn serve<S>(shared: Arc<Shared>, stream: S, peer: Peer, mut stop: watch::Receiver<bool>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let Some(stream) = greeted(stream, &mut stop).await else {
+        return;
+    };
     let options = &shared.options;
     let peer = Arc::new(peer);
     let service = service_fn({
@@ -115,7 +143,7 @@ where
         .timer(TokioTimer::new())
         .keep_alive_interval(options.keepalive)
         .keep_alive_timeout(options.keepalive_timeout)
-        .max_concurrent_streams(u32::try_from(options.max_calls).unwrap_or(u32::MAX))
+        .max_concurrent_streams(STREAMS)
         .max_pending_accept_reset_streams(RESETS)
         .max_header_list_size(MOST_HEADERS)
         .initial_stream_window_size(STREAM_WINDOW)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 use tonic::body::Body;
 use tonic::codec::CompressionEncoding;
 use tonic::metadata::MetadataMap;
@@ -16,18 +16,21 @@ use tonic::server::{Grpc, StreamingService};
 use tonic::{Code, Status, Streaming};
 
 use super::Shared;
-use super::answer::Answer;
+use super::answer::{Answer, PATIENCE};
 use super::call::Call;
 use super::codec::AsBytes;
 use super::headers::{check_size, identified, timeout};
 use super::inbox::Event;
 use super::places::Place;
 use super::tls::Peer;
+use super::whole::Whole;
 
 /// Content types of gRPC begin so.
 const CONTENT_TYPE: &[u8] = b"application/grpc";
 /// How long the one request of a call may take to arrive: the largest comes in that by half a megabit a second.
 const REQUEST: Duration = Duration::from_secs(60);
+/// The largest request of a method that is answered to anybody.
+const OTHERS_BYTES: usize = 64 << 10;
 
 /// Answers a request. What is no call of gRPC is told so in HTTP's words.
 pub(super) async fn exchange(
@@ -49,25 +52,32 @@ pub(super) async fn exchange(
     let mut grpc = Grpc::new(AsBytes)
         .accept_compressed(CompressionEncoding::Gzip)
         .accept_compressed(CompressionEncoding::Deflate)
-        .max_decoding_message_size(shared.options.max_message_bytes);
+        .max_decoding_message_size(shared.most_bytes(&path));
     let handing = Handing {
         opening: Some(Opening { path, peer, shared }),
     };
-    Ok(grpc.streaming(handing, request).await)
+    Ok(grpc.streaming(handing, request.map(Whole)).await)
 }
 
 impl Shared {
-    /// Places for a call, among all and among those of its kind; or what it is told.
-    fn admit(&self, room: Option<usize>) -> Result<(Place, Option<Place>), Status> {
-        let any = self
-            .calls
-            .take()
-            .ok_or_else(|| Status::resource_exhausted("the server has no room for more calls"))?;
-        let of_kind = match room.and_then(|room| self.rooms.get(room)) {
-            Some(room) => Some(room.take()?),
-            None => None,
-        };
-        Ok((any, of_kind))
+    /// How large a request may be: of a method that is not known here, such as reflection's, as names are.
+    fn most_bytes(&self, path: &str) -> usize {
+        if self.options.methods.contains_key(path) {
+            self.options.max_message_bytes
+        } else {
+            OTHERS_BYTES.min(self.options.max_message_bytes)
+        }
+    }
+
+    /// A place for a call among those of its kind, or of none; or what it is told.
+    fn admit(&self, room: Option<usize>) -> Result<Place, Status> {
+        match room.and_then(|room| self.rooms.get(room)) {
+            Some(room) => room.take(),
+            None => self
+                .others
+                .take()
+                .ok_or_else(|| Status::resource_exhausted("the server has no room for more calls")),
+        }
     }
 
     fn refusal(&self, status: Status, metadata: &MetadataMap) -> Status {
@@ -112,16 +122,22 @@ impl Opening {
         mut requests: Streaming<Bytes>,
     ) -> Result<tonic::Response<Answer>, Status> {
         let deadline = timeout(metadata.as_ref())?.map(|left| Instant::now() + left);
-        let room = self.shared.options.unary.get(&self.path).copied();
-        let message = match room {
-            None => None,
-            Some(_) => Some(in_time(deadline, only(&mut requests)).await?),
+        let method = self.shared.options.methods.get(&self.path);
+        let message = match method {
+            Some(method) if method.unary => Some(in_time(deadline, only(&mut requests)).await?),
+            _ => None,
         };
         // Only now: a request that never comes whole would keep its place from others.
-        let (place, room) = self
-            .shared
-            .admit(room.flatten())
-            .map_err(|status| self.shared.refusal(status, &metadata))?;
+        let place = match self.shared.admit(method.and_then(|method| method.room)) {
+            Ok(place) => place,
+            Err(status) => {
+                if message.is_none() {
+                    sleep(PATIENCE).await;
+                }
+                return Err(self.shared.refusal(status, &metadata));
+            }
+        };
+        let counted = self.shared.calls.count();
         let call = Arc::new(Call::new(
             self.shared.next_id(),
             self.path,
@@ -129,7 +145,7 @@ impl Opening {
             deadline,
             self.peer,
             self.shared.inbox.clone(),
-            room,
+            place,
         ));
         let reading = match message {
             Some(message) => {
@@ -139,7 +155,7 @@ impl Opening {
             }
             None => Some(tokio::spawn(read_on(call.clone(), requests)).abort_handle()),
         };
-        let mut answer = Answer::new(call.clone(), reading, place);
+        let mut answer = Answer::new(call.clone(), reading, counted);
         self.shared.inbox.put(Event::Opened(call));
         poll_fn(|context| answer.poll_begun(context)).await?;
         Ok(tonic::Response::new(answer))
@@ -192,7 +208,8 @@ async fn read_on(call: Arc<Call>, mut requests: Streaming<Bytes>) {
 /// The codes, and the first words, that gRPC's other servers answer with: clients know a large message by them.
 fn known(status: Status) -> Status {
     match status.code() {
-        Code::OutOfRange => Status::resource_exhausted(format!(
+        // Of one that is too large once it is unpacked: the second.
+        Code::OutOfRange | Code::ResourceExhausted => Status::resource_exhausted(format!(
             "Received message larger than max: {}",
             status.message()
         )),

@@ -44,6 +44,8 @@ pub(super) fn bind(target: &str) -> io::Result<(Vec<Listener>, u16)> {
                 port = listener.local_addr()?.port();
                 listeners.push(Listener::Tcp(listener));
             }
+            // Another's port on one of the addresses would get part of the calls.
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Err(error),
             // One of the machine's protocols may be switched off.
             Err(error) => failure = error,
         }

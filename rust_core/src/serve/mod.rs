@@ -14,8 +14,10 @@ mod headers;
 mod inbox;
 mod listen;
 mod places;
+mod queue;
 mod tls;
 mod unix;
+mod whole;
 
 use std::collections::HashMap;
 use std::io;
@@ -40,23 +42,31 @@ pub use tls::{Identity, Peer};
 pub struct Options {
     /// Of one request.
     pub max_message_bytes: usize,
-    /// Calls at once, altogether and on one connection.
-    pub max_calls: usize,
+    /// Calls at once of methods that are of no kind.
+    pub max_others: usize,
     /// After which a connection takes no more calls, so that its client looks for a server anew.
     pub max_connection_age: Option<Duration>,
     /// How often a connection is asked whether it is alive.
     pub keepalive: Duration,
     /// How long it may take to say so.
     pub keepalive_timeout: Duration,
-    /// Paths of the methods that take one request, which is waited for before the call is handed over; and of which kind
-    /// the call is, by its place among `rooms`, where there is a limit.
-    pub unary: HashMap<String, Option<usize>>,
+    /// By path.
+    pub methods: HashMap<String, Method>,
     /// Kinds of calls.
     pub rooms: Vec<RoomOptions>,
     /// What ids of refused calls begin with, whose callers gave none.
     pub id_prefix: String,
     /// None: plain text.
     pub identity: Option<Identity>,
+}
+
+/// What is known of a method before it is answered.
+#[derive(Debug, Clone, Copy)]
+pub struct Method {
+    /// It takes one request, which is waited for before the call is handed over.
+    pub unary: bool,
+    /// Of which kind its calls are, by its place among the rooms.
+    pub room: Option<usize>,
 }
 
 /// How many calls of a kind there may be, and what the others are told: at once, by the thread of the network, since what
@@ -73,6 +83,9 @@ struct Shared {
     rooms: Vec<Room>,
     acceptor: Option<TlsAcceptor>,
     inbox: Arc<Inbox>,
+    // Of methods of no kind.
+    others: Places,
+    // Of which something may have to be sent.
     calls: Places,
     connections: Places,
     ids: AtomicU64,
@@ -114,7 +127,8 @@ impl Server {
             acceptor,
             rooms: options.rooms.iter().map(Room::new).collect(),
             inbox: Arc::new(Inbox::new()?),
-            calls: Places::new(options.max_calls),
+            others: Places::new(options.max_others),
+            calls: Places::new(usize::MAX),
             connections: Places::new(usize::MAX),
             ids: AtomicU64::new(1),
             options,

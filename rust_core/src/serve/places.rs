@@ -29,6 +29,12 @@ impl Places {
         self.taken.load(Ordering::Acquire)
     }
 
+    /// One more, where there is no limit.
+    pub(super) fn count(&self) -> Place {
+        self.taken.fetch_add(1, Ordering::AcqRel);
+        Place(self.taken.clone())
+    }
+
     /// A place, if there is one.
     pub(super) fn take(&self) -> Option<Place> {
         if self.taken.fetch_add(1, Ordering::AcqRel) < self.most {

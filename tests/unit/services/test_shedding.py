@@ -70,7 +70,7 @@ async def test_calls_beyond_the_bounds_are_refused_before_the_loop_hears_of_them
 
 
 def _without_rooms(**options: Any) -> GrpcServer:
-    return GrpcServer(**{**options, "unary": dict.fromkeys(options["unary"]), "rooms": []})
+    return GrpcServer(**{**options, "rooms": [], "max_others": 10_000})
 
 
 async def test_a_probe_does_not_wait_for_the_calls_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
