@@ -75,15 +75,17 @@ class Plain:
         """A frame (RFC 9113, section 4.1)."""
         self._writer.write(len(payload).to_bytes(3) + bytes([kind, flags]) + stream.to_bytes(4) + payload)
 
-    def call(self, name: str, request: bytes = b"", *, headers: Mapping[str, str] | None = None) -> None:
-        """Stream 1: headers as literals (RFC 7541, section 6.2.2), and the request."""
+    def call(
+        self, name: str, request: bytes = b"", *, headers: Mapping[str, str] | None = None, ends: bool = True
+    ) -> None:
+        """Stream 1: headers as literals (RFC 7541, section 6.2.2), and a request, the last one where it ``ends``."""
         values = {":method": "POST", ":scheme": "http", ":path": path(name), "content-type": "application/grpc"}
         block = b"".join(
             b"\0" + bytes([len(key)]) + key.encode() + bytes([len(value)]) + value.encode()
             for key, value in {**values, **(headers or {})}.items()
         )
         self.send(HEADERS, END_HEADERS, 1, block)
-        self.send(DATA, END_STREAM, 1, b"\0" + len(request).to_bytes(4) + request)
+        self.send(DATA, END_STREAM if ends else 0, 1, b"\0" + len(request).to_bytes(4) + request)
 
     async def frame(self, kind: int) -> tuple[int, int, bytes]:
         """Flags, stream and payload of the next frame of a kind; others are left out."""
