@@ -106,8 +106,14 @@ class MemoryCalls(Checks):
 
     async def _explain(self, caller: Caller, bank: str, number: int) -> None:
         memory = self._any_memory(number)
-        query = ExplainQuery(RecallQuery(f"sesame {self._any_canary(number)}", bank), (memory,))
-        await self._held_to(caller, "Explain", bank, self.gate.explain(caller, query), sent=memory)
+        question = f"sesame {self._any_canary(number)}"
+        query = ExplainQuery(RecallQuery(question, bank), (memory,))
+
+        async def explained() -> str:
+            # What would have returned the memory is the caller's own question in another form, and so repeats it.
+            return repr(await self.gate.explain(caller, query)).replace(f"query={question!r}", "")
+
+        await self._held_to(caller, "Explain", bank, explained(), sent=memory)
 
     async def _reflect(self, caller: Caller, bank: str, number: int) -> None:
         query = ReflectQuery(f"What about sesame {self._any_canary(number)}?", bank)
