@@ -11,16 +11,31 @@ from typing import Any
 import grpc
 
 from astrocyte.core import GrpcServer
-from astrocyte.services.transport import Transport
+from astrocyte.services.transport import Context, Transport
 
 SERVICE = "test.Service"
 # Frames of HTTP/2, flags of theirs, and a setting (RFC 9113): no byte of an answer may be sent.
 DATA, HEADERS, SETTINGS, GOAWAY = 0, 1, 4, 7
 END_STREAM, END_HEADERS = 1, 4
 NO_WINDOW = (4).to_bytes(2) + (0).to_bytes(4)
+# Handlers, as grpcio makes them.
+unary = grpc.unary_unary_rpc_method_handler
+streaming = grpc.stream_stream_rpc_method_handler
 # As the server's.
 OPTIONS: dict[str, Any] = {"rooms": [], "id_prefix": "t", "max_message_bytes": 1_000_000, "max_others": 1_000}
 OPTIONS |= {"max_connection_age": None, "keepalive": 60.0, "keepalive_timeout": 20.0}
+
+
+async def echo(request: bytes, _: Context) -> bytes:
+    """The simplest handler."""
+    return request
+
+
+async def until(condition: Any) -> None:
+    """Wait for what happens on another thread."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - there is nobody to tell of it
+            await asyncio.sleep(0.005)
 
 
 @dataclass(frozen=True)

@@ -180,9 +180,9 @@ class GrpcServer:
     ``rooms`` its calls are in: so many of them there may be, and the others are told one of its refusals (code,
     message, trailers) in turn, with an id that begins with ``id_prefix`` unless they have one. Of methods without a
     room, known or not, there may be ``max_others`` calls in all; one that is not known gets small requests only.
-    ``fileno`` is readable when ``take`` has
-    something. PEM files as bytes: with ``certificates`` and ``key`` it speaks TLS, with ``client_roots`` clients must
-    show a certificate. Times are seconds. ValueError tells what is wrong with a file.
+    ``fileno`` is readable when ``take`` has something. PEM files as bytes: with ``certificates`` and ``key`` it speaks
+    TLS, with ``client_roots`` clients must show a certificate. Times are seconds. ValueError tells what is wrong with
+    a file.
     """
 
     def __new__(

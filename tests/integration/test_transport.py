@@ -16,26 +16,28 @@ import pytest
 from astrocyte.core import GrpcServer
 from astrocyte.services.transport import Context, Refusal
 from serving import trailer
-from transports import DATA, END_STREAM, GOAWAY, HEADERS, NO_WINDOW, OPTIONS, Running, path, plain, running
-
-unary = grpc.unary_unary_rpc_method_handler
-streaming = grpc.stream_stream_rpc_method_handler
-
-
-async def echo(request: bytes, _: Context) -> bytes:
-    return request
+from transports import (
+    DATA,
+    END_STREAM,
+    GOAWAY,
+    HEADERS,
+    NO_WINDOW,
+    OPTIONS,
+    Running,
+    echo,
+    path,
+    plain,
+    running,
+    streaming,
+    unary,
+    until,
+)
 
 
 async def failure(call: Any) -> grpc.aio.AioRpcError:
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await call
     return caught.value
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 - what is waited for is on another thread
-            await asyncio.sleep(0.005)
 
 
 async def test_metadata_goes_both_ways() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Any
 
 import grpc
 import pytest
@@ -14,22 +13,12 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from astrocyte.server import SPARE_CALLS
 from astrocyte.services.transport import Context
 from serving import serving
-from transports import DATA, HEADERS, NO_WINDOW, path, plain, running
+from transports import DATA, HEADERS, NO_WINDOW, SETTINGS, echo, plain, running, streaming, unary, until
 
-unary = grpc.unary_unary_rpc_method_handler
-streaming = grpc.stream_stream_rpc_method_handler
 CANCEL = (8).to_bytes(4)
-RST_STREAM = 3
-
-
-async def echo(request: bytes, _: Context) -> bytes:
-    return request
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 - what is waited for is on another thread
-            await asyncio.sleep(0.005)
+RST_STREAM, WINDOW_UPDATE, ACK = 3, 8, 1
+# What the server lets a stream send before it reads; and a frame's most bytes.
+WINDOW, FRAME = 128 << 10, 16_384
 
 
 async def test_large_answers_that_nobody_takes_do_not_pile_up() -> None:
@@ -51,33 +40,31 @@ async def test_large_answers_that_nobody_takes_do_not_pile_up() -> None:
 
 
 async def test_large_requests_that_nobody_reads_do_not_pile_up() -> None:
-    sent = 0
     go = asyncio.Event()
 
     async def call(_: AsyncIterator[bytes], context: Context) -> None:
         context.begin()
         await go.wait()
 
-    async with running({"Call": streaming(call)}) as served:
-        method: Any = served.channel.stream_stream(path("Call"))
-        stream = method(compression=grpc.Compression.Gzip)
-
-        async def flood() -> None:
-            nonlocal sent
+    async with running({"Call": streaming(call)}) as served, plain(served.address) as client:
+        # Only then the server holds to the window that it told.
+        await client.frame(SETTINGS)
+        client.send(SETTINGS, ACK, 0)
+        client.call("Call", ends=False)
+        await client.frame(HEADERS)
+        message = b"\0" + (100_000).to_bytes(4) + bytes(100_000)
+        allowed, sent, waiting = WINDOW - 5, 0, b""
+        with suppress(TimeoutError):
             while True:
-                # A kilobyte on the wire.
-                await stream.write(bytes(900_000))
-                sent += 1
-
-        writing = asyncio.ensure_future(flood())
-        before = -1
-        while before != sent:
-            before = sent
-            await asyncio.sleep(0.3)
-        # All that is sent waits in windows, packed; one request is unpacked, and another as far as it came.
-        assert sent < 400
-        writing.cancel()
-        stream.cancel()
+                while allowed >= FRAME:
+                    waiting = waiting or message
+                    part, waiting = waiting[:FRAME], waiting[FRAME:]
+                    client.send(DATA, 0, 1, part)
+                    allowed, sent = allowed - len(part), sent + len(part)
+                _, stream, size = await asyncio.wait_for(client.frame(WINDOW_UPDATE), 0.5)
+                allowed += int.from_bytes(size) if stream == 1 else 0
+        # Two messages wait, and a third as far as the window lets it; by their number alone 32 would.
+        assert 200_000 < sent < 700_000
         go.set()
 
 

@@ -41,15 +41,12 @@ pub(super) fn look(
     beside: Option<Beside<'_>>,
     scores: &mut ArmScores,
 ) {
-    let ArmScores {
-        rows,
-        versions,
-        whole,
-    } = scores;
-    *whole = allowed.rows.len() <= WHOLE_ROWS;
-    let how = (plan, *whole);
-    state.vectors.look(query, allowed.rows, how, beside, rows);
-    fold_rows(state, allowed, rows, versions);
+    scores.whole = !is_coarse(allowed);
+    let how = (plan, scores.whole);
+    state
+        .vectors
+        .look(query, allowed.rows, how, beside, &mut scores.rows);
+    fold_rows(state, allowed, scores);
 }
 
 /// Whether a look at the rows that pass is coarse, so that one for several queries at once finds the same.
@@ -64,18 +61,14 @@ pub(super) fn take(
     ready: &mut Vec<f32>,
     scores: &mut ArmScores,
 ) {
-    let ArmScores {
-        rows,
-        versions,
-        whole,
-    } = scores;
-    *whole = false;
-    std::mem::swap(rows, ready);
-    fold_rows(state, allowed, rows, versions);
+    scores.whole = false;
+    std::mem::swap(&mut scores.rows, ready);
+    fold_rows(state, allowed, scores);
 }
 
-/// Fills `versions` from the scores of rows; leaves them empty where they are the same.
-fn fold_rows(state: &State, allowed: Allowed<'_>, rows: &[f32], versions: &mut Vec<f32>) {
+/// Makes the scores of versions from those of rows; leaves them out where they are the same.
+fn fold_rows(state: &State, allowed: Allowed<'_>, scores: &mut ArmScores) {
+    let ArmScores { rows, versions, .. } = scores;
     versions.clear();
     if !state.is_flat() {
         best_rows(state, allowed.versions, NO_SCORE, rows, versions);
