@@ -4,32 +4,37 @@
     python -m benches.many_banks --banks 100 --memories 1000
     python -m benches.many_banks --denied
 
-The banks are written straight to the store and asked through the gate, all loaded. Each round asks one bank, then all
-of them by `parallel`, so that what else the machine does meets both alike. Wall time is what the call took in the
-process, on as many threads as the core has; beside it stands what the process spent on all of them, which depends less
-on what else runs, and how long the banks were searched and their answers joined, as the trace tells. ``--denied``
-compares refusals instead: of a call that names a forbidden bank among full ones, and among empty ones.
+The banks are written straight to the store and asked when all are loaded. Each round asks one bank, then all of them
+by `parallel`, so that what else the machine does meets both alike: first by gRPC, as a caller sees it, then the gate in
+this process. There wall time is what the call took on as many threads as the core has; beside it stands what the
+process spent on all of them, which depends less on what else runs, and how long the banks were searched and their
+answers joined, as the trace tells. ``--denied`` compares refusals in the process instead: of a call that names a
+forbidden bank among full ones, and among empty ones.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import statistics
 import tempfile
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import grpc
 from rich.console import Console
 
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import AccessDenied
 from astrocyte.model import Caller, Embedding, RecallQuery
+from astrocyte.services import convert
 from benches.banks import DIMENSIONS, MODEL, QUERY_WORDS, SEED, TENANT, WORDS, write
 from benches.corpus import Corpus, Queries, make_corpus, make_queries
 from benches.machine import describe
+from benches.server import SERVICE, running
 
 CALLER = Caller(TENANT, "bench")
 ADMIN = Caller(TENANT, "admin")
@@ -75,6 +80,28 @@ async def _together(folder: Path, queries: Queries, names: tuple[str, ...], roun
     return times
 
 
+def _called(folder: Path, queries: Queries, names: tuple[str, ...], rounds: int) -> dict[str, list[float]]:
+    """Seconds of calls by gRPC, as the caller sees them."""
+    times: dict[str, list[float]] = {"one bank": [], "all banks": []}
+    settings = folder / "astrocyte.yaml"
+    # JSON is YAML.
+    settings.write_text(json.dumps({"data_dir": str(folder), "multi_bank": {"most_banks": len(names)}}))
+    with (
+        running("-m", "astrocyte", "--config", str(settings), "serve", "--port", "0") as server,
+        grpc.insecure_channel(server.address) as channel,
+    ):
+        recall: Any = channel.unary_unary(f"{SERVICE}/Recall")
+        for number in range(rounds + WARM_ROUNDS):
+            asked = {"one bank": (names[number % len(names)],), "all banks": names}
+            for name, banks in asked.items():
+                request = convert.encode_query(_query(queries, number, banks)).SerializeToString()
+                start = time.perf_counter()
+                recall(request)
+                if number >= WARM_ROUNDS:
+                    times[name].append(time.perf_counter() - start)
+    return times
+
+
 async def _refused(app: App, query: RecallQuery) -> Spent:
     start, used = time.perf_counter(), time.process_time()
     try:
@@ -116,6 +143,15 @@ async def _denied(folder: Path, queries: Queries, full: tuple[str, ...], rounds:
     return times
 
 
+def _report_calls(console: Console, times: dict[str, list[float]]) -> None:
+    first = statistics.median(next(iter(times.values())))
+    for name, values in times.items():
+        cuts = statistics.quantiles(values, n=100)
+        console.print(
+            f"{name:24} by gRPC  p50 {cuts[49] * 1e3:8.3f} ms ({cuts[49] / first:.2f} x)  p95 {cuts[94] * 1e3:8.3f} ms"
+        )
+
+
 def _report(console: Console, times: dict[str, list[Spent]]) -> None:
     rows = []
     for name, values in times.items():
@@ -150,6 +186,8 @@ def main() -> None:
     names = tuple(f"b{number}" for number in range(options.banks))
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(write(Path(folder), corpus, options.banks))
+        if not options.denied:
+            _report_calls(console, _called(Path(folder), queries, names, options.rounds))
         work = _denied if options.denied else _together
         _report(console, asyncio.run(work(Path(folder), queries, names, options.rounds)))
 

@@ -480,7 +480,9 @@ class Bank:
         """Per vector up to four current memories (key, memory id, cosine) at or above the threshold, nearest first."""
     def contains_hashes(self, hashes: Sequence[bytes]) -> list[bytes | None]:
         """Per content hash the memory id of the current memory that has it, or None."""
-    def checkpoint(self, directory: str, bank: str, model: str, recipe: str, note: str) -> tuple[int, int, float]:
+    def checkpoint(
+        self, directory: str, bank: str, model: str, recipe: str, note: str, durable: bool
+    ) -> tuple[int, int, float]:
         """Write the bank into an empty directory while it goes on: position, bytes, longest wait of a commit in s."""
     def keys_of(self, memory_ids: Sequence[bytes]) -> list[int]:
         """Keys of all versions of these memories."""

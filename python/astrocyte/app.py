@@ -440,7 +440,14 @@ def _checkpoints(settings: Settings, store: MemoryStore, core: Core, data_dir: P
         # None of before may outlive what is erased from now on.
         remove_directory(folder)
         return None
-    return Checkpoints(folder, store, core, rows=index.checkpoint_rows, generations=index.checkpoint_generations)
+    return Checkpoints(
+        folder,
+        store,
+        core,
+        rows=index.checkpoint_rows,
+        evicted_rows=index.checkpoint_evicted_rows,
+        generations=index.checkpoint_generations,
+    )
 
 
 def _describe(settings: Settings, store: MemoryStore, spaces: Spaces, memory: IndexMemory) -> ServerInfo:

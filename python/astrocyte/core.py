@@ -224,14 +224,20 @@ class Bank:
         except _CORE_ERRORS as error:
             raise _translation(error) from error
 
-    def checkpoint(self, directory: str, label: Label) -> Written:
+    def checkpoint(self, directory: str, label: Label, *, durable: bool = True) -> Written:
         """Write the bank into an empty directory, while it goes on, and read it back.
+
+        Args:
+            directory: Where to.
+            label: Whose it is.
+            durable: Without it the files are left to the system to write: sooner done, and after a loss of power they
+                may be damaged, which whoever loads them finds out.
 
         Raises:
             StoreError: A file could not be written, or is not what was written.
         """
         try:
-            return Written(*self._bank.checkpoint(directory, *label))
+            return Written(*self._bank.checkpoint(directory, *label, durable))
         except _CORE_ERRORS as error:
             raise _translation(error) from error
 

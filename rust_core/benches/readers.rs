@@ -199,7 +199,7 @@ fn checkpoint(bank: &Bank, data: &Data) -> Written {
     let (mut written, done) = (Written::default(), AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            bank.checkpoint(&directory, &label)
+            bank.checkpoint(&directory, &label, true)
                 .expect("room for a checkpoint");
             done.store(true, Ordering::Relaxed);
         });

@@ -127,7 +127,7 @@ proptest! {
             match event {
                 Event::Checkpoint => {
                     let directory = folder.make(&number.to_string());
-                    let written = bank.checkpoint(&directory, &label()).expect("room for some rows");
+                    let written = bank.checkpoint(&directory, &label(), true).expect("room for some rows");
                     prop_assert_eq!(written.position, bank.position());
                     prop_assert_eq!(describe(&directory).expect("a manifest"), (label(), written.position));
                     newest = Some(directory);
@@ -154,7 +154,7 @@ proptest! {
         let bank = filled(&commits[..before]);
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| replay(&bank, &commits));
-            let written = bank.checkpoint(&directory, &label());
+            let written = bank.checkpoint(&directory, &label(), true);
             writer.join().expect("no panic");
             // Rows that get new numbers again and again leave no checkpoint.
             prop_assert!(written.is_ok() || before + 5 < commits.len());
@@ -173,7 +173,7 @@ proptest! {
     fn changed_bytes_are_found_before_they_are_decoded(seed in any::<u64>(), at in any::<prop::sample::Index>(), change in 0usize..4) {
         let folder = Folder::new();
         let directory = folder.make("c");
-        filled(&commits(seed, 12, 8)).checkpoint(&directory, &label()).expect("room for some rows");
+        filled(&commits(seed, 12, 8)).checkpoint(&directory, &label(), true).expect("room for some rows");
         for file in files(&directory) {
             let whole = fs::read(&file).expect("it was written");
             let mut bytes = whole.clone();
@@ -205,7 +205,7 @@ proptest! {
         let folder = Folder::new();
         let directory = folder.make("c");
         let commits = commits(seed, 12, 8);
-        filled(&commits).checkpoint(&directory, &label()).expect("room for some rows");
+        filled(&commits).checkpoint(&directory, &label(), true).expect("room for some rows");
         let mut random = Random(seed);
         let (names, mut loaded) = (["versions", "planes", "words", "vectors", "names"], 0);
         for _ in 0..40 {
@@ -281,7 +281,7 @@ fn a_checkpoint_is_of_one_bank_one_model_and_one_version() {
     let folder = Folder::new();
     let directory = folder.make("c");
     let bank = filled(&commits(1, 10, 5));
-    bank.checkpoint(&directory, &label())
+    bank.checkpoint(&directory, &label(), true)
         .expect("room for some rows");
     let other = || "another".to_owned();
     for wrong in [
@@ -318,7 +318,7 @@ fn what_is_missing_or_closed_is_refused() {
     let directory = folder.make("c");
     assert!(describe(&directory).is_err());
     filled(&commits(2, 10, 5))
-        .checkpoint(&directory, &label())
+        .checkpoint(&directory, &label(), true)
         .expect("room for some rows");
     for file in files(&directory) {
         let whole = fs::read(&file).expect("it was written");
@@ -348,7 +348,7 @@ fn the_files_are_their_owners_alone() {
     let folder = Folder::new();
     let directory = folder.make("c");
     filled(&commits(3, 5, 5))
-        .checkpoint(&directory, &label())
+        .checkpoint(&directory, &label(), true)
         .expect("room for some rows");
     for file in files(&directory) {
         let mode = fs::metadata(&file)
@@ -380,7 +380,7 @@ fn many_rows_come_back_from_the_scratch_file_and_go_there() {
     bank.apply(3, &rows[150..250], &[], &[])
         .expect("the rows are valid");
     let written = bank
-        .checkpoint(&directory, &label())
+        .checkpoint(&directory, &label(), true)
         .expect("room for some rows");
     assert!(written.bytes > 5000 * 100, "{written:?}");
     let loaded = core

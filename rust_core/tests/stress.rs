@@ -218,7 +218,7 @@ impl Life<'_> {
             let number = self.written.fetch_add(1, Ordering::Relaxed);
             let directory = Directory::make(self.folder.join(number.to_string()));
             // Rows that get new numbers again and again leave none.
-            if self.bank().checkpoint(&directory.0, &label()).is_ok() {
+            if self.bank().checkpoint(&directory.0, &label(), true).is_ok() {
                 *self.checkpoint.lock() = Some(Arc::new(directory));
             }
         }

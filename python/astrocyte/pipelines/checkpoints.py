@@ -8,6 +8,10 @@ else. Hits are read back from the rows in any case.
 A checkpoint knows its position and, by a digest, the change there, so that it is not taken for one of a database that
 was put back from a copy and went on otherwise. Every change after the position is replayed.
 
+A small bank is read from its rows at the start. But where banks come and go for want of memory, one that was let go of
+is back from a checkpoint in a fifth of the time, so that it gets one then, if not too many wait for that: one that
+is not forced to the disk, and of which there is one generation.
+
 One is written at a time, by a thread of its own, while the bank goes on. Who erases holds checkpoints off for that
 long and has those that are there removed first, so that none outlives what it was made of; `sweep` removes those that a
 purge or a crash leaves behind.
@@ -17,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import os
 import shutil
 import threading
@@ -65,22 +70,27 @@ class Checkpoints:
         folder: Where they lie; it is made with the first.
         store: Whose banks.
         core: What reads them.
-        rows: Rows from which on a bank is worth a checkpoint.
-        generations: How many are kept of a bank.
+        rows: Rows from which on a bank is large: worth a checkpoint at any time.
+        evicted_rows: Rows from which on a smaller one is worth one when it is evicted.
+        generations: How many are kept of a large bank.
     """
 
-    def __init__(self, folder: Path, store: MemoryStore, core: Core, *, rows: int, generations: int) -> None:
+    def __init__(
+        self, folder: Path, store: MemoryStore, core: Core, *, rows: int, evicted_rows: int, generations: int
+    ) -> None:
         self._folder = folder
         self._store = store
         self._core = core
         self._rows = rows
+        self._evicted_rows = evicted_rows
         self._generations = generations
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="astrocyte-checkpoint")
         # Guards what follows, and the names of directories.
         self._lock = threading.Lock()
         # Position of the newest checkpoint of each bank, or of the last try.
         self._positions: dict[int, int] = {}
-        self._waiting: set[int] = set()
+        # Bytes of the indexes that wait to be written, by bank.
+        self._waiting: dict[int, int] = {}
         self._held: Counter[int] = Counter()
         # The directory that is being written.
         self._writing: Path | None = None
@@ -100,7 +110,8 @@ class Checkpoints:
                 shutil.rmtree(generation, ignore_errors=True)
                 continue
             self._positions[bank.key] = position
-            log.info(
+            log.log(
+                self._level(core.stats()["rows"]),
                 "checkpoint_loaded",
                 bank_key=bank.key,
                 position=position,
@@ -121,15 +132,34 @@ class Checkpoints:
 
     def due(self, bank_key: int, index: BankIndex, share: float) -> bool:
         """Whether a bank is to be written: it is large, and this share of it has changed since."""
-        if index.small(self._rows - 1) or bank_key in self._waiting:
+        return not index.small(self._rows - 1) and self._changed(bank_key, index, share)
+
+    def due_evicted(self, bank_key: int, index: BankIndex, room: int) -> bool:
+        """Whether a bank that is evicted is to be written: it has changed, and comes back the sooner for it.
+
+        A small one is not where those that wait hold more than ``room`` bytes: it would keep memory that others need.
+        """
+        if index.small(self._rows - 1):
+            with self._lock:
+                waiting = sum(self._waiting.values())
+            if index.small(self._evicted_rows - 1) or waiting > room:
+                return False
+        return self._changed(bank_key, index, LEFT_SHARE)
+
+    def _changed(self, bank_key: int, index: BankIndex, share: float) -> bool:
+        """Whether so much of a bank has changed since it was written, and it does not wait to be written."""
+        if bank_key in self._waiting:
             return False
         written = self._positions.get(bank_key)
         return written is None or index.core.position - written > index.row_count * share
 
-    def write(self, bank: Bank, core: CoreBank) -> Future[None]:
-        """Write a checkpoint in the background; the bank may go on meanwhile, or be let go of by its other users."""
+    def write(self, bank: Bank, core: CoreBank, size: int = 0) -> Future[None]:
+        """Write a checkpoint in the background; the bank may go on meanwhile, or be let go of by its other users.
+
+        ``size`` are the bytes that nobody else keeps.
+        """
         with self._lock:
-            self._waiting.add(bank.key)
+            self._waiting[bank.key] = size
         return self._thread.submit(self._write, bank, core)
 
     def hold(self, bank_key: int) -> None:
@@ -179,7 +209,7 @@ class Checkpoints:
             log.warning("checkpoint_failed", bank_key=bank.key, error=type(error).__name__, frames=frames(error))
         finally:
             with self._lock:
-                self._waiting.discard(bank.key)
+                self._waiting.pop(bank.key, None)
                 self._writing = None
 
     def _write_now(self, bank: Bank, core: CoreBank) -> None:
@@ -187,6 +217,7 @@ class Checkpoints:
         position = core.position
         note = self._note(bank, position)
         stats = core.stats()
+        large = stats["rows"] >= self._rows
         with self._lock:
             if self._held[bank.key] or note is None:
                 return
@@ -202,21 +233,23 @@ class Checkpoints:
             unfinished = self._writing = folder / f"{GENERATION}{number}{UNFINISHED}"
             unfinished.mkdir(mode=0o700)
         try:
-            written = core.checkpoint(str(unfinished), self._label(bank, note))
+            written = core.checkpoint(str(unfinished), self._label(bank, note), durable=large)
             failpoint("checkpoint.publish")
             with self._lock:
                 # What was held off meanwhile has lost its directory, or loses it now.
                 if self._held[bank.key]:
                     return
                 unfinished.rename(folder / f"{GENERATION}{number}")
-            _sync(folder)
+            if large:
+                _sync(folder)
             failpoint("checkpoint.renamed")
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
-        for old in self._of(bank.key)[self._generations :]:
+        for old in self._of(bank.key)[self._generations if large else 1 :]:
             shutil.rmtree(old, ignore_errors=True)
         failpoint("checkpoint.pruned")
-        log.info(
+        log.log(
+            self._level(stats["rows"]),
             "checkpoint_written",
             bank_key=bank.key,
             position=written.position,
@@ -224,6 +257,10 @@ class Checkpoints:
             seconds=round(monotonic() - start, 3),
             longest_hold_ms=round(written.longest_hold * 1e3, 3),
         )
+
+    def _level(self, rows: int) -> int:
+        """How loud the log is about a checkpoint: small banks come and go many times a second."""
+        return logging.INFO if rows >= self._rows else logging.DEBUG
 
     def _stale(self, bank: Bank, generation: Path) -> bool:
         """Whether it may hold what was erased since it was written."""

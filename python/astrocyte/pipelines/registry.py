@@ -366,6 +366,12 @@ class IndexRegistry:
         if self._checkpoints is not None and self._checkpoints.due(bank.key, index, share):
             self._checkpoints.write(bank, index.core)
 
+    def _part(self, bank: Bank, index: BankIndex, size: int) -> None:
+        """Have a checkpoint of an evicted bank written, if that is worth it and not too many wait for that."""
+        room = round(self._budget * (1.0 - LOW_MARK))
+        if self._checkpoints is not None and self._checkpoints.due_evicted(bank.key, index, room):
+            self._checkpoints.write(bank, index.core, size)
+
     def _loaded(self, bank_key: int, slot: _Slot, done: asyncio.Future[BankIndex]) -> None:
         slot.loading = None
         if done.cancelled() or done.exception() is not None:
@@ -433,20 +439,21 @@ class IndexRegistry:
                 ((key, slot) for key, slot in self._slots.items() if slot.index is not None),
                 key=lambda place: place[1].used,
             )
-            evicted: list[tuple[Bank, BankIndex]] = []
+            evicted: list[tuple[Bank, BankIndex, int]] = []
             # The last one stays: somebody is about to use it.
             for key, slot in by_use[:-1]:
                 if self._bytes <= self._budget * LOW_MARK:
                     break
+                size = slot.bytes
                 self._take_out(key, slot)
                 if slot.index is not None:
-                    evicted.append((slot.bank, slot.index))
+                    evicted.append((slot.bank, slot.index, size))
                 # A commit that found the slot before it went out has the index in its hands, or finds none.
                 slot.index = slot.next = None
             self._evictions += len(evicted)
         # Freed without the lock, for which every look-up of a bank waits.
         while evicted:
-            self._keep(*evicted.pop(), LEFT_SHARE)
+            self._part(*evicted.pop())
         self._core.release_memory()
 
 

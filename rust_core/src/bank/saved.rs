@@ -11,13 +11,14 @@ use crate::types::MemoryId;
 
 impl Bank {
     /// Writes a checkpoint into an empty directory, while the bank goes on, and reads it back. What is applied meanwhile
-    /// is to be replayed over it like what comes after.
+    /// is to be replayed over it like what comes after. One that is not `durable` is written sooner; a loss of power may
+    /// damage it, which is found out when it is loaded.
     ///
     /// # Errors
     /// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when a file cannot be written, or is not what was written.
-    pub fn checkpoint(&self, directory: &Path, label: &Label) -> Result<Written> {
+    pub fn checkpoint(&self, directory: &Path, label: &Label, durable: bool) -> Result<Written> {
         let _running = self.enter();
-        checkpoint::write(&self.state, directory, label)
+        checkpoint::write(&self.state, directory, label, durable)
     }
 
     /// The bank of a checkpoint.

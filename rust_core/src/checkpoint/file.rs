@@ -68,12 +68,14 @@ impl FileWriter {
         Ok(())
     }
 
-    /// Makes everything durable.
-    pub(super) fn finish(mut self) -> io::Result<Sum> {
+    /// Writes the rest; with `durable` it survives a loss of power.
+    pub(super) fn finish(mut self, durable: bool) -> io::Result<Sum> {
         if !self.block.is_empty() {
             self.flush()?;
         }
-        self.file.sync_all()?;
+        if durable {
+            self.file.sync_all()?;
+        }
         Ok(Sum {
             length: self.length,
             hash: combine(&self.hashes),

@@ -118,11 +118,11 @@ impl Manifest {
     }
 }
 
-/// Writes the manifest and makes it durable.
-pub(super) fn write(directory: &Path, manifest: &Manifest) -> std::io::Result<()> {
+/// Writes the manifest; with `durable` it survives a loss of power.
+pub(super) fn write(directory: &Path, manifest: &Manifest, durable: bool) -> std::io::Result<()> {
     let mut file = create(&directory.join(MANIFEST))?;
     file.write_all(&manifest.encode())?;
-    file.sync_all()
+    if durable { file.sync_all() } else { Ok(()) }
 }
 
 /// Reads and checks a manifest.

@@ -19,22 +19,30 @@ const TOGETHER: u32 = 4096;
 /// Rows get new numbers when a fifth of a bank was removed, so hardly twice within a checkpoint.
 const ATTEMPTS: usize = 3;
 
-/// Writes a checkpoint of the bank into an empty directory, and reads it back.
+/// Writes a checkpoint of the bank into an empty directory, and reads it back. One that is not `durable` may be damaged by
+/// a loss of power, which is found out when it is loaded.
 ///
 /// # Errors
 /// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when a file cannot be written, or is not what was written.
-pub(crate) fn write(bank: &Locked, directory: &Path, label: &Label) -> Result<Written> {
+pub(crate) fn write(
+    bank: &Locked,
+    directory: &Path,
+    label: &Label,
+    durable: bool,
+) -> Result<Written> {
     failpoint::reach("checkpoint.begin");
     for _ in 0..ATTEMPTS {
         let mut slices = Slices::begin(bank);
-        let Some(manifest) = slices.write(directory, label)? else {
+        let Some(manifest) = slices.write(directory, label, durable)? else {
             continue;
         };
         failpoint::reach("checkpoint.files");
-        manifest::write(directory, &manifest).map_err(|error| io(&error))?;
+        manifest::write(directory, &manifest, durable).map_err(|error| io(&error))?;
         failpoint::reach("checkpoint.manifest");
-        let sync = File::open(directory).and_then(|directory| directory.sync_all());
-        sync.map_err(|error| io(&error))?;
+        if durable {
+            let sync = File::open(directory).and_then(|directory| directory.sync_all());
+            sync.map_err(|error| io(&error))?;
+        }
         load::verify(directory, &manifest::read(directory)?)?;
         failpoint::reach("checkpoint.verified");
         return Ok(Written {
@@ -85,7 +93,12 @@ impl<'a> Slices<'a> {
     }
 
     /// Writes all data files; None when rows or terms got other numbers meanwhile.
-    fn write(&mut self, directory: &Path, label: &Label) -> Result<Option<Manifest>> {
+    fn write(
+        &mut self,
+        directory: &Path,
+        label: &Label,
+        durable: bool,
+    ) -> Result<Option<Manifest>> {
         let create = |name| FileWriter::create(directory, name).map_err(|error| io(&error));
         let mut files = [
             create(VERSIONS)?,
@@ -109,7 +122,7 @@ impl<'a> Slices<'a> {
         };
         let mut sums = Vec::with_capacity(FILES.len());
         for file in files {
-            sums.push(file.finish().map_err(|error| io(&error))?);
+            sums.push(file.finish(durable).map_err(|error| io(&error))?);
             failpoint::reach("checkpoint.file");
         }
         Ok(Some(Manifest {

@@ -177,6 +177,10 @@ impl Bank {
         detached(py, || self.bank.fold())
     }
 
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of a label, and how it is written"
+    )]
     fn checkpoint(
         &self,
         py: Python<'_>,
@@ -185,10 +189,11 @@ impl Bank {
         model: Text,
         recipe: Text,
         note: Text,
+        durable: bool,
     ) -> PyResult<(u64, u64, f64)> {
         let directory = PathBuf::from(directory.into_string());
         let label = label(bank, model, recipe, note.into_string());
-        let written = detached(py, || self.bank.checkpoint(&directory, &label))?;
+        let written = detached(py, || self.bank.checkpoint(&directory, &label, durable))?;
         let seconds = written.longest_hold.as_secs_f64();
         Ok((written.position, written.bytes, seconds))
     }

@@ -419,8 +419,8 @@ async def test_a_checkpoint_that_was_begun_before_an_erasure_is_not_shown(
     loop = asyncio.get_running_loop()
     before = CoreBank.checkpoint
 
-    def checkpoint(core: CoreBank, directory: str, label: Label) -> Written:
-        result = before(core, directory, label)
+    def checkpoint(core: CoreBank, directory: str, label: Label, *, durable: bool) -> Written:
+        result = before(core, directory, label, durable=durable)
         loop.call_soon_threadsafe(begun.set)
         asyncio.run_coroutine_threadsafe(go_on.wait(), loop).result(10)
         return result
