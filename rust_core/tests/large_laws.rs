@@ -320,9 +320,15 @@ fn a_narrow_filter_is_read_row_by_row_and_exact() {
     ));
     pair.apply(&rows, &[], &[]);
     pair.large.fold().expect("there is memory");
-    for _ in 0..40 {
+    for turn in 0..40 {
         let mut request = question(&mut random, &rows);
-        request.tags = vec!["rare".to_owned()];
+        if turn % 2 == 0 {
+            // By the scan, as in a bank without graphs.
+            request.tags = vec!["rare".to_owned()];
+        } else {
+            let some = rows.iter().step_by(rows.len() / 12);
+            request.memory_ids = Some(some.map(|row| row.memory_id).collect());
+        }
         let (large, flat) = pair.recall(&request);
         assert!(large.plan.starts_with("gather"), "{}", large.plan);
         assert_eq!(ids(&large), ids(&flat));

@@ -1,0 +1,66 @@
+"""A batch of recalls answers as each of them alone, however it is cut into parts, on the loop or beside it."""
+
+import itertools
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from astrocyte.app import App
+from astrocyte.config import Settings
+from astrocyte.core import Bank as CoreBank
+from astrocyte.core import Core, RecallRequest, RecallResponse
+from astrocyte.errors import StoreError
+from astrocyte.model import Caller, RecallQuery, RecallResult, RetainItem
+
+ME = Caller()
+WORDS = ("tea", "jam", "rain", "garden", "noon", "green")
+PLACES = ("kitchen", "harbour", "library", "attic", "meadow", "market")
+
+
+@pytest.fixture(params=[20_000, 0], ids=["on the loop", "beside it"])
+async def app(request: pytest.FixtureRequest) -> AsyncIterator[App]:
+    made = App(Settings.from_mapping({"vector_store": "in_memory", "recall": {"inline_rows": request.param}}))
+    for bank_id in ("a", "b"):
+        pairs = itertools.product(WORDS, PLACES)
+        items = [RetainItem(f"{word} in the {place}", session_id=f"{bank_id} {word}") for word, place in pairs]
+        await made.gate.retain_batch(ME, bank_id, items)
+    yield made
+    await made.close()
+
+
+def asked(count: int) -> list[RecallQuery]:
+    return [
+        RecallQuery(f"{WORDS[n % 6]} {PLACES[n * n % 6]} {n}", "ab"[n % 3 == 0], max_results=1 + n % 4)
+        for n in range(count)
+    ]
+
+
+def shown(result: RecallResult) -> tuple[Any, ...]:
+    return tuple(result.hits), result.total_available, result.truncated, result.confidence
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 5, 8, 9, 24, 25, 64])
+async def test_each_answer_is_that_of_the_single_call(app: App, count: int) -> None:
+    queries = asked(count)
+    alone = [shown(await app.gate.recall(ME, query)) for query in queries]
+    assert [shown(result) for result in await app.gate.recall_batch(ME, queries)] == alone
+
+
+@pytest.mark.parametrize("failing", [1, 2, 5])
+async def test_a_search_that_fails_fails_the_batch_and_the_next_one_is_whole(
+    app: App, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    queries = asked(64)
+    before, searches = Core.recall_many, itertools.count(1)
+
+    def recall_many(core: Core, requests: Sequence[tuple[CoreBank, RecallRequest]]) -> list[RecallResponse]:
+        if next(searches) >= failing:
+            raise StoreError("the scratch file cannot be read")
+        return before(core, requests)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Core, "recall_many", recall_many)
+        with pytest.raises(StoreError):
+            await app.gate.recall_batch(ME, queries)
+    assert len(await app.gate.recall_batch(ME, queries)) == len(queries)
