@@ -8,9 +8,9 @@ else. Hits are read back from the rows in any case.
 A checkpoint knows its position and, by a digest, the change there, so that it is not taken for one of a database that
 was put back from a copy and went on otherwise. Every change after the position is replayed.
 
-A small bank is read from its rows at the start. But where banks come and go for want of memory, one that was let go of
-is back from a checkpoint in a fifth of the time, so that it gets one then, if not too many wait for that: one that
-is not forced to the disk, and of which there is one generation.
+A small bank is read from its rows at the start. But where banks come and go for want of memory, one that was evicted is
+back from a checkpoint in a fifth of the time. So it gets one then, if not too many wait for that: one that is not
+forced to the disk, and of which there is one generation.
 
 One is written at a time, by a thread of its own, while the bank goes on. Who erases holds checkpoints off for that
 long and has those that are there removed first, so that none outlives what it was made of; `sweep` removes those that a
@@ -236,8 +236,9 @@ class Checkpoints:
             written = core.checkpoint(str(unfinished), self._label(bank, note), durable=large)
             failpoint("checkpoint.publish")
             with self._lock:
-                # What was held off meanwhile has lost its directory, or loses it now.
-                if self._held[bank.key]:
+                # What was held off meanwhile has lost its directory, or loses it now. And an evicted index that had to
+                # wait does not know of an erasure that has come and gone since.
+                if self._held[bank.key] or self._erased_since(bank, written.position):
                     return
                 unfinished.rename(folder / f"{GENERATION}{number}")
             if large:
@@ -268,6 +269,10 @@ class Checkpoints:
             position, _ = describe_checkpoint(str(generation))
         except AstrocyteError:
             return True
+        return self._erased_since(bank, position)
+
+    def _erased_since(self, bank: Bank, position: int) -> bool:
+        """Whether an index of that position may hold what was erased later."""
         # What was forgotten before had left the index by then.
         forgotten: set[str] = set()
         for change in self._changes(bank, position):

@@ -366,7 +366,7 @@ class IndexRegistry:
         if self._checkpoints is not None and self._checkpoints.due(bank.key, index, share):
             self._checkpoints.write(bank, index.core)
 
-    def _part(self, bank: Bank, index: BankIndex, size: int) -> None:
+    def _let_go(self, bank: Bank, index: BankIndex, size: int) -> None:
         """Have a checkpoint of an evicted bank written, if that is worth it and not too many wait for that."""
         room = round(self._budget * (1.0 - LOW_MARK))
         if self._checkpoints is not None and self._checkpoints.due_evicted(bank.key, index, room):
@@ -453,7 +453,7 @@ class IndexRegistry:
             self._evictions += len(evicted)
         # Freed without the lock, for which every look-up of a bank waits.
         while evicted:
-            self._part(*evicted.pop())
+            self._let_go(*evicted.pop())
         self._core.release_memory()
 
 

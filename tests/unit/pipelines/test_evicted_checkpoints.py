@@ -116,21 +116,48 @@ async def test_none_is_written_of_banks_that_stay_or_are_tiny(tmp_path: Path, in
     assert generations(tmp_path) == []
 
 
-async def test_banks_go_as_they_are_where_too_many_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def writing(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Checkpoints are written when this is set."""
     go_on = threading.Event()
+    before: Callable[..., Written] = CoreBank.checkpoint
 
     def checkpoint(core: CoreBank, directory: str, label: Label, *, durable: bool) -> Written:
         go_on.wait(10)
         return before(core, directory, label, durable=durable)
 
-    before: Callable[..., Written] = CoreBank.checkpoint
     monkeypatch.setattr(CoreBank, "checkpoint", checkpoint)
+    return go_on
+
+
+async def test_banks_go_as_they_are_where_too_many_wait(tmp_path: Path, writing: threading.Event) -> None:
     app = opened(tmp_path)
     for bank_id in BANKS:
         await fill(app, bank_id)
         await answer(app, bank_id)
     app._executor.submit(lambda: None).result(10)
-    go_on.set()
+    writing.set()
     await written(app)
     assert generations(tmp_path) == ["1/g1"]
+    await app.close()
+
+
+async def test_what_was_erased_while_an_index_waited_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writing: threading.Event
+) -> None:
+    # All that are evicted are written.
+    monkeypatch.setattr("astrocyte.pipelines.registry.LOW_MARK", -(1 << 40))
+    app = opened(tmp_path)
+    for bank_id in BANKS:
+        await fill(app, bank_id)
+        await answer(app, bank_id)
+    app._executor.submit(lambda: None).result(10)
+    # The first bank is being written, the second waits for that, and has a memory less meanwhile.
+    erased = (await answer(app, "b"))[0].memory_id or ""
+    await app.gate.forget(ME, "b", ForgetSelector(memory_ids=(erased,)), compliance=True, reason="asked")
+    writing.set()
+    await written(app)
+    assert generations(tmp_path)[0] == "1/g1"
+    hay = b"".join(path.read_bytes() for path in (tmp_path / CHECKPOINTS / "2").rglob("*") if path.is_file())
+    assert bytes.fromhex(erased.removeprefix("mem_")) not in hay
     await app.close()
