@@ -28,6 +28,7 @@ from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import content_hash
 from astrocyte.model import Caller, Embedding, RecallQuery, RetainItem
+from astrocyte.server import _settle
 from astrocyte.stores.protocols import Insert, NewMemory
 from astrocyte.stores.sqlite import open_store
 from benches.corpus import Corpus, make_corpus, make_queries
@@ -106,6 +107,8 @@ def _first_answer(folder: Path, pipe: Connection, *, checkpoints: bool) -> None:
         (query,) = _queries(1)
         start = time.perf_counter()
         app = App(_settings(folder, checkpoints=checkpoints))
+        # What a server sets of the garbage collector before it serves.
+        _settle()
         result = await app.gate.recall(ME, query)
         seconds = time.perf_counter() - start
         found = [hit.memory_id for hit in result.hits]
