@@ -439,7 +439,8 @@ class Core:
 
     Rows beyond ``graph_rows`` become a graph (0: never), built with ``build_share`` of one processor core. A walk keeps
     ``graph_candidates``; up to ``scan_rows`` passing rows all are read (0: where that costs less). The share
-    ``sampling`` of walks is compared with a scan; below ``recall_floor`` walks are widened, then given up.
+    ``sampling`` of walks is compared with a scan; below ``recall_floor`` walks are widened, then given up. The first
+    core of a process makes the ``threads`` that all share (0: one per processor).
     """
 
     def __new__(
@@ -452,6 +453,7 @@ class Core:
         scan_rows: int = 0,
         sampling: float = 0.01,
         recall_floor: float = 0.98,
+        threads: int = 0,
     ) -> Core: ...
     def bank(self, dimensions: int) -> Bank: ...
     def load(self, directory: str, dimensions: int, bank: str, model: str, recipe: str) -> Bank:

@@ -428,6 +428,7 @@ def _core(settings: Settings, data_dir: Path | None) -> Core:
         scan_rows=index.scan_rows,
         sampling=index.sampling,
         recall_floor=index.recall_floor,
+        threads=index.threads,
     )
 
 

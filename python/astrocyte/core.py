@@ -295,6 +295,7 @@ class Core:
         scan_rows: Rows that pass a filter up to which all are read; 0 lets measured costs decide.
         sampling: Share of walks that are compared with a scan of all rows, in the background.
         recall_floor: Share of the ten nearest rows that walks must find, or they are widened and in the end given up.
+        threads: Threads that all cores of the process share, and the first one makes; 0 takes one per processor.
 
     Raises:
         StoreError: The scratch file cannot be made.
@@ -313,6 +314,7 @@ class Core:
         scan_rows: int = 0,
         sampling: float = 0.01,
         recall_floor: float = 0.98,
+        threads: int = 0,
     ) -> None:
         with translated_errors():
             self._core = _core.Core(
@@ -323,6 +325,7 @@ class Core:
                 scan_rows=scan_rows,
                 sampling=sampling,
                 recall_floor=recall_floor,
+                threads=threads,
             )
 
     def bank(self, dimensions: int) -> Bank:

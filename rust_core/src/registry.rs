@@ -29,6 +29,8 @@ pub struct CoreOptions {
     pub build_share: f64,
     /// When graphs are walked, and how far.
     pub planner: PlannerOptions,
+    /// Threads of the pool that all cores of a process share, and whose first core makes it; 0 takes one per processor.
+    pub threads: usize,
 }
 
 impl Default for CoreOptions {
@@ -37,8 +39,17 @@ impl Default for CoreOptions {
             fold_rows: 50_000,
             build_share: 0.5,
             planner: PlannerOptions::default(),
+            threads: 0,
         }
     }
+}
+
+/// Starts the pool's threads, unless they are at work already.
+fn start_pool(threads: usize) {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    let named = pool.thread_name(|number| format!("astro-core-{number}"));
+    // The first core of the process has decided.
+    _ = named.build_global();
 }
 
 impl Core {
@@ -71,6 +82,7 @@ impl Core {
                 });
             }
         }
+        start_pool(options.threads);
         let pace = Pace {
             fold_rows: options.fold_rows,
             share,

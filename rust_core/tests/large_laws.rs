@@ -28,6 +28,7 @@ fn core(fold_rows: u32, planner: PlannerOptions) -> Core {
         fold_rows,
         build_share: 1.0,
         planner,
+        ..CoreOptions::default()
     };
     Core::with_options(None, options).expect("the options are in their ranges")
 }

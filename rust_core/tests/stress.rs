@@ -91,6 +91,7 @@ fn core(fold_rows: u32) -> Core {
             recall_floor: 0.0,
             ..PlannerOptions::default()
         },
+        ..CoreOptions::default()
     };
     Core::with_options(Some(&std::env::temp_dir()), options)
         .expect("the options are in their ranges")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -132,3 +134,24 @@ async def test_the_settings_reach_the_core(tmp_path: Path) -> None:
         assert result.hits[0].text == "word7"
     finally:
         await app.gate.close()
+
+
+# Prints how many threads the core has.
+COUNTING = """
+import sys
+from pathlib import Path
+from astrocyte.app import App
+from astrocyte.config import Settings
+for threads in sys.argv[1:]:
+    App(Settings.from_mapping({"vector_store": "in_memory", "index": {"threads": int(threads)}}))
+names = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]
+print(sum(name.startswith("astro-core") for name in names))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted as Linux tells them")
+@pytest.mark.parametrize("threads", [("3",), ("1",), ("3", "1")])
+def test_the_first_application_of_a_process_makes_the_threads_that_it_asks_for(threads: tuple[str, ...]) -> None:
+    command = [sys.executable, "-c", COUNTING, *threads]
+    counted = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert counted.stdout.split()[-1] == threads[0]

@@ -10,7 +10,13 @@ from astrocyte.config.section import Section
 class IndexSettings(Section):
     """The derived index."""
 
-    threads: int = Field(0, ge=0, le=256, description="Threads for index work; 0 takes one per processor.")
+    threads: int = Field(
+        0,
+        ge=0,
+        le=256,
+        description="Threads of the core, which all applications of a process share and the first one makes, and as "
+        "many that call it; 0 takes one per processor.",
+    )
     memory_bytes: int = Field(
         0,
         ge=0,

@@ -25,11 +25,11 @@ impl Core {
     #[new]
     #[pyo3(signature = (
         scratch_dir=None, *, graph_rows=0, build_share=0.5, graph_candidates=128, scan_rows=0, sampling=0.01,
-        recall_floor=0.98
+        recall_floor=0.98, threads=0
     ))]
     #[pyo3(
         text_signature = "(scratch_dir=None, *, graph_rows=0, build_share=0.5, graph_candidates=128, scan_rows=0, \
-        sampling=0.01, recall_floor=0.98)"
+        sampling=0.01, recall_floor=0.98, threads=0)"
     )]
     #[expect(clippy::too_many_arguments, reason = "one keyword argument per option")]
     fn new(
@@ -41,6 +41,7 @@ impl Core {
         scan_rows: u32,
         sampling: f64,
         recall_floor: f64,
+        threads: usize,
     ) -> PyResult<Self> {
         let directory = scratch_dir.map(|directory| PathBuf::from(directory.into_string()));
         let options = registry::CoreOptions {
@@ -52,6 +53,7 @@ impl Core {
                 sampling,
                 recall_floor,
             },
+            threads,
         };
         let core = detached(py, || {
             registry::Core::with_options(directory.as_deref(), options)

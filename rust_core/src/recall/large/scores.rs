@@ -152,8 +152,8 @@ impl Scores {
         self.known.insert(version);
     }
 
-    /// Finds the scores of all versions that were asked for since the last time, and the keyword scores of all where
-    /// there are further words.
+    /// Finds the scores of all versions that were asked for since the last time; of the others, what words add that are
+    /// new.
     pub(super) fn evaluate(
         &mut self,
         state: &State,
@@ -164,11 +164,11 @@ impl Scores {
         if let Some(query) = query {
             self.find_cosines(state, query, fresh);
         }
-        let more_words = std::mem::replace(&mut self.words, words.len()) != words.len();
-        let from = if more_words { 0 } else { fresh };
+        let known_words = std::mem::replace(&mut self.words, words.len());
         let mut own: Vec<f32> = Vec::new();
         let mut others: Vec<f32> = Vec::new();
         for (number, words) in words.iter().enumerate() {
+            let from = if number < known_words { fresh } else { 0 };
             let filter = TermFilter::new(&words.terms);
             let mut parts = vec![0.0; words.terms.len()];
             for (at, &version) in self.known.list[from..].iter().enumerate() {
