@@ -74,7 +74,7 @@ class IndexSettings(Section):
         ge=1,
         le=1 << 28,
         description="Wholes and chunks from which on a smaller bank gets a checkpoint too, when it is evicted for want "
-        "of memory: it is back in a fifth of the time, for about 2 KB of the disk a row.",
+        "of memory: it is loaded in an eighth of the time, for about 2 KB of the disk a row.",
     )
     checkpoint_generations: int = Field(
         2,

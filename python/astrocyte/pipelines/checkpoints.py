@@ -9,7 +9,7 @@ A checkpoint knows its position and, by a digest, the change there, so that it i
 was put back from a copy and went on otherwise. Every change after the position is replayed.
 
 A small bank is read from its rows at the start. But where banks come and go for want of memory, one that was evicted is
-back from a checkpoint in a fifth of the time. So it gets one then, if not too many wait for that: one that is not
+back from a checkpoint in an eighth of the time. So it gets one then, if not too many wait for that: one that is not
 forced to the disk, and of which there is one generation.
 
 One is written at a time, by a thread of its own, while the bank goes on. Who erases holds checkpoints off for that

@@ -23,7 +23,7 @@ CHANGES_AT_ONCE = 10_000
 # quarters of the time that it takes as one.
 READ_AT_ONCE = 256
 # Each part is twice the one before up to so many versions. The two threads wait for each other, and for the
-# interpreter's lock, once a part: of a large bank, parts of this size are done in .8 of the time of small ones.
+# interpreter's lock, once a part: of a large bank, parts of this size take three quarters of the time of small ones.
 MOST_AT_ONCE = 4_096
 # Versions that a slow load takes at once: few enough that the core prepares them on one thread.
 BUILT_AT_ONCE = 96

@@ -104,6 +104,7 @@ async def test_it_is_written_again_when_it_has_changed_and_once(tmp_path: Path) 
 async def test_an_erasure_removes_it_first(tmp_path: Path) -> None:
     app, _ = await round_trip(tmp_path)
     erased = (await answer(app, "b"))[0].memory_id or ""
+    assert "2/g1" in generations(tmp_path)
     await app.gate.forget(ME, "b", ForgetSelector(memory_ids=(erased,)), compliance=True, reason="asked")
     assert not [one for one in generations(tmp_path) if one.startswith("2/")]
     await app.close()
@@ -114,6 +115,24 @@ async def test_none_is_written_of_banks_that_stay_or_are_tiny(tmp_path: Path, in
     app, _ = await round_trip(tmp_path, **index)
     await app.close()
     assert generations(tmp_path) == []
+
+
+@pytest.mark.parametrize(("large", "durable"), [(MEMORIES, True), (MEMORIES + 1, False)])
+async def test_only_large_banks_are_forced_to_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: int, *, durable: bool
+) -> None:
+    forced: list[bool] = []
+    before: Callable[..., Written] = CoreBank.checkpoint
+
+    def checkpoint(core: CoreBank, directory: str, label: Label, *, durable: bool) -> Written:
+        forced.append(durable)
+        return before(core, directory, label, durable=durable)
+
+    monkeypatch.setattr(CoreBank, "checkpoint", checkpoint)
+    app, _ = await round_trip(tmp_path, checkpoint_rows=large)
+    await app.close()
+    assert forced
+    assert set(forced) == {durable}
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Loading from rows in parts answers as the index that took the commits, wherever the parts end."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,26 +9,14 @@ import pytest
 
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.core import Core, RecallRequest, RecallResponse
-from astrocyte.model import Bank, Caller, ForgetSelector, MemoryUpdate, RetainItem
+from astrocyte.core import Bank as CoreBank
+from astrocyte.core import Core, RecallRequest, RecallResponse, Row
+from astrocyte.model import Caller, ForgetSelector, MemoryUpdate, RetainItem
+from astrocyte.pipelines import loading
 from astrocyte.pipelines.loading import load_index
-from astrocyte.stores.protocols import MemoryStore, VersionRecord
 
 ME = Caller()
 COUNT = 60
-
-
-class InParts:
-    """A store whose versions come so many at a time."""
-
-    def __init__(self, store: MemoryStore, size: int) -> None:
-        self._store, self._size = store, size
-
-    def iter_versions(self, bank: Bank, *, batch_size: int) -> Iterator[list[VersionRecord]]:
-        return self._store.iter_versions(bank, batch_size=self._size)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
 
 
 @pytest.fixture
@@ -56,13 +44,29 @@ def answer(core: Any) -> RecallResponse:
     return response
 
 
-@pytest.mark.parametrize("size", [1, 7, 1_000])
-async def test_parts_make_the_index_that_took_the_commits(app: App, size: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("size", "parts"), [(1, [1, 2, 4, 8, 8, 8, 8, 8, 8, 5]), (7, [7, 14, 28, 11]), (1_000, [COUNT])]
+)
+async def test_parts_make_the_index_that_took_the_commits(
+    app: App, size: int, parts: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bank = app._store.get_bank(ME.tenant, "b")
     assert bank is not None
     (tmp_path / "scratch").mkdir()
-    loaded = load_index(InParts(app._store, size), Core(str(tmp_path / "scratch")), None, bank)  # type: ignore[arg-type]
     whole = load_index(app._store, Core(str(tmp_path / "scratch")), None, bank)
+    applied: list[int] = []
+    before = CoreBank.apply
+
+    def apply(core: CoreBank, position: int, upserts: Sequence[Row] = (), *rest: Any, **options: Any) -> None:
+        applied.append(len(upserts))
+        before(core, position, upserts, *rest, **options)
+
+    monkeypatch.setattr(CoreBank, "apply", apply)
+    monkeypatch.setattr(loading, "READ_AT_ONCE", size)
+    # Parts grow until they are this large.
+    monkeypatch.setattr(loading, "MOST_AT_ONCE", 8 * size)
+    loaded = load_index(app._store, Core(str(tmp_path / "scratch")), None, bank)
+    assert applied == parts
     assert loaded.core.position == bank.position
     assert loaded.row_count == whole.row_count
     assert [(hit.key, hit.score) for hit in answer(loaded.core).hits] == [
@@ -71,13 +75,15 @@ async def test_parts_make_the_index_that_took_the_commits(app: App, size: int, t
     assert len(answer(loaded.core).hits) == COUNT - len(range(1, COUNT, 5))
 
 
-async def test_more_parts_than_positions_lose_no_row(app: App, tmp_path: Path) -> None:
+async def test_more_parts_than_positions_lose_no_row(app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a commit adds while rows are read is of a position that the bank, as it was looked up, does not have."""
     bank = app._store.get_bank(ME.tenant, "b")
     assert bank is not None
     await app.gate.retain(ME, "b", RetainItem("the last note of the garden"))
     (tmp_path / "scratch").mkdir()
     early = replace(bank, position=2)
-    loaded = load_index(InParts(app._store, 5), Core(str(tmp_path / "scratch")), None, early)  # type: ignore[arg-type]
+    monkeypatch.setattr(loading, "READ_AT_ONCE", 5)
+    monkeypatch.setattr(loading, "MOST_AT_ONCE", 5)
+    loaded = load_index(app._store, Core(str(tmp_path / "scratch")), None, early)
     assert loaded.core.position == 2
     assert len(answer(loaded.core).hits) == COUNT - len(range(1, COUNT, 5)) + 1
