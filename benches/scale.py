@@ -3,7 +3,8 @@
     python -m benches.scale --rows 100000 1000000
 
 Rows are synthetic (benches/corpus.py): clustered vectors and words by Zipf's law; say so where the figures go. Each
-size fills one bank that only scans and one that folds, from the same rows; both answer the same questions in turn. With
+size fills one bank that only scans and one that folds, from the same rows; both answer the same questions in turn. The
+second is written to a checkpoint and read from it, and its graphs are put back. With
 --memory-only the originals stay in memory, as without a scratch file.
 """
 
@@ -18,7 +19,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from astrocyte.core import Bank, Core, RecallRequest, Row, content_hash
+from astrocyte.core import Bank, Core, Label, RecallRequest, Row, content_hash
 from benches.corpus import Corpus, make_corpus, make_queries
 from benches.machine import describe, resident_bytes
 
@@ -65,6 +66,26 @@ def _fill(bank: Bank, corpus: Corpus) -> float:
     return seconds
 
 
+def _restart(core: Core, bank: Bank) -> str:
+    """What a checkpoint with graphs takes: to write, to answer from, and until its graphs are back."""
+    label = Label("bank", "model", "recipe")
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        written = bank.checkpoint(folder, label)
+        wrote = time.perf_counter()
+        loaded = core.load(folder, DIMENSIONS, label)
+        there = time.perf_counter()
+        # The background is at it already; this waits for its end.
+        loaded.fold()
+        back = time.perf_counter()
+    assert loaded.unsaved_graph_rows == 0, "a graph was built, not put back"
+    size = written.bytes / loaded.stats()["rows"]
+    return (
+        f"checkpoint of {size:.0f} bytes a row: written in {wrote - start:.2f} s, loaded in {there - wrote:.2f} s, "
+        f"graphs back {back - there:.2f} s later"
+    )
+
+
 def _ask(bank: Bank, requests: Sequence[RecallRequest]) -> tuple[list[float], list[list[int]], str]:
     """Milliseconds, keys of the hits, and the plan of the last answer."""
     times, keys, plan = [], [], ""
@@ -86,7 +107,8 @@ def _measure(console: Console, rows: int, scratch: str | None, scan_rows: int) -
     corpus = make_corpus(rows, dimensions=DIMENSIONS, words=WORDS, seed=SEED)
     queries = make_queries(corpus, QUERIES, words=QUERY_WORDS)
     before = resident_bytes()
-    large = Core(scratch, graph_rows=GRAPH_ROWS, build_share=1.0, sampling=0.0, scan_rows=scan_rows).bank(DIMENSIONS)
+    core = Core(scratch, graph_rows=GRAPH_ROWS, build_share=1.0, sampling=0.0, scan_rows=scan_rows)
+    large = core.bank(DIMENSIONS)
     seconds = _fill(large, corpus)
     start = time.perf_counter()
     large.fold()
@@ -98,6 +120,7 @@ def _measure(console: Console, rows: int, scratch: str | None, scan_rows: int) -
         f"{stats['segments']} segments of {stats['graph_rows']:,} rows; {stats['bytes'] / rows:.0f} bytes a row by our "
         f"count, {resident / rows:.0f} resident"
     )
+    console.print(_restart(core, large))
     flat = Core(scratch, graph_rows=0).bank(DIMENSIONS)
     _fill(flat, corpus)
     table = Table(box=None, pad_edge=False)

@@ -26,12 +26,14 @@ threads)
     name=Thread
     build=(-Zbuild-std --features thread-sanitizer)
     # Where threads meet.
-    tests=(--test stress --test bank_laws --test checkpoint_laws --test large_laws --test sanitizer_control)
+    tests=(--test stress --test bank_laws --test checkpoint_laws --test graph_checkpoint_laws --test large_laws --test sanitizer_control)
     faults=(data_race:"data race")
     options=(
         answers_are_those_of_one_thing_after_the_other
         many_recalls_equal_single_ones
         commits_while_it_is_written_are_made_up_for
+        one_that_is_not_back_yet_is_in_the_next_checkpoint_all_the_same
+        what_happened_after_the_checkpoint_is_made_up_for
         the_background_folds_by_itself
         recalls_go_on_while_rows_come_and_go_and_graphs_are_built
     )

@@ -274,6 +274,11 @@ class Bank:
         return self._bank.position
 
     @property
+    def unsaved_graph_rows(self) -> int:
+        """Vectors in graphs that the newest checkpoint does not have."""
+        return self._bank.unsaved_graph_rows
+
+    @property
     def dimensions(self) -> int:
         """Length of the bank's vectors."""
         return self._bank.dimensions

@@ -8,36 +8,10 @@ use std::path::{Path, PathBuf};
 
 use common::Random;
 use common::commits::{Commit, DIMENSIONS, commits, random_request};
+use common::files::{FILES, Folder, forge};
 use proptest::prelude::*;
 use rust_core::checkpoint::{Label, describe};
 use rust_core::{Bank, Core, RecallRequest, RecallResponse, Row};
-
-/// A directory that goes with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        use std::sync::atomic::{AtomicU64, Ordering};
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("checkpoint-{}-{number}", std::process::id()));
-        fs::create_dir(&path).expect("a directory of its own");
-        Self(path)
-    }
-
-    /// A new and empty directory within.
-    fn make(&self, name: &str) -> PathBuf {
-        let path = self.0.join(name);
-        fs::create_dir(&path).expect("a new name");
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 fn label() -> Label {
     Label {
@@ -207,9 +181,9 @@ proptest! {
         let commits = commits(seed, 12, 8);
         filled(&commits).checkpoint(&directory, &label(), true).expect("room for some rows");
         let mut random = Random(seed);
-        let (names, mut loaded) = (["versions", "planes", "words", "vectors", "names"], 0);
+        let mut loaded = 0;
         for _ in 0..40 {
-            let name = names[random.below(5) as usize];
+            let name = FILES[random.below(FILES.len() as u64) as usize];
             let whole = fs::read(directory.join(name)).expect("it was written");
             if whole.is_empty() {
                 continue;
@@ -247,33 +221,8 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     let paths: Vec<PathBuf> = entries
         .map(|entry| entry.expect("an entry").path())
         .collect();
-    assert_eq!(paths.len(), 6, "five files and the manifest");
+    assert_eq!(paths.len(), FILES.len() + 1, "these and the manifest");
     paths
-}
-
-/// Gives the manifest the checksum of changed bytes; returns what it was.
-fn forge(directory: &Path, name: &str, bytes: &[u8]) -> Vec<u8> {
-    use xxhash_rust::xxh3::xxh3_64;
-    let path = directory.join("MANIFEST");
-    let before = fs::read(&path).expect("it was written");
-    let mut manifest = before.clone();
-    let names = ["versions", "planes", "words", "vectors", "names"];
-    let number = names
-        .iter()
-        .position(|one| *one == name)
-        .expect("a data file");
-    let blocks: Vec<u8> = bytes
-        .chunks(1 << 20)
-        .flat_map(|block| xxh3_64(block).to_le_bytes())
-        .collect();
-    // Five sums of 16 bytes, then the manifest's own.
-    let at = manifest.len() - 8 - (5 - number) * 16;
-    manifest[at + 8..at + 16].copy_from_slice(&xxh3_64(&blocks).to_le_bytes());
-    let end = manifest.len() - 8;
-    let own = xxh3_64(&manifest[..end]);
-    manifest[end..].copy_from_slice(&own.to_le_bytes());
-    fs::write(&path, &manifest).expect("the file is ours");
-    before
 }
 
 #[test]

@@ -89,6 +89,8 @@ class Checkpoints:
         self._lock = threading.Lock()
         # Position of the newest checkpoint of each bank, or of the last try.
         self._positions: dict[int, int] = {}
+        # Rows of graphs that the last try, which failed, did not save.
+        self._unsaved: dict[int, int] = {}
         # Bytes of the indexes that wait to be written, by bank.
         self._waiting: dict[int, int] = {}
         self._held: Counter[int] = Counter()
@@ -110,6 +112,7 @@ class Checkpoints:
                 shutil.rmtree(generation, ignore_errors=True)
                 continue
             self._positions[bank.key] = position
+            self._unsaved.pop(bank.key, None)
             log.log(
                 self._level(core.stats()["rows"]),
                 "checkpoint_loaded",
@@ -131,7 +134,7 @@ class Checkpoints:
         self._positions.pop(bank.key, None)
 
     def due(self, bank_key: int, index: BankIndex, share: float) -> bool:
-        """Whether a bank is to be written: it is large, and this share of it has changed since."""
+        """Whether a bank is to be written: it is large, and this share of it has changed since, or got graphs."""
         return not index.small(self._rows - 1) and self._changed(bank_key, index, share)
 
     def due_evicted(self, bank_key: int, index: BankIndex, room: int) -> bool:
@@ -150,8 +153,10 @@ class Checkpoints:
         """Whether so much of a bank has changed since it was written, and it does not wait to be written."""
         if bank_key in self._waiting:
             return False
-        written = self._positions.get(bank_key)
-        return written is None or index.core.position - written > index.row_count * share
+        written, rows = self._positions.get(bank_key), index.row_count * share
+        if written is None or index.core.position - written > rows:
+            return True
+        return index.core.unsaved_graph_rows - self._unsaved.get(bank_key, 0) > rows
 
     def write(self, bank: Bank, core: CoreBank, size: int = 0) -> Future[None]:
         """Write a checkpoint in the background; the bank may go on meanwhile, or be let go of by its other users.
@@ -223,6 +228,7 @@ class Checkpoints:
                 return
             # Not again before it has grown once more, whatever comes of this.
             self._positions[bank.key] = position
+            self._unsaved[bank.key] = core.unsaved_graph_rows
             folder = self._path(bank.key)
             for made in (self._folder, folder):
                 made.mkdir(mode=0o700, exist_ok=True)
@@ -241,6 +247,7 @@ class Checkpoints:
                 if self._held[bank.key] or self._erased_since(bank, written.position):
                     return
                 unfinished.rename(folder / f"{GENERATION}{number}")
+                del self._unsaved[bank.key]
             if large:
                 _sync(folder)
             failpoint("checkpoint.renamed")

@@ -7,6 +7,7 @@ use super::{Bank, Locked, Shared};
 use crate::checkpoint::{self, Label, Written};
 use crate::error::Result;
 use crate::originals::Scratch;
+use crate::segment;
 use crate::types::MemoryId;
 
 impl Bank {
@@ -17,6 +18,8 @@ impl Bank {
     /// # Errors
     /// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when a file cannot be written, or is not what was written.
     pub fn checkpoint(&self, directory: &Path, label: &Label, durable: bool) -> Result<Written> {
+        // What is not back yet would be missing in it.
+        segment::restore(&Arc::downgrade(&self.state));
         let _running = self.enter();
         checkpoint::write(&self.state, directory, label, durable)
     }
@@ -33,10 +36,16 @@ impl Bank {
             let _running = shared.planner.enter();
             checkpoint::load(directory, label, dimensions, scratch)?
         };
-        let rows = state.rows();
-        let due = state.segments.due(rows, shared.folder.fold_rows());
+        let (rows, fold_rows) = (state.rows(), shared.folder.fold_rows());
+        let due = state.segments.due(rows, fold_rows);
+        if fold_rows == 0 {
+            state.segments.restore_none();
+        }
+        let restoring = state.segments.restoring();
         let state = Arc::new(Locked::new(state));
-        if due {
+        if restoring {
+            shared.folder.queue_restore(Arc::downgrade(&state));
+        } else if due {
             shared.folder.queue(Arc::downgrade(&state));
         }
         Ok(Self {
@@ -44,6 +53,14 @@ impl Bank {
             state,
             shared,
         })
+    }
+
+    /// Vectors in graphs that the newest checkpoint does not have.
+    pub fn unsaved_graph_rows(&self) -> u64 {
+        let state = self.state.read();
+        let graphs = state.segments.all.iter().map(|segment| &segment.graph);
+        let unsaved = graphs.filter(|graph| !graph.is_saved());
+        unsaved.map(|graph| graph.len() as u64).sum()
     }
 
     /// Keys of all versions of these memories.

@@ -83,6 +83,15 @@ impl State {
         self.rows() == self.columns.len()
     }
 
+    /// The version that a row belongs to.
+    pub(crate) fn version_of(&self, row: u32) -> u32 {
+        if self.is_flat() {
+            return row;
+        }
+        let after = |&first: &u32| first <= row;
+        self.columns.first_row.partition_point(after) as u32 - 1
+    }
+
     /// The rows of a version: the whole, then its chunks.
     #[inline]
     pub(crate) fn rows_of(&self, version: u32) -> Range<u32> {

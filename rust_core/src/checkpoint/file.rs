@@ -105,6 +105,13 @@ pub(super) fn open_verified(directory: &Path, name: &str, sum: Sum) -> Result<Fi
             sum.length
         )));
     }
+    if hash_of(&file, length).map_err(failed)? != sum.hash {
+        return Err(refused(format!("{name} is damaged")));
+    }
+    Ok(file)
+}
+
+fn hash_of(file: &File, length: u64) -> io::Result<u64> {
     let blocks = length.div_ceil(BLOCK as u64);
     let hashes: io::Result<Vec<u64>> = (0..blocks)
         .into_par_iter()
@@ -115,10 +122,7 @@ pub(super) fn open_verified(directory: &Path, name: &str, sum: Sum) -> Result<Fi
             Ok(xxh3_64(buffer))
         })
         .collect();
-    if combine(&hashes.map_err(failed)?) != sum.hash {
-        return Err(refused(format!("{name} is damaged")));
-    }
-    Ok(file)
+    Ok(combine(&hashes?))
 }
 
 /// Reads a verified file from its beginning; no part may be longer than what is left of it.

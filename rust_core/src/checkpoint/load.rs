@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::file::{FileReader, open_verified};
 use super::manifest::{self, Label, Manifest};
-use super::{FILES, NAMES, PLANES, VERSIONS, WORDS, refused};
+use super::{FILES, MEMBERS, NAMES, PLANES, VERSIONS, WORDS, graphs, refused};
 use crate::bank::State;
 use crate::catalog::Catalog;
 use crate::chains::Chains;
@@ -32,7 +32,7 @@ pub(crate) fn load(
 ) -> Result<State> {
     let manifest = manifest::read(directory)?;
     manifest.expect(label, dimensions)?;
-    let [versions, planes, words, vectors, names] = verify(directory, &manifest)?;
+    let [versions, planes, words, vectors, names, members] = verify(directory, &manifest)?;
     failpoint::reach("checkpoint.load");
     let names = Names::read(reader(names, NAMES, &manifest))?;
     let Names {
@@ -66,6 +66,8 @@ pub(crate) fn load(
     let (planes, (lexical, originals)) = scanned;
     let (columns, catalog, chains) = described?;
     let (vectors, tokens, slots) = planes?;
+    let members = reader(members, MEMBERS, &manifest);
+    let saved = graphs::read(members, &manifest, directory)?;
     let mut state = State {
         position: manifest.position,
         columns,
@@ -79,7 +81,7 @@ pub(crate) fn load(
         lexical: lexical?,
         current_rows: RowSet::default(),
         dead_rows: 0,
-        segments: Segments::default(),
+        segments: Segments::of(saved),
         layout: OnceLock::new(),
     };
     state.count();

@@ -14,7 +14,7 @@ use crate::error::{CoreError, Result};
 pub(super) const MANIFEST: &str = "MANIFEST";
 const MAGIC: &[u8; 8] = b"astrockp";
 /// Raised with every change of what is in the files.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// A manifest is some hundred bytes; what is longer is none.
 const LARGEST: u64 = 64 << 10;
 /// Bytes of the checksum at the end.
@@ -45,6 +45,7 @@ pub(super) struct Manifest {
     pub(super) vectors: u32,
     /// In the order of [`FILES`].
     pub(super) sums: [Sum; FILES.len()],
+    pub(super) graphs: Vec<Sum>,
 }
 
 impl Manifest {
@@ -60,7 +61,8 @@ impl Manifest {
         for text in [&label.bank, &label.model, &label.recipe, &label.note] {
             put_text(text, &mut bytes);
         }
-        for sum in self.sums {
+        bytes.extend_from_slice(&(self.graphs.len() as u32).to_le_bytes());
+        for sum in self.graphs.iter().chain(&self.sums) {
             bytes.extend_from_slice(&sum.length.to_le_bytes());
             bytes.extend_from_slice(&sum.hash.to_le_bytes());
         }
@@ -80,12 +82,11 @@ impl Manifest {
             recipe: parts.text()?,
             note: parts.text()?,
         };
+        let graphs = parts.u32()?;
+        let graphs = (0..graphs).map(|_| parts.sum()).collect::<Option<_>>()?;
         let mut sums = [Sum { length: 0, hash: 0 }; FILES.len()];
         for sum in &mut sums {
-            *sum = Sum {
-                length: parts.u64()?,
-                hash: parts.u64()?,
-            };
+            *sum = parts.sum()?;
         }
         parts.0.is_empty().then_some(Self {
             label,
@@ -95,7 +96,14 @@ impl Manifest {
             rows,
             vectors,
             sums,
+            graphs,
         })
+    }
+
+    /// Bytes of all files.
+    pub(super) fn bytes(&self) -> u64 {
+        let all = self.sums.iter().chain(&self.graphs);
+        all.map(|sum| sum.length).sum()
     }
 
     /// # Errors
@@ -164,6 +172,7 @@ fn probe() -> u64 {
         bytes.extend_from_slice(&crate::hash::content_hash(sample));
         let vector: Vec<f32> = (0..130u16).map(|n| f32::from(n % 17) - 7.5).collect();
         crate::vector::quantised_bytes(&vector, &mut bytes);
+        crate::segment::Code::new(&vector).put(&mut bytes);
         xxh3_64(&bytes)
     })
 }
@@ -182,6 +191,11 @@ impl Parts<'_> {
         let (eight, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(u64::from_le_bytes(*eight))
+    }
+
+    fn sum(&mut self) -> Option<Sum> {
+        let (length, hash) = (self.u64()?, self.u64()?);
+        Some(Sum { length, hash })
     }
 
     fn text(&mut self) -> Option<String> {

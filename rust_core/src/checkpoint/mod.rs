@@ -7,9 +7,10 @@
 //! bank as it is then: what a commit after the position touched is not taken from the checkpoint.
 //!
 //! Nothing is decoded before every byte of every file is as its checksum says, and nothing that a decoder reads is taken
-//! for granted: numbers are checked against what they count or point at. Graphs are not in it; they are built anew.
+//! for granted: numbers are checked against what they count or point at.
 
 mod file;
+mod graphs;
 mod load;
 mod manifest;
 mod write;
@@ -30,7 +31,8 @@ const PLANES: &str = "planes";
 const WORDS: &str = "words";
 const VECTORS: &str = "vectors";
 const NAMES: &str = "names";
-const FILES: [&str; 5] = [VERSIONS, PLANES, WORDS, VECTORS, NAMES];
+const MEMBERS: &str = "members";
+const FILES: [&str; 6] = [VERSIONS, PLANES, WORDS, VECTORS, NAMES, MEMBERS];
 
 /// What was written, and what it cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,19 +3,23 @@
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::file::{FileWriter, put_text, put_u32};
 use super::manifest::{self, Manifest, io};
-use super::{FILES, Label, NAMES, PLANES, VECTORS, VERSIONS, WORDS, Written, load, refused};
+use super::{
+    FILES, Label, MEMBERS, NAMES, PLANES, VECTORS, VERSIONS, WORDS, Written, graphs, load, refused,
+};
 use crate::bank::{Locked, State};
 use crate::error::Result;
 use crate::failpoint;
 use crate::originals::NO_SLOT;
+use crate::segment::Graph;
 use crate::vector::FlatIndex;
 
 /// Versions, labels or terms of one slice: a few hundred microseconds.
-const TOGETHER: u32 = 4096;
+pub(super) const TOGETHER: u32 = 4096;
 /// Rows get new numbers when a fifth of a bank was removed, so hardly twice within a checkpoint.
 const ATTEMPTS: usize = 3;
 
@@ -43,11 +47,17 @@ pub(crate) fn write(
             let sync = File::open(directory).and_then(|directory| directory.sync_all());
             sync.map_err(|error| io(&error))?;
         }
-        load::verify(directory, &manifest::read(directory)?)?;
+        let written = manifest::read(directory)?;
+        load::verify(directory, &written)?;
+        graphs::verify(directory, &written)?;
         failpoint::reach("checkpoint.verified");
+        slices
+            .graphs
+            .iter()
+            .for_each(|graph| graph.note_saved(true));
         return Ok(Written {
             position: manifest.position,
-            bytes: manifest.sums.iter().map(|sum| sum.length).sum(),
+            bytes: manifest.bytes(),
             longest_hold: slices.longest,
         });
     }
@@ -55,7 +65,7 @@ pub(crate) fn write(
 }
 
 /// What a checkpoint holds of a bank: everything that was there at a position.
-struct Slices<'a> {
+pub(super) struct Slices<'a> {
     bank: &'a Locked,
     position: u64,
     dimensions: u32,
@@ -63,6 +73,7 @@ struct Slices<'a> {
     rows: u32,
     renumberings: (u64, u64),
     longest: Duration,
+    graphs: Vec<Arc<Graph>>,
 }
 
 impl<'a> Slices<'a> {
@@ -76,11 +87,12 @@ impl<'a> Slices<'a> {
             rows: state.rows(),
             renumberings: state.renumberings(),
             longest: Duration::ZERO,
+            graphs: Vec::new(),
         }
     }
 
     /// Looks at the bank for a moment; None when rows or terms have other numbers by now.
-    fn look<T>(&mut self, at: impl FnOnce(&State) -> T) -> Option<T> {
+    pub(super) fn look<T>(&mut self, at: impl FnOnce(&State) -> T) -> Option<T> {
         let state = self.bank.read();
         if state.renumberings() != self.renumberings {
             return None;
@@ -106,8 +118,9 @@ impl<'a> Slices<'a> {
             create(WORDS)?,
             create(VECTORS)?,
             create(NAMES)?,
+            create(MEMBERS)?,
         ];
-        let [versions, planes, words, vectors, names] = &mut files;
+        let [versions, planes, words, vectors, names, members] = &mut files;
         let mut used = Used::default();
         // Versions first: a row may have gone since its version was written, but no row is left of one that had gone.
         let Some(()) = self.versions(versions, &mut used)? else {
@@ -120,6 +133,10 @@ impl<'a> Slices<'a> {
         let Some(()) = self.names(names, &used)? else {
             return Ok(None);
         };
+        let Some((graphs, of_graphs)) = graphs::write(self, directory, members, durable)? else {
+            return Ok(None);
+        };
+        self.graphs = graphs;
         let mut sums = Vec::with_capacity(FILES.len());
         for file in files {
             sums.push(file.finish(durable).map_err(|error| io(&error))?);
@@ -133,6 +150,7 @@ impl<'a> Slices<'a> {
             rows: self.rows,
             vectors: with_vector,
             sums: std::array::from_fn(|number| sums[number]),
+            graphs: of_graphs,
         }))
     }
 
@@ -242,7 +260,7 @@ struct Used {
 }
 
 /// The numbers below `count`, some at a time.
-fn slices(count: u32, together: u32) -> impl Iterator<Item = Range<u32>> {
+pub(super) fn slices(count: u32, together: u32) -> impl Iterator<Item = Range<u32>> {
     (0..count)
         .step_by(together as usize)
         .map(move |first| first..count.min(first + together))

@@ -215,6 +215,11 @@ impl Bank {
     }
 
     #[getter]
+    fn unsaved_graph_rows(&self, py: Python<'_>) -> PyResult<u64> {
+        detached(py, || Ok(self.bank.unsaved_graph_rows()))
+    }
+
+    #[getter]
     fn dimensions(&self, py: Python<'_>) -> PyResult<usize> {
         detached(py, || Ok(self.bank.dimensions()))
     }

@@ -41,7 +41,7 @@ impl Pace {
 }
 
 /// A row's name: the key of its version, and its place among the version's rows.
-type Name = (u64, u32);
+pub(crate) type Name = (u64, u32);
 
 struct Plan {
     dimensions: usize,
@@ -87,6 +87,9 @@ fn begin(bank: &Bank, pace: Pace) -> Option<Plan> {
             drop(state);
             let state = bank.read();
             let tail = tail_rows(&state);
+            if state.segments.restoring() {
+                return None;
+            }
             let live = &state.live_rows();
             let job = policy::next(&state.segments, live, tail, pace.fold_rows)?;
             let mut wanted = RowSet::empty(state.rows());
@@ -170,12 +173,12 @@ fn read_codes(state: &State, names: &[Name]) -> Result<Vec<(Name, Code)>> {
 fn find(state: &State, (key, part): Name) -> Option<u32> {
     let version = state.columns.find_key(key)?;
     let rows = state.rows_of(version);
-    let row = rows.start + part;
+    let row = rows.start.checked_add(part)?;
     (row < rows.end && state.slots[row as usize] != NO_SLOT).then_some(row)
 }
 
 /// Shows the graph in the place of what it replaces.
-fn publish(bank: &Bank, graph: Graph, names: &[Name], replaced: &[Arc<Graph>]) {
+pub(super) fn publish(bank: &Bank, graph: Graph, names: &[Name], replaced: &[Arc<Graph>]) {
     let Some(bank) = bank.upgrade() else {
         return;
     };

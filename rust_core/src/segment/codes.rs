@@ -5,7 +5,7 @@
 use crate::vector::{BYTES, Kernel};
 
 /// Bytes of the step at the end.
-const STEP_BYTES: usize = size_of::<f32>();
+pub(super) const STEP_BYTES: usize = size_of::<f32>();
 const LEVELS: f32 = 127.0;
 
 /// Bytes of a code of vectors of `dimensions`.
@@ -27,6 +27,13 @@ impl Code {
         bytes.resize(vector.len().next_multiple_of(BYTES), 0);
         bytes.extend(step.to_le_bytes().map(u8::cast_signed));
         Self(bytes)
+    }
+}
+
+impl Code {
+    /// Appends its bytes.
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        out.extend(self.0.iter().map(|byte| byte.cast_unsigned()));
     }
 }
 

@@ -1,4 +1,5 @@
-//! The one background thread that builds segments, one at a time, for all banks.
+//! The background thread that builds segments, one at a time, for all banks; and one that puts back those of checkpoints, which
+//! takes a second where a build takes minutes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -9,6 +10,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::build::{self, Bank, Pace};
+use super::restore::restore;
 use crate::bank::Locked;
 use crate::error::Result;
 
@@ -19,11 +21,15 @@ const WATCH_STEP: Duration = Duration::from_millis(20);
 /// thousand rows: what is built of it now would be half of the bank, and every search would walk one graph more.
 const GROWING: u32 = 128;
 
-/// The thread, started by the first bank that is due.
+/// A thread, and the way to hand it banks.
+type Worker = (Sender<Bank>, JoinHandle<()>);
+
+/// The threads, each started by the first bank that is due.
 #[derive(Debug)]
 pub(crate) struct Folder {
     pace: Pace,
-    worker: Mutex<Option<(Sender<Bank>, JoinHandle<()>)>>,
+    restorer: Mutex<Option<Worker>>,
+    worker: Mutex<Option<Worker>>,
     stopped: Arc<AtomicBool>,
     /// Held by whoever builds.
     building: Arc<Mutex<()>>,
@@ -33,6 +39,7 @@ impl Folder {
     pub(crate) fn new(pace: Pace) -> Self {
         Self {
             pace,
+            restorer: Mutex::default(),
             worker: Mutex::default(),
             stopped: Arc::default(),
             building: Arc::default(),
@@ -46,9 +53,22 @@ impl Folder {
 
     /// Builds what the bank needs, in the background.
     pub(crate) fn queue(&self, bank: Weak<Locked>) {
-        let mut worker = self.worker.lock();
-        let (sender, _) = worker.get_or_insert_with(|| self.start());
         // The receiver lives as long as the thread, which lives as long as the sender.
+        let _ = self.builder().send(bank);
+    }
+
+    /// Puts back what the bank's checkpoint has, then builds what else it needs, in the background.
+    pub(crate) fn queue_restore(&self, bank: Weak<Locked>) {
+        let mut restorer = self.restorer.lock();
+        let (sender, _) = restorer.get_or_insert_with(|| {
+            let (builder, stopped) = (self.builder(), Arc::clone(&self.stopped));
+            start("astrocyte-restore", move |bank| {
+                if !stopped.load(Ordering::Relaxed) {
+                    restore(&bank);
+                    let _ = builder.send(bank);
+                }
+            })
+        });
         let _ = sender.send(bank);
     }
 
@@ -65,6 +85,7 @@ impl Folder {
             ..self.pace
         };
         let bank = Arc::downgrade(bank);
+        restore(&bank);
         loop {
             let _building = self.building.lock();
             if !build::step(&bank, pace)? {
@@ -73,12 +94,13 @@ impl Folder {
         }
     }
 
-    fn start(&self) -> (Sender<Bank>, JoinHandle<()>) {
-        let (sender, receiver) = channel::<Bank>();
-        let (pace, stopped) = (self.pace, Arc::clone(&self.stopped));
-        let building = Arc::clone(&self.building);
-        let run = move || {
-            for bank in receiver {
+    /// The way to the thread that builds.
+    fn builder(&self) -> Sender<Bank> {
+        let mut worker = self.worker.lock();
+        let (sender, _) = worker.get_or_insert_with(|| {
+            let (pace, stopped) = (self.pace, Arc::clone(&self.stopped));
+            let building = Arc::clone(&self.building);
+            start("astrocyte-fold", move |bank| {
                 settle(&bank, &stopped);
                 // After a failure the scan goes on answering, and the next commits ask again.
                 let step = || {
@@ -86,12 +108,18 @@ impl Folder {
                     build::step(&bank, pace).unwrap_or(false)
                 };
                 while !stopped.load(Ordering::Relaxed) && step() {}
-            }
-        };
-        let thread = std::thread::Builder::new().name("astrocyte-fold".to_owned());
-        let handle = thread.spawn(run).expect("a thread can be started");
-        (sender, handle)
+            })
+        });
+        sender.clone()
     }
+}
+
+/// A thread that does its `work` with each bank that it is handed.
+fn start(name: &str, work: impl Fn(Bank) + Send + 'static) -> Worker {
+    let (sender, receiver) = channel::<Bank>();
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    let handle = thread.spawn(move || receiver.into_iter().for_each(work));
+    (sender, handle.expect("a thread can be started"))
 }
 
 /// Waits for the end of an import, so that one graph is built of it.
@@ -120,10 +148,13 @@ fn settle(bank: &Bank, stopped: &AtomicBool) {
 impl Drop for Folder {
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::Relaxed);
-        // Its banks are dropped with it, so a build under way ends with its batch.
-        if let Some((sender, handle)) = self.worker.lock().take() {
-            drop(sender);
-            let _ = handle.join();
+        // Its banks are dropped with it, so a build under way ends with its batch. Who restores can hand banks to who builds,
+        // and so ends first.
+        for worker in [&self.restorer, &self.worker] {
+            if let Some((sender, handle)) = worker.lock().take() {
+                drop(sender);
+                let _ = handle.join();
+            }
         }
     }
 }

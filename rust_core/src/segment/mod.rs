@@ -9,13 +9,20 @@ mod codes;
 mod folder;
 mod graph;
 mod policy;
+mod restore;
+mod saved;
 
 use std::sync::Arc;
 
-pub(crate) use build::Pace;
+use parking_lot::Mutex;
+
+pub(crate) use build::{Name, Pace};
 pub(crate) use codes::{Code, product_of};
 pub(crate) use folder::Folder;
 pub(crate) use graph::Graph;
+pub(crate) use policy::DEAD_SHARE;
+pub(crate) use restore::{Saved, restore};
+pub(crate) use saved::{copy as copy_graph, read as read_graph};
 
 use crate::recall::Quality;
 use crate::rowset::RowSet;
@@ -23,7 +30,7 @@ use crate::rowset::RowSet;
 /// The builder looks again when this share of what would make it act is new.
 const DUE_SHARE: u32 = 8;
 /// A row that a segment's vector no longer stands for.
-const GONE: u32 = u32::MAX;
+pub(crate) const GONE: u32 = u32::MAX;
 
 /// A graph, and which rows its vectors are now.
 #[derive(Debug, Clone)]
@@ -44,6 +51,11 @@ impl Segment {
     /// Vectors in the graph, dead ones included.
     pub(crate) fn len(&self) -> u32 {
         self.rows.len() as u32
+    }
+
+    /// Row by number in the graph, or [`GONE`].
+    pub(crate) fn rows(&self) -> &[u32] {
+        &self.rows
     }
 
     /// The rows that the segment stands for.
@@ -111,6 +123,12 @@ pub(crate) struct Segments {
     pub(crate) all: Vec<Segment>,
     /// Rows that a segment stands for, or that have no vector to be found by.
     pub(crate) covered: RowSet,
+    /// Graphs of the checkpoint that the bank is from, and that are not put back yet.
+    pub(crate) saved: Vec<Saved>,
+    /// Whether some of these are still to come: nothing is built before.
+    restoring: bool,
+    /// Held by whoever puts them back.
+    putting: Arc<Mutex<()>>,
     /// How often rows got new numbers: a build that began before must look them up again.
     pub(crate) renumberings: u64,
     /// How well recalls by the graphs do.
@@ -124,6 +142,26 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
+    /// None yet, but these to put back.
+    pub(crate) fn of(saved: Vec<Saved>) -> Self {
+        Self {
+            restoring: !saved.is_empty(),
+            saved,
+            ..Self::default()
+        }
+    }
+
+    /// Whether any is to be put back.
+    pub(crate) fn restoring(&self) -> bool {
+        self.restoring
+    }
+
+    /// Puts none back.
+    pub(crate) fn restore_none(&mut self) {
+        self.saved.clear();
+        self.restoring = false;
+    }
+
     /// Whether the builder should look at a bank of so many rows; says so once.
     pub(crate) fn due(&mut self, rows: u32, fold_rows: u32) -> bool {
         if self.queued || fold_rows == 0 {

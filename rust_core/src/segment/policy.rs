@@ -7,7 +7,7 @@ use crate::rowset::RowSet;
 /// at most this many graphs less one of each size.
 const MERGED: usize = 4;
 /// A segment with more dead vectors than this share is built anew: below it a search pays at most a quarter more.
-const DEAD_SHARE: u32 = 5;
+pub(crate) const DEAD_SHARE: u32 = 5;
 
 /// Segments to replace, by number, and whether the rows that none covers go in as well.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -23,7 +23,7 @@ from astrocyte.stores.sqlite.files import CHECKPOINTS
 
 ME = Caller()
 WORDS = ("tea", "green", "jam", "garden", "noon", "rain")
-FILES = ("MANIFEST", "versions", "planes", "words", "vectors", "names")
+FILES = ("MANIFEST", "versions", "planes", "words", "vectors", "names", "members")
 HOUR = 3_600_000
 
 

@@ -104,18 +104,6 @@ impl Look<'_> {
 /// Candidates, each with its neighbours.
 pub(super) type Placed = Vec<(u32, Neighbours)>;
 
-/// The version that a row belongs to.
-pub(super) fn version_of(state: &State, row: u32) -> u32 {
-    if state.is_flat() {
-        return row;
-    }
-    state
-        .columns
-        .first_row
-        .partition_point(|&first| first <= row) as u32
-        - 1
-}
-
 /// Replaces by exact ones the cosines of the candidates' best rows: of all that may be among the `k` best, and where
 /// neighbours share their scores of some more.
 pub(super) fn make_exact(

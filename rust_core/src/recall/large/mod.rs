@@ -23,7 +23,7 @@ use crate::lexical::LexicalIndex;
 use crate::topk::{Selection, better_first};
 use crate::types::{RecallRequest, RecallResponse};
 use crate::vector::NO_SCORE;
-use look::{Look, make_exact, version_of};
+use look::{Look, make_exact};
 use near::NearBuffers;
 pub(crate) use near::{Comparison, Walked};
 pub use plan::PlannerOptions;
@@ -280,7 +280,7 @@ impl Room<'_, '_> {
         let ranked = outside.flat_map(|arm| &arm.ranked).map(|hit| hit.1);
         self.candidates.extend(ranked);
         for &row in proposed {
-            let version = version_of(state, row);
+            let version = state.version_of(row);
             self.candidates.push(version);
             // They have a share of its score.
             self.candidates.extend(look.neighbours(version).iter());

@@ -1,0 +1,138 @@
+//! Graphs in a checkpoint: a file each, and one that tells whose vectors their numbers are.
+//!
+//! A graph is large, and a bank answers without it. So it is verified when it is put back, in the background, and not
+//! before the bank is loaded. It names vectors by version and part, which stay the same whatever happens to the rows. Of
+//! what was removed before the checkpoint neither name nor vector is written.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::file::{FileReader, FileWriter, Sum, open_verified, put_array, put_u32};
+use super::manifest::{Manifest, io};
+use super::refused;
+use super::write::{Slices, TOGETHER, slices};
+use crate::bank::State;
+use crate::error::Result;
+use crate::failpoint;
+use crate::segment::{self, DEAD_SHARE, GONE, Graph, Name, Saved, Segment};
+
+/// Stands for a vector that is gone: no version has this key.
+const NOBODY: Name = (u64::MAX, u32::MAX);
+
+/// All graphs, and what the manifest is to hold of the files of those that were written.
+type Graphs = (Vec<Arc<Graph>>, Vec<Sum>);
+
+/// Writes the graphs that are worth it, and whose they are to `members`; None when rows or terms got other numbers meanwhile.
+pub(super) fn write(
+    bank: &mut Slices<'_>,
+    directory: &Path,
+    members: &mut FileWriter,
+    durable: bool,
+) -> Result<Option<Graphs>> {
+    let Some(all) = bank.look(|state| state.segments.all.clone()) else {
+        return Ok(None);
+    };
+    let graphs = all.iter().map(|one| Arc::clone(&one.graph)).collect();
+    let (mut out, mut kept) = (Vec::new(), Vec::with_capacity(all.len()));
+    for segment in all {
+        let Some(names) = names(bank, &segment) else {
+            return Ok(None);
+        };
+        let gone = (0..).zip(&names).filter(|&(_, name)| *name == NOBODY);
+        let dead: Vec<u32> = gone.map(|(number, _)| number).collect();
+        // One that is about to be built anew, or that is empty, is not worth it.
+        if (dead.len() as u32) < segment.len().div_ceil(DEAD_SHARE) {
+            put_names(&names, &mut out);
+            kept.push((segment.graph, dead));
+        }
+    }
+    let count = (kept.len() as u32).to_le_bytes();
+    for part in [&count, &out[..]] {
+        members.put(part).map_err(|error| io(&error))?;
+    }
+    let mut sums = Vec::with_capacity(kept.len());
+    for (number, (graph, dead)) in kept.iter().enumerate() {
+        let file = FileWriter::create(directory, &name_of(number));
+        let mut file = file.map_err(|error| io(&error))?;
+        segment::copy_graph(graph, directory, dead, |bytes| file.put(bytes))?;
+        sums.push(file.finish(durable).map_err(|error| io(&error))?);
+        failpoint::reach("checkpoint.file");
+    }
+    Ok(Some((graphs, sums)))
+}
+
+/// What is to be put back of the graphs that the manifest names.
+pub(super) fn read(
+    mut members: FileReader,
+    manifest: &Manifest,
+    directory: &Path,
+) -> Result<Vec<Saved>> {
+    if members.take_u32()? as usize != manifest.graphs.len() {
+        return Err(refused("graphs are not as many as the manifest says"));
+    }
+    let dimensions = manifest.dimensions as usize;
+    let mut saved = Vec::with_capacity(manifest.graphs.len());
+    for (number, &sum) in manifest.graphs.iter().enumerate() {
+        let names = take_names(&mut members)?;
+        let (directory, count) = (directory.to_owned(), names.len());
+        let open = move || {
+            let name = name_of(number);
+            open_verified(&directory, &name, sum)?;
+            segment::read_graph(&directory.join(name), dimensions, count)
+        };
+        saved.push(Saved {
+            names,
+            open: Box::new(open),
+        });
+    }
+    members.end()?;
+    Ok(saved)
+}
+
+/// Holds every byte of all graphs against the manifest.
+pub(super) fn verify(directory: &Path, manifest: &Manifest) -> Result<()> {
+    let mut graphs = manifest.graphs.iter().enumerate();
+    graphs.try_for_each(|(number, &sum)| open_verified(directory, &name_of(number), sum).map(drop))
+}
+
+/// The file of a graph.
+fn name_of(number: usize) -> String {
+    format!("graph{number}")
+}
+
+/// Whose vectors the graph's numbers are.
+fn names(bank: &mut Slices<'_>, segment: &Segment) -> Option<Vec<Name>> {
+    let mut names = Vec::with_capacity(segment.rows().len());
+    for range in slices(segment.len(), TOGETHER) {
+        let rows = &segment.rows()[range.start as usize..range.end as usize];
+        bank.look(|state| names.extend(rows.iter().map(|&row| name(state, row))))?;
+    }
+    Some(names)
+}
+
+fn name(state: &State, row: u32) -> Name {
+    if row == GONE {
+        return NOBODY;
+    }
+    let version = state.version_of(row);
+    if !state.columns.live.contains(version) {
+        return NOBODY;
+    }
+    let first = state.rows_of(version).start;
+    (state.columns.key[version as usize], row - first)
+}
+
+fn put_names(names: &[Name], out: &mut Vec<u8>) {
+    let (keys, parts): (Vec<u64>, Vec<u32>) = names.iter().copied().unzip();
+    put_u32(names.len() as u32, out);
+    put_array(&keys, u64::to_le_bytes, out);
+    put_array(&parts, u32::to_le_bytes, out);
+}
+
+fn take_names(members: &mut FileReader) -> Result<Vec<Name>> {
+    let count = members.take_u32()? as usize;
+    let (mut keys, mut parts) = (Vec::new(), Vec::new());
+    members.take_array(count, u64::from_le_bytes, &mut keys)?;
+    members.take_array(count, u32::from_le_bytes, &mut parts)?;
+    Ok(keys.into_iter().zip(parts).collect())
+}
