@@ -9,6 +9,7 @@ use crate::vector::{Kernel, Work};
 pub(crate) type Scored = (f32, u32);
 
 /// Higher score first; equal scores by ascending memory id, then by ascending version. Scores are not NaN.
+#[inline]
 pub(crate) fn better_first(left: Scored, right: Scored, ids: &[MemoryId]) -> Ordering {
     right
         .0
@@ -18,6 +19,7 @@ pub(crate) fn better_first(left: Scored, right: Scored, ids: &[MemoryId]) -> Ord
 }
 
 /// Order of two versions by memory id, then by number.
+#[inline]
 pub(crate) fn by_id(left: u32, right: u32, ids: &[MemoryId]) -> Ordering {
     ids[left as usize]
         .cmp(&ids[right as usize])

@@ -66,7 +66,7 @@ impl Moments {
 pub(super) fn semantic(look: &Look<'_>, sample: &[(u32, Neighbours)]) -> Spread {
     let mut moments = Moments::default();
     for &(version, neighbours) in sample {
-        let score = look.smoothed(&look.scores.semantic, version, neighbours);
+        let score = look.smoothed(&look.scores.dense.versions, version, neighbours);
         if score != NO_SCORE {
             moments.add(score);
         }
@@ -84,9 +84,9 @@ pub(super) fn keyword(
     let passing = look.allowed.versions.len();
     let whole = sample.len() == passing as usize;
     let scores = if whole {
-        &look.scores.keyword
+        &look.scores.lexical.versions
     } else {
-        &look.scores.common
+        &look.scores.lexical.common
     };
     let mut moments = Moments::default();
     for &(version, neighbours) in sample {
@@ -102,8 +102,9 @@ pub(super) fn keyword(
     for close in closely {
         alone.add(close.rare);
         for &(version, neighbours, share) in &close.window {
-            let with = f64::from(look.smoothed(&look.scores.keyword, version, neighbours));
-            let without = f64::from(look.smoothed(&look.scores.common, version, neighbours));
+            let with = f64::from(look.smoothed(&look.scores.lexical.versions, version, neighbours));
+            let without =
+                f64::from(look.smoothed(&look.scores.lexical.common, version, neighbours));
             added.0 += share * (with - without);
             added.1 += share * (with * with - without * without);
         }

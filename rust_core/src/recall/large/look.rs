@@ -60,8 +60,8 @@ impl Look<'_> {
             .iter()
             .map(|&(version, neighbours)| {
                 [
-                    self.smoothed(&self.scores.semantic, version, neighbours),
-                    self.smoothed(&self.scores.keyword, version, neighbours),
+                    self.smoothed(&self.scores.dense.versions, version, neighbours),
+                    self.smoothed(&self.scores.lexical.versions, version, neighbours),
                 ]
             })
             .collect();
@@ -114,7 +114,7 @@ pub(super) fn make_exact(
 ) -> Result<()> {
     let state = look.state;
     let rows = |version: u32| state.rows_of(version);
-    let cosines = &mut look.scores.semantic_rows.values;
+    let cosines = &mut look.scores.dense.rows.values;
     let mut best: Vec<Scored> = candidates
         .iter()
         .flat_map(|&version| rows(version))
@@ -145,7 +145,7 @@ pub(super) fn make_exact(
         }
     }
     for &version in candidates {
-        look.scores.combine_cosines(state, version);
+        look.scores.dense.combine(state, version);
     }
     Ok(())
 }

@@ -112,6 +112,7 @@ pub(super) fn answer(
         by_version,
         temporal,
         candidates,
+        alone,
     };
     let ranked = rank_twice(&mut room, &mut arms, &mut proposed, &mut words);
     let built = ranked.and_then(|(fused, looked)| {
@@ -210,7 +211,7 @@ fn look_at_sample(look: &mut Look<'_>, query: &Query, words: &[Words]) {
     let state = look.state;
     look.place(sample(look.allowed).into_iter());
     let quantised = query.vector.as_ref().map(|(_, quantised)| quantised);
-    look.scores.evaluate(state, quantised, words);
+    look.scores.evaluate(state, quantised, words, false);
 }
 
 /// Every n-th version that passes.
@@ -265,6 +266,8 @@ struct Room<'a, 'b> {
     by_version: &'b mut words::ByVersion,
     temporal: &'b [f32],
     candidates: &'b mut Vec<u32>,
+    /// Whether a second thread may be taken.
+    alone: bool,
 }
 
 impl Room<'_, '_> {
@@ -294,7 +297,7 @@ impl Room<'_, '_> {
         let closely = estimate::look_closely(look, &holders, rare);
         self.by_version.wipe(&holders);
         let quantised = self.query.vector.as_ref().map(|(_, quantised)| quantised);
-        look.scores.evaluate(state, quantised, words);
+        look.scores.evaluate(state, quantised, words, self.alone);
         if let Some((unit, query)) = &self.query.vector {
             make_exact(look, (unit, query), request.k, self.candidates)?;
         }

@@ -1,10 +1,14 @@
 //! Scores of the few versions that a recall looks at, kept by version number in arrays that stay clean between recalls.
 
+use super::both;
 use crate::bank::State;
 use crate::lexical::{FETCHED, LexicalIndex, QueryTerm, TermFilter};
 use crate::recall::buffers::ArmScores;
 use crate::recall::dense::of_rows;
 use crate::vector::{DenseIndex, NO_SCORE, QuantisedQuery};
+
+/// Versions from which on a second thread is worth waking: to score one takes half a microsecond.
+const SPREAD_VERSIONS: usize = 512;
 
 /// An array in which all entries are `absent` but those that a recall sets.
 #[derive(Debug)]
@@ -67,21 +71,117 @@ impl Marks {
     }
 }
 
+/// Cosines.
+#[derive(Debug)]
+pub(super) struct Dense {
+    pub(super) rows: Sparse,
+    pub(super) versions: Sparse,
+    wanted: Vec<u32>,
+    found: Vec<f32>,
+}
+
+impl Default for Dense {
+    fn default() -> Self {
+        Self {
+            rows: Sparse::new(NO_SCORE),
+            versions: Sparse::new(NO_SCORE),
+            wanted: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+}
+
+impl Dense {
+    fn find(&mut self, state: &State, query: &QuantisedQuery, versions: &[u32]) {
+        self.wanted.clear();
+        for &version in versions {
+            self.wanted.extend(state.rows_of(version));
+        }
+        state.vectors.cosines(query, &self.wanted, &mut self.found);
+        for (&row, &cosine) in self.wanted.iter().zip(&self.found) {
+            self.rows.values[row as usize] = cosine;
+        }
+        for &version in versions {
+            self.combine(state, version);
+        }
+    }
+
+    /// Sets the version's cosine from those of its rows.
+    pub(super) fn combine(&mut self, state: &State, version: u32) {
+        let rows = state.rows_of(version);
+        let own = &self.rows.values[rows.start as usize..rows.end as usize];
+        self.versions.values[version as usize] = of_rows(own, NO_SCORE);
+    }
+}
+
+/// Keyword scores.
+#[derive(Debug)]
+pub(super) struct Lexical {
+    pub(super) rows: Sparse,
+    pub(super) versions: Sparse,
+    /// By the terms alone that were not looked up in postings.
+    pub(super) common: Sparse,
+    wanted: Vec<u32>,
+}
+
+impl Default for Lexical {
+    fn default() -> Self {
+        Self {
+            rows: Sparse::new(0.0),
+            versions: Sparse::new(0.0),
+            common: Sparse::new(0.0),
+            wanted: Vec::new(),
+        }
+    }
+}
+
+impl Lexical {
+    /// Adds what the words are worth; the `first` ones are the query's own, and what was there before does not count.
+    fn find(&mut self, state: &State, words: &Words, versions: &[u32], first: bool) {
+        let (mut own, mut others): (Vec<f32>, Vec<f32>) = (Vec::new(), Vec::new());
+        let filter = TermFilter::new(&words.terms);
+        let mut parts = vec![0.0; words.terms.len()];
+        for versions in versions.chunks(FETCHED) {
+            self.wanted.clear();
+            let rows = versions.iter().flat_map(|&version| state.rows_of(version));
+            self.wanted.extend(rows);
+            state.lexical.fetch(&self.wanted);
+            for &version in versions {
+                own.clear();
+                others.clear();
+                for row in state.rows_of(version) {
+                    let lexical = &state.lexical;
+                    lexical.score_row(&words.terms, filter, row, &mut parts);
+                    own.push(parts.iter().sum());
+                    let common = parts.iter().zip(&words.rare).filter(|&(_, &rare)| !rare);
+                    others.push(common.map(|(part, _)| part).sum());
+                    if first {
+                        self.rows.values[row as usize] = parts.iter().sum();
+                    }
+                }
+                let (keyword, common) = (
+                    &mut self.versions.values[version as usize],
+                    &mut self.common.values[version as usize],
+                );
+                if first {
+                    (*keyword, *common) = (0.0, 0.0);
+                }
+                *keyword += of_rows(&own, 0.0);
+                *common += of_rows(&others, 0.0);
+            }
+        }
+    }
+}
+
 /// What a recall knows of the versions that it looks at: their own scores, before windows.
 #[derive(Debug)]
 pub(super) struct Scores {
-    pub(super) semantic_rows: Sparse,
-    pub(super) keyword_rows: Sparse,
-    pub(super) semantic: Sparse,
-    pub(super) keyword: Sparse,
+    pub(super) dense: Dense,
+    pub(super) lexical: Lexical,
     /// The candidates' scores with their neighbours' shares.
     pub(super) smoothed_semantic: Sparse,
     pub(super) smoothed_keyword: Sparse,
-    /// The keyword scores by the terms alone that were not looked up in postings.
-    pub(super) common: Sparse,
     pub(super) known: Marks,
-    rows: Vec<u32>,
-    cosines: Vec<f32>,
     /// Of `known`, and of the groups of words, as many as have their scores.
     evaluated: usize,
     words: usize,
@@ -90,16 +190,11 @@ pub(super) struct Scores {
 impl Default for Scores {
     fn default() -> Self {
         Self {
-            semantic_rows: Sparse::new(NO_SCORE),
-            keyword_rows: Sparse::new(0.0),
-            semantic: Sparse::new(NO_SCORE),
-            keyword: Sparse::new(0.0),
+            dense: Dense::default(),
+            lexical: Lexical::default(),
             smoothed_semantic: Sparse::new(NO_SCORE),
             smoothed_keyword: Sparse::new(0.0),
-            common: Sparse::new(0.0),
             known: Marks::default(),
-            rows: Vec::new(),
-            cosines: Vec::new(),
             evaluated: 0,
             words: 0,
         }
@@ -128,7 +223,7 @@ impl Words {
 impl Scores {
     pub(super) fn grow(&mut self, state: &State) {
         let (rows, versions) = (state.rows() as usize, state.columns.len() as usize);
-        for array in [&mut self.semantic_rows, &mut self.keyword_rows] {
+        for array in [&mut self.dense.rows, &mut self.lexical.rows] {
             array.grow(rows);
         }
         for array in self.by_version() {
@@ -139,11 +234,11 @@ impl Scores {
 
     fn by_version(&mut self) -> [&mut Sparse; 5] {
         [
-            &mut self.semantic,
-            &mut self.keyword,
+            &mut self.dense.versions,
+            &mut self.lexical.versions,
+            &mut self.lexical.common,
             &mut self.smoothed_semantic,
             &mut self.smoothed_keyword,
-            &mut self.common,
         ]
     }
 
@@ -153,82 +248,36 @@ impl Scores {
     }
 
     /// Finds the scores of all versions that were asked for since the last time; of the others, what words add that are
-    /// new.
+    /// new. With `spread` a second thread finds words, where the versions are many.
     pub(super) fn evaluate(
         &mut self,
         state: &State,
         query: Option<&QuantisedQuery>,
         words: &[Words],
+        spread: bool,
     ) {
         let fresh = std::mem::replace(&mut self.evaluated, self.known.list.len());
-        if let Some(query) = query {
-            self.find_cosines(state, query, fresh);
-        }
         let known_words = std::mem::replace(&mut self.words, words.len());
-        let mut own: Vec<f32> = Vec::new();
-        let mut others: Vec<f32> = Vec::new();
-        for (number, words) in words.iter().enumerate() {
-            let from = if number < known_words { fresh } else { 0 };
-            let filter = TermFilter::new(&words.terms);
-            let mut parts = vec![0.0; words.terms.len()];
-            for (at, &version) in self.known.list[from..].iter().enumerate() {
-                if at.is_multiple_of(FETCHED) {
-                    let next = self.known.list[from + at..].iter().take(FETCHED);
-                    self.rows.clear();
-                    self.rows
-                        .extend(next.flat_map(|&version| state.rows_of(version)));
-                    state.lexical.fetch(&self.rows);
+        let known = &self.known.list;
+        let many = known.len() - fresh >= SPREAD_VERSIONS;
+        // Neither touches what the other changes.
+        let (dense, lexical) = (&mut self.dense, &mut self.lexical);
+        both(
+            spread && many && query.is_some(),
+            || query.map(|query| dense.find(state, query, &known[fresh..])),
+            || {
+                for (number, words) in words.iter().enumerate() {
+                    let from = if number < known_words { fresh } else { 0 };
+                    lexical.find(state, words, &known[from..], number == 0);
                 }
-                own.clear();
-                others.clear();
-                for row in state.rows_of(version) {
-                    let lexical = &state.lexical;
-                    lexical.score_row(&words.terms, filter, row, &mut parts);
-                    own.push(parts.iter().sum());
-                    let common = parts.iter().zip(&words.rare).filter(|&(_, &rare)| !rare);
-                    others.push(common.map(|(part, _)| part).sum());
-                    if number == 0 {
-                        self.keyword_rows.values[row as usize] = parts.iter().sum();
-                    }
-                }
-                let (keyword, common) = (
-                    &mut self.keyword.values[version as usize],
-                    &mut self.common.values[version as usize],
-                );
-                if number == 0 {
-                    (*keyword, *common) = (0.0, 0.0);
-                }
-                *keyword += of_rows(&own, 0.0);
-                *common += of_rows(&others, 0.0);
-            }
-        }
-    }
-
-    fn find_cosines(&mut self, state: &State, query: &QuantisedQuery, fresh: usize) {
-        self.rows.clear();
-        for &version in &self.known.list[fresh..] {
-            self.rows.extend(state.rows_of(version));
-        }
-        state.vectors.cosines(query, &self.rows, &mut self.cosines);
-        for (&row, &cosine) in self.rows.iter().zip(&self.cosines) {
-            self.semantic_rows.values[row as usize] = cosine;
-        }
-        for number in fresh..self.known.list.len() {
-            self.combine_cosines(state, self.known.list[number]);
-        }
-    }
-
-    /// Sets the version's cosine from those of its rows.
-    pub(super) fn combine_cosines(&mut self, state: &State, version: u32) {
-        let rows = state.rows_of(version);
-        let own = &self.semantic_rows.values[rows.start as usize..rows.end as usize];
-        self.semantic.values[version as usize] = of_rows(own, NO_SCORE);
+            },
+        );
     }
 
     /// The semantic scores in the form that the last steps take; [`put_back`](Self::put_back) must follow.
     pub(super) fn semantic(&mut self) -> ArmScores {
         ArmScores {
-            rows: std::mem::take(&mut self.semantic_rows.values),
+            rows: std::mem::take(&mut self.dense.rows.values),
             versions: std::mem::take(&mut self.smoothed_semantic.values),
             whole: true,
         }
@@ -237,7 +286,7 @@ impl Scores {
     /// As [`semantic`](Self::semantic), of the keyword scores.
     pub(super) fn keyword(&mut self) -> ArmScores {
         ArmScores {
-            rows: std::mem::take(&mut self.keyword_rows.values),
+            rows: std::mem::take(&mut self.lexical.rows.values),
             versions: std::mem::take(&mut self.smoothed_keyword.values),
             whole: false,
         }
@@ -245,9 +294,9 @@ impl Scores {
 
     /// Takes back what was given.
     pub(super) fn put_back(&mut self, semantic: ArmScores, keyword: ArmScores) {
-        (self.semantic_rows.values, self.smoothed_semantic.values) =
+        (self.dense.rows.values, self.smoothed_semantic.values) =
             (semantic.rows, semantic.versions);
-        (self.keyword_rows.values, self.smoothed_keyword.values) = (keyword.rows, keyword.versions);
+        (self.lexical.rows.values, self.smoothed_keyword.values) = (keyword.rows, keyword.versions);
     }
 
     /// Makes all arrays clean again.
@@ -258,8 +307,8 @@ impl Scores {
                 .iter()
                 .flat_map(|&version| state.rows_of(version))
         };
-        self.semantic_rows.wipe(rows());
-        self.keyword_rows.wipe(rows());
+        self.dense.rows.wipe(rows());
+        self.lexical.rows.wipe(rows());
         let known = std::mem::take(&mut self.known.list);
         for array in self.by_version() {
             array.wipe(known.iter().copied());
