@@ -5,11 +5,12 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use common::cores::walking;
 use common::files::{Folder, forge};
 use common::{Random, clustered};
 use proptest::prelude::*;
 use rust_core::checkpoint::Label;
-use rust_core::{Bank, Chunk, Core, CoreOptions, PlannerOptions, RecallRequest, Row};
+use rust_core::{Bank, Chunk, RecallRequest, Row};
 
 const DIMENSIONS: usize = 64;
 const FOLD_ROWS: u32 = 300;
@@ -17,22 +18,6 @@ const FOLD_ROWS: u32 = 300;
 const CODE_BYTES: usize = DIMENSIONS + 4;
 /// Of a graph's file, before the codes.
 const SHAPE_BYTES: usize = 8;
-
-/// A core that always walks graphs, of which it makes one of so many rows.
-fn core(fold_rows: u32) -> Core {
-    let planner = PlannerOptions {
-        scan_rows: 1,
-        sampling: 0.0,
-        ..PlannerOptions::default()
-    };
-    let options = CoreOptions {
-        fold_rows,
-        build_share: 1.0,
-        planner,
-        ..CoreOptions::default()
-    };
-    Core::with_options(None, options).expect("the options are in their ranges")
-}
 
 fn label() -> Label {
     Label {
@@ -63,7 +48,7 @@ fn rows(random: &mut Random, keys: std::ops::Range<u64>, chunked: bool) -> Vec<R
 /// A bank of so many rows in graphs, and what it is made of.
 fn filled(random: &mut Random, count: u64, chunked: bool) -> (Bank, Vec<Row>) {
     let rows = rows(random, 1..count + 1, chunked);
-    let bank = core(FOLD_ROWS).bank(DIMENSIONS).expect("in range");
+    let bank = walking(FOLD_ROWS).bank(DIMENSIONS).expect("in range");
     bank.apply(1, &rows, &[], &[]).expect("the rows are right");
     bank.fold().expect("there is memory");
     assert_eq!(bank.stats().segments, 1);
@@ -76,8 +61,7 @@ fn write(bank: &Bank, directory: &Path) {
 }
 
 fn load(directory: &Path, fold_rows: u32) -> Bank {
-    let core = core(fold_rows);
-    let bank = core.load(directory, &label(), DIMENSIONS);
+    let bank = walking(fold_rows).load(directory, &label(), DIMENSIONS);
     bank.expect("the bank is whole")
 }
 

@@ -4,34 +4,12 @@ mod common;
 
 use std::collections::BTreeSet;
 
+use common::cores::{core, walking};
 use common::{Random, clustered, id};
 use proptest::prelude::*;
-use rust_core::{
-    Bank, Chunk, Core, CoreOptions, PlannerOptions, RecallRequest, RecallResponse, Row,
-};
+use rust_core::{Bank, Chunk, Core, PlannerOptions, RecallRequest, RecallResponse, Row};
 
 const DIMENSIONS: usize = 64;
-
-/// A core that makes segments of `fold_rows` and always walks them.
-fn walking(fold_rows: u32) -> Core {
-    let planner = PlannerOptions {
-        scan_rows: 1,
-        sampling: 0.0,
-        ..PlannerOptions::default()
-    };
-    core(fold_rows, planner)
-}
-
-/// The background never builds: what is folded, and when, is the test's to say.
-fn core(fold_rows: u32, planner: PlannerOptions) -> Core {
-    let options = CoreOptions {
-        fold_rows,
-        build_share: 1.0,
-        planner,
-        ..CoreOptions::default()
-    };
-    Core::with_options(None, options).expect("the options are in their ranges")
-}
 
 fn flat() -> Core {
     core(0, PlannerOptions::default())

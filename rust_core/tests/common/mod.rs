@@ -7,6 +7,7 @@
 )]
 
 pub mod commits;
+pub mod cores;
 pub mod files;
 
 use rust_core::{MemoryId, Row};
