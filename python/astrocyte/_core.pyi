@@ -449,7 +449,7 @@ class Core:
         *,
         graph_rows: int = 0,
         build_share: float = 0.5,
-        graph_candidates: int = 128,
+        graph_candidates: int = 192,
         scan_rows: int = 0,
         sampling: float = 0.01,
         recall_floor: float = 0.98,

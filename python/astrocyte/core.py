@@ -296,7 +296,7 @@ class Core:
             process. None keeps them in memory.
         graph_rows: Rows outside all graphs from which on one is built of them; 0 never builds.
         build_share: Share of one processor core that a build may take, above 0 and at most 1.
-        graph_candidates: Candidates that a walk of a graph keeps, at least; beyond 250,000 vectors more.
+        graph_candidates: Candidates that a walk of a graph keeps, at least; beyond 560,000 vectors more.
         scan_rows: Rows that pass a filter up to which all are read; 0 lets measured costs decide.
         sampling: Share of walks that are compared with a scan of all rows, in the background.
         recall_floor: Share of the ten nearest rows that walks must find, or they are widened and in the end given up.
@@ -315,7 +315,7 @@ class Core:
         *,
         graph_rows: int = 0,
         build_share: float = 0.5,
-        graph_candidates: int = 128,
+        graph_candidates: int = 192,
         scan_rows: int = 0,
         sampling: float = 0.01,
         recall_floor: float = 0.98,

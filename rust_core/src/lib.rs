@@ -18,6 +18,7 @@ mod fusion;
 pub mod hash;
 pub mod lexical;
 mod memory;
+mod nameless;
 mod originals;
 pub mod pii;
 #[cfg(feature = "python")]

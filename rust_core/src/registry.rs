@@ -87,11 +87,12 @@ impl Core {
             fold_rows: options.fold_rows,
             share,
         };
+        let directory = scratch_dir.map_or_else(std::env::temp_dir, Path::to_owned);
         let scratch = scratch_dir.map(Scratch::create).transpose()?.map(Arc::new);
         Ok(Self {
             scratch,
             shared: Arc::new(Shared {
-                folder: Folder::new(pace),
+                folder: Folder::new(pace, directory),
                 planner: Arc::new(Planner::new(planner)),
             }),
         })

@@ -131,6 +131,9 @@ impl RowSet {
     /// The first row, and from there every `step`-th that is in the set; what lies between is only counted.
     pub fn every(&self, step: u32) -> Vec<u32> {
         let step = step.max(1);
+        if self.count == self.bound {
+            return (0..self.bound).step_by(step as usize).collect();
+        }
         let mut rows = Vec::with_capacity((self.count / step) as usize + 1);
         let mut skip = 0;
         for (index, &word) in self.words.iter().enumerate() {

@@ -286,6 +286,22 @@ fn filters_hold_and_what_is_gone_stays_gone() {
     }
 }
 
+/// Far more than a segment is built anew for, before the background has looked.
+#[test]
+fn what_is_gone_leads_on_to_its_neighbours() {
+    let mut random = Random(31);
+    let rows = rows(&mut random, 4000, Kind::Notes);
+    let mut pair = Pair::new(&walking(1000));
+    pair.apply(&rows, &[], &[]);
+    pair.large.fold().expect("there is memory");
+    let is_kept = |row: &&Row| row.key.is_multiple_of(4);
+    let removed = rows.iter().filter(|row| !is_kept(row)).map(|row| row.key);
+    pair.apply(&[], &[], &removed.collect::<Vec<u64>>());
+    let left: Vec<Row> = rows.iter().filter(is_kept).cloned().collect();
+    let dense = overlap(&pair, &mut random, &left, |request| request.text = None);
+    assert!(dense >= 0.98, "{dense}");
+}
+
 #[test]
 fn a_narrow_filter_is_read_row_by_row_and_exact() {
     let mut random = Random(3);

@@ -33,10 +33,10 @@ class IndexSettings(Section):
         "fewer are scanned. 0 never builds one.",
     )
     graph_candidates: int = Field(
-        128,
+        192,
         ge=10,
         le=4_096,
-        description="Candidates that a walk of a graph keeps: more finds more and takes longer. Beyond 250,000 vectors "
+        description="Candidates that a walk of a graph keeps: more finds more and takes longer. Beyond 560,000 vectors "
         "they grow with the root of the graph's size: 256 at a million.",
     )
     build_share: float = Field(

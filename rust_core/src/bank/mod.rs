@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::error::{CoreError, Result};
 use crate::originals::Scratch;
 use crate::recall::{self, Comparison, Planner, Running};
-use crate::segment::{Folder, Graph};
+use crate::segment::{Folder, build_bytes};
 use crate::types::{
     BankStats, ContentHash, Duplicate, Explained, MemoryId, RecallRequest, RecallResponse, Row,
 };
@@ -227,7 +227,7 @@ impl Bank {
         let fold_rows = self.shared.folder.fold_rows();
         if fold_rows > 0 && stats.rows >= u64::from(fold_rows) {
             let due = stats.rows.saturating_sub(stats.graph_rows);
-            stats.bytes += due * Graph::row_bytes(self.dimensions) as u64;
+            stats.bytes += due * build_bytes(self.dimensions) as u64;
         }
         stats
     }

@@ -1,8 +1,8 @@
 //! Graphs in a checkpoint: a file each, and one that tells whose vectors their numbers are.
 //!
 //! A graph is large, and a bank answers without it. So it is verified when it is put back, in the background, and not
-//! before the bank is loaded. It names vectors by version and part, which stay the same whatever happens to the rows. Of
-//! what was removed before the checkpoint neither name nor vector is written.
+//! before the bank is loaded. It names vectors by version and part, which stay the same whatever happens to the rows. What
+//! was removed before the checkpoint has no name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::write::{Slices, TOGETHER, slices};
 use crate::bank::State;
 use crate::error::Result;
 use crate::failpoint;
-use crate::segment::{self, DEAD_SHARE, GONE, Graph, Name, Saved, Segment};
+use crate::segment::{DEAD_SHARE, GONE, Graph, Name, Saved, Segment};
 
 /// Stands for a vector that is gone: no version has this key.
 const NOBODY: Name = (u64::MAX, u32::MAX);
@@ -38,12 +38,11 @@ pub(super) fn write(
         let Some(names) = names(bank, &segment) else {
             return Ok(None);
         };
-        let gone = (0..).zip(&names).filter(|&(_, name)| *name == NOBODY);
-        let dead: Vec<u32> = gone.map(|(number, _)| number).collect();
+        let dead = names.iter().filter(|name| **name == NOBODY).count();
         // One that is about to be built anew, or that is empty, is not worth it.
-        if (dead.len() as u32) < segment.len().div_ceil(DEAD_SHARE) {
+        if (dead as u32) < segment.len().div_ceil(DEAD_SHARE) {
             put_names(&names, &mut out);
-            kept.push((segment.graph, dead));
+            kept.push(segment.graph);
         }
     }
     let count = (kept.len() as u32).to_le_bytes();
@@ -51,10 +50,12 @@ pub(super) fn write(
         members.put(part).map_err(|error| io(&error))?;
     }
     let mut sums = Vec::with_capacity(kept.len());
-    for (number, (graph, dead)) in kept.iter().enumerate() {
+    for (number, graph) in kept.iter().enumerate() {
         let file = FileWriter::create(directory, &name_of(number));
         let mut file = file.map_err(|error| io(&error))?;
-        segment::copy_graph(graph, directory, dead, |bytes| file.put(bytes))?;
+        graph
+            .save(|bytes| file.put(bytes))
+            .map_err(|error| io(&error))?;
         sums.push(file.finish(durable).map_err(|error| io(&error))?);
         failpoint::reach("checkpoint.file");
     }
@@ -70,15 +71,13 @@ pub(super) fn read(
     if members.take_u32()? as usize != manifest.graphs.len() {
         return Err(refused("graphs are not as many as the manifest says"));
     }
-    let dimensions = manifest.dimensions as usize;
     let mut saved = Vec::with_capacity(manifest.graphs.len());
     for (number, &sum) in manifest.graphs.iter().enumerate() {
         let names = take_names(&mut members)?;
         let (directory, count) = (directory.to_owned(), names.len());
         let open = move || {
-            let name = name_of(number);
-            open_verified(&directory, &name, sum)?;
-            segment::read_graph(&directory.join(name), dimensions, count)
+            let file = open_verified(&directory, &name_of(number), sum)?;
+            Graph::read(&mut FileReader::new(file, "a graph", sum.length), count)
         };
         saved.push(Saved {
             names,

@@ -4,8 +4,9 @@ use std::hint::black_box;
 
 use hashbrown::HashTable;
 
+use super::lengths::Lengths;
 use super::postings::{FREQUENCY_BITS, FREQUENCY_MASK, Overflow, Postings};
-use super::{LexicalIndex, MAX_ROWS, QueryTerm, TermFilter};
+use super::{LexicalIndex, MAX_ROWS, QueryTerm, Sums, TermFilter};
 use crate::analysis::{AnalyzedQuery, AnalyzedText};
 use crate::rowset::RowSet;
 
@@ -22,8 +23,6 @@ const DEAD_FLOOR: usize = 8192;
 // Postings that are read in the time in which a row's words are found: postings lie one after the other, rows anywhere.
 const ROW_POSTINGS: u64 = 32;
 
-// The top bit of a row's length says that the row is counted.
-pub(super) const COUNTED: u32 = 1 << 31;
 // A row's terms lie in the forward list at 40 bits of offset, 24 bits of count.
 pub(super) const COUNT_BITS: u32 = 24;
 // A span that no row can have: the last offset and the largest count.
@@ -36,8 +35,7 @@ pub struct Bm25Index {
     pub(super) dictionary: HashTable<u32>,
     pub(super) terms: Vec<Postings>,
     pub(super) overflow: Overflow,
-    /// Length in words per row, with the bit [`COUNTED`].
-    pub(super) lengths: Vec<u32>,
+    pub(super) lengths: Lengths,
     /// Offset and count in `forward` per row.
     pub(super) spans: Vec<u64>,
     /// Terms of each row: the number, and the frequency in the low bits as in a posting.
@@ -183,19 +181,21 @@ impl Bm25Index {
             .max()
             .map_or(0, |&row| row as usize + 1);
         let mut forward = Vec::with_capacity(self.forward.len() - self.dead_postings);
-        let mut lengths = vec![0; bound];
+        let mut lengths = Lengths::default();
         let mut spans = vec![0; bound];
-        for (row, (&length, &new_row)) in self.lengths.iter().zip(new_rows).enumerate() {
+        for ((row, length, counted), &new_row) in self.lengths.iter().zip(new_rows) {
             if new_row != u32::MAX {
                 let start = forward.len();
-                forward.extend(self.forward[self.span(row as u32)].iter().map(|&entry| {
+                forward.extend(self.forward[self.span(row)].iter().map(|&entry| {
                     let term = new_terms[(entry >> FREQUENCY_BITS) as usize];
                     term << FREQUENCY_BITS | entry & FREQUENCY_MASK
                 }));
                 spans[new_row as usize] = (start << COUNT_BITS | (forward.len() - start)) as u64;
-                lengths[new_row as usize] = length;
+                lengths.push(new_row, length, counted);
             }
         }
+        // Of the last rows there may be no words.
+        lengths.grow(bound);
         (self.forward, self.lengths, self.spans) = (forward, lengths, spans);
     }
 }
@@ -209,7 +209,7 @@ impl LexicalIndex for Bm25Index {
         );
         let more_rows = row as usize + 1 - self.spans.len();
         reserve_exactly(&mut self.forward, text.terms.len());
-        reserve_exactly(&mut self.lengths, more_rows);
+        self.lengths.reserve(more_rows);
         reserve_exactly(&mut self.spans, more_rows);
         let start = self.forward.len();
         for &(fingerprint, frequency) in &text.terms {
@@ -224,9 +224,7 @@ impl LexicalIndex for Bm25Index {
             self.forward
                 .push(term << FREQUENCY_BITS | frequency.min(FREQUENCY_MASK));
         }
-        self.lengths.resize(row as usize, 0);
-        self.lengths
-            .push(text.length | if counted { COUNTED } else { 0 });
+        self.lengths.push(row, text.length, counted);
         self.spans.resize(row as usize, 0);
         self.spans
             .push((start << COUNT_BITS | text.terms.len()) as u64);
@@ -235,15 +233,11 @@ impl LexicalIndex for Bm25Index {
     }
 
     fn retire(&mut self, row: u32) {
-        let Some(length) = self.lengths.get_mut(row as usize) else {
-            return;
-        };
-        if *length & COUNTED == 0 {
+        if !self.lengths.retire(row) {
             return;
         }
-        *length &= !COUNTED;
         self.counted_rows -= 1;
-        self.counted_length -= u64::from(*length);
+        self.counted_length -= u64::from(self.lengths.get(row));
         for entry in &self.forward[self.span(row)] {
             self.terms[(entry >> FREQUENCY_BITS) as usize].document_frequency -= 1;
         }
@@ -255,8 +249,9 @@ impl LexicalIndex for Bm25Index {
         self.dead_postings += span.len();
         self.forward[span].fill(u32::MAX);
         if let Some(span) = self.spans.get_mut(row as usize) {
-            (*span, self.lengths[row as usize]) = (REMOVED, 0);
+            *span = REMOVED;
         }
+        self.lengths.remove(row);
     }
 
     fn is_wasteful(&self) -> bool {
@@ -282,7 +277,7 @@ impl LexicalIndex for Bm25Index {
             let postings = &self.terms[term.number as usize];
             postings.for_each(term.number, &self.overflow, |row, frequency| {
                 if all || allowed.contains(row) {
-                    let length = (self.lengths[row as usize] & !COUNTED) as f32;
+                    let length = self.lengths.get(row) as f32;
                     scores[row as usize] +=
                         term.factor * frequency / (frequency + base + slope * length);
                 }
@@ -314,24 +309,25 @@ impl LexicalIndex for Bm25Index {
         weighted.map(term).collect()
     }
 
-    fn add_term(
-        &self,
-        term: QueryTerm,
-        allowed: &RowSet,
-        sums: &mut [f32],
-        touched: &mut Vec<u32>,
-    ) {
+    fn add_terms(&self, terms: &[QueryTerm], allowed: &RowSet, sums: &mut Sums) {
         let all = self.all_pass(allowed);
         let (base, slope) = self.length_share();
-        let postings = &self.terms[term.number as usize];
-        postings.for_each(term.number, &self.overflow, |row, frequency| {
-            if all || allowed.contains(row) {
-                let length = (self.lengths[row as usize] & !COUNTED) as f32;
-                let sum = &mut sums[row as usize];
-                if *sum == 0.0 {
-                    touched.push(row);
-                }
-                *sum += term.factor * frequency / (frequency + base + slope * length);
+        let cursor = |term: &QueryTerm| {
+            let postings = &self.terms[term.number as usize];
+            (term.factor, postings.cursor(term.number))
+        };
+        let mut cursors: Vec<_> = terms.iter().map(cursor).collect();
+        sums.add(self.spans.len() as u32, |rows, window| {
+            for (factor, cursor) in &mut cursors {
+                cursor.read(rows.end, &self.overflow, |row, frequency| {
+                    if all || allowed.contains(row) {
+                        let length = self.lengths.get(row) as f32;
+                        window.add(
+                            row,
+                            *factor * frequency / (frequency + base + slope * length),
+                        );
+                    }
+                });
             }
         });
     }
@@ -340,7 +336,7 @@ impl LexicalIndex for Bm25Index {
         let (base, slope) = self.length_share();
         let postings = &self.terms[term.number as usize];
         postings.for_each_of(term.number, &self.overflow, rows, |at, frequency| {
-            let length = (self.lengths[rows[at] as usize] & !COUNTED) as f32;
+            let length = self.lengths.get(rows[at]) as f32;
             sums[at] += term.factor * frequency / (frequency + base + slope * length);
         });
     }
@@ -355,7 +351,7 @@ impl LexicalIndex for Bm25Index {
         // No entry waits for another, so that the processor asks memory for many of them at a time.
         let entry = |at: usize| self.forward.get(at).copied().unwrap_or(0);
         let touched = rows.iter().fold(0, |sum: u32, &row| {
-            let length = self.lengths.get(row as usize).copied().unwrap_or(0);
+            let length = self.lengths.get(row);
             let span = self.span(row);
             sum ^ length ^ entry(span.start) ^ entry(span.end)
         });
@@ -365,10 +361,7 @@ impl LexicalIndex for Bm25Index {
     fn score_row(&self, terms: &[QueryTerm], filter: TermFilter, row: u32, parts: &mut [f32]) {
         parts.fill(0.0);
         let (base, slope) = self.length_share();
-        let length = self
-            .lengths
-            .get(row as usize)
-            .map_or(0.0, |length| (length & !COUNTED) as f32);
+        let length = self.lengths.get(row) as f32;
         for &entry in &self.forward[self.span(row)] {
             let number = entry >> FREQUENCY_BITS;
             if !filter.may_hold(number) {
@@ -390,14 +383,14 @@ impl LexicalIndex for Bm25Index {
             + self.terms.capacity() * size_of::<Postings>()
             + self.posting_bytes
             + self.overflow.capacity() * (size_of::<((u32, u32), u32)>() + 1)
-            + self.lengths.capacity() * size_of::<u32>()
+            + self.lengths.bytes()
             + self.spans.capacity() * size_of::<u64>()
             + self.forward.capacity() * size_of::<u32>()
     }
 }
 
 /// Makes room for `more` values, an eighth at a time: these vectors are most of the index.
-fn reserve_exactly<T>(values: &mut Vec<T>, more: usize) {
+pub(super) fn reserve_exactly<T>(values: &mut Vec<T>, more: usize) {
     if values.len() + more > values.capacity() {
         values.reserve_exact(more.max(values.len() / 8 + 16));
     }

@@ -8,7 +8,7 @@
 
 use hashbrown::HashMap;
 
-use super::bm25::{Bm25Index, COUNTED};
+use super::bm25::Bm25Index;
 use super::postings::FREQUENCY_BITS;
 use crate::analysis::{AnalyzedQuery, is_stem};
 
@@ -30,7 +30,7 @@ impl Bm25Index {
     ) -> AnalyzedQuery {
         let mut sums: HashMap<u32, f32> = HashMap::new();
         for &row in rows {
-            let length = (self.lengths[row as usize] & !COUNTED).max(1) as f32;
+            let length = self.lengths.get(row).max(1) as f32;
             for &entry in &self.forward[self.span(row)] {
                 let term = entry >> FREQUENCY_BITS;
                 let postings = &self.terms[term as usize];

@@ -4,10 +4,13 @@
 
 mod bm25;
 mod feedback;
+mod lengths;
 mod postings;
 mod saved;
+mod sums;
 
 pub use bm25::Bm25Index;
+pub use sums::Sums;
 
 use smallvec::SmallVec;
 
@@ -80,9 +83,8 @@ pub trait LexicalIndex {
     fn feedback(&self, query: &AnalyzedQuery, rows: &[u32], weight: f32) -> AnalyzedQuery;
     /// The terms of the query that the index holds, in the order in which [`score`](Self::score) adds them.
     fn query_terms(&self, query: &AnalyzedQuery) -> Vec<QueryTerm>;
-    /// Adds the term's part to the sums of the allowed rows that hold it, and appends those whose sum was 0 to
-    /// `touched`.
-    fn add_term(&self, term: QueryTerm, allowed: &RowSet, sums: &mut [f32], touched: &mut Vec<u32>);
+    /// Adds the terms' parts, in their order, to the sums of the allowed rows that hold one.
+    fn add_terms(&self, terms: &[QueryTerm], allowed: &RowSet, sums: &mut Sums);
     /// Adds the term's part to `sums`, one for each of `rows`, which are ascending.
     fn add_term_to(&self, term: QueryTerm, rows: &[u32], sums: &mut [f32]);
     /// Whether so few rows are allowed that reading their words costs less than reading the postings of the terms.

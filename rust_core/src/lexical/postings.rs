@@ -99,6 +99,12 @@ impl Postings {
         }
     }
 
+    /// Reads them one stretch of rows after the other; `term` is this term's number.
+    pub(super) fn cursor(&self, term: u32) -> Cursor<'_> {
+        let rest = &self.rows;
+        Cursor { term, rest }
+    }
+
     /// Gives rows the numbers of `new_rows` and drops those of `u32::MAX`.
     pub(super) fn renumber(&mut self, new_rows: &[u32]) {
         self.rows.retain(|posting| {
@@ -116,6 +122,28 @@ impl Postings {
             self.rows.capacity() * size_of::<u32>()
         } else {
             0
+        }
+    }
+}
+
+/// A term's postings that are still to be read.
+pub(super) struct Cursor<'a> {
+    term: u32,
+    rest: &'a [u32],
+}
+
+impl Cursor<'_> {
+    /// Calls `found` with each row below `end` and its frequency, ascending.
+    #[inline]
+    pub(super) fn read(&mut self, end: u32, overflow: &Overflow, mut found: impl FnMut(u32, f32)) {
+        while let Some((&posting, rest)) = self.rest.split_first()
+            && posting >> FREQUENCY_BITS < end
+        {
+            found(
+                posting >> FREQUENCY_BITS,
+                frequency_of(posting, self.term, overflow),
+            );
+            self.rest = rest;
         }
     }
 }

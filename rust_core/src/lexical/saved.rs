@@ -5,7 +5,7 @@ use std::ops::Range;
 use hashbrown::HashTable;
 use rayon::prelude::*;
 
-use super::bm25::{Bm25Index, COUNT_BITS, COUNTED, REMOVED};
+use super::bm25::{Bm25Index, COUNT_BITS, REMOVED};
 use super::postings::{FREQUENCY_BITS, FREQUENCY_MASK, Postings};
 use crate::checkpoint::{FileReader, put_array, refused};
 use crate::error::Result;
@@ -27,8 +27,8 @@ impl Bm25Index {
     /// Appends the terms of some rows, and notes in `used` which they are.
     pub(crate) fn save(&self, rows: Range<u32>, used: &mut Vec<bool>, out: &mut Vec<u8>) {
         used.resize(used.len().max(self.terms.len()), false);
-        let (first, last) = (rows.start as usize, rows.end as usize);
-        put_array(&self.lengths[first..last], u32::to_le_bytes, out);
+        let lengths = rows.clone().map(|row| self.lengths.packed(row));
+        out.extend(lengths.flat_map(u32::to_le_bytes));
         for row in rows.clone() {
             let gone = self.spans[row as usize] == REMOVED;
             let count = if gone {
@@ -75,8 +75,11 @@ impl Bm25Index {
     /// Appends `count` rows that were saved; [`settle`](Self::settle) must follow.
     pub(crate) fn read(&mut self, count: usize, reader: &mut FileReader) -> Result<()> {
         let first = self.lengths.len() as u32;
-        reader.take_array(count, u32::from_le_bytes, &mut self.lengths)?;
-        let mut counts = Vec::new();
+        let (mut lengths, mut counts) = (Vec::new(), Vec::new());
+        reader.take_array(count, u32::from_le_bytes, &mut lengths)?;
+        for &length in &lengths {
+            self.lengths.push_packed(length);
+        }
         reader.take_array(count, u32::from_le_bytes, &mut counts)?;
         let mut start = self.forward.len() as u64;
         for &count in &counts {
@@ -121,9 +124,9 @@ impl Bm25Index {
             .enumerate()
             .for_each(|(number, part)| index.fill(number * share, part));
         self.terms = terms;
-        for &length in self.lengths.iter().filter(|&length| length & COUNTED != 0) {
+        for (_, length, _) in self.lengths.iter().filter(|&(_, _, counted)| counted) {
             self.counted_rows += 1;
-            self.counted_length += u64::from(length & !COUNTED);
+            self.counted_length += u64::from(length);
         }
         self.posting_bytes = self.terms.iter().map(Postings::heap_bytes).sum();
         let terms = &self.terms;
@@ -141,13 +144,13 @@ impl Bm25Index {
 
     /// Appends to the terms from number `first` on the rows that have them.
     fn fill(&self, first: usize, terms: &mut [Postings]) {
-        for (row, &length) in (0..).zip(&self.lengths) {
+        for (row, length, counted) in self.lengths.iter() {
             for &entry in &self.forward[self.span(row)] {
                 let at = ((entry >> FREQUENCY_BITS) as usize).wrapping_sub(first);
                 if let Some(postings) = terms.get_mut(at) {
                     let frequency = self.frequency_of(entry, row) as u32;
-                    postings.push(row, frequency, length & !COUNTED);
-                    postings.document_frequency += u32::from(length & COUNTED != 0);
+                    postings.push(row, frequency, length);
+                    postings.document_frequency += u32::from(counted);
                 }
             }
         }

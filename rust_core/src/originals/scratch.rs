@@ -1,13 +1,13 @@
 //! One unlinked file that holds the original vectors of large banks, given out in slabs.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
+
+use crate::nameless;
 
 /// Bytes per slab: large enough that a bank of 50k vectors needs few, small enough that the last one wastes little.
 pub(crate) const SLAB_BYTES: usize = 1 << 20;
@@ -31,20 +31,8 @@ impl Scratch {
     /// # Errors
     /// Whatever the file system says.
     pub(crate) fn create(directory: &Path) -> io::Result<Self> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let nanos = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_nanos());
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = directory.join(format!(".vectors-{}-{nanos}-{count}", std::process::id()));
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&path)?;
-        std::fs::remove_file(&path)?;
         Ok(Self {
-            file,
+            file: nameless::create(directory)?,
             slabs: Mutex::default(),
         })
     }

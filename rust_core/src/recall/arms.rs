@@ -14,6 +14,7 @@ use crate::vector::Plan;
 
 use super::buffers::ArmScores;
 use super::dense::best_rows;
+use super::passing::Passing;
 use super::spread::Spread;
 
 pub(crate) const SEMANTIC: &str = "semantic";
@@ -92,8 +93,8 @@ impl Arm {
         selection: &mut Selection,
     ) {
         let start = Instant::now();
-        let scores = scores.of(self);
-        self.spread = Spread::new(scores, allowed);
+        let passing = Passing::of(scores.of(self), allowed);
+        self.spread = passing.spread(allowed);
         // The semantic arm is ranked after all others, for what they propose.
         let floor = match &*self.name {
             SEMANTIC => None,
@@ -104,7 +105,7 @@ impl Arm {
         if let Some(floor) = floor {
             let ids = &state.columns.memory_id;
             let ties = |a, b| by_id(a, b, ids);
-            selection.top(scores, floor, depth, ties, &mut self.ranked);
+            passing.top(selection, (floor, depth), ties, &mut self.ranked);
         }
         self.micros += micros_since(start);
     }

@@ -7,6 +7,7 @@
 
 use super::buffers::{ArmScores, Work};
 use super::layout::{GAP, Layout};
+use super::passing::{Passing, is_few};
 use super::windows;
 use crate::bank::State;
 use crate::error::Result;
@@ -179,7 +180,8 @@ impl Ranking<'_> {
         let Work {
             selection, best, ..
         } = self.work;
-        selection.with_ties(self.scores.by_version(), NO_SCORE, looked, best);
+        let passing = Passing::of(self.scores.by_version(), self.allowed);
+        passing.with_ties(selection, (NO_SCORE, looked), best);
         let head: Vec<u32> = best.iter().map(|&(_, version)| version).collect();
         self.refine(&head);
         head
@@ -209,7 +211,16 @@ impl Ranking<'_> {
         let mut near = std::mem::take(&mut self.work.best);
         let (reach, usual) = self.reach();
         let scores = self.scores.by_version();
-        if let Some(errors) = self.errors() {
+        let may_reach = |&(score, version): &Scored| {
+            let error = self.error(version, |step| step);
+            score + reach * error >= floors.certain || score + usual * error >= floors.usual
+        };
+        if is_few(self.allowed, scores) {
+            let versions = self.allowed.versions.iter();
+            let all = versions.map(|version| (scores[version as usize], version));
+            near.clear();
+            near.extend(all.filter(may_reach));
+        } else if let Some(errors) = self.errors() {
             let floors = [(floors.certain, reach), (floors.usual, usual)];
             reaching(scores, errors, floors, &mut near);
         } else {
@@ -218,10 +229,7 @@ impl Ranking<'_> {
             let widest = self.state.vectors.largest_step() * factor;
             let lowest = (floors.certain - reach * widest).min(floors.usual - usual * widest);
             above(scores, lowest, &mut near);
-            near.retain(|&(score, version)| {
-                let error = self.error(version, |step| step);
-                score + reach * error >= floors.certain || score + usual * error >= floors.usual
-            });
+            near.retain(may_reach);
         }
         self.work.best = near;
     }

@@ -3,9 +3,11 @@
 //! The bank is locked for reading only, for a batch at a time, and for writing only to show what is done. Rows are named
 //! by version key and part meanwhile, since their numbers change when dead rows are dropped.
 
+use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use super::builder::Builder;
 use super::codes::Code;
 use super::{GONE, Graph, Segment, policy};
 use crate::bank::{Locked, State};
@@ -49,15 +51,15 @@ struct Plan {
     replaced: Vec<Arc<Graph>>,
 }
 
-/// Does the most useful build of the bank; returns whether there was one.
+/// Does the most useful build of the bank, by way of a file in `directory`; returns whether there was one.
 ///
 /// # Errors
-/// When there is no memory for a graph, or the scratch file cannot be read.
-pub(super) fn step(bank: &Bank, pace: Pace) -> Result<bool> {
+/// When there is no memory for a graph or no room for the file, or the scratch file cannot be read.
+pub(super) fn step(bank: &Bank, pace: Pace, directory: &Path) -> Result<bool> {
     let Some(plan) = begin(bank, pace) else {
         return Ok(false);
     };
-    let graph = Graph::new(plan.dimensions, plan.names.len())?;
+    let builder = Builder::new(plan.dimensions, plan.names.len())?;
     let mut names = Vec::with_capacity(plan.names.len());
     for batch in plan.names.chunks(BATCH) {
         let Some(state) = bank.upgrade() else {
@@ -67,12 +69,12 @@ pub(super) fn step(bank: &Bank, pace: Pace) -> Result<bool> {
         let read = read_codes(&state.read(), batch)?;
         drop(state);
         for (name, code) in read {
-            graph.add(names.len() as u32, &code)?;
+            builder.add(names.len() as u32, &code)?;
             names.push(name);
         }
         pace.rest(start.elapsed());
     }
-    publish(bank, graph, &names, &plan.replaced);
+    publish(bank, builder.seal(directory)?, &names, &plan.replaced);
     Ok(true)
 }
 

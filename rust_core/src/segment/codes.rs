@@ -1,11 +1,11 @@
-//! Vectors as a graph stores them: signed bytes scaled by their own largest component, then the step's size.
+//! Vectors as the library that makes a graph stores them: signed bytes scaled by their own largest component, then the step's size.
 //!
 //! The graph library would scale by the norm, which uses a sixth of the levels; recall at 10 is .03 to .05 lower.
 
 use crate::vector::{BYTES, Kernel};
 
 /// Bytes of the step at the end.
-pub(super) const STEP_BYTES: usize = size_of::<f32>();
+const STEP_BYTES: usize = size_of::<f32>();
 const LEVELS: f32 = 127.0;
 
 /// Bytes of a code of vectors of `dimensions`.
@@ -30,13 +30,6 @@ impl Code {
     }
 }
 
-impl Code {
-    /// Appends its bytes.
-    pub(crate) fn put(&self, out: &mut Vec<u8>) {
-        out.extend(self.0.iter().map(|byte| byte.cast_unsigned()));
-    }
-}
-
 /// 1 - cosine of two codes of unit vectors.
 pub(super) fn distance(left: &[i8], right: &[i8]) -> f32 {
     let middle = left.len() - STEP_BYTES;
@@ -53,7 +46,7 @@ fn step_of(bytes: &[i8]) -> f32 {
 }
 
 /// Dot product of signed bytes, with the widest instructions of this machine.
-pub(crate) fn product_of(left: &[i8], right: &[i8]) -> i32 {
+fn product_of(left: &[i8], right: &[i8]) -> i32 {
     Kernel::best().signed(left, right)
 }
 

@@ -1,6 +1,7 @@
 //! The background thread that builds segments, one at a time, for all banks; and one that puts back those of checkpoints, which
 //! takes a second where a build takes minutes.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
@@ -28,6 +29,8 @@ type Worker = (Sender<Bank>, JoinHandle<()>);
 #[derive(Debug)]
 pub(crate) struct Folder {
     pace: Pace,
+    /// Where files are made that a build needs for a moment.
+    directory: PathBuf,
     restorer: Mutex<Option<Worker>>,
     worker: Mutex<Option<Worker>>,
     stopped: Arc<AtomicBool>,
@@ -36,9 +39,10 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    pub(crate) fn new(pace: Pace) -> Self {
+    pub(crate) fn new(pace: Pace, directory: PathBuf) -> Self {
         Self {
             pace,
+            directory,
             restorer: Mutex::default(),
             worker: Mutex::default(),
             stopped: Arc::default(),
@@ -88,7 +92,7 @@ impl Folder {
         restore(&bank);
         loop {
             let _building = self.building.lock();
-            if !build::step(&bank, pace)? {
+            if !build::step(&bank, pace, &self.directory)? {
                 return Ok(());
             }
         }
@@ -99,13 +103,13 @@ impl Folder {
         let mut worker = self.worker.lock();
         let (sender, _) = worker.get_or_insert_with(|| {
             let (pace, stopped) = (self.pace, Arc::clone(&self.stopped));
-            let building = Arc::clone(&self.building);
+            let (building, directory) = (Arc::clone(&self.building), self.directory.clone());
             start("astrocyte-fold", move |bank| {
                 settle(&bank, &stopped);
                 // After a failure the scan goes on answering, and the next commits ask again.
                 let step = || {
                     let _building = building.lock();
-                    build::step(&bank, pace).unwrap_or(false)
+                    build::step(&bank, pace, &directory).unwrap_or(false)
                 };
                 while !stopped.load(Ordering::Relaxed) && step() {}
             })

@@ -1,34 +1,44 @@
 //! Sealed segments: graphs over the vectors of many rows, built aside and never changed while a reader can see them.
 //!
-//! A segment proposes rows; what they are worth is computed from the bank's own rows. Removed and ended rows stay in the
-//! graph and are passed over by bitmap, until a fifth of it is dead and it is built anew. Rows that no segment covers
-//! are scanned.
+//! A segment holds links alone: a walk reads the vectors where the bank has them. It proposes rows; what they are worth is
+//! computed from more of their bytes. Removed and ended rows stay in the graph and lead on, but are not proposed, until a fifth
+//! of it is dead and it is built anew. Rows that no segment covers are scanned.
 
 mod build;
+mod builder;
 mod codes;
 mod folder;
 mod graph;
+mod layers;
+mod library;
 mod policy;
 mod restore;
 mod saved;
+mod walk;
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 pub(crate) use build::{Name, Pace};
-pub(crate) use codes::{Code, product_of};
 pub(crate) use folder::Folder;
 pub(crate) use graph::Graph;
 pub(crate) use policy::DEAD_SHARE;
 pub(crate) use restore::{Saved, restore};
-pub(crate) use saved::{copy as copy_graph, read as read_graph};
+pub(crate) use walk::WalkRoom;
 
 use crate::recall::Quality;
 use crate::rowset::RowSet;
+use crate::vector::{DenseIndex, QuantisedQuery};
+use walk::Walk;
 
 /// The builder looks again when this share of what would make it act is new.
 const DUE_SHARE: u32 = 8;
+/// Resident bytes of one vector while a graph of `dimensions` is made, which are more than those of the sealed one.
+pub(crate) fn build_bytes(dimensions: usize) -> usize {
+    builder::Builder::row_bytes(dimensions)
+}
+
 /// A row that a segment's vector no longer stands for.
 pub(crate) const GONE: u32 = u32::MAX;
 
@@ -69,31 +79,32 @@ impl Segment {
     /// answer, which is faster than asking at each step of the way.
     pub(crate) fn search(
         &self,
-        query: &Code,
+        (vectors, query): (&impl DenseIndex, &QuantisedQuery),
         count: usize,
-        allowed: &RowSet,
-        most_pass: bool,
+        (allowed, most_pass): (&RowSet, bool),
+        room: &mut WalkRoom,
         found: &mut Vec<u32>,
-    ) -> bool {
-        let row_of = |number: u64| self.rows.get(number as usize).copied().unwrap_or(GONE);
-        let passes = |number: u64| {
-            let row = row_of(number);
-            row < allowed.bound() && allowed.contains(row)
+    ) {
+        let walk = Walk {
+            layers: &self.graph.layers,
+            rows: &self.rows,
+            vectors,
+            query,
         };
-        let Some(numbers) = (if most_pass {
-            self.graph.search(query, count)
-        } else {
-            self.graph.search_among(query, count, passes)
-        }) else {
-            return false;
-        };
-        found.extend(
-            numbers
-                .into_iter()
-                .filter(|&number| passes(number))
-                .map(row_of),
-        );
-        true
+        let passes = |row: u32| row < allowed.bound() && allowed.contains(row);
+        if !most_pass {
+            return walk.nearest(count, passes, room, found);
+        }
+        let before = found.len();
+        walk.nearest(count, |_| true, room, found);
+        let mut kept = before;
+        for at in before..found.len() {
+            if passes(found[at]) {
+                found.swap(kept, at);
+                kept += 1;
+            }
+        }
+        found.truncate(kept);
     }
 
     /// The segment after rows got new numbers.

@@ -34,7 +34,7 @@ pub(crate) trait DenseIndex {
         Self: Sized;
     /// Fills `scores` with the coarse cosines of the allowed rows, [`NO_SCORE`] elsewhere. They are at most the query's
     /// reach times the row's step from what [`refine`](Self::refine) makes of them; or, where they are wanted `whole`, that.
-    /// With something to do `beside`, a thread of the pool does that and then its share of a scan; a scan alone does it.
+    /// With something to do `beside`, a thread of the pool does that, and then its share of a scan.
     fn look(
         &self,
         query: &QuantisedQuery,
@@ -51,6 +51,8 @@ pub(crate) trait DenseIndex {
     fn refine(&self, query: &QuantisedQuery, rows: &[u32], scores: &mut [f32]);
     /// Sets `cosines` to the approximate cosines of `rows`, in their order, [`NO_SCORE`] for a row without a vector.
     fn cosines(&self, query: &QuantisedQuery, rows: &[u32], cosines: &mut Vec<f32>);
+    /// As [`cosines`](Self::cosines), from half of the rows' bytes; a row of no number of the index has none either.
+    fn coarse_cosines(&self, query: &QuantisedQuery, rows: &[u32], cosines: &mut Vec<f32>);
     /// Calls `found` with query, row and approximate cosine of whatever reaches the query's floor; rows in ascending
     /// order.
     fn near(

@@ -237,16 +237,22 @@ impl DenseIndex for FlatIndex {
                 mask(scores, allowed);
             }
             Plan::Gather => {
-                if let Some(beside) = beside {
-                    beside();
-                }
-                scores.clear();
-                scores.resize(self.len(), NO_SCORE);
-                self.gather(query, allowed, scores);
-                if whole {
-                    let rows: Vec<u32> = allowed.iter().collect();
-                    self.refine(query, &rows, scores);
-                }
+                let mut gather = || {
+                    scores.clear();
+                    scores.resize(self.len(), NO_SCORE);
+                    self.gather(query, allowed, scores);
+                    if whole {
+                        let rows: Vec<u32> = allowed.iter().collect();
+                        self.refine(query, &rows, scores);
+                    }
+                };
+                let Some(beside) = beside else {
+                    return gather();
+                };
+                rayon::in_place_scope(|scope| {
+                    scope.spawn(|_| beside());
+                    gather();
+                });
             }
         }
     }
@@ -279,6 +285,25 @@ impl DenseIndex for FlatIndex {
             cosines.extend(rows.iter().zip(products).map(|(&row, (&high, &low))| {
                 let scale = self.scales[row as usize];
                 coarse(query, high, scale) + fine(query, low, scale)
+            }));
+        }
+    }
+
+    fn coarse_cosines(&self, query: &QuantisedQuery, rows: &[u32], cosines: &mut Vec<f32>) {
+        let kernel = Kernel::best();
+        let mut products = [0; STEP];
+        let last = self.len().saturating_sub(1) as u32;
+        cosines.clear();
+        for rows in rows.chunks(STEP) {
+            let products = &mut products[..rows.len()];
+            kernel.gather(
+                &query.blocks,
+                |at| self.high(one(rows[at].min(last))),
+                products,
+            );
+            cosines.extend(rows.iter().zip(&*products).map(|(&row, &product)| {
+                let scale = self.scales.get(row as usize);
+                scale.map_or(NO_SCORE, |&scale| coarse(query, product, scale))
             }));
         }
     }

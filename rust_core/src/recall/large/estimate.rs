@@ -7,7 +7,7 @@
 
 use super::look::Look;
 use super::neighbours::Neighbours;
-use super::scores::Sparse;
+use super::words::Holders;
 use crate::recall::spread::Spread;
 use crate::vector::NO_SCORE;
 
@@ -45,6 +45,23 @@ impl Moments {
         self.count += 1.0;
     }
 
+    /// Of many, in sums that do not wait for each other.
+    fn of(scores: &[f32]) -> Self {
+        let mut lanes = [Self::default(); 8];
+        for scores in scores.chunks(lanes.len()) {
+            for (lane, &score) in lanes.iter_mut().zip(scores) {
+                lane.add(score);
+            }
+        }
+        let mut all = Self::default();
+        for lane in lanes {
+            all.sum += lane.sum;
+            all.squares += lane.squares;
+            all.count += lane.count;
+        }
+        all
+    }
+
     fn spread(self) -> Spread {
         if self.count == 0.0 {
             return Spread::default();
@@ -74,11 +91,11 @@ pub(super) fn semantic(look: &Look<'_>, sample: &[(u32, Neighbours)]) -> Spread 
     moments.spread()
 }
 
-/// Of the keyword arm. `holders` are versions that hold a rare word with the sum of these words.
+/// Of the keyword arm. `holders` hold a rare word.
 pub(super) fn keyword(
     look: &Look<'_>,
     sample: &[(u32, Neighbours)],
-    holders: &[(u32, f32)],
+    holders: &Holders<'_>,
     closely: &[Close],
 ) -> Spread {
     let passing = look.allowed.versions.len();
@@ -109,10 +126,7 @@ pub(super) fn keyword(
             added.1 += share * (with * with - without * without);
         }
     }
-    let mut all = Moments::default();
-    for &(_, rare) in holders {
-        all.add(rare);
-    }
+    let all = Moments::of(&holders.sums);
     if alone.sum > 0.0 {
         sum += added.0 * all.sum / alone.sum;
         squares += added.1 * all.squares / alone.squares;
@@ -133,16 +147,13 @@ pub(super) struct Close {
     pub(super) window: Vec<(u32, Neighbours, f64)>,
 }
 
-/// A fixed sample of `holders`, looked at closely. `rare` has the sums of the rare words by version.
-pub(super) fn look_closely(
-    look: &mut Look<'_>,
-    holders: &[(u32, f32)],
-    rare: &Sparse,
-) -> Vec<Close> {
-    let step = holders.len().div_ceil(CLOSELY).max(1);
-    let sampled = holders.iter().step_by(step);
+/// A fixed sample of `holders`, looked at closely.
+pub(super) fn look_closely(look: &mut Look<'_>, holders: &Holders<'_>) -> Vec<Close> {
+    let Holders { versions, sums } = holders;
+    let step = versions.len().div_ceil(CLOSELY).max(1);
+    let sampled = versions.iter().zip(&**sums).step_by(step);
     sampled
-        .map(|&(version, sum)| {
+        .map(|(&version, &sum)| {
             let own = look.neighbours(version);
             let window = std::iter::once(version)
                 .chain(own.iter())
@@ -155,7 +166,7 @@ pub(super) fn look_closely(
                     look.ask(member, around);
                     let parts = std::iter::once(member)
                         .chain(around.iter())
-                        .filter(|&part| rare.values[part as usize] > 0.0)
+                        .filter(|&part| holders.has(part))
                         .count();
                     (member, around, 1.0 / parts.max(1) as f64)
                 })

@@ -40,7 +40,6 @@ pub(super) struct LargeBuffers {
     scores: Scores,
     found: words::Found,
     near: NearBuffers,
-    by_version: words::ByVersion,
 }
 
 /// Answers `request` by way of its candidates; with what a walk found, where it is to be compared with a scan. A recall
@@ -63,7 +62,6 @@ pub(super) fn answer(
         scores,
         found,
         near,
-        by_version,
     } = buffers;
     scores.grow(state);
     let mut look = Look {
@@ -74,14 +72,15 @@ pub(super) fn answer(
             && !(state.chains.timeline().is_empty() && state.chains.session_count() == 0),
         linked: false,
     };
-    // Neither touches what the other changes. A thread more pays only where a processor is idle.
-    let (near, keyword) = both(
-        alone && query.vector.is_some(),
-        || near_arm(state, request, query, (allowed, plan), near),
+    let sample = sample(allowed);
+    // Neither touches what the other changes. A thread more pays only where a processor is idle. Words take longer, and so
+    // need not wait until it is awake.
+    let (keyword, near) = both(
+        alone && query.vector.is_some() && query.words.is_some(),
+        || keyword_arm(state, request, query, allowed, found),
         || {
-            let arm = keyword_arm(state, request, query, allowed, found);
-            let words = arm.as_ref().map(|(_, _, words)| words);
-            look_at_sample(&mut look, query, words.map_or(&[], std::slice::from_ref));
+            let arm = near_arm(state, request, query, (allowed, plan), near);
+            look_at_sample(&mut look, query, &sample);
             arm
         },
     );
@@ -109,7 +108,7 @@ pub(super) fn answer(
         request,
         query,
         found,
-        by_version,
+        sample: &sample,
         temporal,
         candidates,
         alone,
@@ -123,7 +122,7 @@ pub(super) fn answer(
     });
     // Whatever went wrong, the next recall finds the arrays clean.
     room.look.scores.wipe(state);
-    room.found.wipe();
+    room.found.sums.clear();
     let ((mut hits, truncated), fused, looked) = built?;
     let lead = hits.first().map_or_else(Vec::new, |hit| hit.arms.clone());
     let lift_micros = lift::apply(state, request, looked.terms > 0, &mut hits);
@@ -175,15 +174,14 @@ fn near_arm(
     (allowed, plan): (Allowed<'_>, &Plan),
     buffers: &mut NearBuffers,
 ) -> Option<(Arm, Vec<u32>)> {
-    let (unit, quantised) = query.vector.as_ref()?;
+    let (_, quantised) = query.vector.as_ref()?;
     let start = Instant::now();
     let mut rows = Vec::new();
-    let vectors = (unit.as_slice(), quantised);
     near::propose(
         state,
         allowed,
         plan,
-        vectors,
+        quantised,
         request.depth,
         buffers,
         &mut rows,
@@ -206,12 +204,12 @@ fn keyword_arm(
     Some((Arm::new(KEYWORD, start), rows, words))
 }
 
-/// Scores the memories that tell how the scores of all are spread; whatever the arms propose, they are the same.
-fn look_at_sample(look: &mut Look<'_>, query: &Query, words: &[Words]) {
+/// Finds the cosines of the memories that tell how the scores of all are spread; whatever the arms propose, they are the same.
+fn look_at_sample(look: &mut Look<'_>, query: &Query, sample: &[u32]) {
     let state = look.state;
-    look.place(sample(look.allowed).into_iter());
+    look.place(sample.iter().copied());
     let quantised = query.vector.as_ref().map(|(_, quantised)| quantised);
-    look.scores.evaluate(state, quantised, words, false);
+    look.scores.find_cosines(state, quantised);
 }
 
 /// Every n-th version that passes.
@@ -263,7 +261,8 @@ struct Room<'a, 'b> {
     request: &'a RecallRequest,
     query: &'a Query,
     found: &'b mut words::Found,
-    by_version: &'b mut words::ByVersion,
+    /// Versions that tell how scores are spread.
+    sample: &'b [u32],
     temporal: &'b [f32],
     candidates: &'b mut Vec<u32>,
     /// Whether a second thread may be taken.
@@ -275,7 +274,7 @@ impl Room<'_, '_> {
     fn rank(&mut self, arms: &mut [Arm], proposed: &[u32], words: &[Words]) -> Result<Vec<Fused>> {
         let start = Instant::now();
         let Self { look, request, .. } = self;
-        let (state, allowed) = (look.state, look.allowed);
+        let state = look.state;
         let outside = arms
             .iter()
             .filter(|arm| arm.external.is_some() || arm.name == arms::TEMPORAL);
@@ -291,11 +290,9 @@ impl Room<'_, '_> {
         self.candidates.sort_unstable();
         self.candidates.dedup();
         let chosen = look.place(self.candidates.iter().copied());
-        let sample = look.place(sample(allowed).into_iter());
-        let holders = self.found.holders(state, self.by_version);
-        let rare = self.found.by_version(state, self.by_version);
-        let closely = estimate::look_closely(look, &holders, rare);
-        self.by_version.wipe(&holders);
+        let sample = look.place(self.sample.iter().copied());
+        let holders = self.found.holders(state);
+        let closely = estimate::look_closely(look, &holders);
         let quantised = self.query.vector.as_ref().map(|(_, quantised)| quantised);
         look.scores.evaluate(state, quantised, words, self.alone);
         if let Some((unit, query)) = &self.query.vector {

@@ -7,7 +7,7 @@ use crate::bank::{Locked, State};
 use crate::error::Result;
 use crate::filter::Allowed;
 use crate::rowset::RowSet;
-use crate::segment::Code;
+use crate::segment::WalkRoom;
 use crate::topk::Scored;
 use crate::vector::{DenseIndex, NO_SCORE, QuantisedQuery, dot};
 
@@ -22,6 +22,7 @@ pub(super) struct NearBuffers {
     rows: Vec<u32>,
     cosines: Vec<f32>,
     best: Vec<Scored>,
+    walk: WalkRoom,
 }
 
 /// Appends to `proposed` the rows of `allowed` that are near to the query.
@@ -29,34 +30,24 @@ pub(super) fn propose(
     state: &State,
     allowed: Allowed<'_>,
     plan: &Plan,
-    (unit, query): (&[f32], &QuantisedQuery),
+    query: &QuantisedQuery,
     depth: usize,
     buffers: &mut NearBuffers,
     proposed: &mut Vec<u32>,
 ) {
     buffers.rows.clear();
-    let walked = match plan.way {
+    match plan.way {
         Way::Graph {
             candidates,
             most_pass,
         } => {
-            let code = Code::new(unit);
-            let mut segments = state.segments.all.iter();
-            let before = proposed.len();
-            let walked = segments.all(|segment| {
-                segment.search(&code, candidates, allowed.rows, most_pass, proposed)
-            });
-            if !walked {
-                proposed.truncate(before);
+            for segment in &state.segments.all {
+                let (vectors, passing) = ((&state.vectors, query), (allowed.rows, most_pass));
+                segment.search(vectors, candidates, passing, &mut buffers.walk, proposed);
             }
-            walked
+            uncovered(allowed.rows, &state.segments.covered, &mut buffers.rows);
         }
-        Way::Scan | Way::Gather => false,
-    };
-    if walked {
-        uncovered(allowed.rows, &state.segments.covered, &mut buffers.rows);
-    } else {
-        buffers.rows.extend(allowed.rows.iter());
+        Way::Scan | Way::Gather => buffers.rows.extend(allowed.rows.iter()),
     }
     state
         .vectors
@@ -67,6 +58,9 @@ pub(super) fn propose(
 
 /// Rows that pass and that no segment covers.
 fn uncovered(allowed: &RowSet, covered: &RowSet, rows: &mut Vec<u32>) {
+    if covered.len() == covered.bound() && allowed.bound() <= covered.bound() {
+        return;
+    }
     for (index, (&passes, &is_covered)) in allowed.words().iter().zip(covered.words()).enumerate() {
         let mut left = passes & !is_covered;
         while left != 0 {
@@ -82,6 +76,7 @@ fn keep_best(buffers: &mut NearBuffers, count: usize) {
         rows,
         cosines,
         best,
+        ..
     } = buffers;
     let scored = rows.iter().zip(&*cosines);
     best.clear();

@@ -182,8 +182,9 @@ pub(super) struct Scores {
     pub(super) smoothed_semantic: Sparse,
     pub(super) smoothed_keyword: Sparse,
     pub(super) known: Marks,
-    /// Of `known`, and of the groups of words, as many as have their scores.
-    evaluated: usize,
+    /// Of `known` as many as have their cosines, as many as have their words' scores, and by how many groups of words.
+    with_cosines: usize,
+    with_words: usize,
     words: usize,
 }
 
@@ -195,7 +196,8 @@ impl Default for Scores {
             smoothed_semantic: Sparse::new(NO_SCORE),
             smoothed_keyword: Sparse::new(0.0),
             known: Marks::default(),
-            evaluated: 0,
+            with_cosines: 0,
+            with_words: 0,
             words: 0,
         }
     }
@@ -209,6 +211,19 @@ pub(super) struct Words {
 }
 
 impl Words {
+    /// Of terms none of which has been looked up.
+    pub(super) fn new(terms: Vec<QueryTerm>) -> Self {
+        let rare = vec![false; terms.len()];
+        Self { terms, rare }
+    }
+
+    /// Their places, those of the rarest first.
+    pub(super) fn by_rarity(&self) -> Vec<usize> {
+        let mut places: Vec<usize> = (0..self.terms.len()).collect();
+        places.sort_by_key(|&at| self.terms[at].rows);
+        places
+    }
+
     /// What the words whose postings were not read add to a score at most.
     pub(super) fn common(&self) -> f32 {
         let others = self
@@ -256,15 +271,16 @@ impl Scores {
         words: &[Words],
         spread: bool,
     ) {
-        let fresh = std::mem::replace(&mut self.evaluated, self.known.list.len());
+        let fresh = std::mem::replace(&mut self.with_words, self.known.list.len());
         let known_words = std::mem::replace(&mut self.words, words.len());
+        let without_cosines = std::mem::replace(&mut self.with_cosines, self.known.list.len());
         let known = &self.known.list;
         let many = known.len() - fresh >= SPREAD_VERSIONS;
         // Neither touches what the other changes.
         let (dense, lexical) = (&mut self.dense, &mut self.lexical);
         both(
             spread && many && query.is_some(),
-            || query.map(|query| dense.find(state, query, &known[fresh..])),
+            || query.map(|query| dense.find(state, query, &known[without_cosines..])),
             || {
                 for (number, words) in words.iter().enumerate() {
                     let from = if number < known_words { fresh } else { 0 };
@@ -272,6 +288,15 @@ impl Scores {
                 }
             },
         );
+    }
+
+    /// As [`evaluate`](Self::evaluate), cosines alone.
+    pub(super) fn find_cosines(&mut self, state: &State, query: Option<&QuantisedQuery>) {
+        let known = &self.known.list;
+        let fresh = std::mem::replace(&mut self.with_cosines, known.len());
+        if let Some(query) = query {
+            self.dense.find(state, query, &known[fresh..]);
+        }
     }
 
     /// The semantic scores in the form that the last steps take; [`put_back`](Self::put_back) must follow.
@@ -315,6 +340,6 @@ impl Scores {
         }
         self.known.list = known;
         self.known.clear();
-        (self.evaluated, self.words) = (0, 0);
+        (self.with_cosines, self.with_words, self.words) = (0, 0, 0);
     }
 }

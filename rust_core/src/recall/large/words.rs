@@ -4,41 +4,35 @@
 //! the best of them, scored in full, are better than the common words alone can make any row, no other row is among the
 //! best (after Turtle and Flood, Query evaluation: strategies and optimizations, 1995).
 
-use super::scores::{Sparse, Words};
+use std::borrow::Cow;
+
+use super::scores::Words;
 use crate::analysis::AnalyzedQuery;
 use crate::bank::State;
 use crate::filter::Allowed;
-use crate::lexical::{FETCHED, LexicalIndex, TermFilter};
-use crate::topk::Scored;
+use crate::lexical::{FETCHED, LexicalIndex, QueryTerm, Sums, TermFilter};
+use crate::topk::{Scored, above};
 
 /// Postings that are read in any case: below it, reading all costs less than bounding some.
 const READ_POSTINGS: u64 = 1 << 14;
-/// Rows among which the best are looked for that set a bound: it is no worse for what it leaves out, only lower.
-const FIRST_FOUND: usize = 4096;
 /// How many rows a place are scored in full for that bound: those that are best by the rare words alone are not the best. At a
 /// million rows four take a sixth off the slow questions; eight no more.
 const TRIED: usize = 4;
+/// Rows a place whose words are read sooner than the postings of another common word.
+const FEW: usize = 16;
+/// Sums from which it is guessed how high the best begin.
+const GUESSED_FROM: usize = 2048;
 /// Rounding of a sum of 64 terms, as a share of it, with room to spare.
 const ROUNDING: f32 = 1e-5;
 
 /// What the rare words say.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Found {
-    /// Sums of the rare words by row, clean between recalls.
-    pub(super) sums: Sparse,
-    /// Rows that hold a rare word and pass.
-    pub(super) rows: Vec<u32>,
+    /// Rows that hold a rare word and pass, each with the sum of its rare words.
+    pub(super) sums: Sums,
+    /// The best of them, by place.
+    best: Vec<Scored>,
     order: Vec<f32>,
-}
-
-impl Default for Found {
-    fn default() -> Self {
-        Self {
-            sums: Sparse::new(0.0),
-            rows: Vec::new(),
-            order: Vec::new(),
-        }
-    }
 }
 
 /// Appends to `proposed` all rows that may be among the `depth` best; tells which words were looked up for that.
@@ -50,203 +44,242 @@ pub(super) fn find(
     found: &mut Found,
     proposed: &mut Vec<u32>,
 ) -> Words {
-    let terms = state.lexical.query_terms(query);
-    let mut by_rarity: Vec<usize> = (0..terms.len()).collect();
-    by_rarity.sort_by_key(|&at| terms[at].rows);
-    let mut words = Words {
-        rare: vec![false; terms.len()],
-        terms,
-    };
-    found.sums.grow(state.rows() as usize);
-    if state.lexical.few(&words.terms, allowed.rows) {
-        words.rare.fill(true);
-        let Found { sums, rows, .. } = found;
-        let mut take = |row: u32, score| {
-            // Words of the first hits are added to what the query's have given.
-            let sum = &mut sums.values[row as usize];
-            if *sum == 0.0 {
-                rows.push(row);
-            }
-            *sum += score;
-        };
-        state
-            .lexical
-            .score_rows(&words.terms, allowed.rows, &mut take);
-        by_rarity.clear();
-    }
-    let (mut read, mut known) = (0, None);
+    let mut words = Words::new(state.lexical.query_terms(query));
     // A memory in chunks takes as many places as it has rows.
     let places = if state.is_flat() { depth } else { depth * 4 };
-    for &at in &by_rarity {
-        let term = words.terms[at];
-        if read + u64::from(term.rows) > READ_POSTINGS {
-            known = least_total(state, &words, found, places);
-            if known.is_some_and(|least| least > words.common()) {
-                break;
-            }
-        }
-        read += u64::from(term.rows);
-        words.rare[at] = true;
-        state
-            .lexical
-            .add_term(term, allowed.rows, &mut found.sums.values, &mut found.rows);
-    }
+    let by_rarity = words.by_rarity();
+    let known = if state.lexical.few(&words.terms, allowed.rows) {
+        words.rare.fill(true);
+        found.take_rows(state, allowed, &words.terms);
+        None
+    } else {
+        found.read(state, allowed, &mut words, &by_rarity, places)
+    };
     let common = words.common();
-    if common == 0.0 {
-        known = kth_best(found, places);
-    }
+    let known = if common == 0.0 {
+        found.least(places)
+    } else {
+        known
+    };
     let known = known.unwrap_or(0.0);
-    let Found { sums, rows, order } = found;
-    let sums = &sums.values;
-    let may_be = |row: &u32| sums[*row as usize] >= known - common - rounding(known);
-    let mut best: Vec<u32> = rows.iter().copied().filter(may_be).collect();
-    if places > 0 && best.len() > places && common > 0.0 {
-        let sums = (sums.as_slice(), known);
-        narrow(state, &words, &by_rarity, places, sums, &mut best, order);
+    let (mut rows, mut sums) = found.reaching(known - common - rounding(known));
+    if places > 0 && rows.len() > places && common > 0.0 {
+        let best = (&mut rows, &mut sums);
+        found.narrow(state, &words, &by_rarity, (places, known), best);
     }
-    proposed.extend(best);
+    proposed.extend(rows);
     words
 }
 
-/// A score that as many rows as there are places reach, all words counted: some that are best by the rare words are scored in
-/// full, of the rows that were found first, which hold the rarest.
-fn least_total(state: &State, words: &Words, found: &Found, places: usize) -> Option<f32> {
-    let sums = &found.sums.values;
-    let first = found.rows.iter().take(places.max(FIRST_FOUND));
-    let mut best: Vec<Scored> = first.map(|&row| (sums[row as usize], row)).collect();
-    if places == 0 || best.len() < places {
-        return None;
+impl Found {
+    /// Adds all words of the few rows that pass.
+    fn take_rows(&mut self, state: &State, allowed: Allowed<'_>, terms: &[QueryTerm]) {
+        let mut scored = Vec::new();
+        let mut take = |row, score| scored.push((row, score));
+        state.lexical.score_rows(terms, allowed.rows, &mut take);
+        let mut scored = scored.into_iter().peekable();
+        self.sums.add(state.rows(), |rows, window| {
+            while let Some((row, score)) = scored.next_if(|&(row, _)| row < rows.end) {
+                window.add(row, score);
+            }
+        });
     }
-    let tried = best.len().min(places.saturating_mul(TRIED));
-    best.select_nth_unstable_by(tried - 1, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    let rows: Vec<u32> = best[..tried].iter().map(|&(_, row)| row).collect();
-    let filter = TermFilter::new(&words.terms);
-    let mut parts = vec![0.0; words.terms.len()];
-    let mut totals = Vec::with_capacity(tried);
-    for rows in rows.chunks(FETCHED) {
-        state.lexical.fetch(rows);
-        totals.extend(rows.iter().map(|&row| {
-            let lexical = &state.lexical;
-            lexical.score_row(&words.terms, filter, row, &mut parts);
-            let others = parts.iter().zip(&words.rare).filter(|&(_, &rare)| !rare);
-            sums[row as usize] + others.map(|(part, _)| part).sum::<f32>()
-        }));
+
+    /// Adds the postings of the rarest words, until the others cannot make any row better than `places` that are known.
+    /// Returns a score that as many rows reach, if one is known.
+    fn read(
+        &mut self,
+        state: &State,
+        allowed: Allowed<'_>,
+        words: &mut Words,
+        by_rarity: &[usize],
+        places: usize,
+    ) -> Option<f32> {
+        let rows = |at: usize| u64::from(words.terms[by_rarity[at]].rows);
+        let (mut read, mut known, mut next) = (0, None, 0);
+        while next < by_rarity.len() {
+            let first = next;
+            while next < by_rarity.len() && read + rows(next) <= READ_POSTINGS {
+                read += rows(next);
+                next += 1;
+            }
+            if next == first {
+                known = self.least_total(state, words, places);
+                if known.is_some_and(|least| least > words.common()) {
+                    break;
+                }
+                read += rows(next);
+                next += 1;
+            }
+            let some = &by_rarity[first..next];
+            let terms: Vec<QueryTerm> = some.iter().map(|&at| words.terms[at]).collect();
+            state
+                .lexical
+                .add_terms(&terms, allowed.rows, &mut self.sums);
+            for &at in some {
+                words.rare[at] = true;
+            }
+        }
+        known
     }
-    let (_, least, _) = totals.select_nth_unstable_by(places - 1, |a, b| b.total_cmp(a));
-    Some(*least)
+
+    /// A score that as many rows as there are places reach, all words counted: some that are best by the rare words are
+    /// scored in full.
+    fn least_total(&mut self, state: &State, words: &Words, places: usize) -> Option<f32> {
+        let tried = places.saturating_mul(TRIED);
+        if places == 0 || self.sums.rows.len() < places {
+            return None;
+        }
+        self.find_best(tried);
+        let place = |&(_, place): &Scored| place as usize;
+        let rows: Vec<u32> = self
+            .best
+            .iter()
+            .map(|one| self.sums.rows[place(one)])
+            .collect();
+        let mut totals: Vec<f32> = self.best.iter().map(|&(sum, _)| sum).collect();
+        add_others(state, (words, &words.rare), &rows, &mut totals);
+        let (_, least, _) = totals.select_nth_unstable_by(places - 1, |a, b| b.total_cmp(a));
+        Some(*least)
+    }
+
+    /// The sum that as many rows reach as there are places, if there are as many.
+    fn least(&mut self, places: usize) -> Option<f32> {
+        if places == 0 || self.sums.rows.len() < places {
+            return None;
+        }
+        self.find_best(places);
+        self.best.iter().map(|&(sum, _)| sum).reduce(f32::min)
+    }
+
+    /// Finds the `count` best sums.
+    fn find_best(&mut self, count: usize) {
+        let Self { sums, best, order } = self;
+        let values = &sums.values;
+        let step = values.len().div_ceil(GUESSED_FROM).max(1);
+        order.clear();
+        order.extend(values.iter().step_by(step));
+        // Half as many again as in the sample would be enough, if that is like all.
+        let place = count * 3 / (step * 2) + 8;
+        let guess = if step > 1 && place < order.len() {
+            *order.select_nth_unstable_by(place, |a, b| b.total_cmp(a)).1
+        } else {
+            0.0
+        };
+        above(values, guess, best);
+        if best.len() < count {
+            above(values, 0.0, best);
+        }
+        if count < best.len() {
+            best.select_nth_unstable_by(count, |a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            best.truncate(count);
+        }
+    }
+
+    /// The rows whose sums reach `floor`, ascending, and these sums.
+    fn reaching(&mut self, floor: f32) -> (Vec<u32>, Vec<f32>) {
+        above(&self.sums.values, floor, &mut self.best);
+        let row = |&(sum, place): &Scored| (self.sums.rows[place as usize], sum);
+        self.best.iter().map(row).unzip()
+    }
+
+    /// Keeps those of `rows` that may be among the `places` best once the common words are added to their `totals`.
+    ///
+    /// One word at a time, the rarest first: each raises the least of the best, and leaves less for the rest to add. In
+    /// postings that are read in the order of the rows a long list costs little more than the rows that are left; when these
+    /// are few, their own words are read. `known` is reached by as many rows as there are places.
+    fn narrow(
+        &mut self,
+        state: &State,
+        words: &Words,
+        by_rarity: &[usize],
+        (places, known): (usize, f32),
+        (rows, totals): (&mut Vec<u32>, &mut Vec<f32>),
+    ) {
+        let best = &mut self.best;
+        let (mut added, mut left) = (words.rare.clone(), words.common());
+        for &at in by_rarity.iter().filter(|&&at| !words.rare[at]) {
+            let few = rows.len() <= FEW * places;
+            if few {
+                add_others(state, (words, &added), rows, totals);
+                left = 0.0;
+            } else {
+                state.lexical.add_term_to(words.terms[at], rows, totals);
+                added[at] = true;
+                left -= words.terms[at].most;
+            }
+            above(totals, known, best);
+            if best.len() >= places {
+                best.select_nth_unstable_by(places - 1, |a, b| b.0.total_cmp(&a.0));
+            }
+            let least = best.get(places - 1).map_or(known, |&(total, _)| total);
+            let floor = least - left.max(0.0) - rounding(least);
+            let mut kept = totals.iter();
+            rows.retain(|_| kept.next().is_some_and(|&total| total >= floor));
+            totals.retain(|&total| total >= floor);
+            if few {
+                break;
+            }
+        }
+    }
+
+    /// The versions that hold a rare word, ascending, each with the sum of its best row.
+    pub(super) fn holders(&self, state: &State) -> Holders<'_> {
+        let (rows, sums) = (&self.sums.rows, &self.sums.values);
+        if state.is_flat() {
+            return Holders {
+                versions: Cow::Borrowed(rows),
+                sums: Cow::Borrowed(sums),
+            };
+        }
+        let (mut versions, mut best): (Vec<u32>, Vec<f32>) = (Vec::new(), Vec::new());
+        for (&row, &sum) in rows.iter().zip(sums) {
+            let version = state.version_of(row);
+            match best.last_mut() {
+                Some(best) if versions.last() == Some(&version) => *best = best.max(sum),
+                _ => {
+                    versions.push(version);
+                    best.push(sum);
+                }
+            }
+        }
+        Holders {
+            versions: Cow::Owned(versions),
+            sums: Cow::Owned(best),
+        }
+    }
 }
 
-/// Keeps those of `best` that may be among the `places` best once the common words are added.
-///
-/// One word at a time, the rarest first: each raises the least of the best, and leaves less for the rest to add. In postings
-/// that are read in the order of the rows a long list costs little more than the rows that are left. `known` is reached by
-/// as many rows as there are places.
-#[expect(
-    clippy::stable_sort_primitive,
-    reason = "the stable sort merges ascending runs, one for each rare word"
-)]
-fn narrow(
-    state: &State,
-    words: &Words,
-    by_rarity: &[usize],
-    places: usize,
-    (sums, known): (&[f32], f32),
-    best: &mut Vec<u32>,
-    order: &mut Vec<f32>,
-) {
-    best.sort();
-    let mut totals: Vec<f32> = best.iter().map(|&row| sums[row as usize]).collect();
-    let mut left = words.common();
-    for &at in by_rarity.iter().filter(|&&at| !words.rare[at]) {
-        let term = words.terms[at];
-        state.lexical.add_term_to(term, best, &mut totals);
-        left -= term.most;
-        order.clone_from(&totals);
-        let (_, least, _) = order.select_nth_unstable_by(places - 1, |a, b| b.total_cmp(a));
-        let least = least.max(known);
-        let floor = least - left.max(0.0) - rounding(least);
-        let mut kept = totals.iter();
-        best.retain(|_| kept.next().is_some_and(|&total| total >= floor));
-        totals.retain(|&total| total >= floor);
+/// Versions that hold a rare word, ascending, and the sums of their rare words.
+pub(super) struct Holders<'a> {
+    pub(super) versions: Cow<'a, [u32]>,
+    pub(super) sums: Cow<'a, [f32]>,
+}
+
+impl Holders<'_> {
+    /// Whether a version is one of them.
+    pub(super) fn has(&self, version: u32) -> bool {
+        self.versions.binary_search(&version).is_ok()
+    }
+}
+
+/// Adds to `totals` what the words that are not in them yet add to the scores of `rows`.
+fn add_others(state: &State, (words, added): (&Words, &[bool]), rows: &[u32], totals: &mut [f32]) {
+    let filter = TermFilter::new(&words.terms);
+    let mut parts = vec![0.0; words.terms.len()];
+    for (rows, totals) in rows.chunks(FETCHED).zip(totals.chunks_mut(FETCHED)) {
+        state.lexical.fetch(rows);
+        for (&row, total) in rows.iter().zip(totals) {
+            state
+                .lexical
+                .score_row(&words.terms, filter, row, &mut parts);
+            let others = parts.iter().zip(added).filter(|&(_, &added)| !added);
+            *total += others.map(|(part, _)| part).sum::<f32>();
+        }
     }
 }
 
 /// How far sums of the same parts in another order may be apart.
 fn rounding(sum: f32) -> f32 {
     sum.abs() * ROUNDING
-}
-
-/// The `k`-th best sum, if there are as many.
-fn kth_best(found: &mut Found, k: usize) -> Option<f32> {
-    let Found { sums, rows, order } = found;
-    if k == 0 || rows.len() < k {
-        return None;
-    }
-    order.clear();
-    order.extend(rows.iter().map(|&row| sums.values[row as usize]));
-    let (_, least, _) = order.select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a));
-    Some(*least)
-}
-
-/// Sums of the rare words by version, where versions have several rows; clean between recalls.
-#[derive(Debug)]
-pub(super) struct ByVersion(Sparse);
-
-impl Default for ByVersion {
-    fn default() -> Self {
-        Self(Sparse::new(0.0))
-    }
-}
-
-impl ByVersion {
-    /// Makes the array clean again.
-    pub(super) fn wipe(&mut self, holders: &[(u32, f32)]) {
-        if !self.0.values.is_empty() {
-            let bound = self.0.values.len() as u32;
-            let versions = holders.iter().map(|&(version, _)| version);
-            self.0.wipe(versions.filter(|&version| version < bound));
-        }
-    }
-}
-
-impl Found {
-    /// The versions that hold a rare word, each with the sum of its best row.
-    pub(super) fn holders(&self, state: &State, by_version: &mut ByVersion) -> Vec<(u32, f32)> {
-        let sums = &self.sums.values;
-        if state.is_flat() {
-            return self
-                .rows
-                .iter()
-                .map(|&row| (row, sums[row as usize]))
-                .collect();
-        }
-        let ByVersion(best) = by_version;
-        best.grow(state.columns.len() as usize);
-        let mut versions = Vec::new();
-        for &row in &self.rows {
-            let version = state.version_of(row);
-            let own = &mut best.values[version as usize];
-            if *own == 0.0 {
-                versions.push(version);
-            }
-            *own = own.max(sums[row as usize]);
-        }
-        let with_sum = |version: u32| (version, best.values[version as usize]);
-        versions.into_iter().map(with_sum).collect()
-    }
-
-    /// The sums by version.
-    pub(super) fn by_version<'a>(&'a self, state: &State, by_version: &'a ByVersion) -> &'a Sparse {
-        if state.is_flat() {
-            &self.sums
-        } else {
-            &by_version.0
-        }
-    }
-
-    /// Makes the array clean again.
-    pub(super) fn wipe(&mut self) {
-        self.sums.wipe(self.rows.iter().copied());
-        self.rows.clear();
-    }
 }
