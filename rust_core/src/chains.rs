@@ -56,8 +56,9 @@ pub(crate) struct Chains {
     pending: Vec<(u32, Place)>,
     /// Chains that the batch under way has put out of order.
     disordered: Vec<u32>,
-    /// Memories that lost a version in the batch under way: its successors may have its place.
-    lost: Vec<(u32, MemoryId)>,
+    /// Memories of which the batch under way took a version, or brought one older than others: those that come after it
+    /// have another predecessor now, in whatever chain they are.
+    broken: Vec<MemoryId>,
 }
 
 const TIMELINE: u32 = 0;
@@ -73,6 +74,10 @@ impl Chains {
         };
         reserve_tight(&mut self.chain_of, 1);
         self.chain_of.push(number);
+        let is_newer = |other: u32| columns.key[other as usize] > row.key;
+        if columns.versions_of(&row.memory_id).any(is_newer) {
+            self.broken.push(row.memory_id);
+        }
         if number == NONE {
             return;
         }
@@ -93,13 +98,13 @@ impl Chains {
 
     /// Notes that a version, which `columns` still holds, goes.
     pub(crate) fn remove(&mut self, version: u32, columns: &Columns) {
+        self.broken.push(columns.memory_id[version as usize]);
         let number = self.chain_of[version as usize];
-        if number == NONE {
-            return;
-        }
-        self.lost
-            .push((number, columns.memory_id[version as usize]));
-        if self.all[number as usize].untimed {
+        if self
+            .all
+            .get(number as usize)
+            .is_some_and(|chain| chain.untimed)
+        {
             self.disordered.push(number);
         }
     }
@@ -114,17 +119,13 @@ impl Chains {
         pending.clear();
         self.pending = pending;
         let mut disordered = std::mem::take(&mut self.disordered);
-        for (number, id) in std::mem::take(&mut self.lost) {
-            if columns
-                .versions_of(&id)
-                .any(|version| self.chain_of[version as usize] == number)
-            {
-                disordered.push(number);
-            }
+        for id in std::mem::take(&mut self.broken) {
+            let left = columns.versions_of(&id);
+            disordered.extend(left.map(|version| self.chain_of[version as usize]));
         }
         disordered.sort_unstable();
         disordered.dedup();
-        for number in disordered {
+        for number in disordered.into_iter().filter(|&number| number != NONE) {
             self.order_again(number, columns);
         }
     }

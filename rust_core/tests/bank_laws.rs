@@ -316,6 +316,45 @@ fn a_forgotten_conversation_leaves_no_trace_in_the_scores() {
 }
 
 #[test]
+fn a_version_forgotten_among_those_of_another_memory_leaves_no_trace_in_the_scores() {
+    let turn = |key: u64, memory: u64, session: &str, occurred_at: i64| {
+        let mut row = common::row(
+            key,
+            ["tea", "rain", "tea rain"][key as usize % 3].to_owned(),
+        );
+        row.memory_id = id(memory);
+        row.session = Some(session.to_owned());
+        row.occurred_at = Some(occurred_at);
+        row.known_until = (key == 2).then_some(1);
+        row
+    };
+    let kept = [
+        turn(1, 1, "s", 1),
+        turn(2, 2, "s", 2),
+        turn(4, 2, "s", 4),
+        turn(5, 5, "s", 5),
+    ];
+    // Of another memory, where the turn that was corrected now has its place; of the same one, in another conversation.
+    for gone in [turn(3, 3, "s", 3), turn(3, 2, "other", 3)] {
+        for order in [[0, 1, 2, 3], [3, 2, 1, 0]] {
+            let (bank, fresh) = (empty_bank(), empty_bank());
+            let rows = order.map(|number: usize| kept[number].clone());
+            bank.apply(1, std::slice::from_ref(&gone), &[], &[])
+                .expect("the row is valid");
+            bank.apply(2, &rows, &[], &[]).expect("the rows are valid");
+            bank.apply::<Row>(3, &[], &[], &[3])
+                .expect("removal is always possible");
+            fresh.apply(3, &rows, &[], &[]).expect("the rows are valid");
+            let request = RecallRequest {
+                text: Some("tea rain".to_owned()),
+                ..RecallRequest::default()
+            };
+            assert_eq!(settled(&bank, &request), settled(&fresh, &request));
+        }
+    }
+}
+
+#[test]
 fn removing_everything_leaves_nothing() {
     let (bank, oracle) = filled(&commits(11, 20, 20));
     let keys: Vec<_> = oracle.versions.keys().copied().collect();

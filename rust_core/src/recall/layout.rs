@@ -1,10 +1,10 @@
 //! Where the memories that pass stand in their chains, written so that neighbours are next to each other.
 
 use crate::bank::State;
-use crate::chains::Place;
 use crate::filter::Allowed;
 use crate::rowset::RowSet;
 
+use super::memories::{Memories, Memory};
 use super::windows;
 
 /// Most tokens of a short turn: about 120 words of English. At 60 words recall falls by .03 to .07, at 200 it stays.
@@ -53,8 +53,8 @@ impl Layout {
         versions.extend([GAP; 2]);
         let mut segment = Segment { versions, start: 2 };
         for places in state.chains.sessions() {
-            for memory in memories(places) {
-                segment.step(state, allowed, memory);
+            for memory in Memories::of(places, false, &state.columns) {
+                segment.step(allowed, memory);
             }
             segment.close();
         }
@@ -162,9 +162,8 @@ impl Layout {
 fn lay_out_timeline(state: &State, allowed: Allowed<'_>, segment: &mut Segment<'_>) {
     let mut last_time = i64::MIN;
     for instant in state.chains.timeline().chunk_by(|a, b| a.time == b.time) {
-        let held = memories(instant)
-            .filter(|memory| is_held(state, memory))
-            .count();
+        let memories = Memories::of(instant, true, &state.columns);
+        let held = memories.clone().count();
         if held == 0 {
             continue;
         }
@@ -174,24 +173,12 @@ fn lay_out_timeline(state: &State, allowed: Allowed<'_>, segment: &mut Segment<'
         }
         last_time = instant[0].time;
         if !crowded {
-            for memory in memories(instant) {
-                segment.step(state, allowed, memory);
+            for memory in memories {
+                segment.step(allowed, memory);
             }
         }
     }
     segment.close();
-}
-
-/// Whether a version of the memory is left.
-pub(super) fn is_held(state: &State, memory: &[Place]) -> bool {
-    memory
-        .iter()
-        .any(|place| state.columns.live.contains(place.version))
-}
-
-/// The versions of each memory, in the order of the chain.
-fn memories(places: &[Place]) -> impl Iterator<Item = &[Place]> {
-    places.chunk_by(|a, b| a.arrival == b.arrival)
 }
 
 /// The stretch of a chain that is being laid out.
@@ -201,17 +188,11 @@ struct Segment<'a> {
 }
 
 impl Segment<'_> {
-    /// Adds the memory's version that passes. A memory of which none passes ends the stretch; a forgotten one is
-    /// passed over.
-    fn step(&mut self, state: &State, allowed: Allowed<'_>, memory: &[Place]) {
-        match memory
-            .iter()
-            .rev()
-            .find(|place| allowed.versions.contains(place.version))
-        {
-            Some(place) => self.versions.push(place.version),
-            None if is_held(state, memory) => self.close(),
-            None => {}
+    /// Adds the memory's version that passes. A memory of which none passes ends the stretch.
+    fn step(&mut self, allowed: Allowed<'_>, memory: Memory<'_>) {
+        match memory.passing(allowed.versions) {
+            Some(version) => self.versions.push(version),
+            None => self.close(),
         }
     }
 

@@ -9,6 +9,7 @@ mod hits;
 mod large;
 mod layout;
 mod lift;
+mod memories;
 mod passing;
 mod smoothing;
 mod spread;
