@@ -1,8 +1,10 @@
 """One large bank in the core: scan beside graph, with and without a filter, at several sizes.
 
     python -m benches.scale --rows 100000 1000000
+    python -m benches.scale --rows 100000 1000000 --sentences sentences.npz
 
-Rows are synthetic (benches/corpus.py): clustered vectors and words by Zipf's law; say so where the figures go. Each
+Rows are synthetic (benches/corpus.py): clustered vectors and words by Zipf's law, which have nothing to do with each
+other; or sentences of question sets and mixtures of them (benches/sentences.py). Say which where the figures go. Each
 size fills one bank that only scans and one that folds, from the same rows; both answer the same questions in turn. The
 second is written to a checkpoint and read from it, and its graphs are put back. With
 --memory-only the originals stay in memory, as without a scratch file.
@@ -15,12 +17,14 @@ import statistics
 import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from astrocyte.core import Bank, Core, Label, RecallRequest, Row, content_hash
-from benches.corpus import Corpus, make_corpus, make_queries
+from benches import sentences
+from benches.corpus import Corpus, Queries, make_corpus, make_queries
 from benches.machine import describe, resident_bytes
 
 SEED = 20_250_112
@@ -35,7 +39,7 @@ BLOCK = 20
 BATCH = 10_000
 # One row in so many bears the tag of the filter.
 TAGGED = 100
-MIB = 1 << 20
+LABEL = Label("bank", "model", "recipe")
 
 
 def _rows(corpus: Corpus, first: int, last: int) -> list[Row]:
@@ -46,7 +50,7 @@ def _rows(corpus: Corpus, first: int, last: int) -> list[Row]:
             content_hash(f"{number} {corpus.texts[number]}"),
             corpus.texts[number],
             corpus.vectors[number].tobytes(),
-            tokens=WORDS,
+            tokens=len(corpus.texts[number].split()),
             known_from=number,
             tags=("one",) if number % TAGGED == 0 else (),
         )
@@ -66,24 +70,48 @@ def _fill(bank: Bank, corpus: Corpus) -> float:
     return seconds
 
 
-def _restart(core: Core, bank: Bank) -> str:
+def _restart(core: Core, bank: Bank, dimensions: int, folder: Path) -> str:
     """What a checkpoint with graphs takes: to write, to answer from, and until its graphs are back."""
-    label = Label("bank", "model", "recipe")
-    with tempfile.TemporaryDirectory() as folder:
-        start = time.perf_counter()
-        written = bank.checkpoint(folder, label)
-        wrote = time.perf_counter()
-        loaded = core.load(folder, DIMENSIONS, label)
-        there = time.perf_counter()
-        # The background is at it already; this waits for its end.
-        loaded.fold()
-        back = time.perf_counter()
+    folder.mkdir(parents=True)
+    start = time.perf_counter()
+    written = bank.checkpoint(str(folder), LABEL)
+    wrote = time.perf_counter()
+    loaded = core.load(str(folder), dimensions, LABEL)
+    there = time.perf_counter()
+    # The background is at it already; this waits for its end.
+    loaded.fold()
+    back = time.perf_counter()
     assert loaded.unsaved_graph_rows == 0, "a graph was built, not put back"
     size = written.bytes / loaded.stats()["rows"]
     return (
         f"checkpoint of {size:.0f} bytes a row: written in {wrote - start:.2f} s, loaded in {there - wrote:.2f} s, "
         f"graphs back {back - there:.2f} s later"
     )
+
+
+def _built(console: Console, core: Core, corpus: Corpus, folder: Path) -> Bank:
+    """A bank of all rows with its graphs, from the checkpoint in the folder if an earlier run kept one."""
+    rows, dimensions = corpus.vectors.shape
+    if folder.exists():
+        bank = core.load(str(folder), dimensions, LABEL)
+        bank.fold()
+        assert bank.stats()["rows"] == rows, f"{folder} holds {bank.stats()['rows']} rows"
+        return bank
+    before = resident_bytes()
+    bank = core.bank(dimensions)
+    seconds = _fill(bank, corpus)
+    start = time.perf_counter()
+    bank.fold()
+    built = time.perf_counter() - start
+    resident = resident_bytes() - before
+    stats = bank.stats()
+    console.print(
+        f"{rows:,} rows: applied in {seconds:.1f} s ({rows / seconds:,.0f} rows/s), all in graphs {built:.1f} s later: "
+        f"{stats['segments']} segments of {stats['graph_rows']:,} rows; {stats['bytes'] / rows:.0f} bytes a row by our "
+        f"count, {resident / rows:.0f} resident"
+    )
+    console.print(_restart(core, bank, dimensions, folder))
+    return bank
 
 
 def _ask(bank: Bank, requests: Sequence[RecallRequest]) -> tuple[list[float], list[list[int]], str]:
@@ -103,25 +131,26 @@ def _recall(found: list[list[int]], wanted: list[list[int]]) -> float:
     return met / sum(len(one) for one in wanted)
 
 
-def _measure(console: Console, rows: int, scratch: str | None, scan_rows: int) -> None:
-    corpus = make_corpus(rows, dimensions=DIMENSIONS, words=WORDS, seed=SEED)
-    queries = make_queries(corpus, QUERIES, words=QUERY_WORDS)
-    before = resident_bytes()
-    core = Core(scratch, graph_rows=GRAPH_ROWS, build_share=1.0, sampling=0.0, scan_rows=scan_rows)
-    large = core.bank(DIMENSIONS)
-    seconds = _fill(large, corpus)
-    start = time.perf_counter()
-    large.fold()
-    built = time.perf_counter() - start
-    resident = resident_bytes() - before
-    stats = large.stats()
+def _corpus(console: Console, rows: int, source: Path | None) -> tuple[Corpus, Queries]:
+    if source is None:
+        corpus = make_corpus(rows, dimensions=DIMENSIONS, words=WORDS, seed=SEED)
+        return corpus, make_queries(corpus, QUERIES, words=QUERY_WORDS)
+    corpus, queries, real = sentences.load(source, rows, seed=SEED)
+    words = sum(len(text.split()) for text in corpus.texts) / rows
+    asked = sum(len(text.split()) for text in queries.texts) / len(queries.texts)
     console.print(
-        f"{rows:,} rows: applied in {seconds:.1f} s ({rows / seconds:,.0f} rows/s), all in graphs {built:.1f} s later: "
-        f"{stats['segments']} segments of {stats['graph_rows']:,} rows; {stats['bytes'] / rows:.0f} bytes a row by our "
-        f"count, {resident / rows:.0f} resident"
+        f"{real:,} sentences and {rows - real:,} mixtures of two, {words:.1f} words each; "
+        f"{len(queries.texts)} questions of {asked:.1f} words; {corpus.vectors.shape[1]} dimensions"
     )
-    console.print(_restart(core, large))
-    flat = Core(scratch, graph_rows=0).bank(DIMENSIONS)
+    return corpus, queries
+
+
+def _measure(
+    console: Console, corpus: Corpus, queries: Queries, scratch: str | None, scan_rows: int, folder: Path
+) -> None:
+    core = Core(scratch, graph_rows=GRAPH_ROWS, build_share=1.0, sampling=0.0, scan_rows=scan_rows)
+    large = _built(console, core, corpus, folder)
+    flat = Core(scratch, graph_rows=0).bank(corpus.vectors.shape[1])
     _fill(flat, corpus)
     table = Table(box=None, pad_edge=False)
     for name in ("question", "scan p50 ms", "large p50 ms", "large p95 ms", "x", "hits of the scan's", "plan"):
@@ -140,7 +169,7 @@ def _measure(console: Console, rows: int, scratch: str | None, scan_rows: int) -
         _ask(flat, requests[:5])
         scan, wanted, walk, found, plan = [], [], [], [], ""
         # In turn, so that what else the machine does meets both.
-        for first in range(0, QUERIES, BLOCK):
+        for first in range(0, len(requests), BLOCK):
             part = requests[first : first + BLOCK]
             times, keys, _ = _ask(flat, part)
             scan += times
@@ -168,12 +197,17 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000])
     parser.add_argument("--memory-only", action="store_true", help="keep the original vectors in memory")
     parser.add_argument("--scan-rows", type=int, default=0, help="index.scan_rows; 0 leaves the plan to the costs")
+    parser.add_argument("--sentences", type=Path, help="what benches.sentences wrote, in place of synthetic rows")
+    parser.add_argument("--keep", type=Path, help="a folder for checkpoints, from which the next run of it begins")
     options = parser.parse_args()
     console = Console(highlight=False, width=200)
-    console.print(describe("numpy", rows=options.rows, dimensions=DIMENSIONS, words=WORDS, queries=QUERIES, seed=SEED))
+    own = {} if options.sentences else {"dimensions": DIMENSIONS, "words": WORDS, "queries": QUERIES}
+    console.print(describe("numpy", rows=options.rows, **own, seed=SEED))
     with tempfile.TemporaryDirectory() as folder:
         for rows in options.rows:
-            _measure(console, rows, None if options.memory_only else folder, options.scan_rows)
+            corpus, queries = _corpus(console, rows, options.sentences)
+            scratch, kept = None if options.memory_only else folder, (options.keep or Path(folder)) / str(rows)
+            _measure(console, corpus, queries, scratch, options.scan_rows, kept)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ impl Bank {
         if fold_rows == 0 {
             state.segments.restore_none();
         }
-        let restoring = state.segments.restoring();
+        let restoring = state.segments.restoring() || state.originals.stay();
         let state = Arc::new(Locked::new(state));
         if restoring {
             shared.folder.queue_restore(Arc::downgrade(&state));

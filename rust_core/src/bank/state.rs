@@ -26,7 +26,8 @@ pub(crate) struct State {
     /// Names of memory layers; versions hold their numbers.
     pub(crate) layers: Vec<String>,
     pub(crate) vectors: FlatIndex,
-    pub(crate) originals: Originals,
+    /// Shared with who moves them.
+    pub(crate) originals: Arc<Originals>,
     /// Slot of each row's original vector.
     pub(crate) slots: Vec<u32>,
     /// Tokens of each row's text.
@@ -51,7 +52,7 @@ impl State {
             chains: Chains::default(),
             layers: Vec::new(),
             vectors: FlatIndex::new(dimensions),
-            originals: Originals::new(dimensions, scratch),
+            originals: Arc::new(Originals::new(dimensions, scratch)),
             slots: Vec::new(),
             tokens: Vec::new(),
             lexical: Bm25Index::default(),

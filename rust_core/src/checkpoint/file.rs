@@ -91,11 +91,17 @@ impl FileWriter {
     }
 }
 
-/// Opens a file and holds every byte of it against its checksum.
+/// Opens a file and holds every byte of it against its checksum. `sane` looks at the blocks in passing, and nobody at what
+/// it says before the checksum holds.
 ///
 /// # Errors
-/// When it cannot be read, or is not what was written.
-pub(super) fn open_verified(directory: &Path, name: &str, sum: Sum) -> Result<File> {
+/// When it cannot be read, or is not what was written, or that is not sane.
+pub(super) fn open_verified(
+    directory: &Path,
+    name: &str,
+    sum: Sum,
+    sane: fn(&[u8]) -> bool,
+) -> Result<File> {
     let failed = |error: io::Error| refused(format!("{name} cannot be read: {}", error.kind()));
     let file = File::open(directory.join(name)).map_err(failed)?;
     let length = file.metadata().map_err(failed)?.len();
@@ -105,24 +111,30 @@ pub(super) fn open_verified(directory: &Path, name: &str, sum: Sum) -> Result<Fi
             sum.length
         )));
     }
-    if hash_of(&file, length).map_err(failed)? != sum.hash {
+    let (hash, all_sane) = read_through(&file, length, sane).map_err(failed)?;
+    if hash != sum.hash {
         return Err(refused(format!("{name} is damaged")));
+    }
+    if !all_sane {
+        return Err(refused(format!("{name} has a value that is no number")));
     }
     Ok(file)
 }
 
-fn hash_of(file: &File, length: u64) -> io::Result<u64> {
+/// The file's hash, and whether all its blocks are sane.
+fn read_through(file: &File, length: u64, sane: fn(&[u8]) -> bool) -> io::Result<(u64, bool)> {
     let blocks = length.div_ceil(BLOCK as u64);
-    let hashes: io::Result<Vec<u64>> = (0..blocks)
+    let looked: io::Result<Vec<(u64, bool)>> = (0..blocks)
         .into_par_iter()
         .map_init(Vec::new, |buffer, number| {
             let start = number * BLOCK as u64;
             buffer.resize((length - start).min(BLOCK as u64) as usize, 0);
             file.read_exact_at(buffer, start)?;
-            Ok(xxh3_64(buffer))
+            Ok((xxh3_64(buffer), sane(buffer)))
         })
         .collect();
-    Ok(combine(&hashes?))
+    let (hashes, sane): (Vec<u64>, Vec<bool>) = looked?.into_iter().unzip();
+    Ok((combine(&hashes), sane.into_iter().all(|sane| sane)))
 }
 
 /// Reads a verified file from its beginning; no part may be longer than what is left of it.

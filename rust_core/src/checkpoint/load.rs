@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::file::{FileReader, open_verified};
 use super::manifest::{self, Label, Manifest};
-use super::{FILES, MEMBERS, NAMES, PLANES, VERSIONS, WORDS, graphs, refused};
+use super::{FILES, MEMBERS, NAMES, PLANES, VECTORS, VERSIONS, WORDS, graphs, refused};
 use crate::bank::State;
 use crate::catalog::Catalog;
 use crate::chains::Chains;
@@ -14,7 +14,7 @@ use crate::columns::Columns;
 use crate::error::Result;
 use crate::failpoint;
 use crate::lexical::Bm25Index;
-use crate::originals::{NO_SLOT, Originals, Scratch};
+use crate::originals::{NO_SLOT, Originals, Scratch, finite};
 use crate::rowset::RowSet;
 use crate::segment::Segments;
 use crate::vector::FlatIndex;
@@ -23,7 +23,7 @@ use crate::vector::FlatIndex;
 ///
 /// # Errors
 /// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when it is of another bank, model or version, a byte is not what was
-/// written, or what was written makes no bank; [`CoreError::Io`](crate::CoreError::Io) when the scratch file fails.
+/// written, or what was written makes no bank; [`CoreError::Io`](crate::CoreError::Io) when a file fails.
 pub(crate) fn load(
     directory: &Path,
     label: &Label,
@@ -57,7 +57,7 @@ pub(crate) fn load(
                 || {
                     rayon::join(
                         || read_words(reader(words, WORDS, &manifest), &manifest, &fingerprints),
-                        || restore(&manifest, dimensions, scratch, &vectors),
+                        || restore(&manifest, dimensions, scratch, vectors),
                     )
                 },
             )
@@ -75,7 +75,7 @@ pub(crate) fn load(
         chains,
         layers,
         vectors,
-        originals: originals?,
+        originals: Arc::new(originals?),
         slots,
         tokens,
         lexical: lexical?,
@@ -95,7 +95,13 @@ pub(crate) fn load(
 pub(super) fn verify(directory: &Path, manifest: &Manifest) -> Result<[File; FILES.len()]> {
     let mut files = Vec::with_capacity(FILES.len());
     for (name, sum) in FILES.into_iter().zip(manifest.sums) {
-        files.push(open_verified(directory, name, sum)?);
+        // A block of the vectors' holds whole numbers.
+        let sane = if name == VECTORS {
+            finite
+        } else {
+            |_: &[u8]| true
+        };
+        files.push(open_verified(directory, name, sum, sane)?);
     }
     files
         .try_into()
@@ -223,7 +229,7 @@ fn restore(
     manifest: &Manifest,
     dimensions: usize,
     scratch: Option<Arc<Scratch>>,
-    file: &File,
+    file: File,
 ) -> Result<Originals> {
     let bytes = u64::from(manifest.vectors) * (dimensions * size_of::<f32>()) as u64;
     if file.metadata()?.len() != bytes {

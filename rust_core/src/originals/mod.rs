@@ -1,12 +1,16 @@
 //! The original f32 vectors, for exact rescoring: in memory while a bank is small, in the scratch file afterwards.
 
+mod moving;
 mod saved;
 mod scratch;
 
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
+pub(crate) use saved::finite;
 use scratch::SLAB_BYTES;
 pub(crate) use scratch::Scratch;
 
@@ -15,11 +19,14 @@ pub(crate) const NO_SLOT: u32 = u32::MAX;
 /// A bank below this many vectors keeps them in memory: reading them back would cost more than the 3 MB.
 const SPILL_ROWS: usize = 2048;
 
-/// A slab of vectors, in memory or at an offset of the scratch file.
+/// A slab of vectors.
 #[derive(Debug)]
 enum Slab {
     Heap(Vec<f32>),
+    /// At an offset of the scratch file.
     File(u64),
+    /// At an offset of the checkpoint that it came from, until it is moved.
+    Saved(Arc<File>, u64),
 }
 
 /// Unit vectors in numbered slots. A freed slot is zeroed and used again.
@@ -42,6 +49,12 @@ struct Slots {
     end: u32,
     /// Places in the file that failed and were given up, where somebody may still read.
     lost: Vec<u64>,
+}
+
+/// Where bytes of a slab are, outside of memory.
+enum Place {
+    Scratch(u64),
+    Saved(Arc<File>, u64),
 }
 
 /// Bytes that wait for one write, and the slot that they begin at.
@@ -81,6 +94,10 @@ impl Originals {
 
     /// Zeroes the vectors of slots that no row has any more, and frees them.
     pub(crate) fn erase(&self, slots: &[u32]) {
+        if !slots.is_empty() {
+            // What is erased shall be in no file, not even in one of a checkpoint that was removed.
+            while self.move_some().unwrap_or(false) {}
+        }
         let (zeros, mut pending) = (vec![0.0; self.dimensions], Pending::default());
         for &slot in slots {
             self.put(slot, &zeros, &mut pending);
@@ -101,16 +118,17 @@ impl Originals {
     ) -> io::Result<()> {
         let (slab, start) = self.place(slot);
         vector.clear();
-        let offset = match &self.slots.read_recursive().slabs[slab] {
+        bytes.resize(self.dimensions * size_of::<f32>(), 0);
+        let from = (start * size_of::<f32>()) as u64;
+        let place = match &self.slots.read_recursive().slabs[slab] {
             Slab::Heap(values) => {
                 vector.extend_from_slice(&values[start..start + self.dimensions]);
                 return Ok(());
             }
-            Slab::File(offset) => *offset,
+            Slab::File(offset) => Place::Scratch(*offset + from),
+            Slab::Saved(file, offset) => Place::Saved(Arc::clone(file), *offset + from),
         };
-        bytes.resize(self.dimensions * size_of::<f32>(), 0);
-        self.file()?
-            .read(bytes, offset + (start * size_of::<f32>()) as u64)?;
+        self.fetch(&place, bytes)?;
         let (values, _) = bytes.as_chunks::<4>();
         vector.extend(values.iter().map(|&four| f32::from_le_bytes(four)));
         Ok(())
@@ -127,10 +145,18 @@ impl Originals {
                     resident += values.capacity() * size_of::<f32>();
                     all += values.capacity() * size_of::<f32>();
                 }
-                Slab::File(_) => all += self.slab_bytes(),
+                Slab::File(_) | Slab::Saved(..) => all += self.slab_bytes(),
             }
         }
         (resident, all)
+    }
+
+    /// Fills `bytes` with what is there.
+    fn fetch(&self, place: &Place, bytes: &mut [u8]) -> io::Result<()> {
+        match place {
+            Place::Scratch(offset) => self.file()?.read(bytes, *offset),
+            Place::Saved(file, offset) => file.read_exact_at(bytes, *offset),
+        }
     }
 
     fn file(&self) -> io::Result<&Scratch> {
@@ -174,6 +200,11 @@ impl Originals {
     /// Writes the slot's vector, or queues it.
     fn put(&self, slot: u32, vector: &[f32], pending: &mut Pending) {
         let (slab, start) = self.place(slot);
+        if self.take_over(slab).is_err() {
+            // What cannot be read any more is lost anyway; what comes now is not.
+            let values = self.per_slab * self.dimensions;
+            self.slots.write().slabs[slab] = Slab::Heap(vec![0.0; values]);
+        }
         let mut slots = self.slots.write();
         if let Slab::Heap(values) = &mut slots.slabs[slab] {
             if values.len() < start + self.dimensions {
@@ -206,7 +237,7 @@ impl Originals {
         let (slab, start) = self.place(pending.from);
         let offset = match &self.slots.read().slabs[slab] {
             Slab::File(offset) => Some(*offset),
-            Slab::Heap(_) => None,
+            Slab::Heap(_) | Slab::Saved(..) => None,
         };
         if let (Some(offset), Ok(file)) = (offset, self.file())
             && file
@@ -230,7 +261,7 @@ impl Originals {
                     .iter()
                     .flat_map(|value| value.to_le_bytes())
                     .collect(),
-                Slab::File(_) => continue,
+                Slab::File(_) | Slab::Saved(..) => continue,
             };
             let offset = scratch.take(self.slab_bytes());
             if scratch.write(&bytes, offset).is_err() {
@@ -270,7 +301,7 @@ impl Drop for Originals {
             let slots = self.slots.get_mut();
             let used = slots.slabs.iter().filter_map(|slab| match slab {
                 Slab::File(offset) => Some(*offset),
-                Slab::Heap(_) => None,
+                Slab::Heap(_) | Slab::Saved(..) => None,
             });
             for offset in used.chain(slots.lost.iter().copied()) {
                 scratch.give_back(offset, SLAB_BYTES.max(self.dimensions * size_of::<f32>()));

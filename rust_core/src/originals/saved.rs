@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{NO_SLOT, Originals, SPILL_ROWS, Scratch, Slab};
-use crate::checkpoint::refused;
+use super::{NO_SLOT, Originals, Place, SPILL_ROWS, Scratch, Slab};
 use crate::error::Result;
 
 /// The exponent of an f32, all ones in what is no number.
@@ -30,84 +29,69 @@ impl Originals {
             }
             let (slab, start) = self.place(run[0]);
             let values = run.len() * self.dimensions;
-            let offset = match &self.slots.read_recursive().slabs[slab] {
+            let from = (start * size_of::<f32>()) as u64;
+            let place = match &self.slots.read_recursive().slabs[slab] {
                 Slab::Heap(all) => {
                     for value in &all[start..start + values] {
                         out.extend_from_slice(&value.to_le_bytes());
                     }
                     continue;
                 }
-                Slab::File(offset) => *offset,
+                Slab::File(offset) => Place::Scratch(*offset + from),
+                Slab::Saved(file, offset) => Place::Saved(Arc::clone(file), *offset + from),
             };
             let at = out.len();
             out.resize(at + values * size_of::<f32>(), 0);
-            let from = offset + (start * size_of::<f32>()) as u64;
-            self.file()?.read(&mut out[at..], from)?;
+            self.fetch(&place, &mut out[at..])?;
         }
         Ok(())
     }
 
-    /// The first `count` vectors of a verified file, in as many slots.
+    /// The first `count` vectors of a file of which every byte was verified and every value is [`finite`], in as many
+    /// slots. Many stay where they are until they are [moved](Self::move_some).
     ///
     /// # Errors
-    /// When a file cannot be read or written, or a vector is none.
+    /// When the file cannot be read.
     pub(crate) fn restore(
         dimensions: usize,
         scratch: Option<Arc<Scratch>>,
         count: u32,
-        file: &File,
+        file: File,
     ) -> Result<Self> {
         let mut originals = Self::new(dimensions, scratch);
         let (per_slab, all) = (originals.per_slab, count as usize);
-        let spilled = if all < SPILL_ROWS {
-            None
-        } else {
-            originals.scratch.clone()
-        };
-        let slab_bytes = originals.slab_bytes();
+        let stays = all >= SPILL_ROWS && originals.scratch.is_some();
+        let vector_bytes = dimensions * size_of::<f32>();
+        let file = Arc::new(file);
         let slab = |buffer: &mut Vec<u8>, number: usize| -> Result<Slab> {
             let first = number * per_slab;
-            let vectors = per_slab.min(all - first);
-            buffer.resize(vectors * dimensions * size_of::<f32>(), 0);
-            file.read_exact_at(buffer, (first * dimensions * size_of::<f32>()) as u64)?;
-            let values = buffer.as_chunks::<4>().0;
-            if !finite(values) {
-                return Err(refused("a vector has a value that is no number"));
+            let offset = (first * vector_bytes) as u64;
+            if stays {
+                return Ok(Slab::Saved(Arc::clone(&file), offset));
             }
-            let Some(scratch) = &spilled else {
-                return Ok(Slab::Heap(
-                    values
-                        .iter()
-                        .map(|&four| f32::from_le_bytes(four))
-                        .collect(),
-                ));
-            };
-            let offset = scratch.take(slab_bytes);
-            if let Err(error) = scratch.write(buffer, offset) {
-                scratch.give_back(offset, slab_bytes);
-                return Err(error.into());
-            }
-            Ok(Slab::File(offset))
+            buffer.resize(per_slab.min(all - first) * vector_bytes, 0);
+            file.read_exact_at(buffer, offset)?;
+            let values = buffer.as_chunks::<4>().0.iter();
+            Ok(Slab::Heap(
+                values.map(|&four| f32::from_le_bytes(four)).collect(),
+            ))
         };
-        let slabs: Vec<Result<Slab>> = (0..all.div_ceil(per_slab))
+        let slots = originals.slots.get_mut();
+        slots.slabs = (0..all.div_ceil(per_slab))
             .into_par_iter()
             .map_init(Vec::new, slab)
-            .collect();
-        // Those that could be made are given back with the originals where another could not.
-        let mut failure = None;
-        let slots = originals.slots.get_mut();
-        for slab in slabs {
-            match slab {
-                Ok(slab) => slots.slabs.push(slab),
-                Err(error) => failure = Some(error),
-            }
-        }
+            .collect::<Result<_>>()?;
         slots.end = count;
-        failure.map_or(Ok(originals), Err)
+        Ok(originals)
     }
 }
 
-fn finite(values: &[[u8; 4]]) -> bool {
+/// Whether these are bytes of numbers, and of nothing else.
+pub(crate) fn finite(bytes: &[u8]) -> bool {
     let bad = |&four: &[u8; 4]| u32::from_le_bytes(four) & EXPONENT == EXPONENT;
-    !values.iter().fold(false, |any, four| any | bad(four))
+    !bytes
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .fold(false, |any, four| any | bad(four))
 }

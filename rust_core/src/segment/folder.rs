@@ -61,14 +61,20 @@ impl Folder {
         let _ = self.builder().send(bank);
     }
 
-    /// Puts back what the bank's checkpoint has, then builds what else it needs, in the background.
+    /// Puts back what the bank's checkpoint has, moves its vectors, then builds what else it needs, in the background.
     pub(crate) fn queue_restore(&self, bank: Weak<Locked>) {
         let mut restorer = self.restorer.lock();
         let (sender, _) = restorer.get_or_insert_with(|| {
-            let (builder, stopped) = (self.builder(), Arc::clone(&self.stopped));
+            // Banks without graphs need nobody who builds any.
+            let builder = (self.pace.fold_rows > 0).then(|| self.builder());
+            let stopped = Arc::clone(&self.stopped);
             start("astrocyte-restore", move |bank| {
-                if !stopped.load(Ordering::Relaxed) {
-                    restore(&bank);
+                if stopped.load(Ordering::Relaxed) {
+                    return;
+                }
+                restore(&bank);
+                while !stopped.load(Ordering::Relaxed) && move_vectors(&bank) {}
+                if let Some(builder) = &builder {
                     let _ = builder.send(bank);
                 }
             })
@@ -124,6 +130,18 @@ fn start(name: &str, work: impl Fn(Bank) + Send + 'static) -> Worker {
     let thread = std::thread::Builder::new().name(name.to_owned());
     let handle = thread.spawn(move || receiver.into_iter().for_each(work));
     (sender, handle.expect("a thread can be started"))
+}
+
+/// Moves some of the vectors that are where the bank's checkpoint has them; false when none are left.
+fn move_vectors(bank: &Bank) -> bool {
+    let Some(originals) = bank
+        .upgrade()
+        .map(|bank| Arc::clone(&bank.read().originals))
+    else {
+        return false;
+    };
+    // Where the checkpoint cannot be read any more, who reads it hears of it.
+    originals.move_some().unwrap_or(false)
 }
 
 /// Waits for the end of an import, so that one graph is built of it.
