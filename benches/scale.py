@@ -131,7 +131,8 @@ def _recall(found: list[list[int]], wanted: list[list[int]]) -> float:
     return met / sum(len(one) for one in wanted)
 
 
-def _corpus(console: Console, rows: int, source: Path | None) -> tuple[Corpus, Queries]:
+def corpus_of(console: Console, rows: int, source: Path | None) -> tuple[Corpus, Queries]:
+    """Rows and questions: synthetic, or what `benches.sentences` wrote and as much as is wanted of its mixtures."""
     if source is None:
         corpus = make_corpus(rows, dimensions=DIMENSIONS, words=WORDS, seed=SEED)
         return corpus, make_queries(corpus, QUERIES, words=QUERY_WORDS)
@@ -205,7 +206,7 @@ def main() -> None:
     console.print(describe("numpy", rows=options.rows, **own, seed=SEED))
     with tempfile.TemporaryDirectory() as folder:
         for rows in options.rows:
-            corpus, queries = _corpus(console, rows, options.sentences)
+            corpus, queries = corpus_of(console, rows, options.sentences)
             scratch, kept = None if options.memory_only else folder, (options.keep or Path(folder)) / str(rows)
             _measure(console, corpus, queries, scratch, options.scan_rows, kept)
 

@@ -346,3 +346,38 @@ fn many_rows_come_back_from_the_scratch_file_and_go_there() {
     }
     same_answers(&bank, &loaded, 5).expect("they are equal");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_checkpoint_is_closed_soon_after_the_bank_answers() {
+    let folder = Folder::new();
+    let directory = folder.make("c");
+    let core = Core::new(Some(&std::env::temp_dir())).expect("a scratch file");
+    let bank = core.bank(DIMENSIONS).expect("a bank of eight dimensions");
+    let mut random = Random(10);
+    let rows: Vec<Row> = (1..=50_000)
+        .map(|key| {
+            let mut row = common::row(key, String::new());
+            row.vector = Some(random.vector(DIMENSIONS));
+            row
+        })
+        .collect();
+    bank.apply(1, &rows, &[], &[]).expect("the rows are valid");
+    bank.checkpoint(&directory, &label(), false)
+        .expect("room for some rows");
+    let loaded = core
+        .load(&directory, &label(), DIMENSIONS)
+        .expect("what was written");
+    let open = || {
+        let files = fs::read_dir("/proc/self/fd").expect("what this process has open");
+        let mut paths = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
+        paths.any(|path| path.starts_with(&directory))
+    };
+    for _ in 0..500 {
+        if !open() {
+            return same_answers(&bank, &loaded, 6).expect("they are equal");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    panic!("the checkpoint is still open after ten seconds");
+}

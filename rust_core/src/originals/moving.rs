@@ -65,3 +65,109 @@ impl Originals {
             .rposition(|slab| matches!(slab, Slab::Saved(..)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::super::{SPILL_ROWS, Scratch};
+    use super::*;
+    use crate::nameless;
+
+    const DIMENSIONS: usize = 64;
+    /// The last slab is a short one.
+    const COUNT: usize = SPILL_ROWS * 5 + 77;
+
+    fn vector(seed: usize) -> Vec<f32> {
+        (0..DIMENSIONS)
+            .map(|at| (seed * DIMENSIONS + at) as f32)
+            .collect()
+    }
+
+    /// Originals as a checkpoint brings them, and their file.
+    fn restored(scratch: Scratch) -> (Originals, Arc<File>) {
+        let file = nameless::create(&std::env::temp_dir()).expect("a file can be made");
+        let bytes: Vec<u8> = (0..COUNT)
+            .flat_map(vector)
+            .flat_map(f32::to_le_bytes)
+            .collect();
+        file.write_all_at(&bytes, 0).expect("room for some vectors");
+        let originals = Originals::restore(DIMENSIONS, Some(Arc::new(scratch)), COUNT as u32, file)
+            .expect("the file is whole");
+        let file = match &originals.slots.read().slabs[0] {
+            Slab::Saved(file, _) => Arc::clone(file),
+            other => panic!("{other:?} was moved before the bank answers"),
+        };
+        (originals, file)
+    }
+
+    fn scratch() -> Scratch {
+        Scratch::create(&std::env::temp_dir()).expect("a file can be made")
+    }
+
+    fn check(originals: &Originals, slot: u32, expected: &[f32]) {
+        let (mut bytes, mut read) = (Vec::new(), Vec::new());
+        originals
+            .read(slot, &mut bytes, &mut read)
+            .expect("the files work");
+        assert_eq!(read, expected, "slot {slot}");
+    }
+
+    #[test]
+    fn vectors_are_the_same_before_and_after_they_are_moved() {
+        let (originals, file) = restored(scratch());
+        loop {
+            for slot in [0, 1, SPILL_ROWS, COUNT - 1] {
+                check(&originals, slot as u32, &vector(slot));
+            }
+            let mut saved = Vec::new();
+            let all: Vec<u32> = (0..COUNT as u32).collect();
+            originals.save(&all, &mut saved).expect("the files work");
+            let values = saved.as_chunks::<4>().0.iter();
+            let values = values.map(|&four| f32::from_le_bytes(four));
+            assert!((0..COUNT).flat_map(vector).eq(values));
+            if !originals.move_some().expect("the files work") {
+                break;
+            }
+        }
+        assert!(!originals.stay());
+        assert_eq!(Arc::strong_count(&file), 1, "the checkpoint is still open");
+        assert_eq!(originals.bytes().0, 0, "vectors are in memory");
+    }
+
+    #[test]
+    fn what_comes_is_kept_beside_them() {
+        let (originals, _) = restored(scratch());
+        let new: Vec<Vec<f32>> = (0..500).map(|number| vector(COUNT + number)).collect();
+        let slots = originals.store(new.iter().map(Vec::as_slice));
+        let seen = |originals: &Originals| {
+            check(originals, 0, &vector(0));
+            check(originals, COUNT as u32 - 1, &vector(COUNT - 1));
+            for (&slot, expected) in slots.iter().zip(&new) {
+                check(originals, slot, expected);
+            }
+        };
+        seen(&originals);
+        while originals.move_some().expect("the files work") {}
+        seen(&originals);
+    }
+
+    #[test]
+    fn what_is_erased_is_in_no_file() {
+        let (originals, file) = restored(scratch());
+        originals.erase(&[3]);
+        assert_eq!(Arc::strong_count(&file), 1, "the checkpoint is still open");
+        check(&originals, 3, &[0.0; DIMENSIONS]);
+        check(&originals, 4, &vector(4));
+    }
+
+    #[test]
+    fn a_full_disk_moves_them_into_memory() {
+        let (originals, _) = restored(Scratch::full());
+        while originals.move_some().expect("the checkpoint can be read") {}
+        assert!(originals.bytes().0 >= COUNT * DIMENSIONS * size_of::<f32>());
+        for slot in [0, SPILL_ROWS, COUNT - 1] {
+            check(&originals, slot as u32, &vector(slot));
+        }
+    }
+}

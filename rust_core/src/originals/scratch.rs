@@ -68,3 +68,14 @@ impl Scratch {
         self.file.read_exact_at(bytes, offset)
     }
 }
+
+#[cfg(test)]
+impl Scratch {
+    /// One that takes nothing.
+    pub(super) fn full() -> Self {
+        Self {
+            file: File::open("/dev/null").expect("there is one"),
+            slabs: Mutex::default(),
+        }
+    }
+}
