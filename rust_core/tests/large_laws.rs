@@ -193,14 +193,14 @@ fn what_common_words_add_is_not_missed() {
     let mut random = Random(29);
     let word = |random: &mut Random| {
         let pick = random.unit();
-        format!("w{}", (pick * pick * pick * 400.0) as u32)
+        format!("w{}", (pick.powi(6) * 400.0) as u32)
     };
     let text = |random: &mut Random, most: u64| {
         let words = 1 + random.below(most);
         let words: Vec<String> = (0..words).map(|_| word(random)).collect();
         words.join(" ")
     };
-    let mut rows: Vec<Row> = (1..=40_000)
+    let mut rows: Vec<Row> = (1..=120_000)
         .map(|number| common::row(number, text(&mut random, 12)))
         .collect();
     // A graph of a few is enough to have the recall go that way.

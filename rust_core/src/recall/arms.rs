@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use crate::analysis::AnalyzedQuery;
 use crate::bank::State;
-use crate::columns::NO_TIME;
 use crate::filter::Allowed;
 use crate::lexical::LexicalIndex;
 use crate::topk::{Scored, Selection, by_id};
@@ -24,11 +23,6 @@ pub(crate) const TEMPORAL: &str = "temporal";
 /// Reading rows one by one costs about half as much again as reading all in order, so a filter that leaves less than
 /// this share of the rows (in percent) is met row by row.
 const GATHER_PERCENT: u64 = 60;
-/// How many times the temporal score is divided by e over the tail: a memory told a tail later scores 0.05.
-const TAIL_EXPONENTS: f64 = 3.0;
-/// Beyond this many tails a score (2e-4) cannot tell memories apart, and is 0.
-const TAILS: f64 = 3.0;
-
 /// The plan for what passes, and its description. Rows of removed versions do not count: they are gone after a restart.
 pub(super) fn plan(allowed: Allowed<'_>, state: &State) -> (Plan, String) {
     let (few, all) = (allowed.rows.len(), state.rows() - state.dead_rows);
@@ -146,39 +140,6 @@ pub(super) fn keyword(
             &scores.rows,
             &mut scores.versions,
         );
-    }
-}
-
-/// Fills `scores` with 1 for memories inside a window, less for those told soon before or after, 0 elsewhere.
-pub(super) fn temporal(
-    state: &State,
-    allowed: Allowed<'_>,
-    request: &RecallRequest,
-    scores: &mut Vec<f32>,
-) {
-    scores.clear();
-    scores.resize(state.columns.len() as usize, 0.0);
-    let tail = request.time_tail_ms as f64;
-    for version in allowed.versions.iter() {
-        let time = state.columns.occurred_at[version as usize];
-        if time == NO_TIME {
-            continue;
-        }
-        let gap = |&(first, last): &(i64, i64)| {
-            (first.saturating_sub(time))
-                .max(time.saturating_sub(last))
-                .max(0)
-        };
-        let nearest = request
-            .time_windows
-            .iter()
-            .map(gap)
-            .min()
-            .unwrap_or(i64::MAX);
-        let tails = nearest as f64 / tail;
-        if tails < TAILS {
-            scores[version as usize] = (-TAIL_EXPONENTS * tails).exp() as f32;
-        }
     }
 }
 

@@ -13,6 +13,7 @@ mod memories;
 mod passing;
 mod smoothing;
 mod spread;
+mod times;
 pub(crate) mod together;
 mod windows;
 
@@ -323,7 +324,7 @@ fn answer(
     }
     if !request.time_windows.is_empty() && request.weights[2] > 0.0 {
         let start = Instant::now();
-        arms::temporal(state, allowed, request, temporal);
+        times::score(state, allowed, request, temporal);
         arms.push(Arm::new(arms::TEMPORAL, start));
     }
     let scores = arms::Scores {

@@ -32,7 +32,7 @@ use scores::{Scores, Words};
 
 use super::arms::{self, Arm, KEYWORD, SEMANTIC};
 use super::feedback::{FIRST_HITS, Feedback, best_rows};
-use super::{Query, hits, lift};
+use super::{Query, hits, lift, times};
 
 /// What a recall of a large bank works with, kept from one to the next.
 #[derive(Debug, Default)]
@@ -348,13 +348,15 @@ fn temporal_arm(
     selection: &mut Selection,
 ) -> Arm {
     let start = Instant::now();
-    arms::temporal(state, allowed, request, temporal);
+    let some = times::score(state, allowed, request, temporal);
     let mut arm = Arm::new(arms::TEMPORAL, start);
     let scores = arms::Scores {
         semantic: &[],
         keyword: &[],
         temporal,
     };
-    arm.rank(state, allowed, request.depth, scores, selection);
+    if some {
+        arm.rank(state, allowed, request.depth, scores, selection);
+    }
     arm
 }

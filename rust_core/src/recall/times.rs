@@ -1,0 +1,164 @@
+//! What the temporal arm says of the memories that pass: how near they are to the time that was asked about.
+
+use crate::bank::State;
+use crate::columns::NO_TIME;
+use crate::filter::Allowed;
+use crate::rowset::RowSet;
+use crate::types::RecallRequest;
+use crate::vector::{Kernel, Work};
+
+/// How many times the score is divided by e over the tail: a memory told a tail later scores 0.05.
+const TAIL_EXPONENTS: f64 = 3.0;
+/// Beyond this many tails a score (2e-4) cannot tell memories apart, and is 0.
+const TAILS: f64 = 3.0;
+/// Versions whose times are looked at together: those of a word of the filter.
+const BLOCK: usize = 64;
+
+/// Fills `scores` with 1 for memories inside a window, less for those told soon before or after, 0 elsewhere; tells
+/// whether one may be above 0.
+pub(super) fn score(
+    state: &State,
+    allowed: Allowed<'_>,
+    request: &RecallRequest,
+    scores: &mut Vec<f32>,
+) -> bool {
+    let near = Near {
+        windows: &request.time_windows,
+        tail: request.time_tail_ms as f64,
+    };
+    near.score(&state.columns.occurred_at, allowed.versions, scores)
+}
+
+/// What is near in time.
+struct Near<'a> {
+    /// First and last milliseconds.
+    windows: &'a [(i64, i64)],
+    tail: f64,
+}
+
+impl Near<'_> {
+    fn score(&self, times: &[i64], passing: &RowSet, scores: &mut Vec<f32>) -> bool {
+        scores.clear();
+        scores.resize(times.len(), 0.0);
+        let mut blocks = Vec::with_capacity(times.len().div_ceil(BLOCK));
+        Kernel::best().run(Reached {
+            times,
+            reach: self.reach(),
+            blocks: &mut blocks,
+        });
+        let words = passing.words().iter().zip(&blocks).enumerate();
+        for (block, (&word, _)) in words.filter(|(_, (_, reached))| **reached) {
+            let mut left = word;
+            while left != 0 {
+                let version = block * BLOCK + left.trailing_zeros() as usize;
+                left &= left - 1;
+                scores[version] = self.score_of(times[version]);
+            }
+        }
+        blocks.contains(&true)
+    }
+
+    /// The first and the last time that may score.
+    fn reach(&self) -> (i64, i64) {
+        let most = (self.tail * TAILS).ceil() as i64;
+        let first = self.windows.iter().map(|&(first, _)| first).min();
+        let last = self.windows.iter().map(|&(_, last)| last).max();
+        (
+            // What has no time has the smallest.
+            first
+                .unwrap_or(i64::MAX)
+                .saturating_sub(most)
+                .max(NO_TIME + 1),
+            last.unwrap_or(i64::MIN).saturating_add(most),
+        )
+    }
+
+    fn score_of(&self, time: i64) -> f32 {
+        let gap = |&(first, last): &(i64, i64)| {
+            (first.saturating_sub(time))
+                .max(time.saturating_sub(last))
+                .max(0)
+        };
+        let nearest = self.windows.iter().map(gap).min().unwrap_or(i64::MAX);
+        let tails = nearest as f64 / self.tail;
+        if time != NO_TIME && tails < TAILS {
+            (-TAIL_EXPONENTS * tails).exp() as f32
+        } else {
+            0.0
+        }
+    }
+}
+
+/// Appends of each block of times whether one of them is within reach.
+struct Reached<'a> {
+    times: &'a [i64],
+    reach: (i64, i64),
+    blocks: &'a mut Vec<bool>,
+}
+
+impl Work for Reached<'_> {
+    type Output = ();
+
+    #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
+    #[inline(always)]
+    fn run(self) {
+        let (first, last) = self.reach;
+        // Times before the first come out as large as those after the last.
+        let after = |&time: &i64| time.wrapping_sub(first).cast_unsigned();
+        let most = after(&last.max(first));
+        let within = |block: &[i64]| {
+            let nearest = block.iter().map(after).fold(u64::MAX, u64::min);
+            nearest <= most && first <= last
+        };
+        let (whole, rest) = self.times.as_chunks::<BLOCK>();
+        self.blocks.extend(whole.iter().map(|block| within(block)));
+        self.blocks.extend((!rest.is_empty()).then(|| within(rest)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_that_are_left_out_hold_nothing_that_scores() {
+        let times: Vec<i64> = (0..1_000i64)
+            .map(|at| match at % 13 {
+                5 => NO_TIME,
+                // Some stretches are far from every window.
+                _ if at / 100 % 3 == 1 => 1_000_000_000 + at,
+                _ => at * 97 % 5_000 - 2_500,
+            })
+            .collect();
+        let mut passing = RowSet::empty(1_000);
+        (0..1_000)
+            .filter(|at| at % 7 != 3)
+            .for_each(|at| _ = passing.insert(at));
+        for (windows, tail) in [
+            (vec![], 10.0),
+            (vec![(0, 100)], 50.0),
+            (vec![(-900, -850), (2_000, 2_100)], 1.0),
+            (vec![(i64::MIN, -2_400)], 3.0),
+            (vec![(i64::MAX - 5, i64::MAX)], 4e18),
+        ] {
+            let near = Near {
+                windows: &windows,
+                tail,
+            };
+            let (mut scores, mut expected) = (vec![7.0; 3], vec![0.0; 1_000]);
+            assert_eq!(
+                near.score(&times, &passing, &mut scores),
+                !windows.is_empty()
+            );
+            for version in passing.iter() {
+                expected[version as usize] = near.score_of(times[version as usize]);
+            }
+            assert_eq!(scores, expected, "{windows:?}");
+            assert_eq!(
+                scores.iter().any(|&score| score > 0.0),
+                !windows.is_empty(),
+                "{windows:?}"
+            );
+        }
+    }
+}
