@@ -4,7 +4,7 @@ use crate::bank::State;
 use crate::filter::Allowed;
 use crate::rowset::RowSet;
 
-use super::memories::{Memories, Memory};
+use super::memories;
 use super::windows;
 
 /// Most tokens of a short turn: about 120 words of English. At 60 words recall falls by .03 to .07, at 200 it stays.
@@ -53,9 +53,9 @@ impl Layout {
         versions.extend([GAP; 2]);
         let mut segment = Segment { versions, start: 2 };
         for places in state.chains.sessions() {
-            for memory in Memories::of(places, false, &state.columns) {
-                segment.step(allowed, memory);
-            }
+            memories::for_each(places, &state.columns.live, allowed.versions, |passing| {
+                segment.step(passing);
+            });
             segment.close();
         }
         lay_out_timeline(state, allowed, &mut segment);
@@ -162,8 +162,9 @@ impl Layout {
 fn lay_out_timeline(state: &State, allowed: Allowed<'_>, segment: &mut Segment<'_>) {
     let mut last_time = i64::MIN;
     for instant in state.chains.timeline().chunk_by(|a, b| a.time == b.time) {
-        let memories = Memories::of(instant, true, &state.columns);
-        let held = memories.clone().count();
+        let live = &state.columns.live;
+        let mut held = 0;
+        memories::for_each(instant, live, live, |_| held += 1);
         if held == 0 {
             continue;
         }
@@ -173,9 +174,9 @@ fn lay_out_timeline(state: &State, allowed: Allowed<'_>, segment: &mut Segment<'
         }
         last_time = instant[0].time;
         if !crowded {
-            for memory in memories {
-                segment.step(allowed, memory);
-            }
+            memories::for_each(instant, live, allowed.versions, |passing| {
+                segment.step(passing);
+            });
         }
     }
     segment.close();
@@ -188,9 +189,9 @@ struct Segment<'a> {
 }
 
 impl Segment<'_> {
-    /// Adds the memory's version that passes. A memory of which none passes ends the stretch.
-    fn step(&mut self, allowed: Allowed<'_>, memory: Memory<'_>) {
-        match memory.passing(allowed.versions) {
+    /// Adds the version of a memory that passes. A memory of which none passes ends the stretch.
+    fn step(&mut self, passing: Option<u32>) {
+        match passing {
             Some(version) => self.versions.push(version),
             None => self.close(),
         }

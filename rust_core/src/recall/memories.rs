@@ -7,6 +7,34 @@ use crate::chains::Place;
 use crate::columns::Columns;
 use crate::rowset::RowSet;
 
+/// Tells `each` of the memories of a chain, in order, with the version that passes; what passes is held. A place of another
+/// memory takes one look where it passes: this is done for all places of a bank at a time, and [`Memories`] for a few.
+pub(super) fn for_each(
+    places: &[Place],
+    live: &RowSet,
+    passes: &RowSet,
+    mut each: impl FnMut(Option<u32>),
+) {
+    let mut places = places.iter();
+    let mut next = places.find(|place| live.contains(place.version));
+    while let Some(first) = next {
+        let mut passing = passes.contains(first.version).then_some(first.version);
+        next = places.find(|place| {
+            let is_next = place.arrival != first.arrival;
+            if passes.contains(place.version) {
+                passing = if is_next {
+                    passing
+                } else {
+                    Some(place.version)
+                };
+                return is_next;
+            }
+            is_next && live.contains(place.version)
+        });
+        each(passing);
+    }
+}
+
 /// A walk along a chain.
 #[derive(Clone)]
 pub(super) struct Memories<'a> {
@@ -28,17 +56,6 @@ pub(super) struct Memory<'a> {
 }
 
 impl<'a> Memories<'a> {
-    /// All of them, from the first on.
-    pub(super) fn of(places: &'a [Place], timeline: bool, columns: &'a Columns) -> Self {
-        Self {
-            places,
-            at: 0,
-            forward: true,
-            timeline,
-            live: &columns.live,
-        }
-    }
-
     /// Back from the memory that the place `at` belongs to, and on from it.
     pub(super) fn around(
         places: &'a [Place],
@@ -47,9 +64,11 @@ impl<'a> Memories<'a> {
         columns: &'a Columns,
     ) -> [Self; 2] {
         let [mut back, mut forth] = [false, true].map(|forward| Self {
+            places,
             at,
             forward,
-            ..Self::of(places, timeline, columns)
+            timeline,
+            live: &columns.live,
         });
         back.at -= back.reach(places[at], places[..at].iter().rev());
         forth.at += forth.reach(places[at], places[at..].iter());
@@ -97,5 +116,53 @@ impl Memory<'_> {
     pub(super) fn passing(self, passes: &RowSet) -> Option<u32> {
         let mut versions = self.places.iter().rev().map(|place| place.version);
         versions.find(|&version| passes.contains(version))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_look_at_all_finds_what_a_walk_finds() {
+        // Up to three versions of a memory side by side; a third of all is forgotten, and half of the rest passes.
+        let mut columns = Columns::default();
+        let mut passes = RowSet::empty(600);
+        columns.live = RowSet::empty(600);
+        let mix = |version: u32| version.wrapping_mul(2_654_435_761) >> 13;
+        let mut arrival = 0;
+        let places: Vec<Place> = (0..600)
+            .map(|version| {
+                arrival += u64::from(mix(version) % 3 > 0);
+                if mix(version) % 7 > 2 {
+                    columns.live.insert(version);
+                    if mix(version) % 2 == 0 {
+                        passes.insert(version);
+                    }
+                }
+                // Of the same memory again after another one.
+                let back = u64::from(mix(version) % 11 == 0);
+                Place {
+                    time: 0,
+                    arrival: arrival.saturating_sub(back),
+                    version,
+                }
+            })
+            .collect();
+        let mut found = Vec::new();
+        for_each(&places, &columns.live, &passes, |passing| {
+            found.push(passing);
+        });
+        let [_, walk] = Memories::around(&places, 0, false, &columns);
+        let first = found.len() - walk.clone().count();
+        assert!(first <= 1, "the first memory is where the walk begins");
+        let walked: Vec<_> = walk.map(|memory| memory.passing(&passes)).collect();
+        assert_eq!(found[first..], walked);
+        assert!(walked.len() > 100 && walked.contains(&None));
+        let [back, _] = Memories::around(&places, places.len() - 1, false, &columns);
+        let mut backwards: Vec<_> = back.map(|memory| memory.passing(&passes)).collect();
+        backwards.reverse();
+        assert_eq!(found[..backwards.len()], backwards);
+        assert!(backwards.len() + 1 >= found.len());
     }
 }
