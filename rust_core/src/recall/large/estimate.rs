@@ -119,11 +119,12 @@ pub(super) fn keyword(
     for close in closely {
         alone.add(close.rare);
         for &(version, neighbours, share) in &close.window {
-            let with = f64::from(look.smoothed(&look.scores.lexical.versions, version, neighbours));
-            let without =
-                f64::from(look.smoothed(&look.scores.lexical.common, version, neighbours));
-            added.0 += share * (with - without);
-            added.1 += share * (with * with - without * without);
+            let common = &look.scores.lexical.common;
+            let without = f64::from(look.smoothed(common, version, neighbours));
+            let rare = f64::from(look.shared(|one| close.sum_of(one), version, neighbours));
+            added.0 += share * rare;
+            // The square of both less that of what was there without.
+            added.1 += share * rare * (rare + 2.0 * without);
         }
     }
     let all = Moments::of(&holders.sums);
@@ -145,33 +146,50 @@ pub(super) fn keyword(
 pub(super) struct Close {
     pub(super) rare: f32,
     pub(super) window: Vec<(u32, Neighbours, f64)>,
+    /// What rare words are worth in each of these and in their neighbours.
+    sums: Vec<(u32, f32)>,
 }
 
-/// A fixed sample of `holders`, looked at closely.
-pub(super) fn look_closely(look: &mut Look<'_>, holders: &Holders<'_>) -> Vec<Close> {
+impl Close {
+    fn sum_of(&self, version: u32) -> f32 {
+        let found = self.sums.iter().find(|&&(one, _)| one == version);
+        found.map_or(0.0, |&(_, sum)| sum)
+    }
+}
+
+/// A fixed sample of `holders`, looked at closely. Where words are `unread`, their scores are asked for.
+pub(super) fn look_closely(look: &mut Look<'_>, holders: &Holders<'_>, unread: bool) -> Vec<Close> {
     let Holders { versions, sums } = holders;
     let step = versions.len().div_ceil(CLOSELY).max(1);
     let sampled = versions.iter().zip(&**sums).step_by(step);
     sampled
-        .map(|(&version, &sum)| {
+        .map(|(&version, &rare)| {
             let own = look.neighbours(version);
-            let window = std::iter::once(version)
-                .chain(own.iter())
-                .map(|member| {
-                    let around = if member == version {
-                        own
-                    } else {
-                        look.neighbours(member)
-                    };
-                    look.ask(member, around);
-                    let parts = std::iter::once(member)
-                        .chain(around.iter())
-                        .filter(|&part| holders.has(part))
-                        .count();
-                    (member, around, 1.0 / parts.max(1) as f64)
-                })
-                .collect();
-            Close { rare: sum, window }
+            let (mut window, mut sums) = (Vec::new(), vec![(version, rare)]);
+            for member in own.with(version) {
+                let around = if member == version {
+                    own
+                } else {
+                    look.neighbours(member)
+                };
+                let mut parts: u32 = 0;
+                for part in around.with(member) {
+                    let known = sums.iter().find(|&&(one, _)| one == part).copied();
+                    let (_, sum) = known.unwrap_or_else(|| {
+                        let found = (part, holders.sum_of(part).unwrap_or(0.0));
+                        sums.push(found);
+                        found
+                    });
+                    parts += u32::from(sum > 0.0);
+                }
+                window.push((member, around, 1.0 / f64::from(parts.max(1))));
+            }
+            if unread {
+                for &(version, _) in &sums {
+                    look.scores.sampled.insert(version);
+                }
+            }
+            Close { rare, window, sums }
         })
         .collect()
 }

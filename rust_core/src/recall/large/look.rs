@@ -35,20 +35,18 @@ impl Look<'_> {
         found
     }
 
-    /// Asks for the scores of a version and its neighbours.
-    pub(super) fn ask(&mut self, version: u32, neighbours: Neighbours) {
-        self.scores.ask(version);
-        neighbours
-            .iter()
-            .for_each(|neighbour| self.scores.ask(neighbour));
-    }
-
-    /// Finds the neighbours of all versions, and asks for the scores of all.
-    pub(super) fn place(&mut self, versions: impl Iterator<Item = u32>) -> Placed {
+    /// Finds the neighbours of all versions, and has `ask` ask for the scores of all.
+    pub(super) fn place(
+        &mut self,
+        versions: impl Iterator<Item = u32>,
+        ask: impl Fn(&mut Scores, u32),
+    ) -> Placed {
         let mut placed = Vec::new();
         for version in versions {
             let neighbours = self.neighbours(version);
-            self.ask(version, neighbours);
+            for one in neighbours.with(version) {
+                ask(self.scores, one);
+            }
             placed.push((version, neighbours));
         }
         placed
@@ -74,7 +72,17 @@ impl Look<'_> {
 
     /// The version's score with its neighbours' shares.
     pub(super) fn smoothed(&self, scores: &Sparse, version: u32, neighbours: Neighbours) -> f32 {
-        let own = scores.values[version as usize];
+        self.shared(|one| scores.values[one as usize], version, neighbours)
+    }
+
+    /// As [`smoothed`](Self::smoothed), of scores that `score` gives.
+    pub(super) fn shared(
+        &self,
+        score: impl Fn(u32) -> f32,
+        version: u32,
+        neighbours: Neighbours,
+    ) -> f32 {
+        let own = score(version);
         if !self.linked {
             return own;
         }
@@ -87,9 +95,9 @@ impl Look<'_> {
             if neighbour == NOBODY || !is_short(self.state, neighbour) {
                 return (0.0, 0.0);
             }
-            match scores.values[neighbour as usize] {
+            match score(neighbour) {
                 NO_SCORE => (0.0, 0.0),
-                score => (score, 1.0),
+                given => (given, 1.0),
             }
         };
         let pair = |step: usize| {
@@ -110,14 +118,14 @@ pub(super) fn make_exact(
     look: &mut Look<'_>,
     (unit, query): (&[f32], &QuantisedQuery),
     k: usize,
-    candidates: &[u32],
+    candidates: &Placed,
 ) -> Result<()> {
     let state = look.state;
     let rows = |version: u32| state.rows_of(version);
     let cosines = &mut look.scores.dense.rows.values;
     let mut best: Vec<Scored> = candidates
         .iter()
-        .flat_map(|&version| rows(version))
+        .flat_map(|&(version, _)| rows(version))
         .map(|row| (cosines[row as usize], row))
         .filter(|&(score, _)| score != NO_SCORE)
         .collect();
@@ -144,7 +152,7 @@ pub(super) fn make_exact(
             least = if place < k { least.min(exact) } else { least };
         }
     }
-    for &version in candidates {
+    for &(version, _) in candidates {
         look.scores.dense.combine(state, version);
     }
     Ok(())

@@ -20,12 +20,13 @@ use crate::error::Result;
 use crate::filter::Allowed;
 use crate::fusion::{self, Fused};
 use crate::lexical::LexicalIndex;
-use crate::topk::{Selection, better_first};
+use crate::topk::{Scored, Selection, better_first};
 use crate::types::{RecallRequest, RecallResponse};
 use crate::vector::NO_SCORE;
-use look::{Look, make_exact};
+use look::{Look, Placed, make_exact};
 use near::NearBuffers;
 pub(crate) use near::{Comparison, Walked};
+use neighbours::Neighbours;
 pub use plan::PlannerOptions;
 pub(crate) use plan::{Plan, Planner, Quality, Running, Way};
 use scores::{Scores, Words};
@@ -72,7 +73,7 @@ pub(super) fn answer(
             && !(state.chains.timeline().is_empty() && state.chains.session_count() == 0),
         linked: false,
     };
-    let sample = sample(allowed);
+    let mut sample = Placed::new();
     // Neither touches what the other changes. A thread more pays only where a processor is idle. Words take longer, and so
     // need not wait until it is awake.
     let (keyword, near) = both(
@@ -80,7 +81,7 @@ pub(super) fn answer(
         || keyword_arm(state, request, query, allowed, found),
         || {
             let arm = near_arm(state, request, query, (allowed, plan), near);
-            look_at_sample(&mut look, query, &sample);
+            sample = look_at_sample(&mut look, query);
             arm
         },
     );
@@ -111,6 +112,7 @@ pub(super) fn answer(
         sample: &sample,
         temporal,
         candidates,
+        chosen: Placed::new(),
         alone,
     };
     let ranked = rank_twice(&mut room, &mut arms, &mut proposed, &mut words);
@@ -204,18 +206,22 @@ fn keyword_arm(
     Some((Arm::new(KEYWORD, start), rows, words))
 }
 
-/// Finds the cosines of the memories that tell how the scores of all are spread; whatever the arms propose, they are the same.
-fn look_at_sample(look: &mut Look<'_>, query: &Query, sample: &[u32]) {
-    let state = look.state;
-    look.place(sample.iter().copied());
+/// The memories that tell how the scores of all are spread, every n-th version that passes, with their cosines; whatever the
+/// arms propose, they are the same.
+fn look_at_sample(look: &mut Look<'_>, query: &Query) -> Placed {
+    let passing = look.allowed.versions;
+    let step = estimate::step(passing.len());
+    let ask = |scores: &mut Scores, version| {
+        if step == 1 {
+            scores.ask(version);
+        } else {
+            scores.near.insert(version);
+        }
+    };
+    let sample = look.place(passing.every(step).into_iter(), ask);
     let quantised = query.vector.as_ref().map(|(_, quantised)| quantised);
-    look.scores.find_cosines(state, quantised);
-}
-
-/// Every n-th version that passes.
-fn sample(allowed: Allowed<'_>) -> Vec<u32> {
-    let step = estimate::step(allowed.versions.len());
-    allowed.versions.every(step)
+    look.scores.find_cosines(look.state, quantised);
+    sample
 }
 
 /// Ranks and fuses, and does so once more with what the first hits add to the query.
@@ -235,15 +241,11 @@ fn rank_twice(
     let further = room.further(arms, asked, &first);
     if !further.is_empty() {
         let (state, allowed) = (room.look.state, room.look.allowed);
-        let found = words::find(
-            state,
-            allowed,
-            &further,
-            request.depth,
-            room.found,
-            proposed,
-        );
-        words.push(found);
+        proposed.clear();
+        let (depth, found) = (request.depth, &mut *room.found);
+        words.push(words::find(
+            state, allowed, &further, depth, found, proposed,
+        ));
         fused = room.rank(arms, proposed, words)?;
     }
     let micros = arms::micros_since(start);
@@ -261,62 +263,72 @@ struct Room<'a, 'b> {
     request: &'a RecallRequest,
     query: &'a Query,
     found: &'b mut words::Found,
-    /// Versions that tell how scores are spread.
-    sample: &'b [u32],
+    /// What tells how scores are spread.
+    sample: &'b Placed,
     temporal: &'b [f32],
     candidates: &'b mut Vec<u32>,
+    /// What the arms propose and those beside it, in the order of their numbers.
+    chosen: Placed,
     /// Whether a second thread may be taken.
     alone: bool,
 }
 
 impl Room<'_, '_> {
-    /// Ranks the arms over what they propose, and fuses them.
+    /// Ranks the arms over what they and, new since the last time, these rows propose, and fuses them.
     fn rank(&mut self, arms: &mut [Arm], proposed: &[u32], words: &[Words]) -> Result<Vec<Fused>> {
         let start = Instant::now();
-        let Self { look, request, .. } = self;
-        let state = look.state;
+        let state = self.look.state;
         let outside = arms
             .iter()
             .filter(|arm| arm.external.is_some() || arm.name == arms::TEMPORAL);
-        self.candidates.clear();
-        let ranked = outside.flat_map(|arm| &arm.ranked).map(|hit| hit.1);
-        self.candidates.extend(ranked);
-        for &row in proposed {
-            let version = state.version_of(row);
-            self.candidates.push(version);
-            // They have a share of its score.
-            self.candidates.extend(look.neighbours(version).iter());
-        }
-        self.candidates.sort_unstable();
-        self.candidates.dedup();
-        let chosen = look.place(self.candidates.iter().copied());
-        let sample = look.place(self.sample.iter().copied());
+        self.choose(outside.flat_map(|arm| &arm.ranked).map(|hit| hit.1));
+        let proposed = || proposed.iter().map(|&row| state.version_of(row));
+        self.choose(proposed());
+        // They have a share of its score.
+        let beside = |version| self.chosen.get(self.place(version).ok()?).map(|one| one.1);
+        let beside: Vec<Neighbours> = proposed().filter_map(beside).collect();
+        self.choose(beside.into_iter().flat_map(Neighbours::iter));
+        let Self { look, request, .. } = self;
         let holders = self.found.holders(state);
-        let closely = estimate::look_closely(look, &holders);
+        let whole = self.sample.len() == look.allowed.versions.len() as usize;
+        let unread = !whole && words.iter().any(|words| words.unread().next().is_some());
+        if unread {
+            for version in self.sample.iter().flat_map(|&(one, near)| near.with(one)) {
+                look.scores.sampled.insert(version);
+            }
+        }
+        let closely = if whole {
+            Vec::new()
+        } else {
+            estimate::look_closely(look, &holders, unread)
+        };
         let quantised = self.query.vector.as_ref().map(|(_, quantised)| quantised);
         look.scores.evaluate(state, quantised, words, self.alone);
         if let Some((unit, query)) = &self.query.vector {
-            make_exact(look, (unit, query), request.k, self.candidates)?;
+            make_exact(look, (unit, query), request.k, &self.chosen)?;
         }
         let spreads = [
-            estimate::semantic(look, &sample),
-            estimate::keyword(look, &sample, &holders, &closely),
+            estimate::semantic(look, self.sample),
+            estimate::keyword(look, self.sample, &holders, &closely),
         ];
-        let smoothed = look.smooth(&chosen);
+        let smoothed = look.smooth(&self.chosen);
         for arm in &mut *arms {
             let (which, floor) = match (&*arm.name, arm.external) {
                 (SEMANTIC, None) => (0, NO_SCORE),
                 (KEYWORD, None) => (1, 0.0),
                 _ => continue,
             };
-            let scored = chosen.iter().zip(&smoothed);
+            let scored = self.chosen.iter().zip(&smoothed);
             arm.ranked = scored
                 .map(|(&(version, _), scores)| (scores[which], version))
                 .filter(|&(score, _)| score > floor)
                 .collect();
-            arm.ranked
-                .sort_unstable_by(|&a, &b| better_first(a, b, &state.columns.memory_id));
-            arm.ranked.truncate(request.depth);
+            let better = |a: &Scored, b: &Scored| better_first(*a, *b, &state.columns.memory_id);
+            if request.depth < arm.ranked.len() {
+                arm.ranked.select_nth_unstable_by(request.depth, better);
+                arm.ranked.truncate(request.depth);
+            }
+            arm.ranked.sort_unstable_by(better);
             arm.spread = spreads[which];
         }
         if let Some(arm) = arms.first_mut() {
@@ -328,6 +340,24 @@ impl Room<'_, '_> {
             temporal: self.temporal,
         };
         Ok(fusion::fuse(state, request, arms, scores, self.candidates))
+    }
+
+    /// Where a version is among the chosen, or would be.
+    fn place(&self, version: u32) -> std::result::Result<usize, usize> {
+        self.chosen.binary_search_by_key(&version, |&(one, _)| one)
+    }
+
+    /// Takes the versions among the chosen.
+    fn choose(&mut self, versions: impl Iterator<Item = u32>) {
+        let mut fresh = std::mem::take(self.candidates);
+        fresh.clear();
+        fresh.extend(versions.filter(|&version| self.place(version).is_err()));
+        fresh.sort_unstable();
+        fresh.dedup();
+        let placed = self.look.place(fresh.iter().copied(), Scores::ask);
+        self.chosen.extend(placed);
+        self.chosen.sort_by_key(|&(version, _)| version);
+        *self.candidates = fresh;
     }
 
     /// The words that the first hits add to the query.

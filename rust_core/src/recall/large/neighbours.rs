@@ -47,6 +47,11 @@ impl Neighbours {
             .filter(|&version| version != NOBODY)
     }
 
+    /// `version`, whose neighbours they are, and all that there are.
+    pub(super) fn with(self, version: u32) -> impl Iterator<Item = u32> {
+        std::iter::once(version).chain(self.iter())
+    }
+
     pub(super) fn linked(self) -> bool {
         self.before[0] != NOBODY || self.after[0] != NOBODY
     }

@@ -136,39 +136,61 @@ impl Default for Lexical {
 }
 
 impl Lexical {
-    /// Adds what the words are worth; the `first` ones are the query's own, and what was there before does not count.
+    /// Adds what the words are worth; the `first` ones are the query's own.
     fn find(&mut self, state: &State, words: &Words, versions: &[u32], first: bool) {
-        let (mut own, mut others): (Vec<f32>, Vec<f32>) = (Vec::new(), Vec::new());
-        let filter = TermFilter::new(&words.terms);
-        let mut parts = vec![0.0; words.terms.len()];
-        for versions in versions.chunks(FETCHED) {
-            self.wanted.clear();
-            let rows = versions.iter().flat_map(|&version| state.rows_of(version));
-            self.wanted.extend(rows);
-            state.lexical.fetch(&self.wanted);
-            for &version in versions {
-                own.clear();
-                others.clear();
-                for row in state.rows_of(version) {
-                    let lexical = &state.lexical;
-                    lexical.score_row(&words.terms, filter, row, &mut parts);
-                    own.push(parts.iter().sum());
-                    let common = parts.iter().zip(&words.rare).filter(|&(_, &rare)| !rare);
-                    others.push(common.map(|(part, _)| part).sum());
-                    if first {
-                        self.rows.values[row as usize] = parts.iter().sum();
-                    }
-                }
-                let (keyword, common) = (
-                    &mut self.versions.values[version as usize],
-                    &mut self.common.values[version as usize],
-                );
-                if first {
-                    (*keyword, *common) = (0.0, 0.0);
-                }
-                *keyword += of_rows(&own, 0.0);
-                *common += of_rows(&others, 0.0);
+        let Self {
+            rows,
+            versions: whole,
+            wanted,
+            ..
+        } = self;
+        for_each_version(state, &words.terms, versions, wanted, |version, own| {
+            whole.values[version as usize] += of_rows(own, 0.0);
+            if first {
+                let span = state.rows_of(version);
+                rows.values[span.start as usize..span.end as usize].copy_from_slice(own);
             }
+        });
+    }
+
+    /// Adds what those of the words are worth that were not looked up in postings.
+    fn find_common(&mut self, state: &State, words: &Words, versions: &[u32]) {
+        let common: Vec<QueryTerm> = words.unread().copied().collect();
+        if common.is_empty() {
+            return;
+        }
+        let Self {
+            common: scores,
+            wanted,
+            ..
+        } = self;
+        for_each_version(state, &common, versions, wanted, |version, own| {
+            scores.values[version as usize] += of_rows(own, 0.0);
+        });
+    }
+}
+
+/// Calls `take` with each version and what the terms are worth in its rows.
+fn for_each_version(
+    state: &State,
+    terms: &[QueryTerm],
+    versions: &[u32],
+    wanted: &mut Vec<u32>,
+    mut take: impl FnMut(u32, &[f32]),
+) {
+    let filter = TermFilter::new(terms);
+    let (mut parts, mut own) = (vec![0.0; terms.len()], Vec::new());
+    for versions in versions.chunks(FETCHED) {
+        wanted.clear();
+        wanted.extend(versions.iter().flat_map(|&version| state.rows_of(version)));
+        state.lexical.fetch(wanted);
+        for &version in versions {
+            own.clear();
+            for row in state.rows_of(version) {
+                state.lexical.score_row(terms, filter, row, &mut parts);
+                own.push(parts.iter().sum());
+            }
+            take(version, &own);
         }
     }
 }
@@ -181,10 +203,13 @@ pub(super) struct Scores {
     /// The candidates' scores with their neighbours' shares.
     pub(super) smoothed_semantic: Sparse,
     pub(super) smoothed_keyword: Sparse,
-    pub(super) known: Marks,
-    /// Of `known` as many as have their cosines, as many as have their words' scores, and by how many groups of words.
-    with_cosines: usize,
-    with_words: usize,
+    /// Versions that have their cosines, the last ones not yet.
+    pub(super) near: Asked,
+    /// Versions that have the scores of all words.
+    pub(super) worded: Asked,
+    /// Versions that have those of the words whose postings were not read.
+    pub(super) sampled: Asked,
+    /// Groups of words that they have them of.
     words: usize,
 }
 
@@ -195,11 +220,45 @@ impl Default for Scores {
             lexical: Lexical::default(),
             smoothed_semantic: Sparse::new(NO_SCORE),
             smoothed_keyword: Sparse::new(0.0),
-            known: Marks::default(),
-            with_cosines: 0,
-            with_words: 0,
+            near: Asked::default(),
+            worded: Asked::default(),
+            sampled: Asked::default(),
             words: 0,
         }
+    }
+}
+
+/// Versions whose scores are asked for, those that have them first.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    marks: Marks,
+    done: usize,
+}
+
+impl Asked {
+    pub(super) fn insert(&mut self, version: u32) {
+        self.marks.insert(version);
+    }
+
+    /// All, and how many of them had their scores before now.
+    fn all(&mut self) -> (&[u32], usize) {
+        let list = &self.marks.list;
+        (list, std::mem::replace(&mut self.done, list.len()))
+    }
+
+    /// Calls `find` with each group of words, the versions that need its scores, and whether it is the first; `known` groups
+    /// are those that all but the last versions have.
+    fn find(&mut self, words: &[Words], known: usize, mut find: impl FnMut(&Words, &[u32], bool)) {
+        let (list, fresh) = self.all();
+        for (number, words) in words.iter().enumerate() {
+            let from = if number < known { fresh } else { 0 };
+            find(words, &list[from..], number == 0);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.marks.clear();
+        self.done = 0;
     }
 }
 
@@ -224,14 +283,15 @@ impl Words {
         places
     }
 
+    /// Those whose postings were not read.
+    pub(super) fn unread(&self) -> impl Iterator<Item = &QueryTerm> {
+        let terms = self.terms.iter().zip(&self.rare);
+        terms.filter(|&(_, &rare)| !rare).map(|(term, _)| term)
+    }
+
     /// What the words whose postings were not read add to a score at most.
     pub(super) fn common(&self) -> f32 {
-        let others = self
-            .terms
-            .iter()
-            .zip(&self.rare)
-            .filter(|&(_, &rare)| !rare);
-        others.map(|(term, _)| term.most).sum()
+        self.unread().map(|term| term.most).sum()
     }
 }
 
@@ -244,7 +304,9 @@ impl Scores {
         for array in self.by_version() {
             array.grow(versions);
         }
-        self.known.grow(versions);
+        for asked in [&mut self.near, &mut self.worded, &mut self.sampled] {
+            asked.marks.grow(versions);
+        }
     }
 
     fn by_version(&mut self) -> [&mut Sparse; 5] {
@@ -259,7 +321,8 @@ impl Scores {
 
     /// Asks for a version's scores; [`evaluate`](Self::evaluate) finds them.
     pub(super) fn ask(&mut self, version: u32) {
-        self.known.insert(version);
+        self.near.insert(version);
+        self.worded.insert(version);
     }
 
     /// Finds the scores of all versions that were asked for since the last time; of the others, what words add that are
@@ -271,31 +334,37 @@ impl Scores {
         words: &[Words],
         spread: bool,
     ) {
-        let fresh = std::mem::replace(&mut self.with_words, self.known.list.len());
-        let known_words = std::mem::replace(&mut self.words, words.len());
-        let without_cosines = std::mem::replace(&mut self.with_cosines, self.known.list.len());
-        let known = &self.known.list;
-        let many = known.len() - fresh >= SPREAD_VERSIONS;
+        let known = std::mem::replace(&mut self.words, words.len());
+        let Self {
+            dense,
+            lexical,
+            near,
+            worded,
+            sampled,
+            ..
+        } = self;
+        let (all, with_cosines) = near.all();
+        let fresh = &all[with_cosines..];
         // Neither touches what the other changes.
-        let (dense, lexical) = (&mut self.dense, &mut self.lexical);
         both(
-            spread && many && query.is_some(),
-            || query.map(|query| dense.find(state, query, &known[without_cosines..])),
+            spread && fresh.len() >= SPREAD_VERSIONS && query.is_some(),
+            || query.map(|query| dense.find(state, query, fresh)),
             || {
-                for (number, words) in words.iter().enumerate() {
-                    let from = if number < known_words { fresh } else { 0 };
-                    lexical.find(state, words, &known[from..], number == 0);
-                }
+                worded.find(words, known, |words, versions, first| {
+                    lexical.find(state, words, versions, first);
+                });
+                sampled.find(words, known, |words, versions, _| {
+                    lexical.find_common(state, words, versions);
+                });
             },
         );
     }
 
     /// As [`evaluate`](Self::evaluate), cosines alone.
     pub(super) fn find_cosines(&mut self, state: &State, query: Option<&QuantisedQuery>) {
-        let known = &self.known.list;
-        let fresh = std::mem::replace(&mut self.with_cosines, known.len());
+        let (all, with_cosines) = self.near.all();
         if let Some(query) = query {
-            self.dense.find(state, query, &known[fresh..]);
+            self.dense.find(state, query, &all[with_cosines..]);
         }
     }
 
@@ -326,20 +395,34 @@ impl Scores {
 
     /// Makes all arrays clean again.
     pub(super) fn wipe(&mut self, state: &State) {
-        let rows = || {
-            self.known
-                .list
-                .iter()
-                .flat_map(|&version| state.rows_of(version))
+        let rows = |asked: &Asked| {
+            let versions = asked.marks.list.clone();
+            versions
+                .into_iter()
+                .flat_map(|version| state.rows_of(version))
         };
-        self.dense.rows.wipe(rows());
-        self.lexical.rows.wipe(rows());
-        let known = std::mem::take(&mut self.known.list);
-        for array in self.by_version() {
-            array.wipe(known.iter().copied());
+        self.dense.rows.wipe(rows(&self.near));
+        self.lexical.rows.wipe(rows(&self.worded));
+        let Self {
+            dense,
+            lexical,
+            near,
+            worded,
+            sampled,
+            ..
+        } = self;
+        for (array, asked) in [
+            (&mut dense.versions, &*near),
+            (&mut lexical.versions, worded),
+            (&mut lexical.common, sampled),
+            (&mut self.smoothed_semantic, worded),
+            (&mut self.smoothed_keyword, worded),
+        ] {
+            array.wipe(asked.marks.list.iter().copied());
         }
-        self.known.list = known;
-        self.known.clear();
-        (self.with_cosines, self.with_words, self.words) = (0, 0, 0);
+        for asked in [near, worded, sampled] {
+            asked.clear();
+        }
+        self.words = 0;
     }
 }

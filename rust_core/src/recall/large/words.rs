@@ -11,6 +11,7 @@ use crate::analysis::AnalyzedQuery;
 use crate::bank::State;
 use crate::filter::Allowed;
 use crate::lexical::{FETCHED, LexicalIndex, QueryTerm, Sums, TermFilter};
+use crate::recall::dense::of_rows;
 use crate::topk::{Scored, above};
 
 /// Postings that are read before it is asked whether they are enough: to score rows in full for that takes as long as a
@@ -226,7 +227,7 @@ impl Found {
         }
     }
 
-    /// The versions that hold a rare word, ascending, each with the sum of its best row.
+    /// The versions that hold a rare word, ascending, each with what its rows' sums make together.
     pub(super) fn holders(&self, state: &State) -> Holders<'_> {
         let (rows, sums) = (&self.sums.rows, &self.sums.values);
         if state.is_flat() {
@@ -235,20 +236,23 @@ impl Found {
                 sums: Cow::Borrowed(sums),
             };
         }
-        let (mut versions, mut best): (Vec<u32>, Vec<f32>) = (Vec::new(), Vec::new());
-        for (&row, &sum) in rows.iter().zip(sums) {
+        let (mut versions, mut combined) = (Vec::new(), Vec::new());
+        let mut left = rows.iter().zip(sums).peekable();
+        while let Some(&(&row, _)) = left.peek() {
             let version = state.version_of(row);
-            match best.last_mut() {
-                Some(best) if versions.last() == Some(&version) => *best = best.max(sum),
-                _ => {
-                    versions.push(version);
-                    best.push(sum);
-                }
+            let span = state.rows_of(version);
+            // Of the whole, and of the best chunk.
+            let mut own = [0.0_f32; 2];
+            while let Some((&row, &sum)) = left.next_if(|&(&row, _)| row < span.end) {
+                let part = &mut own[usize::from(row != span.start)];
+                *part = part.max(sum);
             }
+            versions.push(version);
+            combined.push(of_rows(&own, 0.0));
         }
         Holders {
             versions: Cow::Owned(versions),
-            sums: Cow::Owned(best),
+            sums: Cow::Owned(combined),
         }
     }
 }
@@ -260,9 +264,10 @@ pub(super) struct Holders<'a> {
 }
 
 impl Holders<'_> {
-    /// Whether a version is one of them.
-    pub(super) fn has(&self, version: u32) -> bool {
-        self.versions.binary_search(&version).is_ok()
+    /// The sum of a version, if it is one of them.
+    pub(super) fn sum_of(&self, version: u32) -> Option<f32> {
+        let place = self.versions.binary_search(&version).ok()?;
+        Some(self.sums[place])
     }
 }
 
