@@ -210,7 +210,7 @@ fn what_common_words_add_is_not_missed() {
     let mut pair = Pair::new(&walking(100));
     pair.apply(&rows, &[], &[]);
     pair.large.fold().expect("there is memory");
-    let mut compared = 0;
+    let (mut compared, mut errors) = (0, Vec::new());
     for _ in 0..80 {
         let request = RecallRequest {
             text: Some(text(&mut random, 12)),
@@ -225,13 +225,24 @@ fn what_common_words_add_is_not_missed() {
         };
         assert_eq!(keys(&large), keys(&flat), "{:?}", request.text);
         compared += large.hits.len();
+        let ((mean, deviation), (wanted, width)) = (large.arm_spreads[0], flat.arm_spreads[0]);
+        errors.push([mean / wanted - 1.0, deviation / width - 1.0]);
     }
     assert!(compared > 80 * 20, "only {compared} were compared");
+    // So does a sample of some hundred rows tell what they add to the mean and the deviation of all.
+    for which in 0..2 {
+        let squares = errors.iter().map(|error| error[which] * error[which]);
+        let typical = (squares.sum::<f64>() / errors.len() as f64).sqrt();
+        assert!(
+            typical < 0.05,
+            "mean or deviation differ by {typical}: {errors:?}"
+        );
+    }
 }
 
 #[test]
 fn the_normalisation_is_near_that_of_the_flat_tier() {
-    for kind in [Kind::Notes, Kind::Turns] {
+    for kind in [Kind::Notes, Kind::Turns, Kind::Chunked] {
         // More than are looked at one by one, so that the sample must tell.
         let mut random = Random(17);
         let rows = rows(&mut random, 18_000, kind);
