@@ -1,12 +1,14 @@
 //! What a bank knows of each version besides text and vector: one array per property.
 
 mod saved;
+mod times;
 
 use hashbrown::HashTable;
 
 use crate::rowset::RowSet;
 use crate::types::{ContentHash, MemoryId, Row};
 use crate::vector::reserve_tight;
+pub(crate) use times::{STRETCH, Times};
 
 /// `occurred_at` of a version that has none.
 pub(crate) const NO_TIME: i64 = i64::MIN;
@@ -21,7 +23,7 @@ pub(crate) struct Columns {
     pub(crate) content_hash: Vec<ContentHash>,
     pub(crate) known_from: Vec<i64>,
     pub(crate) known_until: Vec<i64>,
-    pub(crate) occurred_at: Vec<i64>,
+    pub(crate) occurred_at: Times,
     /// Row of the whole; the rows of its chunks follow it.
     pub(crate) first_row: Vec<u32>,
     pub(crate) layer: Vec<u16>,
@@ -52,7 +54,7 @@ impl Columns {
         push(&mut self.content_hash, row.content_hash);
         push(&mut self.known_from, row.known_from);
         push(&mut self.known_until, row.known_until.unwrap_or(OPEN));
-        push(&mut self.occurred_at, row.occurred_at.unwrap_or(NO_TIME));
+        self.occurred_at.push(row.occurred_at.unwrap_or(NO_TIME));
         push(&mut self.first_row, first_row);
         push(&mut self.layer, layer);
         if let Some(retained_at) = row.retained_at.filter(|&at| at != row.known_from) {
@@ -164,7 +166,7 @@ impl Columns {
         self.validity.remove(&version);
         self.content_hash[at] = [0; 16];
         self.memory_id[at] = [0; 16];
-        self.occurred_at[at] = NO_TIME;
+        self.occurred_at.remove(at);
     }
 
     /// Rows of a version: the whole, then its chunks. `rows` is the bank's number of rows.
@@ -189,7 +191,7 @@ impl Columns {
             content_hash: kept(&self.content_hash, new_versions),
             known_from: kept(&self.known_from, new_versions),
             known_until: kept(&self.known_until, new_versions),
-            occurred_at: kept(&self.occurred_at, new_versions),
+            occurred_at: kept(&self.occurred_at, new_versions).into(),
             first_row,
             layer: kept(&self.layer, new_versions),
             retained_at: renumbered(&self.retained_at, new_versions),
@@ -215,10 +217,8 @@ impl Columns {
         let table = |table: &HashTable<u32>| table.allocation_size();
         self.key.capacity() * 8
             + (self.memory_id.capacity() + self.content_hash.capacity()) * 16
-            + (self.known_from.capacity()
-                + self.known_until.capacity()
-                + self.occurred_at.capacity())
-                * 8
+            + (self.known_from.capacity() + self.known_until.capacity()) * 8
+            + self.occurred_at.bytes()
             + self.first_row.capacity() * 4
             + self.layer.capacity() * 2
             + self.retained_at.allocation_size()

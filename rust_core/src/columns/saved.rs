@@ -59,7 +59,11 @@ impl Columns {
         reader.take_array::<ID, _>(count, |hash| hash, &mut self.content_hash)?;
         reader.take_array(count, i64::from_le_bytes, &mut self.known_from)?;
         reader.take_array(count, i64::from_le_bytes, &mut self.known_until)?;
-        reader.take_array(count, i64::from_le_bytes, &mut self.occurred_at)?;
+        let mut times = Vec::with_capacity(count);
+        reader.take_array(count, i64::from_le_bytes, &mut times)?;
+        for time in times {
+            self.occurred_at.push(time);
+        }
         reader.take_array(count, u32::from_le_bytes, &mut self.first_row)?;
         reader.take_array(count, u16::from_le_bytes, &mut self.layer)?;
         self.live.grow(self.len());

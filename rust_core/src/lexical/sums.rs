@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use crate::vector::Kernel;
+
 /// Rows whose sums are made together: 128 KB.
 const WINDOW: u32 = 1 << 15;
 
@@ -76,23 +78,7 @@ impl Window {
 
     /// Appends what is held, and leaves nothing.
     fn harvest(&mut self, rows: &mut Vec<u32>, values: &mut Vec<f32>) {
-        let words = self.held.iter_mut().zip(self.sums.chunks_mut(64));
-        for (first, (held, sums)) in (self.first..).step_by(64).zip(words) {
-            let mut left = std::mem::take(held);
-            if left == 0 {
-                continue;
-            }
-            let (mut some, mut of_some, mut count) = ([0; 64], [0.0; 64], 0);
-            while left != 0 {
-                let at = left.trailing_zeros();
-                left &= left - 1;
-                some[count] = first + at;
-                of_some[count] = std::mem::take(&mut sums[at as usize]);
-                count += 1;
-            }
-            rows.extend_from_slice(&some[..count]);
-            values.extend_from_slice(&of_some[..count]);
-        }
+        Kernel::best().pick(self.first, &mut self.held, &mut self.sums, (rows, values));
     }
 }
 

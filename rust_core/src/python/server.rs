@@ -171,6 +171,10 @@ impl GrpcCall {
         )
     }
 
+    fn seconds_waited(&self) -> f64 {
+        self.call.opened.elapsed().as_secs_f64()
+    }
+
     fn alternative_names(&self) -> Vec<String> {
         self.call.peer.alternative_names.clone()
     }

@@ -9,6 +9,7 @@ use crate::vector::TOGETHER;
 
 use super::large::LargeBuffers;
 use super::layout::Layout;
+use super::times::TimeScores;
 
 /// An arm's scores by row and by version.
 #[derive(Debug, Default)]
@@ -56,7 +57,7 @@ pub(crate) struct Buffers {
     pub(crate) filter: FilterBuffers,
     pub(crate) dense: ArmScores,
     pub(crate) keyword: ArmScores,
-    pub(crate) temporal: Vec<f32>,
+    pub(crate) temporal: TimeScores,
     /// What further words score; see `feedback`.
     pub(crate) further: ArmScores,
     /// Chains of what passes a filter.

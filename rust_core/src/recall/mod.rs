@@ -330,7 +330,7 @@ fn answer(
     let scores = arms::Scores {
         semantic: dense.by_version(),
         keyword: keyword.by_version(),
-        temporal,
+        temporal: &temporal.values,
     };
     for arm in &mut arms {
         arm.rank(state, allowed, request.depth, scores, &mut work.selection);
@@ -357,7 +357,7 @@ fn answer(
         let room = feedback::Room {
             dense: &*dense,
             keyword: &mut *keyword,
-            temporal,
+            temporal: &temporal.values,
             further,
             layout,
             candidates: &mut *candidates,
@@ -382,7 +382,7 @@ fn answer(
     let scores = arms::Scores {
         semantic: dense.by_version(),
         keyword: keyword.by_version(),
-        temporal,
+        temporal: &temporal.values,
     };
     let mut fused = fusion::fuse(state, request, &arms, scores, candidates);
     looked.keep_first(&mut fused);

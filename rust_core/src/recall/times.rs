@@ -1,18 +1,35 @@
 //! What the temporal arm says of the memories that pass: how near they are to the time that was asked about.
 
 use crate::bank::State;
-use crate::columns::NO_TIME;
+use crate::columns::{NO_TIME, STRETCH, Times};
 use crate::filter::Allowed;
 use crate::rowset::RowSet;
 use crate::types::RecallRequest;
-use crate::vector::{Kernel, Work};
 
 /// How many times the score is divided by e over the tail: a memory told a tail later scores 0.05.
 const TAIL_EXPONENTS: f64 = 3.0;
 /// Beyond this many tails a score (2e-4) cannot tell memories apart, and is 0.
 const TAILS: f64 = 3.0;
-/// Versions whose times are looked at together: those of a word of the filter.
-const BLOCK: usize = 64;
+
+/// Scores by version, kept from one recall to the next: only what has a score is wiped.
+#[derive(Debug, Default)]
+pub(crate) struct TimeScores {
+    pub(super) values: Vec<f32>,
+    /// Stretches in which some are not 0.
+    scored: Vec<usize>,
+}
+
+impl TimeScores {
+    /// A 0 for each of so many versions.
+    fn clear(&mut self, versions: usize) {
+        for stretch in self.scored.drain(..) {
+            let begin = stretch * STRETCH;
+            let end = self.values.len().min(begin + STRETCH);
+            self.values[begin..end].fill(0.0);
+        }
+        self.values.resize(versions, 0.0);
+    }
+}
 
 /// Fills `scores` with 1 for memories inside a window, less for those told soon before or after, 0 elsewhere; tells
 /// whether one may be above 0.
@@ -20,7 +37,7 @@ pub(super) fn score(
     state: &State,
     allowed: Allowed<'_>,
     request: &RecallRequest,
-    scores: &mut Vec<f32>,
+    scores: &mut TimeScores,
 ) -> bool {
     let near = Near {
         windows: &request.time_windows,
@@ -37,25 +54,16 @@ struct Near<'a> {
 }
 
 impl Near<'_> {
-    fn score(&self, times: &[i64], passing: &RowSet, scores: &mut Vec<f32>) -> bool {
-        scores.clear();
-        scores.resize(times.len(), 0.0);
-        let mut blocks = Vec::with_capacity(times.len().div_ceil(BLOCK));
-        Kernel::best().run(Reached {
-            times,
-            reach: self.reach(),
-            blocks: &mut blocks,
-        });
-        let words = passing.words().iter().zip(&blocks).enumerate();
-        for (block, (&word, _)) in words.filter(|(_, (_, reached))| **reached) {
-            let mut left = word;
-            while left != 0 {
-                let version = block * BLOCK + left.trailing_zeros() as usize;
-                left &= left - 1;
-                scores[version] = self.score_of(times[version]);
+    fn score(&self, times: &Times, passing: &RowSet, scores: &mut TimeScores) -> bool {
+        scores.clear(times.len());
+        let (first, last) = self.reach();
+        for (stretch, versions) in times.near(first, last) {
+            scores.scored.push(stretch);
+            for version in versions.filter(|&version| passing.contains(version as u32)) {
+                scores.values[version] = self.score_of(times[version]);
             }
         }
-        blocks.contains(&true)
+        !scores.scored.is_empty()
     }
 
     /// The first and the last time that may score.
@@ -89,39 +97,12 @@ impl Near<'_> {
     }
 }
 
-/// Appends of each block of times whether one of them is within reach.
-struct Reached<'a> {
-    times: &'a [i64],
-    reach: (i64, i64),
-    blocks: &'a mut Vec<bool>,
-}
-
-impl Work for Reached<'_> {
-    type Output = ();
-
-    #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
-    #[inline(always)]
-    fn run(self) {
-        let (first, last) = self.reach;
-        // Times before the first come out as large as those after the last.
-        let after = |&time: &i64| time.wrapping_sub(first).cast_unsigned();
-        let most = after(&last.max(first));
-        let within = |block: &[i64]| {
-            let nearest = block.iter().map(after).fold(u64::MAX, u64::min);
-            nearest <= most && first <= last
-        };
-        let (whole, rest) = self.times.as_chunks::<BLOCK>();
-        self.blocks.extend(whole.iter().map(|block| within(block)));
-        self.blocks.extend((!rest.is_empty()).then(|| within(rest)));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn blocks_that_are_left_out_hold_nothing_that_scores() {
+    fn stretches_that_are_left_out_hold_nothing_that_scores() {
         let times: Vec<i64> = (0..1_000i64)
             .map(|at| match at % 13 {
                 5 => NO_TIME,
@@ -130,6 +111,10 @@ mod tests {
                 _ => at * 97 % 5_000 - 2_500,
             })
             .collect();
+        let times = Times::from(times);
+        let mut scores = TimeScores::default();
+        // A larger bank came before.
+        scores.clear(5_000);
         let mut passing = RowSet::empty(1_000);
         (0..1_000)
             .filter(|at| at % 7 != 3)
@@ -145,7 +130,7 @@ mod tests {
                 windows: &windows,
                 tail,
             };
-            let (mut scores, mut expected) = (vec![7.0; 3], vec![0.0; 1_000]);
+            let mut expected = vec![0.0; 1_000];
             assert_eq!(
                 near.score(&times, &passing, &mut scores),
                 !windows.is_empty()
@@ -153,9 +138,9 @@ mod tests {
             for version in passing.iter() {
                 expected[version as usize] = near.score_of(times[version as usize]);
             }
-            assert_eq!(scores, expected, "{windows:?}");
+            assert_eq!(scores.values, expected, "{windows:?}");
             assert_eq!(
-                scores.iter().any(|&score| score > 0.0),
+                scores.values.iter().any(|&score| score > 0.0),
                 !windows.is_empty(),
                 "{windows:?}"
             );

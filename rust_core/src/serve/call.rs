@@ -82,6 +82,8 @@ pub struct Call {
     pub metadata: MetadataMap,
     /// When its caller stops to wait.
     pub deadline: Option<Instant>,
+    /// When it was handed over.
+    pub opened: Instant,
     /// Who is at the other end.
     pub peer: Arc<Peer>,
     pub(super) inbox: Arc<Inbox>,
@@ -104,6 +106,7 @@ impl Call {
             path,
             metadata,
             deadline,
+            opened: Instant::now(),
             peer,
             inbox,
             requests: Mutex::default(),

@@ -9,7 +9,7 @@ use super::look::Look;
 use super::neighbours::Neighbours;
 use super::words::Holders;
 use crate::recall::spread::Spread;
-use crate::vector::NO_SCORE;
+use crate::vector::{Kernel, NO_SCORE, Work};
 
 /// Versions of the sample: the deviation of as many is within 3 % (one standard error) of that of all.
 const SAMPLE: u32 = 512;
@@ -29,6 +29,9 @@ pub(super) fn step(passing: u32) -> u32 {
     }
 }
 
+/// Sums that are made beside each other.
+const LANES: usize = 16;
+
 /// Sums of scores and of their squares.
 #[derive(Debug, Clone, Copy, Default)]
 struct Moments {
@@ -45,21 +48,9 @@ impl Moments {
         self.count += 1.0;
     }
 
-    /// Of many, in sums that do not wait for each other.
+    /// Of many.
     fn of(scores: &[f32]) -> Self {
-        let mut lanes = [Self::default(); 8];
-        for scores in scores.chunks(lanes.len()) {
-            for (lane, &score) in lanes.iter_mut().zip(scores) {
-                lane.add(score);
-            }
-        }
-        let mut all = Self::default();
-        for lane in lanes {
-            all.sum += lane.sum;
-            all.squares += lane.squares;
-            all.count += lane.count;
-        }
-        all
+        Kernel::best().run(Sums(scores))
     }
 
     fn spread(self) -> Spread {
@@ -75,6 +66,34 @@ impl Moments {
             } else {
                 variance.sqrt()
             },
+        }
+    }
+}
+
+/// Asks for the moments of scores, in sums that do not wait for each other: as many on every machine, each in order.
+struct Sums<'a>(&'a [f32]);
+
+impl Work for Sums<'_> {
+    type Output = Moments;
+
+    #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
+    #[inline(always)]
+    fn run(self) -> Moments {
+        let (mut sums, mut squares) = ([0.0f64; LANES], [0.0f64; LANES]);
+        let (whole, rest) = self.0.as_chunks::<LANES>();
+        let mut last = [0.0; LANES];
+        last[..rest.len()].copy_from_slice(rest);
+        for scores in whole.iter().chain(std::iter::once(&last)) {
+            for lane in 0..LANES {
+                let score = f64::from(scores[lane]);
+                sums[lane] += score;
+                squares[lane] += score * score;
+            }
+        }
+        Moments {
+            sum: sums.iter().sum(),
+            squares: squares.iter().sum(),
+            count: self.0.len() as f64,
         }
     }
 }

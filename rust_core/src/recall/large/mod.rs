@@ -33,6 +33,7 @@ use scores::{Scores, Words};
 
 use super::arms::{self, Arm, KEYWORD, SEMANTIC};
 use super::feedback::{FIRST_HITS, Feedback, best_rows};
+use super::times::TimeScores;
 use super::{Query, hits, lift, times};
 
 /// What a recall of a large bank works with, kept from one to the next.
@@ -56,7 +57,7 @@ pub(super) fn answer(
     allowed: Allowed<'_>,
     (plan, compare, alone): (&Plan, bool, bool),
     buffers: &mut LargeBuffers,
-    (temporal, selection): (&mut Vec<f32>, &mut Selection),
+    (temporal, selection): (&mut TimeScores, &mut Selection),
     candidates: &mut Vec<u32>,
 ) -> Result<(RecallResponse, Option<Walked>)> {
     let LargeBuffers {
@@ -74,16 +75,15 @@ pub(super) fn answer(
         linked: false,
     };
     let mut sample = Placed::new();
-    // Neither touches what the other changes. A thread more pays only where a processor is idle. Words take longer, and so
-    // need not wait until it is awake.
-    let (keyword, near) = both(
+    // Neither touches what the other changes. A thread more pays only where a processor is idle, and has to wake first.
+    let (near, keyword) = both(
         alone && query.vector.is_some() && query.words.is_some(),
-        || keyword_arm(state, request, query, allowed, found),
         || {
             let arm = near_arm(state, request, query, (allowed, plan), near);
             sample = look_at_sample(&mut look, query);
             arm
         },
+        || keyword_arm(state, request, query, allowed, found),
     );
     let mut arms = Vec::with_capacity(3 + request.external.len());
     let (mut proposed, mut words) = (Vec::new(), Vec::new());
@@ -110,7 +110,7 @@ pub(super) fn answer(
         query,
         found,
         sample: &sample,
-        temporal,
+        temporal: &temporal.values,
         candidates,
         chosen: Placed::new(),
         alone,
@@ -374,7 +374,7 @@ fn temporal_arm(
     state: &State,
     allowed: Allowed<'_>,
     request: &RecallRequest,
-    temporal: &mut Vec<f32>,
+    temporal: &mut TimeScores,
     selection: &mut Selection,
 ) -> Arm {
     let start = Instant::now();
@@ -383,7 +383,7 @@ fn temporal_arm(
     let scores = arms::Scores {
         semantic: &[],
         keyword: &[],
-        temporal,
+        temporal: &temporal.values,
     };
     if some {
         arm.rank(state, allowed, request.depth, scores, selection);

@@ -185,6 +185,33 @@ impl Kernel {
         }
     }
 
+    /// Appends the values whose bits are set, 64 in a word, and their numbers, of which `first` is that of the first value.
+    /// All others are 0, and so are these afterwards; no bit is left.
+    ///
+    /// # Panics
+    /// When there are not 64 values a word, or the kernel is not of this machine.
+    pub(crate) fn pick(
+        self,
+        first: u32,
+        wanted: &mut [u64],
+        values: &mut [f32],
+        picked: (&mut Vec<u32>, &mut Vec<f32>),
+    ) {
+        let (values, rest) = values.as_chunks_mut::<64>();
+        assert!(
+            values.len() == wanted.len() && rest.is_empty(),
+            "there are not 64 values a word"
+        );
+        self.check();
+        match self {
+            // SAFETY: the instruction set was detected on this machine by the check above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni => unsafe { x86::pick_avx512(first, wanted, values, picked) },
+            _ => pick_in_turn(first, wanted, values, picked),
+        }
+        wanted.fill(0);
+    }
+
     /// Runs `work` compiled for this kernel's instruction set: the crate itself is compiled for any machine.
     ///
     /// # Panics
@@ -226,6 +253,27 @@ impl Kernel {
             Self::Neon => true,
             Self::Scalar => true,
         }
+    }
+}
+
+fn pick_in_turn(
+    first: u32,
+    wanted: &[u64],
+    values: &mut [[f32; 64]],
+    (numbers, picked): (&mut Vec<u32>, &mut Vec<f32>),
+) {
+    for ((first, &word), values) in (first..).step_by(64).zip(wanted).zip(values) {
+        let (mut left, mut count) = (word, 0);
+        let (mut some, mut of_some) = ([0; 64], [0.0; 64]);
+        while left != 0 {
+            let at = left.trailing_zeros();
+            left &= left - 1;
+            some[count] = first + at;
+            of_some[count] = std::mem::take(&mut values[at as usize]);
+            count += 1;
+        }
+        numbers.extend_from_slice(&some[..count]);
+        picked.extend_from_slice(&of_some[..count]);
     }
 }
 
@@ -292,3 +340,45 @@ macro_rules! in_groups_of_four {
 mod arm;
 #[cfg(target_arch = "x86_64")]
 mod x86;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kernel_picks_what_is_wanted_and_leaves_the_rest() {
+        const WORDS: usize = 9;
+        let words: [u64; WORDS] = std::array::from_fn(|at| match at % 4 {
+            0 => 0,
+            1 => u64::MAX,
+            2 => 1 << 63 | 1,
+            _ => 0x9e37_79b9_7f4a_7c15_u64.rotate_left(at as u32),
+        });
+        let is_wanted = |at: usize| words[at / 64] >> (at % 64) & 1 == 1;
+        let value = |at: usize| at as f32 + 0.5;
+        for kernel in Kernel::available() {
+            let mut wanted = words;
+            let all = (0..WORDS * 64).map(|at| if is_wanted(at) { value(at) } else { 0.0 });
+            let mut values: Vec<f32> = all.collect();
+            // What is there stays.
+            let (mut numbers, mut picked) = (vec![7], vec![7.0]);
+            let before = 1_000;
+            kernel.pick(
+                before,
+                &mut wanted,
+                &mut values,
+                (&mut numbers, &mut picked),
+            );
+            let expected = || (0..WORDS * 64).filter(|&at| is_wanted(at));
+            assert!(
+                numbers[1..]
+                    .iter()
+                    .copied()
+                    .eq(expected().map(|at| before + at as u32))
+            );
+            assert!(picked[1..].iter().copied().eq(expected().map(value)));
+            assert_eq!((numbers[0], wanted), (7, [0; WORDS]));
+            assert_eq!(values, [0.0; WORDS * 64], "{}", kernel.name());
+        }
+    }
+}

@@ -7,12 +7,17 @@ use std::arch::x86_64::{
     _mm256_madd_epi16, _mm256_maddubs_epi16, _mm256_set1_epi8, _mm256_set1_epi16,
     _mm256_setzero_si256, _mm256_srli_epi16, _mm256_storeu_si256, _mm512_add_epi32,
     _mm512_and_si512, _mm512_castsi512_si256, _mm512_dpbusd_epi32, _mm512_extracti64x4_epi64,
-    _mm512_load_si512, _mm512_loadu_si512, _mm512_reduce_add_epi32, _mm512_set1_epi8,
-    _mm512_setzero_si512, _mm512_srli_epi16, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64,
-    _mm512_unpacklo_epi32, _mm512_unpacklo_epi64, _mm512_xor_si512,
+    _mm512_load_si512, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_maskz_compress_epi32,
+    _mm512_maskz_compress_ps, _mm512_reduce_add_epi32, _mm512_set_epi32, _mm512_set1_epi8,
+    _mm512_set1_epi32, _mm512_setzero_si512, _mm512_srli_epi16, _mm512_storeu_ps,
+    _mm512_storeu_si512, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32,
+    _mm512_unpacklo_epi64, _mm512_xor_si512,
 };
 
 use super::{AHEAD, BYTES, Block, Work};
+
+/// Numbers of 32 bits in a register.
+const LANES: usize = 16;
 
 /// Asks for a row's cache lines.
 #[inline]
@@ -179,6 +184,51 @@ pub(super) fn four_queries_avx512(queries: [&[Block]; 4], rows: &[Block], out: &
     }
     for (index, out) in rest.iter_mut().enumerate() {
         *out = tile_avx512(queries, [row(grouped + index); 4])[0];
+    }
+}
+
+/// Sixteen values at a time: those that are wanted move together in a register, which is stored whole; what it holds
+/// beyond them is written over by the next.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+pub(super) fn pick_avx512(
+    first: u32,
+    wanted: &[u64],
+    values: &mut [[f32; 64]],
+    (numbers, picked): (&mut Vec<u32>, &mut Vec<f32>),
+) {
+    let most: usize = wanted.iter().map(|word| word.count_ones() as usize).sum();
+    numbers.reserve(most + LANES);
+    picked.reserve(most + LANES);
+    let mut count = 0;
+    let (to_numbers, to_picked) = (numbers.spare_capacity_mut(), picked.spare_capacity_mut());
+    let from_zero = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    for ((first, &word), values) in (first..).step_by(64).zip(wanted).zip(values) {
+        if word == 0 {
+            continue;
+        }
+        for (lane, values) in values.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+            let mask = (word >> (lane * LANES)) as u16;
+            let base = _mm512_set1_epi32((first + (lane * LANES) as u32).cast_signed());
+            let some = _mm512_maskz_compress_epi32(mask, _mm512_add_epi32(base, from_zero));
+            // SAFETY: sixteen floats; the load needs no alignment.
+            let of_some = unsafe { _mm512_loadu_ps(values.as_ptr()) };
+            let of_some = _mm512_maskz_compress_ps(mask, of_some);
+            let end = count + LANES;
+            let (some_to, of_some_to) = (&mut to_numbers[count..end], &mut to_picked[count..end]);
+            // SAFETY: each has room for sixteen; the stores need no alignment.
+            unsafe {
+                _mm512_storeu_si512(some_to.as_mut_ptr().cast(), some);
+                _mm512_storeu_ps(of_some_to.as_mut_ptr().cast(), of_some);
+            }
+            *values = [0.0; LANES];
+            count += mask.count_ones() as usize;
+        }
+    }
+    debug_assert_eq!(count, most);
+    // SAFETY: `count` entries behind the old ones were written in each.
+    unsafe {
+        numbers.set_len(numbers.len() + count);
+        picked.set_len(picked.len() + count);
     }
 }
 
