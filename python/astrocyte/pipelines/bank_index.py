@@ -12,6 +12,8 @@ from astrocyte.stores.protocols import IndexBatch, VersionRecord
 
 # What is measured walks the bank's labels and conversations, so it is done when this share of the rows is new.
 MEASURED_SHARE = 16
+# Recalls of which about as many make the usual time of one.
+REMEMBERED = 8
 # What a loaded bank holds besides its core's bytes: the registry's objects, and the sizes that allocators round up to.
 BYTES_PER_BANK = 8 << 10
 
@@ -26,7 +28,7 @@ class BankIndex:
         model: The embedding model of all its vectors.
     """
 
-    __slots__ = ("core", "earliest", "latest", "measured_rows", "model", "pieces", "row_count")
+    __slots__ = ("core", "earliest", "latest", "measured_rows", "model", "pieces", "row_count", "usual_seconds")
 
     def __init__(self, core: CoreBank, model: str) -> None:
         self.core = core
@@ -35,6 +37,8 @@ class BankIndex:
         self.row_count = 0
         # Rows of a memory on the average, its whole among them, when it was last measured.
         self.pieces = 1.0
+        # What a recall by the core takes, when it was asked; nothing is known before the first.
+        self.usual_seconds: float | None = None
         self.earliest: int | None = None
         self.latest: int | None = None
         if core.position:
@@ -54,6 +58,15 @@ class BankIndex:
     def small(self, rows: int) -> bool:
         """Whether so few rows were ever added that work on them is sure to be short."""
         return self.row_count <= rows
+
+    def note_search(self, seconds: float) -> None:
+        """Count what one recall by the core took; the last ones count most."""
+        usual = seconds if self.usual_seconds is None else self.usual_seconds
+        self.usual_seconds = usual + (seconds - usual) / REMEMBERED
+
+    def quick(self, seconds: float) -> bool:
+        """Whether a recall by the core usually takes no longer."""
+        return self.usual_seconds is not None and self.usual_seconds <= seconds
 
     def measure(self) -> int:
         """Bytes that the index holds in memory."""

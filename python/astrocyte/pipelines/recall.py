@@ -10,7 +10,7 @@
    brings from elsewhere (`external`), confidence (`abstention`), trace.
 
 Steps 1 and 4 to 6 are one synchronous function. It runs on the event loop for small banks, where a change of thread
-would cost more than it frees, and in the executor for others.
+would cost more than it frees, and for a call that is alone; else in the executor.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from astrocyte.pipelines.caching import RecallCache, name_of
 from astrocyte.pipelines.candidates import Candidate
 from astrocyte.pipelines.external import blend, passing
 from astrocyte.pipelines.filtering import compile_filter
+from astrocyte.pipelines.lone import is_lone
 from astrocyte.pipelines.outside.stores import OutsideStores
 from astrocyte.pipelines.planning import Plan, Planner, visibility
 from astrocyte.pipelines.preparing import check_space, usable
@@ -154,8 +155,12 @@ class RecallPipeline:
         return await self._beside(plan, self._answer, plan)
 
     async def _beside(self, plan: Plan, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-        """The result of work on a bank: off the loop for those that are large."""
-        if plan.index.small(self._settings.inline_rows):
+        """The result of work on a bank: off the loop for those that are large, unless nobody else waits for the loop.
+
+        To change the thread and back again costs a lone caller a fifth of a recall of a million memories.
+        """
+        index = plan.index
+        if index.small(self._settings.inline_rows) or (index.quick(self._settings.lone_ms / 1e3) and is_lone()):
             return work(*given, **named)
         run = asyncio.get_running_loop().run_in_executor
         return await run(self._executor, partial(work, *given, **named))
@@ -287,6 +292,7 @@ class RecallPipeline:
         self._analyse(plan)
         response = plan.index.core.recall(self._planner.request(plan))
         plan.searched = perf_counter()
+        plan.index.note_search(plan.searched - plan.analysed)
         return response
 
     def search(self, plans: Sequence[Plan]) -> list[RecallResponse]:

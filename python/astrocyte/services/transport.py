@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing
+from contextvars import copy_context
 from inspect import isasyncgen
 from typing import Any, NamedTuple, NoReturn
 
@@ -19,6 +20,8 @@ import structlog
 
 from astrocyte.core import GrpcCall, GrpcServer
 from astrocyte.errors import DeadlineExceeded, frames
+from astrocyte.pipelines.lone import lone_while
+from astrocyte.services.company import Company
 
 # How long answers that are on their way may take once the last call has ended.
 FLUSH_SECONDS = 0.5
@@ -207,6 +210,7 @@ class Transport:
         self._handlers = tuple(handlers)
         self._native = native
         self._open: dict[int, Context] = {}
+        self._company = Company()
 
     def bind(self, target: str) -> int:
         """Listen at ``host:port`` or ``unix:path``; the port, which the system chooses where it is 0.
@@ -219,8 +223,13 @@ class Transport:
     def start(self) -> None:
         """Take calls in."""
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._native.fileno(), self._take)
+        # What calls find around them.
+        copy_context().run(self._listen)
         self._native.start()
+
+    def _listen(self) -> None:
+        lone_while(self._company.alone)
+        self._loop.add_reader(self._native.fileno(), self._take)
 
     async def stop(self, grace_seconds: float) -> None:
         """Take no more in; cancel what still runs when the grace is over."""
@@ -261,9 +270,14 @@ class Transport:
             return
         self._open[number] = context
         context.task = task = self._loop.create_task(context.serve(handler))
-        task.add_done_callback(lambda done: self._close(number, done))
+        streams = handler.request_streaming or handler.response_streaming
+        if not streams:
+            self._company.came(call.seconds_waited())
+        task.add_done_callback(lambda done: self._close(number, done, streams=streams))
 
-    def _close(self, number: int, done: asyncio.Task[None]) -> None:
+    def _close(self, number: int, done: asyncio.Task[None], *, streams: bool) -> None:
+        if not streams:
+            self._company.left()
         context = self._open.pop(number)
         # Else the two, and what was raised, keep each other until the garbage collector looks.
         context.task = None

@@ -1,5 +1,6 @@
 """What a recall answers, through the gate: filters, times, detail, budget and the trace."""
 
+import asyncio
 import struct
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -9,7 +10,7 @@ import pytest
 
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.core import count_tokens
+from astrocyte.core import Core, count_tokens
 from astrocyte.model import (
     Caller,
     DedupAction,
@@ -22,6 +23,8 @@ from astrocyte.model import (
     TagMatch,
     TimeRange,
 )
+from astrocyte.pipelines.bank_index import BankIndex
+from astrocyte.pipelines.lone import lone_while
 from astrocyte.policy.gate import Gate
 
 ME = Caller()
@@ -251,3 +254,49 @@ async def test_the_executor_answers_as_the_loop_does(shelf: Gate, threaded: Gate
         await threaded.retain(ME, "b", RetainItem(name))
     here, there = await recall(shelf), await recall(threaded)
     assert {hit.text for hit in here.hits} == {hit.text for hit in there.hits}
+
+
+async def test_a_lone_call_stays_on_the_loop_once_its_bank_is_known_to_be_quick(
+    threaded: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, left = asyncio.get_running_loop(), 0
+    run = loop.run_in_executor
+
+    def counting(*given: Any) -> Any:
+        nonlocal left
+        left += 1
+        return run(*given)
+
+    await threaded.retain(ME, "b", RetainItem("tea"))
+    monkeypatch.setattr(loop, "run_in_executor", counting)
+
+    async def leaves() -> bool:
+        before = left
+        await recall(threaded, "tea")
+        return left > before
+
+    # Nobody says that it is alone; then somebody does, and it is known what the bank takes.
+    assert await leaves()
+    lone = True
+    lone_while(lambda: lone)
+    assert not await leaves()
+    lone = False
+    assert await leaves()
+    lone = True
+    index = threaded._registry.loaded(await threaded.get_bank(ME, "b"))
+    assert index is not None
+    index.usual_seconds = 1.0
+    assert await leaves()
+    index.usual_seconds = None
+    assert await leaves()
+
+
+def test_the_usual_time_of_a_recall_is_that_of_the_last_ones() -> None:
+    index = BankIndex(Core().bank(8), "m")
+    assert not index.quick(100.0)
+    index.note_search(0.001)
+    assert index.quick(0.001)
+    for _ in range(40):
+        index.note_search(0.02)
+    assert not index.quick(0.015)
+    assert index.quick(0.025)
