@@ -462,8 +462,8 @@ class Core:
         """The bank of a checkpoint, at its position. A CoreFault says why it is not used."""
     def release_memory(self) -> None:
         """Give freed memory back to the system, as far as the allocator can."""
-    def recall_many(self, requests: Sequence[tuple[Bank, RecallRequest]]) -> list[RecallResponse]:
-        """Each result equals the single call's; work is spread over the cores."""
+    def recall_many(self, requests: Sequence[tuple[Bank, RecallRequest]], spread: bool) -> list[RecallResponse]:
+        """Each result equals the single call's; where it is ``spread``, all processors work on them."""
 
 @final
 class Bank:

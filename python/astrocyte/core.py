@@ -356,14 +356,21 @@ class Core:
         """Give freed memory back to the system, as far as the allocator can: after evictions, not after each drop."""
         self._core.release_memory()
 
-    def recall_many(self, requests: Sequence[tuple[Bank, RecallRequest]]) -> list[RecallResponse]:
-        """The answers to all requests, spread over the processor's cores; each equals the single call's.
+    def recall_many(
+        self, requests: Sequence[tuple[Bank, RecallRequest]], *, spread: bool = True
+    ) -> list[RecallResponse]:
+        """The answers to all requests, each equal to the single call's.
+
+        Args:
+            requests: What is asked, and of whom.
+            spread: Over the processor's cores, or on the calling thread alone.
 
         Raises:
             DimensionMismatch, ValidationError, StoreError: As `Bank.recall`, of the first request that fails.
         """
         with translated_errors():
-            return self._core.recall_many([(bank._bank, request) for bank, request in requests])  # noqa: SLF001 (own class)
+            asked = [(bank._bank, request) for bank, request in requests]  # noqa: SLF001 (own class)
+            return self._core.recall_many(asked, spread)
 
 
 class StaticEmbedder:

@@ -122,13 +122,17 @@ impl Core {
         memory::release();
     }
 
-    /// Answers all requests, spread over the cores; each result equals the single call's.
+    /// Answers all requests, spread over the cores or on the calling thread alone; each result equals the single call's.
     ///
     /// A request that several banks are asked, the very same one in memory, is analysed once for all.
     ///
     /// # Errors
     /// The first request's error, in the order of the requests.
-    pub fn recall_many<B, R>(&self, requests: &[(B, R)]) -> Result<Vec<RecallResponse>>
+    pub fn recall_many<B, R>(
+        &self,
+        requests: &[(B, R)],
+        spread: bool,
+    ) -> Result<Vec<RecallResponse>>
     where
         B: Borrow<Bank> + Sync,
         R: Borrow<RecallRequest> + Sync,
@@ -137,6 +141,6 @@ impl Core {
             .iter()
             .map(|(bank, request)| (bank.borrow(), request.borrow()))
             .collect();
-        together::recall(&requests)
+        together::recall(&requests, spread)
     }
 }

@@ -24,8 +24,8 @@ class IndexSettings(Section):
         "used go, and come back at their next use. 0 takes half of what the machine, or its control group, has.",
     )
     scratch: bool = Field(True, description="Keep original vectors of large banks in an unlinked file, not in memory.")
-    # At 100,000 rows of 384 dimensions a scan, which misses nothing, answers as soon as a walk; at 200,000 it takes twice
-    # as long. As many rows may also be outside the graphs of a larger bank, and are scanned for each recall.
+    # At 100,000 rows of 384 dimensions a scan, which misses nothing, answers as soon as a walk; at 200,000 in twice
+    # the time. As many rows may also be outside the graphs of a larger bank, and are scanned for each recall.
     graph_rows: int = Field(
         150_000,
         ge=0,

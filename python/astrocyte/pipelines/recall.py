@@ -16,6 +16,7 @@ would cost more than it frees, and for a call that is alone; else in the executo
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
@@ -34,6 +35,7 @@ from astrocyte.pipelines.caching import RecallCache, name_of
 from astrocyte.pipelines.candidates import Candidate
 from astrocyte.pipelines.external import blend, passing
 from astrocyte.pipelines.filtering import compile_filter
+from astrocyte.pipelines.lanes import Lane
 from astrocyte.pipelines.lone import is_lone
 from astrocyte.pipelines.outside.stores import OutsideStores
 from astrocyte.pipelines.planning import Plan, Planner, visibility
@@ -55,8 +57,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# Queries of a batch that are searched together: a millisecond or two of work for the loop, which shapes them.
-PART = 16
+# Queries of a batch that a thread answers together: some milliseconds of work.
+PART = 8
 
 
 class RecallPipeline:
@@ -82,6 +84,7 @@ class RecallPipeline:
         self._spaces = spaces
         self._settings = settings.recall
         self._executor = executor
+        self._threads = settings.index.threads or os.cpu_count() or 1
         self._others = Others(outside, foreign, stages, executor)
         self._planner = Planner(settings.recall, entities)
         self._rescorer = Rescorer(settings, clock)
@@ -243,25 +246,22 @@ class RecallPipeline:
         return self._others.propose_any or plan.query.weights.get("semantic", 1.0) > 0.0
 
     async def _answer_all(self, plans: list[Plan]) -> list[RecallResult]:
-        """Answers in order. While the core searches for one part, the part before is read back and shaped."""
+        """Answers in order. Each thread takes one part after the other, and brings it from questions to hits."""
         parts = [plans[first : first + PART] for first in range(0, len(plans), PART)]
-        inline = all(plan.index.small(self._settings.inline_rows) for plan in plans)
+        lane = Lane(enumerate(parts), self._answer_part)
         run = asyncio.get_running_loop().run_in_executor
-        searches = [run(self._executor, self.search, part) for part in parts]
-        results: list[RecallResult] = []
+        if len(parts) == 1:
+            # Then the core spreads it.
+            return await run(self._executor, partial(self._answer_part, plans, spread=True))
+        lanes = [run(self._executor, lane.take) for _ in range(min(self._threads, len(parts)))]
         try:
-            for part, search in zip(parts, searches, strict=True):
-                responses = await search
-                if inline:
-                    results += self._finish_all(part, responses)
-                else:
-                    results += await run(self._executor, self._finish_all, part, responses)
+            await asyncio.gather(*lanes)
         finally:
-            for search in searches:
-                if not search.cancel() and not search.cancelled():
-                    # One failure is told; that of a later part has nobody to be told to.
-                    search.exception()
-        return results
+            lane.stop()
+        return lane.results()
+
+    def _answer_part(self, plans: list[Plan], *, spread: bool = False) -> list[RecallResult]:
+        return self._finish_all(plans, self.search(plans, spread=spread))
 
     async def _index(self, bank: Bank, query: RecallQuery) -> BankIndex:
         """The bank's index, at the position that the query asks for or beyond."""
@@ -295,8 +295,8 @@ class RecallPipeline:
         plan.index.note_search(plan.searched - plan.analysed)
         return response
 
-    def search(self, plans: Sequence[Plan]) -> list[RecallResponse]:
-        """What the core ranks for each plan, in one call for all."""
+    def search(self, plans: Sequence[Plan], *, spread: bool = True) -> list[RecallResponse]:
+        """What the core ranks for each plan, in one call for all; over all processors where it is ``spread``."""
         requests: list[tuple[CoreBank, RecallRequest]] = []
         while (place := len(requests)) < len(plans):
             # Banks that are asked the same query share what is found out about it, and mostly the request too.
@@ -308,7 +308,7 @@ class RecallPipeline:
             request = requests[-1][1] if shared else self._planner.request(plan)
             alike = plans[place : place + 1 + self._planner.follow(plans, place)]
             requests += [(one.index.core, request) for one in alike]
-        responses = self._core.recall_many(requests)
+        responses = self._core.recall_many(requests, spread=spread)
         searched = perf_counter()
         for plan in plans:
             plan.searched = searched

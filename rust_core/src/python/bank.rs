@@ -92,13 +92,14 @@ impl Core {
         &self,
         py: Python<'_>,
         requests: Vec<(Py<Bank>, Py<RecallRequest>)>,
+        spread: bool,
     ) -> PyResult<Vec<RecallResponse>> {
         let responses = detached(py, || {
             let requests: Vec<(&bank::Bank, &types::RecallRequest)> = requests
                 .iter()
                 .map(|(bank, request)| (&bank.get().bank, &request.get().request))
                 .collect();
-            self.core.recall_many(&requests)
+            self.core.recall_many(&requests, spread)
         })?;
         Ok(responses.into_iter().map(RecallResponse::new).collect())
     }

@@ -18,13 +18,21 @@ type Prepared = OnceLock<Option<Query>>;
 /// Answers each request as [`Bank::recall`] does.
 ///
 /// The calling thread takes part: it begins at once, while others are still to be woken, and a lone request changes no
-/// thread at all.
-pub(crate) fn recall(requests: &[(&Bank, &RecallRequest)]) -> Result<Vec<RecallResponse>> {
+/// thread at all. Where the work is not `spread` nobody else does.
+pub(crate) fn recall(
+    requests: &[(&Bank, &RecallRequest)],
+    spread: bool,
+) -> Result<Vec<RecallResponse>> {
     // With others beside it no recall takes a second thread.
     let _running = (requests.len() > 1).then(|| requests[0].0.enter());
     let (places, prepared) = shared(requests);
     let answers: Vec<OnceLock<_>> = requests.iter().map(|_| OnceLock::new()).collect();
-    let crews = crews(requests, rayon::current_num_threads());
+    let threads = if spread {
+        rayon::current_num_threads()
+    } else {
+        1
+    };
+    let crews = crews(requests, threads);
     let next = AtomicUsize::new(0);
     let prepare = |at: usize| {
         let (bank, request) = requests[at];
@@ -46,7 +54,7 @@ pub(crate) fn recall(requests: &[(&Bank, &RecallRequest)]) -> Result<Vec<RecallR
             }
         }
     };
-    let helpers = rayon::current_num_threads().min(crews.len());
+    let helpers = threads.min(crews.len());
     rayon::in_place_scope(|scope| {
         for _ in 1..helpers {
             scope.spawn(|_| work());

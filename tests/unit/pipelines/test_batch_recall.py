@@ -54,10 +54,12 @@ async def test_a_search_that_fails_fails_the_batch_and_the_next_one_is_whole(
     queries = asked(64)
     before, searches = Core.recall_many, itertools.count(1)
 
-    def recall_many(core: Core, requests: Sequence[tuple[CoreBank, RecallRequest]]) -> list[RecallResponse]:
+    def recall_many(
+        core: Core, requests: Sequence[tuple[CoreBank, RecallRequest]], *, spread: bool
+    ) -> list[RecallResponse]:
         if next(searches) >= failing:
             raise StoreError("the scratch file cannot be read")
-        return before(core, requests)
+        return before(core, requests, spread=spread)
 
     with monkeypatch.context() as patch:
         patch.setattr(Core, "recall_many", recall_many)
