@@ -32,7 +32,7 @@ DIMENSIONS = 384
 WORDS = 16
 QUERY_WORDS = 6
 QUERIES = 200
-# Where a graph begins to be worth its memory, if anywhere; the product begins at three times as many.
+# Where a graph begins to be worth its memory, if anywhere; the product begins at twice as many.
 GRAPH_ROWS = 50_000
 BLOCK = 20
 # Rows per commit.

@@ -118,7 +118,7 @@ class UsearchTantivy:
         near = self._nearest(index, DEPTH)
         query = self._index.parse_query(self._queries.texts[index], ["body"])
         found = [address for _, address in self._searcher.search(query, DEPTH, count=False).hits]
-        keyword = self._searcher.fast_field_values("key", found)
+        keyword = [int(key) for key in self._searcher.fast_field_values("key", found) if key is not None]
         return fuse(near, keyword)
 
     def dense(self, index: int) -> Answer:
@@ -173,11 +173,11 @@ class QdrantEdge:
             prefetches=[edge.Prefetch(limit=DEPTH, query=dense), edge.Prefetch(limit=DEPTH, query=words)],
             query=edge.Fusion.Rrf(k=60),
         )
-        return [point.id for point in self._shard.query(request)]
+        return [int(point.id) for point in self._shard.query(request)]
 
     def dense(self, index: int) -> Answer:
         request = self._edge.QueryRequest(limit=TOP, query=self._nearest(index))
-        return [point.id for point in self._shard.query(request)]
+        return [int(point.id) for point in self._shard.query(request)]
 
     def _nearest(self, index: int) -> Any:  # noqa: ANN401 - a type of an optional peer
         return self._edge.Query.Nearest(self._queries.vectors[index].tolist(), using="dense")
