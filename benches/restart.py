@@ -53,7 +53,8 @@ def _settings(folder: Path, *, checkpoints: bool) -> Settings:
         {
             "vector_store": "sqlite",
             "data_dir": str(folder),
-            "index": {"checkpoints": checkpoints},
+            # What builds graphs would take a processor from what is measured.
+            "index": {"checkpoints": checkpoints, "graph_rows": 0},
             "signal_quality": {"dedup": {"enabled": False}},
         }
     )

@@ -36,7 +36,7 @@ pub struct CoreOptions {
 impl Default for CoreOptions {
     fn default() -> Self {
         Self {
-            fold_rows: 50_000,
+            fold_rows: 100_000,
             build_share: 0.5,
             planner: PlannerOptions::default(),
             threads: 0,

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from time import perf_counter
+from typing import ParamSpec, TypeVar
 
 from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Row
 from astrocyte.model import Bank, BankIndexStats
 from astrocyte.pipelines.indexing import event_time, row_of
 from astrocyte.stores.protocols import IndexBatch, VersionRecord
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # What is measured walks the bank's labels and conversations, so it is done when this share of the rows is new.
 MEASURED_SHARE = 16
@@ -37,7 +43,7 @@ class BankIndex:
         self.row_count = 0
         # Rows of a memory on the average, its whole among them, when it was last measured.
         self.pieces = 1.0
-        # What a recall by the core takes, when it was asked; nothing is known before the first.
+        # What a recall takes; nothing is known before the first.
         self.usual_seconds: float | None = None
         self.earliest: int | None = None
         self.latest: int | None = None
@@ -59,13 +65,17 @@ class BankIndex:
         """Whether so few rows were ever added that work on them is sure to be short."""
         return self.row_count <= rows
 
-    def note_search(self, seconds: float) -> None:
-        """Count what one recall by the core took; the last ones count most."""
+    def timed(self, recall: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+        """The result of a recall, whose time is counted; the last ones count most."""
+        start = perf_counter()
+        result = recall(*given, **named)
+        seconds = perf_counter() - start
         usual = seconds if self.usual_seconds is None else self.usual_seconds
         self.usual_seconds = usual + (seconds - usual) / REMEMBERED
+        return result
 
     def quick(self, seconds: float) -> bool:
-        """Whether a recall by the core usually takes no longer."""
+        """Whether a recall usually takes no longer."""
         return self.usual_seconds is not None and self.usual_seconds <= seconds
 
     def measure(self) -> int:

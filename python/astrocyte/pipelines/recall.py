@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# Queries of a batch that a thread answers together: some milliseconds of work.
+# Queries of a batch that a thread answers together at most: some milliseconds of work.
 PART = 8
 
 
@@ -163,13 +163,15 @@ class RecallPipeline:
         To change the thread and back again costs a lone caller a fifth of a recall of a million memories.
         """
         index = plan.index
-        if index.small(self._settings.inline_rows) or (index.quick(self._settings.lone_ms / 1e3) and is_lone()):
+        if index.small(self._settings.inline_rows):
             return work(*given, **named)
+        if index.quick(self._settings.lone_ms / 1e3) and is_lone():
+            return index.timed(work, *given, **named)
         run = asyncio.get_running_loop().run_in_executor
-        return await run(self._executor, partial(work, *given, **named))
+        return await run(self._executor, partial(index.timed, work, *given, **named))
 
     async def run_many(self, requests: Sequence[tuple[Bank, RecallQuery, int]]) -> list[RecallResult]:
-        """The answers to many queries, each equal to the single call's; the core spreads them over its threads.
+        """The answers to many queries, each equal to the single call's; they are spread over the threads.
 
         Raises:
             AstrocyteError: As `run`, of the first query that cannot be answered.
@@ -247,15 +249,16 @@ class RecallPipeline:
 
     async def _answer_all(self, plans: list[Plan]) -> list[RecallResult]:
         """Answers in order. Each thread takes one part after the other, and brings it from questions to hits."""
-        parts = [plans[first : first + PART] for first in range(0, len(plans), PART)]
-        lane = Lane(enumerate(parts), self._answer_part)
+        # No thread is left without a part.
+        size = min(PART, -(-len(plans) // self._threads))
+        parts = [plans[first : first + size] for first in range(0, len(plans), size)]
         run = asyncio.get_running_loop().run_in_executor
         if len(parts) == 1:
             # Then the core spreads it.
             return await run(self._executor, partial(self._answer_part, plans, spread=True))
-        lanes = [run(self._executor, lane.take) for _ in range(min(self._threads, len(parts)))]
+        lane = Lane(enumerate(parts), self._answer_part)
         try:
-            await asyncio.gather(*lanes)
+            await asyncio.gather(*[run(self._executor, lane.take) for _ in range(min(self._threads, len(parts)))])
         finally:
             lane.stop()
         return lane.results()
@@ -292,7 +295,6 @@ class RecallPipeline:
         self._analyse(plan)
         response = plan.index.core.recall(self._planner.request(plan))
         plan.searched = perf_counter()
-        plan.index.note_search(plan.searched - plan.analysed)
         return response
 
     def search(self, plans: Sequence[Plan], *, spread: bool = True) -> list[RecallResponse]:

@@ -12,7 +12,9 @@ MET_SECONDS = 0.25
 
 
 class Company:
-    """Counts the calls that take one request and give one answer; streams are open for hours and do nothing.
+    """Counts the calls that take one request and give one answer, those that only wait among them.
+
+    Streams may be open for hours and do nothing: it is told when they stir.
 
     Args:
         clock: Seconds.
@@ -26,13 +28,17 @@ class Company:
     def came(self, waited: float) -> None:
         """A call came, which waited so many seconds to be taken."""
         if self._open or waited > WAITED_SECONDS:
-            self._met_until = self._clock() + MET_SECONDS
+            self.stirred()
         self._open += 1
 
     def left(self) -> None:
         """A call is done."""
         self._open -= 1
 
+    def stirred(self) -> None:
+        """Something else has to do with the loop."""
+        self._met_until = self._clock() + MET_SECONDS
+
     def alone(self) -> bool:
-        """Whether there is one call, and was no other lately."""
+        """Whether there is one call, and was nothing else lately."""
         return self._open == 1 and self._clock() >= self._met_until

@@ -223,13 +223,8 @@ class Transport:
     def start(self) -> None:
         """Take calls in."""
         self._loop = asyncio.get_running_loop()
-        # What calls find around them.
-        copy_context().run(self._listen)
-        self._native.start()
-
-    def _listen(self) -> None:
-        lone_while(self._company.alone)
         self._loop.add_reader(self._native.fileno(), self._take)
+        self._native.start()
 
     async def stop(self, grace_seconds: float) -> None:
         """Take no more in; cancel what still runs when the grace is over."""
@@ -253,6 +248,8 @@ class Transport:
         """Look at what happened, and begin what is new."""
         for number, event in self._native.take():
             if isinstance(event, str):
+                if event == "readable":
+                    self._company.stirred()
                 if (context := self._open.get(number)) is not None:
                     context.hear(event)
             else:
@@ -269,10 +266,14 @@ class Transport:
             context.fail(grpc.StatusCode.UNIMPLEMENTED, "there is no such method")
             return
         self._open[number] = context
-        context.task = task = self._loop.create_task(context.serve(handler))
         streams = handler.request_streaming or handler.response_streaming
-        if not streams:
+        around = copy_context()
+        if streams:
+            self._company.stirred()
+        else:
             self._company.came(call.seconds_waited())
+            around.run(lone_while, self._company.alone)
+        context.task = task = self._loop.create_task(context.serve(handler), context=around)
         task.add_done_callback(lambda done: self._close(number, done, streams=streams))
 
     def _close(self, number: int, done: asyncio.Task[None], *, streams: bool) -> None:

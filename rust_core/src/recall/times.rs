@@ -113,8 +113,16 @@ mod tests {
             .collect();
         let times = Times::from(times);
         let mut scores = TimeScores::default();
-        // A larger bank came before.
-        scores.clear(5_000);
+        // A larger bank came before, all of whose memories scored.
+        let larger = Times::from(vec![0; 5_000]);
+        let mut all = RowSet::empty(5_000);
+        (0..5_000).for_each(|at| _ = all.insert(at));
+        let at_once = Near {
+            windows: &[(0, 0)],
+            tail: 1.0,
+        };
+        assert!(at_once.score(&larger, &all, &mut scores));
+        assert!(scores.values.iter().all(|&score| score > 0.9));
         let mut passing = RowSet::empty(1_000);
         (0..1_000)
             .filter(|at| at % 7 != 3)

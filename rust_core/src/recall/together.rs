@@ -23,8 +23,9 @@ pub(crate) fn recall(
     requests: &[(&Bank, &RecallRequest)],
     spread: bool,
 ) -> Result<Vec<RecallResponse>> {
-    // With others beside it no recall takes a second thread.
-    let _running = (requests.len() > 1).then(|| requests[0].0.enter());
+    // With others beside it no recall takes a second thread, and none that is not to be spread.
+    let beside = requests.len() > 1 || !(spread || requests.is_empty());
+    let _running = beside.then(|| requests[0].0.enter());
     let (places, prepared) = shared(requests);
     let answers: Vec<OnceLock<_>> = requests.iter().map(|_| OnceLock::new()).collect();
     let threads = if spread {

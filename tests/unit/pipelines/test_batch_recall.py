@@ -1,6 +1,8 @@
-"""A batch of recalls answers as each of them alone, however it is cut into parts, on the loop or beside it."""
+"""A batch of recalls answers as each of them alone, however it is cut into parts, by one thread or by some."""
 
+import asyncio
 import itertools
+import threading
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -12,15 +14,16 @@ from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Core, RecallRequest, RecallResponse
 from astrocyte.errors import StoreError
 from astrocyte.model import Caller, RecallQuery, RecallResult, RetainItem
+from transports import until
 
 ME = Caller()
 WORDS = ("tea", "jam", "rain", "garden", "noon", "green")
 PLACES = ("kitchen", "harbour", "library", "attic", "meadow", "market")
 
 
-@pytest.fixture(params=[20_000, 0], ids=["on the loop", "beside it"])
+@pytest.fixture(params=[1, 2, 5])
 async def app(request: pytest.FixtureRequest) -> AsyncIterator[App]:
-    made = App(Settings.from_mapping({"vector_store": "in_memory", "recall": {"inline_rows": request.param}}))
+    made = App(Settings.from_mapping({"vector_store": "in_memory", "index": {"threads": request.param}}))
     for bank_id in ("a", "b"):
         pairs = itertools.product(WORDS, PLACES)
         items = [RetainItem(f"{word} in the {place}", session_id=f"{bank_id} {word}") for word, place in pairs]
@@ -66,3 +69,47 @@ async def test_a_search_that_fails_fails_the_batch_and_the_next_one_is_whole(
         with pytest.raises(StoreError):
             await app.gate.recall_batch(ME, queries)
     assert len(await app.gate.recall_batch(ME, queries)) == len(queries)
+
+
+async def test_no_thread_is_left_without_a_part(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = app.settings.index.threads
+    before, sizes = Core.recall_many, []
+
+    def recall_many(
+        core: Core, requests: Sequence[tuple[CoreBank, RecallRequest]], *, spread: bool
+    ) -> list[RecallResponse]:
+        sizes.append((len(requests), spread))
+        return before(core, requests, spread=spread)
+
+    monkeypatch.setattr(Core, "recall_many", recall_many)
+    await app.gate.recall_batch(ME, asked(10))
+    expected = {1: [(8, False), (2, False)], 2: [(5, False)] * 2, 5: [(2, False)] * 5}
+    assert sorted(sizes, reverse=True) == expected[threads]
+    sizes.clear()
+    await app.gate.recall_batch(ME, asked(1))
+    assert sizes == [(1, True)]
+
+
+async def test_a_batch_that_nobody_waits_for_takes_no_further_part(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = app.settings.index.threads
+    go, begun = threading.Event(), 0
+    before = Core.recall_many
+
+    def recall_many(
+        core: Core, requests: Sequence[tuple[CoreBank, RecallRequest]], *, spread: bool
+    ) -> list[RecallResponse]:
+        nonlocal begun
+        begun += 1
+        go.wait(10)
+        return before(core, requests, spread=spread)
+
+    monkeypatch.setattr(Core, "recall_many", recall_many)
+    batch = asyncio.create_task(app.gate.recall_batch(ME, asked(64)))
+    await until(lambda: begun == threads)
+    batch.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await batch
+    go.set()
+    # What was begun ends, and the next one has the threads.
+    await app.gate.recall_batch(ME, asked(1))
+    assert begun == threads + 1

@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -294,9 +295,9 @@ async def test_a_lone_call_stays_on_the_loop_once_its_bank_is_known_to_be_quick(
 def test_the_usual_time_of_a_recall_is_that_of_the_last_ones() -> None:
     index = BankIndex(Core().bank(8), "m")
     assert not index.quick(100.0)
-    index.note_search(0.001)
-    assert index.quick(0.001)
-    for _ in range(40):
-        index.note_search(0.02)
+    assert index.timed(divmod, 7, 2) == (3, 1)
+    assert index.quick(0.01)
+    for _ in range(30):
+        index.timed(time.sleep, 0.02)
     assert not index.quick(0.015)
-    assert index.quick(0.025)
+    assert index.quick(1.0)

@@ -43,3 +43,13 @@ def test_one_that_waited_for_the_loop_has_met_who_held_it() -> None:
     clock.now += MET_SECONDS * 1.1
     company.came(0.0)
     assert company.alone()
+
+
+def test_beside_a_stream_that_stirs_nobody_is_alone_for_a_while() -> None:
+    clock = Clock()
+    company = Company(clock)
+    company.came(0.0)
+    company.stirred()
+    assert not company.alone()
+    clock.now += MET_SECONDS * 1.1
+    assert company.alone()
