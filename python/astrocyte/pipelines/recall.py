@@ -249,6 +249,9 @@ class RecallPipeline:
 
     async def _answer_all(self, plans: list[Plan]) -> list[RecallResult]:
         """Answers in order. Each thread takes one part after the other, and brings it from questions to hits."""
+        if not plans:
+            # Every query of a batch is about several banks.
+            return []
         # No thread is left without a part.
         size = min(PART, -(-len(plans) // self._threads))
         parts = [plans[first : first + size] for first in range(0, len(plans), size)]
