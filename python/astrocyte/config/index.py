@@ -25,7 +25,7 @@ class IndexSettings(Section):
     )
     scratch: bool = Field(True, description="Keep original vectors of large banks in an unlinked file, not in memory.")
     # At 100,000 rows of 384 dimensions a scan takes as long as a walk, and with words of the first hits, as by default,
-    # 1.6 times as long. As many rows may be outside the graphs of a larger bank, and are scanned for each recall.
+    # 1.2 to 1.6 times as long. As many rows may be outside the graphs of a larger bank, and are scanned every time.
     graph_rows: int = Field(
         100_000,
         ge=0,

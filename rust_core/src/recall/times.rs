@@ -15,7 +15,7 @@ const TAILS: f64 = 3.0;
 #[derive(Debug, Default)]
 pub(crate) struct TimeScores {
     pub(super) values: Vec<f32>,
-    /// Stretches in which some are not 0.
+    /// Stretches in which some may not be 0.
     scored: Vec<usize>,
 }
 
