@@ -1,4 +1,4 @@
-# Every target sets up what it needs: Python 3.11+, a Rust toolchain, a C++ compiler and make are enough.
+# Every target sets up what it needs: Python 3.11+, a Rust toolchain, a C compiler and make are enough.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c

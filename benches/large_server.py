@@ -33,7 +33,7 @@ from astrocyte.v1 import admin_pb2, types_pb2
 from astrocyte.v1 import memory_pb2 as pb
 from astrocyte.v1.admin_pb2_grpc import AdminServiceStub
 from benches.corpus import Corpus, Queries
-from benches.machine import describe, processor_seconds, resident_bytes
+from benches.machine import PROCESSORS, describe, processor_seconds, resident_bytes
 from benches.scale import GRAPH_ROWS, SEED, corpus_of
 from benches.server import SERVICE, rate, running
 
@@ -79,8 +79,8 @@ def _memory(corpus: Corpus, number: int) -> NewMemory:
 
 @contextmanager
 def _server(folder: Path, graph_rows: int) -> Iterator[tuple[int, str]]:
-    """The process and the address of a server; all of a core is for building."""
-    own = {"ASTROCYTE_INDEX__GRAPH_ROWS": str(graph_rows), "ASTROCYTE_INDEX__BUILD_SHARE": "1.0"}
+    """The process and the address of a server; all processors are for building."""
+    own = {"ASTROCYTE_INDEX__GRAPH_ROWS": str(graph_rows), "ASTROCYTE_INDEX__BUILD_SHARE": str(PROCESSORS)}
     before = dict(os.environ)
     os.environ.update(own)
     try:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from astrocyte.core import build_info
 
+PROCESSORS = os.cpu_count() or 1
+
 
 def describe(*packages: str, **parameters: object) -> str:
     """The machine, the build of the core, versions of ``packages``, and ``parameters``, in three lines."""
@@ -17,7 +19,7 @@ def describe(*packages: str, **parameters: object) -> str:
     versions = ", ".join(f"{name} {_version(name)}" for name in ("astrocyte-grpc", *packages))
     given = ", ".join(f"{name} {value}" for name, value in parameters.items())
     return (
-        f"machine   {_processor()}, {os.cpu_count()} threads, {platform.system()} {platform.release()}, "
+        f"machine   {_processor()}, {PROCESSORS} threads, {platform.system()} {platform.release()}, "
         f"CPython {platform.python_version()}\n"
         f"build     core {build['version']} ({build['profile']}, {build['simd']}); {versions}\n"
         f"run       {given}"

@@ -25,7 +25,7 @@ from rich.table import Table
 from astrocyte.core import Bank, Core, Label, RecallRequest, Row, content_hash
 from benches import sentences
 from benches.corpus import Corpus, Queries, make_corpus, make_queries
-from benches.machine import describe, resident_bytes
+from benches.machine import PROCESSORS, describe, resident_bytes
 
 SEED = 20_250_112
 DIMENSIONS = 384
@@ -149,7 +149,7 @@ def corpus_of(console: Console, rows: int, source: Path | None) -> tuple[Corpus,
 def _measure(
     console: Console, corpus: Corpus, queries: Queries, scratch: str | None, scan_rows: int, folder: Path
 ) -> None:
-    core = Core(scratch, graph_rows=GRAPH_ROWS, build_share=1.0, sampling=0.0, scan_rows=scan_rows)
+    core = Core(scratch, graph_rows=GRAPH_ROWS, build_share=float(PROCESSORS), sampling=0.0, scan_rows=scan_rows)
     large = _built(console, core, corpus, folder)
     flat = Core(scratch, graph_rows=0).bank(corpus.vectors.shape[1])
     _fill(flat, corpus)

@@ -14,7 +14,7 @@ address)
     name=Address
     build=()
     tests=(--tests)
-    faults=(use_after_free:heap-use-after-free {,foreign_}out_of_bounds:heap-buffer-overflow)
+    faults=(use_after_free:heap-use-after-free out_of_bounds:heap-buffer-overflow)
     # Three laws of the large tier compare many thousand answers, which takes minutes each.
     options=(
         --skip the_large_tier_finds_what_the_flat_one_finds
@@ -54,8 +54,6 @@ fi
 # Its own folder: what is built here fits no other build. With --target, build scripts stay as they are.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/sanitize-$kind"
 export RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=${name,,}" CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=true
-# The graphs' C++ is watched as well: what GCC and Clang insert calls the runtime that rustc brings.
-export "CXXFLAGS_${target//-/_}=-fsanitize=${name,,} -fno-omit-frame-pointer"
 # A stack frame is watched after its return, too, which is off unless asked for.
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_stack_use_after_return=1}"
 export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1}"

@@ -15,6 +15,7 @@ import numpy as np
 
 from astrocyte import core
 from benches.corpus import Corpus, Queries
+from benches.machine import PROCESSORS
 
 DIMENSIONS = 384
 WORDS = 16
@@ -38,7 +39,7 @@ class Ours:
 
     def __init__(self, corpus: Corpus, queries: Queries, folder: Path, *, graph_rows: int = 0) -> None:
         self._queries = queries
-        self._core = core.Core(str(folder), graph_rows=graph_rows, build_share=1.0)
+        self._core = core.Core(str(folder), graph_rows=graph_rows, build_share=float(PROCESSORS))
         self._bank = self._core.bank(DIMENSIONS)
         every = round(1 / SHARE)
         rows = [

@@ -439,7 +439,7 @@ def encode_hits(
 class Core:
     """The owner of scratch space and of the thread that builds graphs. ``scratch_dir`` None keeps vectors in memory.
 
-    Rows beyond ``graph_rows`` become a graph (0: never), built with ``build_share`` of one processor core. A walk keeps
+    Rows beyond ``graph_rows`` become a graph (0: never), built with ``build_share`` processor cores. A walk keeps
     ``graph_candidates``; up to ``scan_rows`` passing rows all are read (0: where that costs less). The share
     ``sampling`` of walks is compared with a scan; below ``recall_floor`` walks are widened, then given up. The first
     core of a process makes the ``threads`` that all share (0: one per processor).
@@ -451,7 +451,7 @@ class Core:
         *,
         graph_rows: int = 0,
         build_share: float = 0.5,
-        graph_candidates: int = 192,
+        graph_candidates: int = 160,
         scan_rows: int = 0,
         sampling: float = 0.01,
         recall_floor: float = 0.98,

@@ -295,8 +295,8 @@ class Core:
         scratch_dir: Where large banks keep their original vectors, in a file that has no name and goes with the
             process. None keeps them in memory.
         graph_rows: Rows outside all graphs from which on one is built of them; 0 never builds.
-        build_share: Share of one processor core that a build may take, above 0 and at most 1.
-        graph_candidates: Candidates that a walk of a graph keeps, at least; beyond 560,000 vectors more.
+        build_share: Processor cores that a build may take, above 0 and at most 256; below 1 it rests between.
+        graph_candidates: Candidates that a walk of a graph keeps, at least; beyond 600,000 vectors more.
         scan_rows: Rows that pass a filter up to which all are read; 0 lets measured costs decide.
         sampling: Share of walks that are compared with a scan of all rows, in the background.
         recall_floor: Share of the ten nearest rows that walks must find, or they are widened and in the end given up.
@@ -315,7 +315,7 @@ class Core:
         *,
         graph_rows: int = 0,
         build_share: float = 0.5,
-        graph_candidates: int = 192,
+        graph_candidates: int = 160,
         scan_rows: int = 0,
         sampling: float = 0.01,
         recall_floor: float = 0.98,

@@ -13,6 +13,9 @@ use crate::recall::{Planner, PlannerOptions, together};
 use crate::segment::{Folder, Pace};
 use crate::types::{RecallRequest, RecallResponse};
 
+/// Most processor cores for building.
+pub const MOST_CORES: f64 = 256.0;
+
 /// Makes banks and answers batches of recalls.
 #[derive(Debug, Clone)]
 pub struct Core {
@@ -25,7 +28,7 @@ pub struct Core {
 pub struct CoreOptions {
     /// Rows outside all segments from which on the background makes a segment of them; 0 makes none.
     pub fold_rows: u32,
-    /// Share of one processor core that a build may take, above 0 and at most 1.
+    /// Processor cores that a build may take, above 0 and at most [`MOST_CORES`]: of 0.5 half the time of one, of 2 two threads.
     pub build_share: f64,
     /// When graphs are walked, and how far.
     pub planner: PlannerOptions,
@@ -69,12 +72,18 @@ impl Core {
     pub fn with_options(scratch_dir: Option<&Path>, options: CoreOptions) -> Result<Self> {
         let share = options.build_share;
         let planner = options.planner;
+        if !(share > 0.0 && share <= MOST_CORES) {
+            return Err(crate::CoreError::Invalid {
+                field: "build_share",
+                expected: format!("processor cores, above 0 and at most {MOST_CORES}"),
+                got: share.to_string(),
+            });
+        }
         for (field, value) in [
-            ("build_share", share),
             ("sampling", planner.sampling),
             ("recall_floor", planner.recall_floor),
         ] {
-            if !(0.0..=1.0).contains(&value) || (field == "build_share" && value == 0.0) {
+            if !(0.0..=1.0).contains(&value) {
                 return Err(crate::CoreError::Invalid {
                     field,
                     expected: "a share, from 0 to 1".to_owned(),
@@ -87,12 +96,11 @@ impl Core {
             fold_rows: options.fold_rows,
             share,
         };
-        let directory = scratch_dir.map_or_else(std::env::temp_dir, Path::to_owned);
         let scratch = scratch_dir.map(Scratch::create).transpose()?.map(Arc::new);
         Ok(Self {
             scratch,
             shared: Arc::new(Shared {
-                folder: Folder::new(pace, directory),
+                folder: Folder::new(pace),
                 planner: Arc::new(Planner::new(planner)),
             }),
         })

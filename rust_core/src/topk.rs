@@ -212,14 +212,14 @@ fn cut(keys: &mut Vec<u64>, depth: usize) -> f32 {
 }
 
 /// Score and number in one integer: larger for a higher score, then for a smaller number.
-fn key(score: f32, number: u32) -> u64 {
+pub(crate) fn key(score: f32, number: u32) -> u64 {
     // Adding zero makes -0 the same as 0.
     let bits = (score + 0.0).to_bits();
     let ordered = bits ^ (((bits.cast_signed() >> 31).cast_unsigned()) | 0x8000_0000);
     (u64::from(ordered) << 32) | u64::from(!number)
 }
 
-fn scored(key: u64) -> Scored {
+pub(crate) fn scored(key: u64) -> Scored {
     let ordered = (key >> 32) as u32;
     let bits = if ordered >> 31 == 1 {
         ordered ^ 0x8000_0000

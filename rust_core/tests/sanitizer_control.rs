@@ -4,8 +4,6 @@
 use std::cell::UnsafeCell;
 use std::hint::black_box;
 
-use usearch::{Index, IndexOptions, MetricKind, ScalarKind};
-
 #[test]
 #[ignore = "a fault on purpose, for scripts/sanitize.sh"]
 fn use_after_free() {
@@ -22,25 +20,6 @@ fn out_of_bounds() {
     let bytes = black_box(vec![1u8; 64]);
     // SAFETY: there is none; the byte behind the last one is another's.
     black_box(unsafe { bytes.as_ptr().add(64).read() });
-}
-
-/// The library's C++ reads a query of which only the half is there.
-#[test]
-#[ignore = "a fault on purpose, for scripts/sanitize.sh"]
-fn foreign_out_of_bounds() {
-    let options = IndexOptions {
-        dimensions: 64,
-        metric: MetricKind::Cos,
-        quantization: ScalarKind::F32,
-        ..IndexOptions::default()
-    };
-    let index = Index::new(&options).expect("an index");
-    index.reserve(2).expect("there is memory");
-    index.add(0, &[1f32; 64]).expect("there is memory");
-    let half = black_box(vec![1f32; 32]);
-    // SAFETY: there is none; the slice is twice as long as the memory.
-    let query = unsafe { std::slice::from_raw_parts(half.as_ptr(), 64) };
-    let _ = black_box(index.search(query, 1));
 }
 
 struct Shared(UnsafeCell<u64>);

@@ -58,7 +58,7 @@ def test_beyond_graph_rows_a_graph_answers() -> None:
     assert (stats["segments"], stats["graph_rows"]) == (1, ROWS)
     # Room for 32 links of four bytes each.
     assert stats["bytes_graphs"] > ROWS * 128
-    assert plan(bank) == (f"graph: {ROWS} of {ROWS} rows, 192 candidates from each of 1 segments, 0 rows scanned")
+    assert plan(bank) == (f"graph: {ROWS} of {ROWS} rows, 160 candidates from each of 1 segments, 0 rows scanned")
 
 
 def test_below_it_and_without_graphs_the_rows_are_scanned() -> None:
@@ -95,7 +95,14 @@ def test_walks_are_compared_with_scans() -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("build_share", 0.0), ("build_share", 1.1), ("sampling", -0.1), ("recall_floor", 2.0)]
+    ("option", "value"),
+    [
+        ("build_share", 0.0),
+        ("build_share", 257.0),
+        ("build_share", float("nan")),
+        ("sampling", -0.1),
+        ("recall_floor", 2.0),
+    ],
 )
 def test_an_option_out_of_its_range_is_refused(option: str, value: float) -> None:
     shares: dict[str, Any] = {option: value}

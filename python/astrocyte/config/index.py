@@ -34,14 +34,18 @@ class IndexSettings(Section):
         "fewer are scanned. 0 never builds one.",
     )
     graph_candidates: int = Field(
-        192,
+        160,
         ge=10,
         le=4_096,
-        description="Candidates that a walk of a graph keeps: more finds more and takes longer. Beyond 560,000 vectors "
-        "they grow with the root of the graph's size: 256 at a million.",
+        description="Candidates that a walk of a graph keeps: more finds more and takes longer. Beyond 600,000 vectors "
+        "they grow with the root of the graph's size: 207 at a million.",
     )
     build_share: float = Field(
-        0.5, gt=0, le=1, description="Share of one processor core that the one build at a time may take."
+        0.5,
+        gt=0,
+        le=256,
+        description="Processor cores that the one build at a time may take: 0.5 is half the time of one, 2 are two "
+        "threads.",
     )
     scan_rows: int = Field(
         0,

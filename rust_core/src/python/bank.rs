@@ -24,11 +24,11 @@ pub(super) struct Core {
 impl Core {
     #[new]
     #[pyo3(signature = (
-        scratch_dir=None, *, graph_rows=0, build_share=0.5, graph_candidates=192, scan_rows=0, sampling=0.01,
+        scratch_dir=None, *, graph_rows=0, build_share=0.5, graph_candidates=160, scan_rows=0, sampling=0.01,
         recall_floor=0.98, threads=0
     ))]
     #[pyo3(
-        text_signature = "(scratch_dir=None, *, graph_rows=0, build_share=0.5, graph_candidates=192, scan_rows=0, \
+        text_signature = "(scratch_dir=None, *, graph_rows=0, build_share=0.5, graph_candidates=160, scan_rows=0, \
         sampling=0.01, recall_floor=0.98, threads=0)"
     )]
     #[expect(clippy::too_many_arguments, reason = "one keyword argument per option")]

@@ -3,12 +3,9 @@
 //! The bank is locked for reading only, for a batch at a time, and for writing only to show what is done. Rows are named
 //! by version key and part meanwhile, since their numbers change when dead rows are dropped.
 
-use std::path::Path;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
 
-use super::builder::Builder;
-use super::codes::Code;
+use super::builder::{Builder, Crew};
 use super::{GONE, Graph, Segment, policy};
 use crate::bank::{Locked, State};
 use crate::error::Result;
@@ -18,7 +15,7 @@ use crate::rowset::RowSet;
 
 /// Versions or rows that are looked up under one lock: about a millisecond.
 const LOOKED_UP: u32 = 4096;
-/// Vectors read under one lock and added before the next rest.
+/// Vectors read under one lock.
 const BATCH: usize = 64;
 
 /// A bank that may be gone by the next batch.
@@ -29,17 +26,8 @@ pub(super) type Bank = Weak<Locked>;
 pub(crate) struct Pace {
     /// Rows outside all segments from which on they are folded into one.
     pub(crate) fold_rows: u32,
-    /// Share of one core that a build may take, above 0 and at most 1.
+    /// Processor cores that a build may take, above 0; below 1 a share of one.
     pub(crate) share: f64,
-}
-
-impl Pace {
-    /// Sleeps for as long as the share asks after `worked`.
-    fn rest(self, worked: Duration) {
-        if self.share < 1.0 {
-            std::thread::sleep(worked.mul_f64((1.0 - self.share) / self.share));
-        }
-    }
 }
 
 /// A row's name: the key of its version, and its place among the version's rows.
@@ -51,30 +39,40 @@ struct Plan {
     replaced: Vec<Arc<Graph>>,
 }
 
-/// Does the most useful build of the bank, by way of a file in `directory`; returns whether there was one.
+/// Does the most useful build of the bank; returns whether there was one.
 ///
 /// # Errors
-/// When there is no memory for a graph or no room for the file, or the scratch file cannot be read.
-pub(super) fn step(bank: &Bank, pace: Pace, directory: &Path) -> Result<bool> {
+/// When there is no memory for a graph, or the scratch file cannot be read.
+pub(super) fn step(bank: &Bank, pace: Pace) -> Result<bool> {
     let Some(plan) = begin(bank, pace) else {
         return Ok(false);
     };
-    let builder = Builder::new(plan.dimensions, plan.names.len())?;
+    let wanted = || bank.strong_count() > 0;
+    let crew = Crew {
+        share: pace.share,
+        wanted: &wanted,
+    };
+    let mut builder = Builder::new(plan.dimensions, plan.names.len())?;
     let mut names = Vec::with_capacity(plan.names.len());
+    let mut turn = crew.turn();
     for batch in plan.names.chunks(BATCH) {
         let Some(state) = bank.upgrade() else {
             return Ok(false);
         };
-        let start = Instant::now();
-        let read = read_codes(&state.read(), batch)?;
+        let read = read(&state.read(), batch)?;
         drop(state);
-        for (name, code) in read {
-            builder.add(names.len() as u32, &code)?;
+        for (name, vector) in read {
+            builder.add(&vector);
             names.push(name);
         }
-        pace.rest(start.elapsed());
+        if turn.breathe().is_err() {
+            return Ok(false);
+        }
     }
-    publish(bank, builder.seal(directory)?, &names, &plan.replaced);
+    let Some(graph) = builder.finish(&crew)? else {
+        return Ok(false);
+    };
+    publish(bank, graph, &names, &plan.replaced);
     Ok(true)
 }
 
@@ -157,18 +155,18 @@ fn collect(
     }
 }
 
-fn read_codes(state: &State, names: &[Name]) -> Result<Vec<(Name, Code)>> {
-    let (mut bytes, mut vector) = (Vec::new(), Vec::new());
-    let mut codes = Vec::with_capacity(names.len());
+fn read(state: &State, names: &[Name]) -> Result<Vec<(Name, Vec<f32>)>> {
+    let mut bytes = Vec::new();
+    let mut found = Vec::with_capacity(names.len());
     for &name in names {
         // What was removed meanwhile is left out.
         if let Some(row) = find(state, name) {
-            let slot = state.slots[row as usize];
+            let (slot, mut vector) = (state.slots[row as usize], Vec::new());
             state.originals.read(slot, &mut bytes, &mut vector)?;
-            codes.push((name, Code::new(&vector)));
+            found.push((name, vector));
         }
     }
-    Ok(codes)
+    Ok(found)
 }
 
 /// The row of this name, if it is there with a vector.

@@ -1,7 +1,6 @@
 //! The background thread that builds segments, one at a time, for all banks; and one that puts back those of checkpoints, which
 //! takes a second where a build takes minutes.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
@@ -29,8 +28,6 @@ type Worker = (Sender<Bank>, JoinHandle<()>);
 #[derive(Debug)]
 pub(crate) struct Folder {
     pace: Pace,
-    /// Where files are made that a build needs for a moment.
-    directory: PathBuf,
     restorer: Mutex<Option<Worker>>,
     worker: Mutex<Option<Worker>>,
     stopped: Arc<AtomicBool>,
@@ -39,10 +36,9 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    pub(crate) fn new(pace: Pace, directory: PathBuf) -> Self {
+    pub(crate) fn new(pace: Pace) -> Self {
         Self {
             pace,
-            directory,
             restorer: Mutex::default(),
             worker: Mutex::default(),
             stopped: Arc::default(),
@@ -82,7 +78,7 @@ impl Folder {
         let _ = sender.send(bank);
     }
 
-    /// Builds what the bank needs, now, on the caller's thread and without rests.
+    /// Builds what the bank needs, now and without rests: on the caller's thread, and by as many more as the pace allows.
     ///
     /// # Errors
     /// When there is no memory for a graph, or the scratch file cannot be read.
@@ -91,14 +87,14 @@ impl Folder {
             return Ok(());
         }
         let pace = Pace {
-            share: 1.0,
+            share: self.pace.share.max(1.0),
             ..self.pace
         };
         let bank = Arc::downgrade(bank);
         restore(&bank);
         loop {
             let _building = self.building.lock();
-            if !build::step(&bank, pace, &self.directory)? {
+            if !build::step(&bank, pace)? {
                 return Ok(());
             }
         }
@@ -109,13 +105,13 @@ impl Folder {
         let mut worker = self.worker.lock();
         let (sender, _) = worker.get_or_insert_with(|| {
             let (pace, stopped) = (self.pace, Arc::clone(&self.stopped));
-            let (building, directory) = (Arc::clone(&self.building), self.directory.clone());
+            let building = Arc::clone(&self.building);
             start("astrocyte-fold", move |bank| {
                 settle(&bank, &stopped);
                 // After a failure the scan goes on answering, and the next commits ask again.
                 let step = || {
                     let _building = building.lock();
-                    build::step(&bank, pace, &directory).unwrap_or(false)
+                    build::step(&bank, pace).unwrap_or(false)
                 };
                 while !stopped.load(Ordering::Relaxed) && step() {}
             })

@@ -13,14 +13,32 @@ const NONE: u32 = u32::MAX;
 #[repr(align(64))]
 pub(super) struct Links<const ROOM: usize>([u32; ROOM]);
 
+impl<const ROOM: usize> Default for Links<ROOM> {
+    fn default() -> Self {
+        Self([NONE; ROOM])
+    }
+}
+
 impl<const ROOM: usize> Links<ROOM> {
     /// The first of these that there is room for.
     pub(super) fn new(links: impl Iterator<Item = u32>) -> Self {
-        let mut all = [NONE; ROOM];
-        for (slot, link) in all.iter_mut().zip(links) {
+        let mut all = Self::default();
+        for (slot, link) in all.0.iter_mut().zip(links) {
             *slot = link;
         }
-        Self(all)
+        all
+    }
+
+    /// Whether there is no room left.
+    pub(super) fn is_full(&self) -> bool {
+        self.0[ROOM - 1] != NONE
+    }
+
+    /// Adds one, where there is room.
+    pub(super) fn push(&mut self, link: u32) {
+        if let Some(slot) = self.0.iter_mut().find(|slot| **slot == NONE) {
+            *slot = link;
+        }
     }
 
     /// Those that there are.

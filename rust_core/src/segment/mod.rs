@@ -6,11 +6,9 @@
 
 mod build;
 mod builder;
-mod codes;
 mod folder;
 mod graph;
 mod layers;
-mod library;
 mod policy;
 mod restore;
 mod saved;

@@ -147,6 +147,35 @@ impl Kernel {
         }
     }
 
+    /// `out[i][j]` = product of row `j` of `lefts`, 128 added to each of its bytes, with row `i` of `rights`.
+    ///
+    /// # Panics
+    /// When the lengths do not fit each other or are no multiple of 64, or the kernel is not of this machine.
+    pub(crate) fn signed_four(self, lefts: [&[i8]; 4], rights: &[i8], out: &mut [[i32; 4]]) {
+        let length = lefts[0].len();
+        assert!(
+            length.is_multiple_of(BYTES)
+                && lefts.iter().all(|left| left.len() == length)
+                && rights.len() == length * out.len(),
+            "rows and results differ in number, or rows in length"
+        );
+        self.check();
+        match self {
+            // SAFETY: the instruction set was detected on this machine by the check above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni => unsafe {
+                let lefts = lefts.map(|left| left.as_chunks().0);
+                x86::signed_four_avx512(lefts, rights.as_chunks().0, out);
+            },
+            _ => {
+                for (out, right) in out.iter_mut().zip(rights.chunks(length.max(1))) {
+                    let sum: i32 = right.iter().map(|&byte| i32::from(byte)).sum();
+                    *out = lefts.map(|left| self.signed(left, right) + 128 * sum);
+                }
+            }
+        }
+    }
+
     /// `out[i][j]` = product of query `j` with row `i` of `rows`, offset included: each row is read once for four.
     ///
     /// # Panics
@@ -344,6 +373,42 @@ mod x86;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_kernel_gives_the_same_products_of_signed_bytes() {
+        const LENGTH: usize = 3 * BYTES;
+        let row = |seed: usize| -> Vec<i8> {
+            let byte = |n: usize| ((n * 37 + seed * 101) % 255) as i32 - 127;
+            (0..LENGTH).map(|n| byte(n) as i8).collect()
+        };
+        let product = |left: &[i8], right: &[i8], added: i32| -> i32 {
+            let pairs = left.iter().zip(right);
+            pairs
+                .map(|(&a, &b)| (i32::from(a) + added) * i32::from(b))
+                .sum()
+        };
+        let mut lefts: [Vec<i8>; 4] = std::array::from_fn(row);
+        lefts[2].fill(-127);
+        // A group of four, and a rest.
+        let mut rights: Vec<Vec<i8>> = (4..11).map(row).collect();
+        rights[1].fill(127);
+        rights[6].fill(-127);
+        for kernel in Kernel::available() {
+            let mut out = vec![[0; 4]; rights.len()];
+            kernel.signed_four(
+                lefts.each_ref().map(Vec::as_slice),
+                &rights.concat(),
+                &mut out,
+            );
+            for (out, right) in out.iter().zip(&rights) {
+                for (out, left) in out.iter().zip(&lefts) {
+                    assert_eq!(*out, product(left, right, 128), "{}", kernel.name());
+                    let signed = kernel.signed(left, right);
+                    assert_eq!(signed, product(left, right, 0), "{}", kernel.name());
+                }
+            }
+        }
+    }
 
     #[test]
     fn every_kernel_picks_what_is_wanted_and_leaves_the_rest() {
