@@ -437,7 +437,7 @@ def encode_hits(
 
 @final
 class Core:
-    """The owner of scratch space and of the thread that builds graphs. ``scratch_dir`` None keeps vectors in memory.
+    """The owner of scratch space and of the threads that build graphs. ``scratch_dir`` None keeps vectors in memory.
 
     Rows beyond ``graph_rows`` become a graph (0: never), built with ``build_share`` processor cores. A walk keeps
     ``graph_candidates``; up to ``scan_rows`` passing rows all are read (0: where that costs less). The share
@@ -493,7 +493,7 @@ class Bank:
     def times(self) -> tuple[int, int] | None:
         """When the first and the last of what is held happened, or was stored where that is not known."""
     def fold(self) -> None:
-        """Build now, on this thread, all graphs that the background would build in time."""
+        """Build now, and without rests, all graphs that the background would build in time."""
     @property
     def position(self) -> int: ...
     @property

@@ -214,7 +214,7 @@ class Bank:
             raise _translation(error) from error
 
     def fold(self) -> None:
-        """Build now, on this thread, all graphs that the background would build in time.
+        """Build now, and without rests, all graphs that the background would build in time.
 
         Raises:
             StoreError: There is no memory for a graph.
@@ -289,7 +289,7 @@ class Bank:
 
 
 class Core:
-    """The owner of scratch space and of the thread that builds graphs, from which banks come.
+    """The owner of scratch space and of the threads that build graphs, from which banks come.
 
     Args:
         scratch_dir: Where large banks keep their original vectors, in a file that has no name and goes with the

@@ -88,7 +88,8 @@ impl Selection {
             }
             if keys.len() >= room {
                 threshold = cut(keys, depth);
-                room = (keys.len() + depth).max(64);
+                // More are left than the depth where many equal the last one.
+                room = (2 * keys.len()).max(64);
             }
             next = step + LANES;
         }

@@ -213,7 +213,7 @@ impl Bank {
         self.dimensions
     }
 
-    /// Builds now, on this thread, all segments that the background would build in time.
+    /// Builds now, and without rests, all segments that the background would build in time.
     ///
     /// # Errors
     /// [`CoreError::Graph`] when there is no memory for a graph, [`CoreError::Io`] when the scratch file cannot be read.
@@ -223,11 +223,14 @@ impl Bank {
 
     /// Counts and bytes.
     pub fn stats(&self) -> BankStats {
-        let mut stats = self.state.read().stats();
+        let (mut stats, building) = {
+            let state = self.state.read();
+            (state.stats(), u64::from(state.segments.building))
+        };
         let fold_rows = self.shared.folder.fold_rows();
         if fold_rows > 0 && stats.rows >= u64::from(fold_rows) {
             let due = stats.rows.saturating_sub(stats.graph_rows);
-            stats.bytes += due * build_bytes(self.dimensions) as u64;
+            stats.bytes += due.max(building) * build_bytes(self.dimensions) as u64;
         }
         stats
     }

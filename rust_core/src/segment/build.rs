@@ -9,6 +9,7 @@ use super::builder::{Builder, Crew};
 use super::{GONE, Graph, Segment, policy};
 use crate::bank::{Locked, State};
 use crate::error::Result;
+use crate::memory;
 use crate::originals::NO_SLOT;
 use crate::recall::Quality;
 use crate::rowset::RowSet;
@@ -47,6 +48,23 @@ pub(super) fn step(bank: &Bank, pace: Pace) -> Result<bool> {
     let Some(plan) = begin(bank, pace) else {
         return Ok(false);
     };
+    note(bank, plan.names.len() as u32);
+    let built = build(bank, pace, &plan);
+    note(bank, 0);
+    // What it was built in is several times the graph.
+    memory::release();
+    built
+}
+
+/// Says of how many vectors a graph is built.
+fn note(bank: &Bank, building: u32) {
+    if let Some(bank) = bank.upgrade() {
+        bank.change(bank.intend()).segments.building = building;
+    }
+}
+
+/// Builds what is planned, and shows it; false where nobody wants it any more.
+fn build(bank: &Bank, pace: Pace, plan: &Plan) -> Result<bool> {
     let wanted = || bank.strong_count() > 0;
     let crew = Crew {
         share: pace.share,

@@ -87,7 +87,7 @@ impl Folder {
             return Ok(());
         }
         let pace = Pace {
-            share: self.pace.share.max(1.0),
+            share: self.pace.share.ceil(),
             ..self.pace
         };
         let bank = Arc::downgrade(bank);
@@ -166,7 +166,7 @@ fn settle(bank: &Bank, stopped: &AtomicBool) {
 impl Drop for Folder {
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::Relaxed);
-        // Its banks are dropped with it, so a build under way ends with its batch. Who restores can hand banks to who builds,
+        // Its banks are dropped with it, so a build under way ends when it breathes next. Who restores can hand banks to who builds,
         // and so ends first.
         for worker in [&self.restorer, &self.worker] {
             if let Some((sender, handle)) = worker.lock().take() {

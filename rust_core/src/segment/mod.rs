@@ -144,6 +144,8 @@ pub(crate) struct Segments {
     pub(crate) quality: Quality,
     /// Whether the bank waits for the builder.
     pub(crate) queued: bool,
+    /// Vectors of the graph that is built.
+    pub(crate) building: u32,
     /// Covered rows that were removed since the builder looked last.
     pub(crate) removed: u32,
     /// Rows of the bank below which a build would find no more to do than the last one.

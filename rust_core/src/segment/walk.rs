@@ -135,7 +135,19 @@ impl<V: DenseIndex> Walk<'_, V> {
         room.meet(entry);
         room.ahead.push(first);
         keep(first, score, room);
-        while room.lead(count) {
+        loop {
+            if !room.lead(count) {
+                // Who knows one crowd alone leads nowhere else; from the entry all can be reached.
+                let entry = self.layers.entry;
+                if room.kept.len() >= count || !room.meet(entry) {
+                    break;
+                }
+                let score = self.score_of(entry, room);
+                let one = Found::new(score, entry);
+                room.ahead.push(one);
+                keep(one, score, room);
+                continue;
+            }
             self.look_around(room);
             let mut at = 0;
             for leader in 0..room.leading.len() {
@@ -163,10 +175,7 @@ impl<V: DenseIndex> Walk<'_, V> {
     /// The vector of the lowest layer at which to begin, and its score.
     fn descend(&self, room: &mut WalkRoom) -> (u32, f32) {
         let mut at = self.layers.entry;
-        room.fresh.clear();
-        room.fresh.push(at);
-        self.score(room);
-        let mut score = room.scores[0];
+        let mut score = self.score_of(at, room);
         for layer in self.layers.upper.iter().rev() {
             loop {
                 room.fresh.clear();
@@ -195,6 +204,14 @@ impl<V: DenseIndex> Walk<'_, V> {
             room.leading[leader].1 = room.fresh.len();
         }
         self.score(room);
+    }
+
+    /// The score of one.
+    fn score_of(&self, number: u32, room: &mut WalkRoom) -> f32 {
+        room.fresh.clear();
+        room.fresh.push(number);
+        self.score(room);
+        room.scores[0]
     }
 
     /// Scores the fresh.

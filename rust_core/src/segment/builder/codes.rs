@@ -84,6 +84,7 @@ impl Codes {
     pub(super) fn gather(&self, members: &[u32], some: &mut Self) {
         some.width = self.width;
         some.bytes.clear();
+        some.bytes.reserve_exact(members.len() * self.width);
         some.steps.clear();
         some.sums.clear();
         for &number in members {

@@ -14,7 +14,8 @@ pub(crate) struct Stopped;
 
 /// The threads of a build.
 pub(crate) struct Crew<'a> {
-    /// Processor cores that all of them take, above 0; those that take less than a whole one rest.
+    /// Processor cores that all of them take, above 0; those that take less than a whole one rest. There are as many
+    /// threads, but no more than processors.
     pub(crate) share: f64,
     /// Whether the graph is still wanted.
     pub(crate) wanted: &'a (dyn Fn() -> bool + Sync),
@@ -33,7 +34,7 @@ impl Crew<'_> {
     ) -> Result<(), Stopped> {
         let (items, stopped) = (Mutex::new(items), AtomicBool::new(false));
         let take = || {
-            let (mut turn, mut room) = (self.turn(), room());
+            let (mut turn, mut room) = (self.turn_of(self.share / self.threads() as f64), room());
             // Not in the loop's head, where the lock would be held for the whole turn.
             let next = || items.lock().next();
             while let Some(item) = next() {
@@ -58,17 +59,22 @@ impl Crew<'_> {
         }
     }
 
-    /// A turn of one thread, which begins now.
+    /// A turn of one thread while the others have nothing to do. It begins now.
     pub(crate) fn turn(&self) -> Turn<'_> {
+        self.turn_of(self.share)
+    }
+
+    fn turn_of(&self, share: f64) -> Turn<'_> {
         Turn {
-            share: self.share / self.threads() as f64,
+            share,
             wanted: self.wanted,
             since: Instant::now(),
         }
     }
 
     fn threads(&self) -> usize {
-        self.share.ceil().max(1.0) as usize
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        (self.share.ceil() as usize).clamp(1, processors)
     }
 }
 

@@ -66,7 +66,7 @@ struct Choice {
 }
 
 impl Choice {
-    /// Chooses up to `most` that are not nearer to one that was chosen before than to the vector (Toussaint, The relative
+    /// Chooses up to `most`, each nearer to the vector than to all that were chosen before it (Toussaint, The relative
     /// neighbourhood graph of a finite planar set, 1980; for search Malkov and Yashunin 2016, algorithm 4).
     fn choose(&mut self, codes: &Codes, most: usize) {
         self.numbers.clear();
@@ -80,7 +80,7 @@ impl Choice {
                 return;
             }
             let cosine = scored(near).0;
-            let leads = |&chosen: &u32| self.codes.cosine(chosen, place) <= cosine;
+            let leads = |&chosen: &u32| self.codes.cosine(chosen, place) < cosine;
             if self.places.iter().all(leads) {
                 self.places.push(place);
                 self.chosen.push(near);

@@ -18,6 +18,7 @@ pub(super) use crew::{Crew, Stopped};
 use self::codes::Codes;
 use self::pools::Pools;
 use self::random::Random;
+use super::build::Name;
 use super::graph::Graph;
 use super::layers::{LOWEST, Layer, Layers, Links};
 use crate::error::{CoreError, Result};
@@ -25,6 +26,9 @@ use crate::error::{CoreError, Result};
 /// Vectors of a layer of which one is on the next: with as many links there a walk takes few steps on each (Malkov and
 /// Yashunin 2016, section 4.1).
 const LAYER_SHARE: usize = 16;
+
+/// Bytes of a vector's name, in what is planned and in what was read.
+const NAMES_BYTES: usize = 2 * size_of::<Name>();
 
 /// Vectors that become a graph; nobody else sees them.
 pub(super) struct Builder {
@@ -48,7 +52,11 @@ impl Builder {
 
     /// Resident bytes of one vector.
     pub(super) fn row_bytes(dimensions: usize) -> usize {
-        Codes::row_bytes(dimensions) + Pools::row_bytes() + size_of::<Links<LOWEST>>()
+        Codes::row_bytes(dimensions)
+            + Pools::row_bytes()
+            + size_of::<Links<LOWEST>>()
+            + carve::row_bytes()
+            + NAMES_BYTES
     }
 
     /// The graph, or none where nobody wants it any more.

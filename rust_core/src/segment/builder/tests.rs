@@ -1,5 +1,7 @@
 use super::*;
-use crate::vector::normalise;
+use crate::rowset::RowSet;
+use crate::segment::{Segment, WalkRoom};
+use crate::vector::{DenseIndex, FlatIndex, QuantisedQuery, QuantisedRow, dot, normalise};
 
 const DIMENSIONS: usize = 48;
 
@@ -137,4 +139,79 @@ fn layers_shrink_by_their_share() {
     let both = (0..160_000).filter(|&number| is_above(number, 0) && is_above(number, 1));
     let both = both.count();
     assert!((500..750).contains(&both), "{both}");
+}
+
+/// The share of the ten nearest that walks with so many candidates find, of some of the vectors as questions.
+fn recall(vectors: &[Vec<f32>], layers: Layers, candidates: usize) -> f64 {
+    let mut flat = FlatIndex::new(DIMENSIONS);
+    for vector in vectors {
+        flat.push(Some(&QuantisedRow::new(vector)));
+    }
+    let count = vectors.len() as u32;
+    let segment = Segment::new(Graph::new(layers), (0..count).collect());
+    let mut all = RowSet::empty(count);
+    (0..count).for_each(|row| _ = all.insert(row));
+    let (mut room, mut met) = (WalkRoom::default(), 0);
+    let questions = vectors.iter().step_by(vectors.len() / 50);
+    for question in questions.clone() {
+        let mut cosines: Vec<(f32, u32)> = (0..)
+            .zip(vectors)
+            .map(|(row, vector)| (dot(question, vector), row))
+            .collect();
+        cosines.sort_unstable_by(|one, other| other.0.total_cmp(&one.0));
+        let (query, mut found) = (QuantisedQuery::new(question), Vec::new());
+        segment.search(
+            (&flat, &query),
+            candidates,
+            (&all, true),
+            &mut room,
+            &mut found,
+        );
+        let nearest = cosines[..10].iter();
+        met += nearest.filter(|&(_, row)| found.contains(row)).count();
+    }
+    met as f64 / 10.0 / questions.count() as f64
+}
+
+#[test]
+fn walks_find_the_nearest_of_few_and_of_many() {
+    // Whole, divided by one thread, and divided by all.
+    for count in [900, 1_100, 3_000, 12_000] {
+        let vectors = vectors(count, 40, 0.7);
+        let layers = layers(&vectors, 1.0);
+        let found = recall(&vectors, layers, 100);
+        assert!(found > 0.97, "{count}: {found}");
+    }
+}
+
+#[test]
+fn a_crowd_of_copies_does_not_keep_a_walk() {
+    let mut vectors = vectors(3_000, 40, 0.7);
+    let copy = vectors[7].clone();
+    vectors.splice(1_000..1_000, vec![copy.clone(); 400]);
+    let graph = Graph::new(layers(&vectors, 1.0));
+    let mut flat = FlatIndex::new(DIMENSIONS);
+    let (mut others, mut all) = (RowSet::empty(3_400), RowSet::empty(3_400));
+    for (row, vector) in (0..).zip(&vectors) {
+        flat.push(Some(&QuantisedRow::new(vector)));
+        all.insert(row);
+        if *vector != copy {
+            others.insert(row);
+        }
+    }
+    let segment = Segment::new(graph, (0..3_400).collect());
+    let (query, mut room) = (QuantisedQuery::new(&copy), WalkRoom::default());
+    for (allowed, most_pass) in [(&all, true), (&others, false)] {
+        let mut found = Vec::new();
+        segment.search(
+            (&flat, &query),
+            600,
+            (allowed, most_pass),
+            &mut room,
+            &mut found,
+        );
+        assert_eq!(found.len(), 600);
+        let among = found.iter().filter(|&&row| others.contains(row)).count();
+        assert!(among >= 199, "{among} of 600 are not of the crowd");
+    }
 }

@@ -167,10 +167,15 @@ impl Kernel {
                 let lefts = lefts.map(|left| left.as_chunks().0);
                 x86::signed_four_avx512(lefts, rights.as_chunks().0, out);
             },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => unsafe {
+                let lefts = lefts.map(|left| left.as_chunks().0);
+                x86::signed_four_avx2(lefts, rights.as_chunks().0, out);
+            },
             _ => {
                 for (out, right) in out.iter_mut().zip(rights.chunks(length.max(1))) {
-                    let sum: i32 = right.iter().map(|&byte| i32::from(byte)).sum();
-                    *out = lefts.map(|left| self.signed(left, right) + 128 * sum);
+                    *out = lefts.map(|left| flipped_scalar(left, right));
                 }
             }
         }
@@ -304,6 +309,14 @@ fn pick_in_turn(
         numbers.extend_from_slice(&some[..count]);
         picked.extend_from_slice(&of_some[..count]);
     }
+}
+
+/// Product with 128 added to each byte of the left one.
+fn flipped_scalar(left: &[i8], right: &[i8]) -> i32 {
+    let pairs = left.iter().zip(right);
+    pairs
+        .map(|(&a, &b)| (i32::from(a) + 128) * i32::from(b))
+        .sum()
 }
 
 fn signed_scalar(left: &[[i8; BYTES]], right: &[[i8; BYTES]]) -> i32 {

@@ -2,16 +2,17 @@
 
 use std::arch::x86_64::{
     __m128i, __m256i, __m512i, _MM_HINT_T0, _mm_add_epi32, _mm_loadu_si128, _mm_prefetch,
-    _mm_storeu_si128, _mm256_add_epi16, _mm256_add_epi32, _mm256_and_si256, _mm256_castsi256_si128,
-    _mm256_cvtepi8_epi16, _mm256_extracti128_si256, _mm256_hadd_epi32, _mm256_load_si256,
-    _mm256_madd_epi16, _mm256_maddubs_epi16, _mm256_set1_epi8, _mm256_set1_epi16,
-    _mm256_setzero_si256, _mm256_srli_epi16, _mm256_storeu_si256, _mm512_add_epi32,
-    _mm512_and_si512, _mm512_castsi512_si256, _mm512_dpbusd_epi32, _mm512_extracti64x4_epi64,
-    _mm512_load_si512, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_maskz_compress_epi32,
-    _mm512_maskz_compress_ps, _mm512_reduce_add_epi32, _mm512_set_epi32, _mm512_set1_epi8,
-    _mm512_set1_epi32, _mm512_setzero_si512, _mm512_srli_epi16, _mm512_storeu_ps,
-    _mm512_storeu_si512, _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32,
-    _mm512_unpacklo_epi64, _mm512_xor_si512,
+    _mm_set1_epi8, _mm_storeu_si128, _mm_xor_si128, _mm256_add_epi16, _mm256_add_epi32,
+    _mm256_and_si256, _mm256_castsi256_si128, _mm256_cvtepi8_epi16, _mm256_cvtepu8_epi16,
+    _mm256_extracti128_si256, _mm256_hadd_epi32, _mm256_load_si256, _mm256_madd_epi16,
+    _mm256_maddubs_epi16, _mm256_set1_epi8, _mm256_set1_epi16, _mm256_setzero_si256,
+    _mm256_srli_epi16, _mm256_storeu_si256, _mm512_add_epi32, _mm512_and_si512,
+    _mm512_castsi512_si256, _mm512_dpbusd_epi32, _mm512_extracti64x4_epi64, _mm512_load_si512,
+    _mm512_loadu_ps, _mm512_loadu_si512, _mm512_maskz_compress_epi32, _mm512_maskz_compress_ps,
+    _mm512_reduce_add_epi32, _mm512_set_epi32, _mm512_set1_epi8, _mm512_set1_epi32,
+    _mm512_setzero_si512, _mm512_srli_epi16, _mm512_storeu_ps, _mm512_storeu_si512,
+    _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
+    _mm512_xor_si512,
 };
 
 use super::{AHEAD, BYTES, Block, Work};
@@ -121,25 +122,64 @@ pub(super) fn signed_four_avx512(
     }
 }
 
-/// Product of signed bytes, widened to 16 bits.
+/// Four sums for each row, whose bytes are widened once for all.
 #[target_feature(enable = "avx2")]
-pub(super) fn signed_avx2(left: &[[i8; BYTES]], right: &[[i8; BYTES]]) -> i32 {
-    let mut sum = _mm256_setzero_si256();
-    let halves = |bytes: &[i8; BYTES], at: usize| {
-        // SAFETY: 16 bytes from a multiple of 16 below 64; the load needs no alignment.
-        let half = unsafe { _mm_loadu_si128(bytes[at..].as_ptr().cast()) };
-        _mm256_cvtepi8_epi16(half)
-    };
-    for (left, right) in left.iter().zip(right) {
-        for at in (0..BYTES).step_by(16) {
-            let products = _mm256_madd_epi16(halves(left, at), halves(right, at));
-            sum = _mm256_add_epi32(sum, products);
+pub(super) fn signed_four_avx2(
+    lefts: [&[[i8; BYTES]]; 4],
+    rights: &[[i8; BYTES]],
+    out: &mut [[i32; 4]],
+) {
+    let width = lefts[0].len();
+    let flip = _mm_set1_epi8(i8::MIN);
+    for (out, right) in out.iter_mut().zip(rights.chunks(width)) {
+        let mut sums = [_mm256_setzero_si256(); 4];
+        for (at, right) in right.iter().enumerate() {
+            for half in (0..BYTES).step_by(16) {
+                let right = _mm256_cvtepi8_epi16(load_signed128(right, half));
+                for (sum, left) in sums.iter_mut().zip(lefts) {
+                    let left = _mm_xor_si128(load_signed128(&left[at], half), flip);
+                    // No larger than 255 and 127: two products fit 32 bits.
+                    let products = _mm256_madd_epi16(_mm256_cvtepu8_epi16(left), right);
+                    *sum = _mm256_add_epi32(*sum, products);
+                }
+            }
+        }
+        for (out, sum) in out.iter_mut().zip(sums) {
+            *out = add_up256(sum);
         }
     }
+}
+
+/// 16 bytes from a multiple of 16 below 64.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_signed128(bytes: &[i8; BYTES], at: usize) -> __m128i {
+    let half = &bytes[at..at + 16];
+    // SAFETY: the slice is 16 bytes; the load needs no alignment.
+    unsafe { _mm_loadu_si128(half.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn add_up256(sum: __m256i) -> i32 {
     let mut lanes = [0i32; 8];
     // SAFETY: eight lanes of four bytes; the store needs no alignment.
     unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast(), sum) };
     lanes.iter().sum()
+}
+
+/// Product of signed bytes, widened to 16 bits.
+#[target_feature(enable = "avx2")]
+pub(super) fn signed_avx2(left: &[[i8; BYTES]], right: &[[i8; BYTES]]) -> i32 {
+    let mut sum = _mm256_setzero_si256();
+    for (left, right) in left.iter().zip(right) {
+        for half in (0..BYTES).step_by(16) {
+            let left = _mm256_cvtepi8_epi16(load_signed128(left, half));
+            let right = _mm256_cvtepi8_epi16(load_signed128(right, half));
+            sum = _mm256_add_epi32(sum, _mm256_madd_epi16(left, right));
+        }
+    }
+    add_up256(sum)
 }
 
 #[inline]
