@@ -248,3 +248,34 @@ pub(crate) fn check_dimensions(dimensions: usize) -> Result<()> {
         got: dimensions.to_string(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::segment::build_bytes;
+    use crate::{Core, CoreOptions, Row};
+
+    #[test]
+    fn a_graph_that_is_built_anew_counts_while_it_is_built() {
+        let options = CoreOptions {
+            fold_rows: 10,
+            ..CoreOptions::default()
+        };
+        let bank = Core::with_options(None, options).and_then(|core| core.bank(4));
+        let bank = bank.expect("the options are in range");
+        let row = |key: u64| {
+            let id = u128::from(key).to_be_bytes();
+            let mut row = Row::new(key, id, id, String::new(), 0);
+            row.vector = Some(vec![1.0, key as f32, 0.0, 0.0]);
+            row
+        };
+        let rows: Vec<Row> = (1..30).map(row).collect();
+        bank.apply(1, &rows, &[], &[]).expect("the rows are valid");
+        bank.fold().expect("there is memory");
+        let settled = bank.stats().bytes;
+        let build = |rows| bank.state.change(bank.state.intend()).segments.building = rows;
+        build(20);
+        assert_eq!(bank.stats().bytes, settled + 20 * build_bytes(4) as u64);
+        build(0);
+        assert_eq!(bank.stats().bytes, settled);
+    }
+}

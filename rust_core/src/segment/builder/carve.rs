@@ -206,6 +206,34 @@ mod tests {
     }
 
     #[test]
+    fn all_go_to_their_nearest_leaders() {
+        let (mut random, count) = (Random(9), 10_000);
+        let mut codes = Codes::new(64, count).expect("there is memory");
+        for _ in 0..count {
+            let vector: Vec<f32> = (0..64).map(|_| random.below(255) as f32 - 127.0).collect();
+            codes.push(&vector);
+        }
+        let all: Vec<u32> = (0..count as u32).collect();
+        let leaders = leaders(&all, count / LEAF, &mut Random(0));
+        let mut wanted = vec![Vec::new(); leaders.len()];
+        for &member in &all {
+            let mut nearest: Vec<usize> = (0..leaders.len()).collect();
+            let cosine = |at: usize| codes.cosine(member, leaders[at]);
+            nearest.sort_by(|&one, &other| cosine(other).total_cmp(&cosine(one)));
+            for &leader in &nearest[..FANOUT[0]] {
+                wanted[leader].push(member);
+            }
+        }
+        for share in [1.0, 2.0] {
+            let crew = Crew {
+                share,
+                wanted: &|| true,
+            };
+            assert!(divided(&codes, &all, &crew) == Ok(joined(wanted.clone())));
+        }
+    }
+
+    #[test]
     fn each_leader_is_of_its_own_stretch() {
         let members: Vec<u32> = (0..1000).map(|number| number * 3).collect();
         let leaders = leaders(&members, 7, &mut Random(5));

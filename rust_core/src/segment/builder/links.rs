@@ -54,6 +54,13 @@ fn choose<const ROOM: usize>(
     })
 }
 
+/// Whether what has this `cosine` with a vector leads elsewhere than one that was `chosen` for its own with it, from what is
+/// `between` the two: it is nearer to the vector (Toussaint, The relative neighbourhood graph of a finite planar set, 1980; for
+/// search Malkov and Yashunin 2016, algorithm 4). What is as near to a copy of the vector leads elsewhere, another copy does not.
+pub(super) fn leads_elsewhere(cosine: f32, between: f32, chosen: f32) -> bool {
+    between < cosine || (between <= cosine && cosine < chosen)
+}
+
 /// What links are chosen in.
 #[derive(Default)]
 struct Choice {
@@ -66,8 +73,7 @@ struct Choice {
 }
 
 impl Choice {
-    /// Chooses up to `most`, each nearer to the vector than to all that were chosen before it (Toussaint, The relative
-    /// neighbourhood graph of a finite planar set, 1980; for search Malkov and Yashunin 2016, algorithm 4).
+    /// Chooses up to `most` that lead in different directions, the nearest first.
     fn choose(&mut self, codes: &Codes, most: usize) {
         self.numbers.clear();
         self.numbers
@@ -80,8 +86,11 @@ impl Choice {
                 return;
             }
             let cosine = scored(near).0;
-            let leads = |&chosen: &u32| self.codes.cosine(chosen, place) < cosine;
-            if self.places.iter().all(leads) {
+            let mut chosen = self.chosen.iter().zip(&self.places);
+            let elsewhere = |(&chosen, &at): (&u64, &u32)| {
+                leads_elsewhere(cosine, self.codes.cosine(at, place), scored(chosen).0)
+            };
+            if chosen.all(elsewhere) {
                 self.places.push(place);
                 self.chosen.push(near);
             }

@@ -113,6 +113,22 @@ fn without_the_last_step_copies_of_a_vector_are_cut_off() {
 }
 
 #[test]
+fn who_is_chosen_hears_of_it() {
+    // One that is far from a crowd, which has enough in itself.
+    let mut vectors = vectors(400, 1, 0.3);
+    let away: Vec<f32> = vectors[0].iter().map(|x| -x).collect();
+    vectors.push(away);
+    let builder = builder(&vectors);
+    let pools = Pools::new(vectors.len()).expect("there is memory");
+    let mut links = vec![Links::<LOWEST>::default(); vectors.len()];
+    link(&builder.codes, &pools, &mut links, &crew(1.0)).expect("it is wanted");
+    let chosen: Vec<u32> = links[400].iter().collect();
+    assert!(!chosen.is_empty());
+    let hears = |&one: &u32| links[one as usize].iter().any(|other| other == 400);
+    assert!(chosen.iter().any(hears), "{chosen:?}");
+}
+
+#[test]
 fn however_many_build_it_the_graph_is_the_same() {
     let vectors = vectors(12_000, 40, 0.7);
     let alone = layers(&vectors, 1.0);
