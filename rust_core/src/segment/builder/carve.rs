@@ -170,7 +170,7 @@ impl Division {
     ) -> Result<(), Stopped> {
         for four in members.chunks(FOUR) {
             turn.breathe()?;
-            codes.cosines(four, leaders, &mut self.products, &mut self.cosines);
+            codes.cosines(four, (leaders, 0), &mut self.products, &mut self.cosines);
             for (&member, cosines) in four.iter().zip(&self.cosines) {
                 let (least, best) = (f32::NEG_INFINITY, &mut self.best);
                 self.selection.top(cosines, least, fanout, by_place, best);

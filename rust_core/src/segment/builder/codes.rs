@@ -105,28 +105,30 @@ impl Codes {
         product as f32 * (self.steps[one as usize] * self.steps[other as usize])
     }
 
-    /// Sets `cosines` to those of each of up to [`FOUR`] vectors with all `others`.
+    /// Sets `cosines` to those of each of up to [`FOUR`] vectors with all of the `others` from the `first` on.
     pub(super) fn cosines(
         &self,
         numbers: &[u32],
-        others: &Self,
+        (others, first): (&Self, usize),
         Products(products): &mut Products,
         cosines: &mut [Vec<f32>; FOUR],
     ) {
         let kernel = Kernel::best();
-        products.resize(others.len(), [0; FOUR]);
+        let count = others.len() - first;
+        products.resize(count, [0; FOUR]);
         // Where there are fewer, the last one again.
         let four: [u32; FOUR] = std::array::from_fn(|index| numbers[index.min(numbers.len() - 1)]);
         let lefts = four.map(|number| self.bytes(number));
-        kernel.signed_four(lefts, &others.bytes, products);
+        kernel.signed_four(lefts, &others.bytes[first * others.width..], products);
         for (index, cosines) in cosines.iter_mut().enumerate() {
             // Every one is written.
-            cosines.resize(others.len(), 0.0);
+            cosines.resize(count, 0.0);
             kernel.run(Cosines {
                 index,
                 products,
                 step: self.steps[four[index] as usize],
-                others,
+                steps: &others.steps[first..],
+                sums: &others.sums[first..],
                 out: cosines,
             });
         }
@@ -144,7 +146,9 @@ struct Cosines<'a> {
     index: usize,
     products: &'a [[i32; FOUR]],
     step: f32,
-    others: &'a Codes,
+    /// Those of the others.
+    steps: &'a [f32],
+    sums: &'a [i32],
     out: &'a mut [f32],
 }
 
@@ -154,8 +158,7 @@ impl Work for Cosines<'_> {
     #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
     #[inline(always)]
     fn run(self) {
-        let Codes { steps, sums, .. } = self.others;
-        let others = self.products.iter().zip(steps).zip(sums);
+        let others = self.products.iter().zip(self.steps).zip(self.sums);
         for (cosine, ((products, &step), &sum)) in self.out.iter_mut().zip(others) {
             let product = products[self.index] - OFFSET * sum;
             *cosine = product as f32 * (self.step * step);
@@ -180,12 +183,13 @@ mod tests {
     fn codes_give_the_cosines_of_their_vectors() {
         let mut codes = Codes::new(DIMENSIONS, 7).expect("there is memory");
         (0..7).for_each(|seed| codes.push(&vector(seed)));
-        let members = [6, 0, 3, 5, 1];
-        let others = codes.of(&members);
+        let members = [6, 0, 3, 5, 1, 2];
+        let others = (&codes.of(&members), 1);
         let (mut products, mut cosines) = (Products::default(), Default::default());
-        codes.cosines(&[2, 4, 6], &others, &mut products, &mut cosines);
+        codes.cosines(&[2, 4, 6], others, &mut products, &mut cosines);
         for (&one, cosines) in [2, 4, 6].iter().zip(&cosines) {
-            for (&other, &cosine) in members.iter().zip(cosines) {
+            assert_eq!(cosines.len(), 5);
+            for (&other, &cosine) in members[1..].iter().zip(cosines) {
                 let exact = crate::vector::dot(&vector(one), &vector(other));
                 assert!((exact - cosine).abs() < 0.01, "{exact} {cosine}");
                 // The same to the bit, whichever way it is come by.

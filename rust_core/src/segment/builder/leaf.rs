@@ -41,14 +41,7 @@ impl Leaf {
         turn: &mut Turn<'_>,
     ) -> Result<(), Stopped> {
         codes.gather(members, &mut self.codes);
-        self.cosines.clear();
-        for four in members.chunks(FOUR) {
-            turn.breathe()?;
-            codes.cosines(four, &self.codes, &mut self.products, &mut self.four);
-            for cosines in &self.four[..four.len()] {
-                self.cosines.extend_from_slice(cosines);
-            }
-        }
+        self.compare(codes, members, turn)?;
         for (place, &member) in members.iter().enumerate() {
             turn.breathe()?;
             self.choose(place, members.len());
@@ -58,6 +51,34 @@ impl Leaf {
             self.keys.extend(keys);
             self.keys.sort_unstable_by(|one, other| other.cmp(one));
             pools.add(member, &self.keys);
+        }
+        Ok(())
+    }
+
+    /// Sets the cosines, of which each is that of two.
+    fn compare(
+        &mut self,
+        codes: &Codes,
+        members: &[u32],
+        turn: &mut Turn<'_>,
+    ) -> Result<(), Stopped> {
+        let count = members.len();
+        // Every one is written.
+        self.cosines.resize(count * count, 0.0);
+        for (group, four) in members.chunks(FOUR).enumerate() {
+            turn.breathe()?;
+            let first = group * FOUR;
+            let others = (&self.codes, first);
+            codes.cosines(four, others, &mut self.products, &mut self.four);
+            for (place, cosines) in (first..count).zip(&self.four) {
+                self.cosines[place * count + first..][..cosines.len()].copy_from_slice(cosines);
+            }
+            for other in first + four.len()..count {
+                let own = &mut self.cosines[other * count + first..][..four.len()];
+                for (own, cosines) in own.iter_mut().zip(&self.four) {
+                    *own = cosines[other - first];
+                }
+            }
         }
         Ok(())
     }
