@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from math import copysign
 from random import Random
 
 from hypothesis import given, settings
@@ -172,6 +173,15 @@ def test_the_rest_of_an_answer_is_what_protobuf_writes(result: RecallResult) -> 
     bare = replace(result, hits=())
     message = RecallResponse.FromString(convert.encode_recall_result(bare))
     assert core.encode_answer(bare, _windows(bare)) == message.SerializeToString(deterministic=True)
+
+
+def test_a_zero_below_zero_is_written_as_protobuf_writes_it() -> None:
+    # It has a bit that says so, and is false all the same.
+    trace = RecallTrace(strategies_used=(), total_candidates=0, fusion_method="rrf", latency_ms=-0.0)
+    result = RecallResult((), 0, truncated=False, trace=trace)
+    message = RecallResponse.FromString(convert.encode_recall_result(result))
+    assert copysign(1.0, message.trace.latency_ms) == -1.0
+    assert core.encode_answer(result, []) == message.SerializeToString(deterministic=True)
 
 
 def test_no_field_of_an_answer_is_forgotten() -> None:

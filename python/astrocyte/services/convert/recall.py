@@ -304,7 +304,7 @@ def set_trace(message: types_pb2.RecallTrace, trace: RecallTrace) -> None:
     message.strategies_used.extend(trace.strategies_used or ())
     message.total_candidates = trace.total_candidates or 0
     message.fusion_method = trace.fusion_method or ""
-    message.latency_ms = trace.latency_ms or 0.0
+    message.latency_ms = 0.0 if trace.latency_ms is None else trace.latency_ms
     message.tier_used = trace.tier_used or 0
     message.cache_hit = trace.cache_hit or False
     message.wiki_tier_used = trace.wiki_tier_used or False
