@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::time::Instant;
 
+use hashbrown::HashSet;
+
 use crate::analysis::AnalyzedQuery;
 use crate::bank::State;
 use crate::filter::Allowed;
@@ -154,6 +156,7 @@ pub(super) fn external(
     for (index, list) in request.external.iter().enumerate() {
         let start = Instant::now();
         let mut ranked: Vec<Scored> = Vec::with_capacity(list.hits.len());
+        let mut known = HashSet::with_capacity(list.hits.len());
         for (id, score) in &list.hits {
             let mut versions = state.columns.versions_of(id).peekable();
             unknown += u32::from(versions.peek().is_none());
@@ -161,7 +164,7 @@ pub(super) fn external(
                 .filter(|&version| allowed.versions.contains(version))
                 .max();
             if let Some(version) = passing
-                && !ranked.iter().any(|&(_, ranked)| ranked == version)
+                && known.insert(version)
             {
                 ranked.push((*score as f32, version));
             }

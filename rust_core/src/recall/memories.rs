@@ -9,6 +9,7 @@ use crate::rowset::RowSet;
 
 /// Tells `each` of the memories of a chain, in order, with the version that passes; what passes is held. A place of another
 /// memory takes one look where it passes: this is done for all places of a bank at a time, and [`Memories`] for a few.
+#[inline]
 pub(super) fn for_each(
     places: &[Place],
     live: &RowSet,
