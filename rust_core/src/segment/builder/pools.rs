@@ -2,7 +2,7 @@
 //!
 //! What a pool holds in the end does not depend on the order in which they came: threads may fill it as they like.
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{CoreError, Result};
 
@@ -47,8 +47,8 @@ impl Pools {
 
     /// Adds to a vector's pool; keys descend.
     pub(super) fn add(&self, number: u32, keys: &[u64]) {
-        let (shard, place) = (number as usize / SHARD, number as usize % SHARD);
-        let pool = &mut self.0[shard].lock()[place];
+        let mut shard = self.shard(number);
+        let pool = &mut shard[place(number)];
         if keys
             .first()
             .is_none_or(|&nearest| nearest <= pool[POOL - 1])
@@ -70,19 +70,27 @@ impl Pools {
 
     /// Sets `keys` to a vector's pool.
     pub(super) fn read(&self, number: u32, keys: &mut Vec<u64>) {
-        let (shard, place) = (number as usize / SHARD, number as usize % SHARD);
         keys.clear();
-        let pool = &self.0[shard].lock()[place];
-        keys.extend(pool.iter().take_while(|&&key| key != NONE));
+        let shard = self.shard(number);
+        keys.extend(shard[place(number)].iter().take_while(|&&key| key != NONE));
     }
 
     /// Makes `keys`, which descend, a vector's pool.
     pub(super) fn set(&self, number: u32, keys: &[u64]) {
-        let (shard, place) = (number as usize / SHARD, number as usize % SHARD);
-        let pool = &mut self.0[shard].lock()[place];
+        let mut shard = self.shard(number);
+        let pool = &mut shard[place(number)];
         pool.fill(NONE);
         pool[..keys.len()].copy_from_slice(keys);
     }
+
+    fn shard(&self, number: u32) -> MutexGuard<'_, Vec<[u64; POOL]>> {
+        self.0[number as usize / SHARD].lock()
+    }
+}
+
+/// Where a vector's pool is in its shard.
+fn place(number: u32) -> usize {
+    number as usize % SHARD
 }
 
 #[cfg(test)]
