@@ -118,6 +118,31 @@ fn an_outside_list_is_an_arm_and_keeps_to_the_filter() {
 }
 
 #[test]
+fn an_outside_list_names_a_memory_where_it_does_so_first() {
+    let rows: Vec<Row> = (1..=3)
+        .map(|number| row(number, "tea".to_owned()))
+        .collect();
+    let bank = bank_of(&rows, 1);
+    let hits = vec![(id(2), 0.9), (id(3), 0.8), (id(2), 0.7), (id(1), 0.6)];
+    let request = RecallRequest {
+        external: vec![ExternalList {
+            name: "graph".to_owned(),
+            weight: 1.0,
+            hits,
+        }],
+        fusion: FusionMethod::ReciprocalRank,
+        ..RecallRequest::default()
+    };
+    let response = bank.recall(&request).expect("valid");
+    let ranks = response.hits.iter().map(|hit| {
+        let ranks: Vec<u32> = hit.arms.iter().map(|arm| arm.rank).collect();
+        (hit.key, ranks)
+    });
+    let expected = [(2, vec![1]), (3, vec![2]), (1, vec![3])];
+    assert_eq!(ranks.collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn equal_contents_and_near_vectors_are_one_hit() {
     let mut rows = random_rows(2, 6);
     rows[1].content_hash = rows[0].content_hash;
