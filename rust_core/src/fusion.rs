@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use crate::bank::State;
 use crate::recall::{Arm, KEYWORD, SEMANTIC, Scores, TEMPORAL};
+use crate::topk::by_id;
 use crate::types::{FusionMethod, RecallRequest};
 use crate::vector::NO_SCORE;
 
@@ -22,6 +23,45 @@ pub(crate) struct Fused {
 
 /// All memories that an arm proposes, best first, equal scores by ascending memory id.
 pub(crate) fn fuse(
+    state: &State,
+    request: &RecallRequest,
+    arms: &[Arm],
+    scores: Scores<'_>,
+    candidates: &mut Vec<u32>,
+) -> Vec<Fused> {
+    let mut fused = weigh(state, request, arms, scores, candidates);
+    fused.sort_unstable_by(|a, b| better_first(state, a, b));
+    fused
+}
+
+/// The first `count` of what [`fuse`] gives, at most.
+pub(crate) fn first(
+    state: &State,
+    request: &RecallRequest,
+    arms: &[Arm],
+    scores: Scores<'_>,
+    candidates: &mut Vec<u32>,
+    count: usize,
+) -> Vec<Fused> {
+    let mut fused = weigh(state, request, arms, scores, candidates);
+    if count < fused.len() {
+        fused.select_nth_unstable_by(count, |a, b| better_first(state, a, b));
+        fused.truncate(count);
+    }
+    fused.sort_unstable_by(|a, b| better_first(state, a, b));
+    fused
+}
+
+#[inline]
+fn better_first(state: &State, left: &Fused, right: &Fused) -> Ordering {
+    let scores = right.score.partial_cmp(&left.score);
+    scores
+        .unwrap_or(Ordering::Equal)
+        .then_with(|| by_id(left.version, right.version, &state.columns.memory_id))
+}
+
+/// All memories that an arm proposes with their fused scores, by ascending version.
+fn weigh(
     state: &State,
     request: &RecallRequest,
     arms: &[Arm],
@@ -55,11 +95,6 @@ pub(crate) fn fuse(
         }
     }
     weigh_layers(state, request, &mut fused);
-    let ids = &state.columns.memory_id;
-    fused.sort_unstable_by(|a, b| {
-        let scores = b.score.partial_cmp(&a.score).unwrap_or(Ordering::Equal);
-        scores.then_with(|| crate::topk::by_id(a.version, b.version, ids))
-    });
     fused
 }
 

@@ -29,10 +29,14 @@ pub(crate) fn by_id(left: u32, right: u32, ids: &[MemoryId]) -> Ordering {
 /// Scores that are looked at together: as many as fit an AVX-512 register or four SSE registers.
 const LANES: usize = 16;
 
-/// Picks the best of arrays; keeps its buffer from one array to the next.
+/// Scores of which the largest is looked at before all are: sixteen in each lane.
+const STRETCH: usize = LANES * LANES;
+
+/// Picks the best of arrays; keeps its buffers from one array to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Selection {
     keys: Vec<u64>,
+    largest: Vec<f32>,
 }
 
 impl Selection {
@@ -72,12 +76,12 @@ impl Selection {
 
     /// Leaves in `keys` the `depth` best entries and all that equal the last of them.
     fn collect(&mut self, scores: &[f32], floor: f32, depth: usize) {
+        // The least score that still counts: at first the next one above the floor, which itself is out.
+        let mut threshold = self.reached(scores, depth).max(floor.next_up());
         let keys = &mut self.keys;
         keys.clear();
         // Twice the depth before a cut: each cut costs its length and is paid for by as many entries.
         let mut room = depth.saturating_mul(2).max(64);
-        // The least score that still counts: at first the next one above the floor, which itself is out.
-        let mut threshold = floor.next_up();
         let kernel = Kernel::best();
         let mut next = 0;
         while next < scores.len() {
@@ -96,6 +100,46 @@ impl Selection {
         if keys.len() > depth {
             cut(keys, depth);
         }
+    }
+
+    /// A score that at least `depth` entries reach, and hardly more where the best are spread out: the `depth`-th of the
+    /// largest of every sixteen. Of a short array it is the least that there is.
+    fn reached(&mut self, scores: &[f32], depth: usize) -> f32 {
+        let (stretches, _) = scores.as_chunks::<STRETCH>();
+        let largest = &mut self.largest;
+        largest.clear();
+        if stretches.len() * LANES > depth {
+            largest.reserve(stretches.len() * LANES);
+            let kernel = Kernel::best();
+            largest.extend(
+                stretches
+                    .iter()
+                    .flat_map(|stretch| kernel.run(Largest(stretch))),
+            );
+            return *largest
+                .select_nth_unstable_by(depth - 1, |a, b| b.total_cmp(a))
+                .1;
+        }
+        f32::NEG_INFINITY
+    }
+}
+
+/// The largest of every sixteen scores, which are as far from each other as possible: neighbours are often alike.
+struct Largest<'a>(&'a [f32; STRETCH]);
+
+impl Work for Largest<'_> {
+    type Output = [f32; LANES];
+
+    #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        let mut largest = [f32::NEG_INFINITY; LANES];
+        for scores in self.0.as_chunks::<LANES>().0 {
+            for (largest, &score) in largest.iter_mut().zip(scores) {
+                *largest = if score > *largest { score } else { *largest };
+            }
+        }
+        largest
     }
 }
 
@@ -249,6 +293,41 @@ mod tests {
             &mut best,
         );
         assert_eq!(best, [(0.5, 999), (0.5, 998), (0.5, 997)]);
+    }
+
+    #[test]
+    fn the_best_are_those_of_a_sort() {
+        let number = |n: u32| n.wrapping_mul(2_654_435_761) as f32 / u32::MAX as f32;
+        let kinds: [fn(u32, f32) -> f32; 5] = [
+            |_, number| number,
+            // Many alike, some of them at the cut.
+            |_, number| (number * 20.0).floor(),
+            |at, _| at as f32,
+            |at, _| -(at as f32),
+            // The best next to each other, and most absent.
+            |at, number| {
+                if (300..360).contains(&at) {
+                    number
+                } else {
+                    f32::NEG_INFINITY
+                }
+            },
+        ];
+        let mut selection = Selection::default();
+        for count in [0, 15, 16, 255, 256, 257, 600, 5_000] {
+            for kind in kinds {
+                let scores: Vec<f32> = (0..count).map(|at| kind(at, number(at))).collect();
+                let mut sorted: Vec<Scored> = scores.iter().copied().zip(0..).collect();
+                sorted.sort_by(|a, b| b.0.total_cmp(&a.0));
+                sorted.retain(|&(score, _)| score > f32::NEG_INFINITY);
+                for depth in [1, 16, 50, 1_000] {
+                    let mut best = Vec::new();
+                    let ties = |a: u32, b: u32| a.cmp(&b);
+                    selection.top(&scores, f32::NEG_INFINITY, depth, ties, &mut best);
+                    assert_eq!(best, sorted[..depth.min(sorted.len())]);
+                }
+            }
+        }
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub(crate) struct ArmScores {
     pub(crate) rows: Vec<f32>,
     /// By version; empty where the rows' array is the versions'.
     pub(crate) versions: Vec<f32>,
+    /// By version, as they were before neighbours gave their shares.
+    pub(crate) raw: Vec<f32>,
     /// Of cosines: whether they are of whole bytes, not coarse.
     pub(crate) whole: bool,
 }

@@ -83,10 +83,9 @@ pub(super) fn search(
     mut room: Room<'_>,
 ) -> Feedback {
     let start = Instant::now();
-    let fused = first_look(state, request, arms, &mut room);
-    let first = &fused[..fused.len().min(FIRST_HITS)];
+    let first = first_look(state, request, arms, &mut room);
     let scores = (room.dense, &*room.keyword);
-    let rows = best_rows(state, request, arms, scores, first);
+    let rows = best_rows(state, request, arms, scores, &first);
     let further = state.lexical.feedback(words, &rows, request.feedback);
     let Some(arm) = arms.iter_mut().find(|arm| arm.name == KEYWORD) else {
         return Feedback::default();
@@ -110,9 +109,10 @@ pub(super) fn search(
     let micros = micros_since(start);
     // The parts were counted in it one by one; the first fusion was not.
     arm.micros = before + micros;
-    Feedback::new(micros, further.terms.len() as u32, first)
+    Feedback::new(micros, further.terms.len() as u32, &first)
 }
 
+/// The first hits, by what the arms say so far.
 fn first_look(
     state: &State,
     request: &RecallRequest,
@@ -124,7 +124,7 @@ fn first_look(
         keyword: &room.keyword.versions,
         temporal: room.temporal,
     };
-    fusion::fuse(state, request, arms, scores, room.candidates)
+    fusion::first(state, request, arms, scores, room.candidates, FIRST_HITS)
 }
 
 /// The best rows of the hits that the keyword arm knows: a hit without any of the query's words, or near ones, says

@@ -34,6 +34,9 @@ pub(crate) struct Layout {
     places: Vec<u32>,
     /// How far the smoothed score of each version errs; empty in a layout of what passes a filter.
     errors: Vec<f32>,
+    /// How often the share of a version's neighbour counts, 0 to 2, where all have scores: of the one before, the one
+    /// after, and the two behind these. Empty in a layout of what passes a filter, and where few are linked.
+    gains: [Vec<u8>; 2 * EDGE],
     /// 1 for a version that is short and has a neighbour, else 0; [`EDGE`] zeros before, and at the end so many that
     /// blocks with edges are whole.
     short: Vec<f32>,
@@ -48,6 +51,7 @@ impl Layout {
     /// Lays out what passes now.
     pub(super) fn fill(&mut self, state: &State, allowed: Allowed<'_>) {
         self.errors.clear();
+        self.gains = Default::default();
         let versions = &mut self.versions;
         versions.clear();
         versions.extend([GAP; 2]);
@@ -73,6 +77,7 @@ impl Layout {
             linked,
             places,
             errors: _,
+            gains: _,
             short,
             follows,
             scattered,
@@ -117,11 +122,16 @@ impl Layout {
             .unwrap_or(0.0)
     }
 
+    /// Whether scores are smoothed where they stand, in blocks, and not only of `scattered` chains.
+    pub(super) fn is_in_order(&self) -> bool {
+        !self.follows.is_empty()
+    }
+
     /// For the versions from `start` on, a multiple of [`BLOCK`], and [`EDGE`] on either side: which are short, and which
-    /// follow the one before; None where few are linked.
-    pub(super) fn block(&self, start: usize) -> Option<(&[f32], &[f32])> {
+    /// follow the one before. Only where the layout is in order.
+    pub(super) fn block(&self, start: usize) -> (&[f32], &[f32]) {
         let room = start..start + BLOCK + 2 * EDGE;
-        Some((&self.short[room.clone()], self.follows.get(room)?))
+        (&self.short[room.clone()], &self.follows[room])
     }
 
     /// Notes how far the score of each version errs once it is smoothed, from how far it does before.
@@ -129,6 +139,46 @@ impl Layout {
         let errors = (0..own.len() as u32)
             .map(|version| windows::error(self, version, |version| own[version as usize]));
         self.errors = errors.collect();
+    }
+
+    /// Notes how often each neighbour's share counts, for the many recalls to which the layout serves.
+    pub(super) fn note_gains(&mut self) {
+        let Self {
+            short,
+            follows,
+            gains,
+            ..
+        } = self;
+        let count = follows.len().saturating_sub(2 * EDGE);
+        for gains in gains.iter_mut() {
+            gains.resize(count, 0);
+        }
+        let [before, after, second_before, second_after] = gains;
+        for at in 0..count {
+            let own = at + EDGE;
+            let near = [follows[own], follows[own + 1]];
+            let far = [near[0] * follows[own - 1], near[1] * follows[own + 2]];
+            let near = [near[0] * short[own - 1], near[1] * short[own + 1]];
+            let far = [far[0] * short[own - 2], far[1] * short[own + 2]];
+            // One that is alone on its side gives twice.
+            let times = |[before, after]: [f32; 2]| short[own] * (2.0 - before * after);
+            before[at] = (near[0] * times(near)) as u8;
+            after[at] = (near[1] * times(near)) as u8;
+            second_before[at] = (far[0] * times(far)) as u8;
+            second_after[at] = (far[1] * times(far)) as u8;
+        }
+    }
+
+    /// How often the shares of neighbours count, for the versions from `start` on, a multiple of [`BLOCK`], where that was
+    /// noted.
+    pub(super) fn gains(&self, start: usize) -> Option<[&[u8; BLOCK]; 2 * EDGE]> {
+        let [before, after, second_before, second_after] = &self.gains;
+        Some([
+            before.get(start..)?.first_chunk()?,
+            after.get(start..)?.first_chunk()?,
+            second_before.get(start..)?.first_chunk()?,
+            second_after.get(start..)?.first_chunk()?,
+        ])
     }
 
     /// How far smoothed scores err by version, where that was noted.
@@ -153,8 +203,10 @@ impl Layout {
     pub(crate) fn bytes(&self) -> usize {
         let numbers = [&self.versions, &self.places, &self.scattered];
         let shares = [&self.errors, &self.short, &self.follows];
+        let gains = self.gains.iter().map(Vec::capacity).sum::<usize>();
         numbers.map(Vec::capacity).iter().sum::<usize>() * size_of::<u32>()
             + shares.map(Vec::capacity).iter().sum::<usize>() * size_of::<f32>()
+            + gains
             + self.linked.bytes()
     }
 }

@@ -12,68 +12,84 @@ use super::windows::SHARES;
 /// A block, and the neighbours of the first and the last.
 const ROOM: usize = BLOCK + 2 * EDGE;
 
-/// Adds to the scores of linked versions what their neighbours give.
-pub(super) fn smooth(layout: &Layout, scores: &mut [f32]) {
-    let kernel = Kernel::best();
-    let mut score = [NO_SCORE; ROOM];
-    let (mut given, mut smoothed) = ([[0.0; ROOM]; 2], [0.0; BLOCK]);
-    for start in (0..scores.len()).step_by(BLOCK) {
-        let Some((short, follows)) = layout.block(start) else {
-            break;
-        };
-        let end = scores.len().min(start + BLOCK);
-        // The last two of the block before have their new scores already; what they had is moved to the front.
-        score.copy_within(BLOCK.., 0);
-        let ahead = scores.len().min(end + EDGE);
-        score[EDGE..EDGE + ahead - start].copy_from_slice(&scores[start..ahead]);
-        score[EDGE + ahead - start..].fill(NO_SCORE);
-        kernel.run(AddShares {
-            score: &score,
-            short,
-            follows,
-            given: &mut given,
-            smoothed: &mut smoothed,
-        });
-        scores[start..end].copy_from_slice(&smoothed[..end - start]);
+/// Fills `smoothed` with the `raw` scores of versions; to those of linked ones is added what their neighbours give.
+pub(super) fn smooth(layout: &Layout, raw: &[f32], smoothed: &mut Vec<f32>) {
+    if layout.is_in_order() {
+        // Every score is written, so that what was there before need not be wiped.
+        smoothed.resize(raw.len(), 0.0);
+        smooth_blocks(layout, raw, smoothed);
+    } else {
+        raw.clone_into(smoothed);
     }
-    smooth_scattered(layout, scores);
+    smooth_scattered(layout, raw, smoothed);
+}
+
+/// Smooths the chains whose versions follow each other.
+fn smooth_blocks(layout: &Layout, raw: &[f32], smoothed: &mut [f32]) {
+    let kernel = Kernel::best();
+    let mut given = [[0.0; ROOM]; 2];
+    let (mut padded, mut last) = ([NO_SCORE; ROOM], [0.0; BLOCK]);
+    for (start, smoothed) in (0..).step_by(BLOCK).zip(smoothed.chunks_mut(BLOCK)) {
+        let (short, follows) = layout.block(start);
+        let gains = layout.gains(start);
+        let inside = start
+            .checked_sub(EDGE)
+            .and_then(|at| raw[at..].first_chunk());
+        let score = inside.unwrap_or_else(|| {
+            let before = start.min(EDGE);
+            let there = &raw[start - before..raw.len().min(start + BLOCK + EDGE)];
+            padded.fill(NO_SCORE);
+            padded[EDGE - before..][..there.len()].copy_from_slice(there);
+            &padded
+        });
+        let mut add = |smoothed: &mut [f32; BLOCK]| {
+            kernel.run(AddShares {
+                score,
+                short,
+                follows,
+                gains,
+                given: &mut given,
+                smoothed,
+            });
+        };
+        if let Some(whole) = smoothed.first_chunk_mut() {
+            add(whole);
+        } else {
+            add(&mut last);
+            smoothed.copy_from_slice(&last[..smoothed.len()]);
+        }
+    }
 }
 
 /// Smooths the chains whose versions do not follow each other.
-fn smooth_scattered(layout: &Layout, scores: &mut [f32]) {
+fn smooth_scattered(layout: &Layout, raw: &[f32], smoothed: &mut [f32]) {
     let kernel = Kernel::best();
     let (mut score, mut short, mut follows) = ([NO_SCORE; ROOM], [0.0; ROOM], [0.0; ROOM]);
-    let (mut given, mut smoothed) = ([[0.0; ROOM]; 2], [0.0; BLOCK]);
+    let (mut given, mut part) = ([[0.0; ROOM]; 2], [0.0; BLOCK]);
     let all = layout.scattered.len();
     for start in (0..all - EDGE).step_by(BLOCK) {
-        let end = all.min(start + ROOM);
-        let versions = &layout.scattered[start..end];
-        // The first of these have their new scores already; what they had is at the end of the last step's.
-        let known = if start == 0 { 0 } else { 2 * EDGE };
-        score.copy_within(BLOCK.., 0);
-        score[known..].fill(NO_SCORE);
+        let versions = &layout.scattered[start..all.min(start + ROOM)];
+        score.fill(NO_SCORE);
         short.fill(0.0);
         follows.fill(0.0);
         for (at, &version) in versions.iter().enumerate() {
             // A gap is no version's number.
-            let Some(&raw) = scores.get(version as usize) else {
-                continue;
-            };
-            if at >= known {
+            if let Some(&raw) = raw.get(version as usize) {
                 score[at] = raw;
+                short[at] = layout.gives(version);
+                follows[at] = 1.0;
             }
-            short[at] = layout.gives(version);
-            follows[at] = 1.0;
         }
         kernel.run(AddShares {
             score: &score,
             short: &short,
             follows: &follows,
+            gains: None,
             given: &mut given,
-            smoothed: &mut smoothed,
+            smoothed: &mut part,
         });
-        for (&version, &new) in versions[EDGE..].iter().zip(&smoothed) {
-            if let Some(score) = scores.get_mut(version as usize) {
+        for (&version, &new) in versions[EDGE..].iter().zip(&part) {
+            if let Some(score) = smoothed.get_mut(version as usize) {
                 *score = new;
             }
         }
@@ -87,6 +103,8 @@ struct AddShares<'a> {
     short: &'a [f32],
     /// 1 for an entry that stands in a chain with the one before it, else 0.
     follows: &'a [f32],
+    /// Where it was noted, how often each neighbour counts if all of them have scores.
+    gains: Option<[&'a [u8; BLOCK]; 2 * EDGE]>,
     /// Room for what an entry gives, and for whether it gives at all.
     given: &'a mut [[f32; ROOM]; 2],
     smoothed: &'a mut [f32; BLOCK],
@@ -102,9 +120,17 @@ impl Work for AddShares<'_> {
             score,
             short,
             follows,
+            gains,
             given: [give, gives],
             smoothed,
         } = self;
+        let absent = score
+            .iter()
+            .fold(0, |absent, &score| absent | u32::from(score == NO_SCORE));
+        if let Some(gains) = gains.filter(|_| absent == 0) {
+            add_noted(score, gains, smoothed);
+            return;
+        }
         let (short, follows) = (&short[..ROOM], &follows[..ROOM]);
         for at in 0..ROOM {
             gives[at] = if score[at] == NO_SCORE {
@@ -132,6 +158,20 @@ impl Work for AddShares<'_> {
     }
 }
 
+/// As [`AddShares`], to the bit, of entries that all have scores: a third less is read.
+#[expect(clippy::inline_always, reason = "compiled for each instruction set")]
+#[inline(always)]
+fn add_noted(score: &[f32; ROOM], gains: [&[u8; BLOCK]; 2 * EDGE], smoothed: &mut [f32; BLOCK]) {
+    let [before, after, second_before, second_after] = gains;
+    for (at, smoothed) in smoothed.iter_mut().enumerate() {
+        let own = at + EDGE;
+        let near = score[own - 1] * f32::from(before[at]) + score[own + 1] * f32::from(after[at]);
+        let far = score[own - 2] * f32::from(second_before[at])
+            + score[own + 2] * f32::from(second_after[at]);
+        *smoothed = score[own] + (SHARES[0] * near + SHARES[1] * far);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::windows::smoothed;
@@ -151,19 +191,33 @@ mod tests {
         chains
     }
 
-    fn check(layout: &Layout, count: u32) {
-        let raw: Vec<f32> = (0..count)
-            .map(|version| match version.wrapping_mul(2_654_435_761) {
-                hash if hash % 11 == 0 => NO_SCORE,
-                hash => hash as f32 / 4e9 - 0.3,
-            })
-            .collect();
-        let mut scores = raw.clone();
-        smooth(layout, &mut scores);
-        for version in 0..count {
-            let expected = smoothed(layout, version, |version| raw[version as usize]);
-            let found = scores[version as usize];
-            assert_eq!(found.to_bits(), expected.to_bits(), "version {version}");
+    /// With scores missing and with all of them there, with what a layout notes and without.
+    fn check(mut layout: Layout, count: u32) {
+        let number = |version: u32| version.wrapping_mul(2_654_435_761);
+        let whole = (0..count).map(|version| number(version) as f32 / 4e9 - 0.3);
+        let whole: Vec<f32> = whole.collect();
+        let missing = (0..count).zip(&whole);
+        let missing = missing.map(|(version, &score)| match number(version) % 11 {
+            0 => NO_SCORE,
+            _ => score,
+        });
+        let missing: Vec<f32> = missing.collect();
+        let mut scores = Vec::new();
+        for noted in [false, true] {
+            for raw in [&missing, &whole] {
+                smooth(&layout, raw, &mut scores);
+                for version in 0..count {
+                    let expected = smoothed(&layout, version, |version| raw[version as usize]);
+                    let found = scores[version as usize];
+                    assert_eq!(
+                        found.to_bits(),
+                        expected.to_bits(),
+                        "version {version}, {noted}"
+                    );
+                }
+            }
+            layout.note_gains();
+            assert_eq!(layout.gains(0).is_some(), layout.is_in_order());
         }
     }
 
@@ -173,11 +227,11 @@ mod tests {
         for count in [2, 3, 500, 505, 511, 600, 1_030, 2_777] {
             let in_order = Layout::of(&chains(count, |number| number));
             assert!(in_order.scattered.len() == EDGE);
-            check(&in_order, count);
+            check(in_order, count);
             // Backwards no version follows the one before.
             let backwards = Layout::of(&chains(count, |number| count - 1 - number));
             assert!(backwards.scattered.len() > count as usize);
-            check(&backwards, count);
+            check(backwards, count);
             // Some of both.
             let place = |number| {
                 if number % 100 < 50 {
@@ -186,7 +240,7 @@ mod tests {
                     number ^ 1
                 }
             };
-            check(&Layout::of(&chains(count & !1, place)), count & !1);
+            check(Layout::of(&chains(count & !1, place)), count & !1);
         }
     }
 }

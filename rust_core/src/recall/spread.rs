@@ -8,11 +8,11 @@ use crate::vector::{Kernel, NO_SCORE, Work};
 
 /// Bits that the largest score fills: adding [`MAGIC`] rounds up to here.
 const BITS: i32 = 22;
-/// 1.5 x 2^23: what is added to it has no room for a fraction, so that taking it off again leaves an integer.
+/// 1.5 x 2^23: what is added to it has no room for a fraction, so that the integer is the difference of the bits.
 const MAGIC: f32 = 12_582_912.0;
-/// Scores per step: 512 squares of 22 bits stay within the 53 bits in which f64 counts exactly.
-const STEP: usize = 512;
-/// Scores at a time, each with sums of its own.
+/// Scores per step: 511 integers of 22 bits stay within 31 bits, and these are the most in whole registers.
+const STEP: usize = 496;
+/// Scores at a time, each with a largest one of its own.
 const LANES: usize = 16;
 /// A largest score below this is 0: its scale would not be a number.
 const SMALLEST: f32 = 1e-30;
@@ -37,9 +37,9 @@ impl Spread {
         let (mut sum, mut squares, mut absent) = (0i128, 0i128, 0);
         for step in scores.chunks(STEP) {
             let part = kernel.run(Sums(step, scale));
-            sum += i128::from(part.0 as i64);
-            squares += i128::from(part.1 as i64);
-            absent += part.2;
+            sum += i128::from(part.sum);
+            squares += i128::from(part.squares);
+            absent += part.absent;
         }
         // An array of cosines marks everything that does not pass; the others hold 0 there.
         let count = if absent == 0 {
@@ -79,16 +79,38 @@ impl Work for Largest<'_> {
     }
 }
 
-/// Asks for [`partial_sums`].
+/// What a step's scores add up to, in units of a scale, and how many are absent.
+#[derive(Debug, Clone, Copy, Default)]
+struct Part {
+    sum: i32,
+    squares: i64,
+    absent: u32,
+}
+
+/// Adds up at most [`STEP`] scores, in units of a scale.
 struct Sums<'a>(&'a [f32], f32);
 
 impl Work for Sums<'_> {
-    type Output = (f64, f64, u32);
+    type Output = Part;
 
     #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
     #[inline(always)]
     fn run(self) -> Self::Output {
-        partial_sums(self.0, self.1)
+        let Self(scores, scale) = self;
+        // Sums of integers, which the compiler may add in any order: with one for each lane it keeps them in memory.
+        let mut part = Part::default();
+        for &score in scores {
+            let missing = score == NO_SCORE;
+            let score = if missing { 0.0 } else { score };
+            let level = (score * scale + MAGIC)
+                .to_bits()
+                .wrapping_sub(MAGIC.to_bits())
+                .cast_signed();
+            part.sum += level;
+            part.squares += i64::from(level) * i64::from(level);
+            part.absent += u32::from(missing);
+        }
+        part
     }
 }
 
@@ -113,27 +135,6 @@ fn largest(scores: &[f32]) -> f32 {
 fn scale_of(largest: f32) -> f32 {
     let exponent = (largest.max(SMALLEST).to_bits() >> 23).cast_signed() - 127;
     2.0f32.powi(BITS - 1 - exponent)
-}
-
-/// Sum, sum of squares and number of absent scores, in units of `scale`.
-#[expect(clippy::inline_always, reason = "compiled for each instruction set")]
-#[inline(always)]
-fn partial_sums(scores: &[f32], scale: f32) -> (f64, f64, u32) {
-    let (mut sums, mut squares, mut absent) = ([0.0f64; LANES], [0.0f64; LANES], [0u32; LANES]);
-    let (blocks, rest) = scores.as_chunks::<LANES>();
-    let mut last = [0.0; LANES];
-    last[..rest.len()].copy_from_slice(rest);
-    for block in blocks.iter().chain(std::iter::once(&last)) {
-        for lane in 0..LANES {
-            let missing = block[lane] == NO_SCORE;
-            let score = if missing { 0.0 } else { block[lane] };
-            let level = f64::from((score * scale + MAGIC) - MAGIC);
-            absent[lane] += u32::from(missing);
-            sums[lane] += level;
-            squares[lane] += level * level;
-        }
-    }
-    (sums.iter().sum(), squares.iter().sum(), absent.iter().sum())
 }
 
 #[cfg(test)]

@@ -46,6 +46,7 @@ pub(super) fn lay_out<'a>(
             let versions = 0..state.columns.len();
             let steps: Vec<f32> = versions.map(|one| state.largest_step(one)).collect();
             layout.note_errors(&steps);
+            layout.note_gains();
             layout
         })
     } else {
@@ -82,11 +83,14 @@ pub(super) fn smooth(
 
 /// Smooths one arm's scores by version.
 pub(super) fn smooth_arm(allowed: Allowed<'_>, layout: &Layout, scores: &mut ArmScores) {
-    if scores.versions.is_empty() {
-        scores.versions.clone_from(&scores.rows);
-    }
+    let raw = if scores.versions.is_empty() {
+        &scores.rows
+    } else {
+        std::mem::swap(&mut scores.versions, &mut scores.raw);
+        &scores.raw
+    };
+    smoothing::smooth(layout, raw, &mut scores.versions);
     multiply_lone(allowed, layout, &mut scores.versions);
-    smoothing::smooth(layout, &mut scores.versions);
 }
 
 /// What smoothing makes of one version's score, from the `raw` scores of versions.

@@ -373,6 +373,7 @@ impl Scores {
         ArmScores {
             rows: std::mem::take(&mut self.dense.rows.values),
             versions: std::mem::take(&mut self.smoothed_semantic.values),
+            raw: Vec::new(),
             whole: true,
         }
     }
@@ -382,6 +383,7 @@ impl Scores {
         ArmScores {
             rows: std::mem::take(&mut self.lexical.rows.values),
             versions: std::mem::take(&mut self.smoothed_keyword.values),
+            raw: Vec::new(),
             whole: false,
         }
     }
