@@ -29,6 +29,7 @@ __all__ = [
     "count_tokens_many",
     "describe_checkpoint",
     "encode_answer",
+    "encode_answers",
     "encode_hits",
     "failpoint",
     "fuse_banks",
@@ -425,6 +426,9 @@ def encode_answer(result: object, windows: Sequence[bytes]) -> bytes:
 
     ``windows`` are the time windows of its trace, as messages. Banks and engines of a trace are left out.
     """
+
+def encode_answers(answers: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """An `astrocyte.v1.BatchRecallResponse` of results that are `RecallResponse` in two pieces each."""
 
 def encode_hits(
     response: RecallResponse, rows: Sequence[tuple[object, ...]], bank_id: str, include_sources: bool

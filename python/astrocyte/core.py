@@ -39,6 +39,7 @@ from astrocyte._core import (
     Row,
     build_info,
     encode_answer,
+    encode_answers,
     encode_hits,
 )  # fmt: skip
 from astrocyte.errors import DimensionMismatch, StoreError, ValidationError
@@ -65,6 +66,7 @@ __all__ = [
     "count_tokens_many",
     "describe_checkpoint",
     "encode_answer",
+    "encode_answers",
     "encode_hits",
     "failpoint",
     "fuse_banks",

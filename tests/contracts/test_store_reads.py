@@ -101,12 +101,17 @@ class TestHydrate:
     async def test_the_chunk_asked_for_comes_back(self, store: MemoryStore, bank: Bank) -> None:
         await insert(store, bank, memory(7), RICH)
         rows = store.hydrate(bank, [Passage(2, 1), Passage(1, -1), Passage(2, -1), Passage(2, 0)], Visibility())
-        assert sorted((row.row_key, row.ordinal, row.chunk_text) for row in rows) == [
+        assert [(row.row_key, row.ordinal, row.chunk_text) for row in rows] == [
+            (2, 1, "third"),
             (1, -1, "memory number 7"),
             (2, -1, RICH.content),
             (2, 0, "Grüße aus Zürich 👋"),
-            (2, 1, "third"),
         ]
+
+    async def test_what_is_asked_for_twice_comes_twice(self, store: MemoryStore, bank: Bank) -> None:
+        await insert(store, bank, memory(1), memory(2))
+        rows = store.hydrate(bank, [Passage(2, -1), Passage(1, -1), Passage(2, -1)], Visibility())
+        assert [row.row_key for row in rows] == [2, 1, 2]
 
     async def test_a_hydrated_memory_equals_the_memory(self, store: MemoryStore, bank: Bank) -> None:
         await insert(store, bank, RICH)

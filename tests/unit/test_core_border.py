@@ -47,6 +47,7 @@ def test_what_takes_the_interpreter_runs_behind_the_guard(path: Path) -> None:
         "hits",
         "detached",
         "encode_answer",
+        "encode_answers",
         "encode_hits",
         "response",
         "fates",

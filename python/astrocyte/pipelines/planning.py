@@ -57,6 +57,8 @@ class Findings:
     windows_hold: bool = False
     intent: QueryIntent = NO_INTENT
     budget: int = 0
+    # How long it waited for a thread to take its part of a batch.
+    queued: float = 0.0
     analysed: float = 0.0
     searched: float = 0.0
     hydrated: float = 0.0

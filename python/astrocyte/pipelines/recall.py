@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
+from contextvars import copy_context
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -43,10 +44,11 @@ from astrocyte.pipelines.preparing import check_space, usable
 from astrocyte.pipelines.recall_trace import again, trace_of
 from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.pipelines.rescoring import Rescorer, reordered
-from astrocyte.pipelines.shaping import found
+from astrocyte.pipelines.shaping import found, leaves_in_bytes, write
 from astrocyte.pipelines.spaces import Spaces
 from astrocyte.pipelines.stages.analysis import read_over
 from astrocyte.pipelines.stages.recalling import NO_STAGES, Others, RecallStages
+from astrocyte.providers.protocols import Embedder
 from astrocyte.stores.entities import EntityStore
 from astrocyte.stores.protocols import HydratedRow, MemoryStore, Visibility
 
@@ -137,8 +139,8 @@ class RecallPipeline:
     ) -> RecallResult:
         given = _given(bank, query, index, at)
         plan = Plan(bank, query, index, given, most_tokens, start, start, alone=True)
-        if self.waits(plan):
-            plan.vector = (await self._embed([query.query], index.model))[0]
+        for embedder, texts, _ in self._waiting([plan]):
+            plan.vector = (await _embed(texts, embedder))[0]
         await self._others.read([plan])
         plan.embedded = perf_counter()
         return await self.answer(plan)
@@ -189,7 +191,8 @@ class RecallPipeline:
         ]
         for plan in plans:
             plan.alone = True
-        await self.embed(plans)
+        if self._others.any or any(map(self._spaces.is_waited_for, {plan.index.model for plan in plans})):
+            await self.embed(plans)
         return await self._answer_all(plans)
 
     async def plan(self, bank: Bank, query: RecallQuery, most_tokens: int, start: float, at: str = "") -> Plan:
@@ -217,18 +220,15 @@ class RecallPipeline:
         Raises:
             ProviderUnavailable: The embedder failed.
         """
-        waiting = [plan for plan in plans if self.waits(plan)]
         failure: AstrocyteError | None = None
-        for model in dict.fromkeys(plan.index.model for plan in waiting):
-            alike = [plan for plan in waiting if plan.index.model == model]
-            texts = list(dict.fromkeys(plan.query.query for plan in alike))
+        for embedder, texts, waiting in self._waiting(plans):
             try:
-                vectors = dict(zip(texts, await self._embed(texts, model), strict=True))
+                vectors = dict(zip(texts, await _embed(texts, embedder), strict=True))
             except AstrocyteError as error:
                 # Banks of other models have nothing to do with it.
                 failure = failure or error
                 continue
-            for plan in alike:
+            for plan in waiting:
                 plan.vector = vectors[plan.query.query]
         if failure is not None:
             raise failure
@@ -237,6 +237,25 @@ class RecallPipeline:
         for plan in plans:
             plan.embedded = embedded
         await self._others.propose(plans)
+
+    def _embed_now(self, plans: Sequence[Plan]) -> None:
+        """As `embed`, on the thread that answers the plans: what is left of it are the texts of local models."""
+        for embedder, texts, waiting in self._waiting(plans):
+            vectors = dict(zip(texts, map(usable, embedder.embed_now(texts)), strict=True))
+            embedded = perf_counter()
+            for plan in waiting:
+                plan.vector = vectors[plan.query.query]
+                # As if it had not been queued.
+                plan.embedded = embedded - plan.queued
+
+    def _waiting(self, plans: Sequence[Plan]) -> Iterator[tuple[Embedder, list[str], list[Plan]]]:
+        """The plans that wait for vectors, by who makes them, with each text once."""
+        waiting = [plan for plan in plans if self.waits(plan)]
+        for model in dict.fromkeys([plan.index.model for plan in waiting]):
+            embedder = self._spaces.embedder(model)
+            if embedder is not None:
+                alike = [plan for plan in waiting if plan.index.model == model]
+                yield embedder, list(dict.fromkeys([plan.query.query for plan in alike])), alike
 
     def waits(self, plan: Plan) -> bool:
         """Whether a plan needs a vector that the server can make, and has none yet.
@@ -255,19 +274,31 @@ class RecallPipeline:
         # No thread is left without a part.
         size = min(PART, -(-len(plans) // self._threads))
         parts = [plans[first : first + size] for first in range(0, len(plans), size)]
-        run = asyncio.get_running_loop().run_in_executor
         if len(parts) == 1:
             # Then the core spreads it.
-            return await run(self._executor, partial(self._answer_part, plans, spread=True))
+            return await self._aside(partial(self._answer_part, plans, spread=True))
         lane = Lane(enumerate(parts), self._answer_part)
         try:
-            await asyncio.gather(*[run(self._executor, lane.take) for _ in range(min(self._threads, len(parts)))])
+            await asyncio.gather(*[self._aside(lane.take) for _ in range(min(self._threads, len(parts)))])
         finally:
             lane.stop()
         return lane.results()
 
+    def _aside(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Work on a thread of the executor, with what is known of the call."""
+        return asyncio.get_running_loop().run_in_executor(self._executor, copy_context().run, work)
+
     def _answer_part(self, plans: list[Plan], *, spread: bool = False) -> list[RecallResult]:
-        return self._finish_all(plans, self.search(plans, spread=spread))
+        """Their answers, from questions to hits."""
+        began = perf_counter()
+        for plan in plans:
+            plan.queued = began - (plan.asked or plan.embedded)
+        self._embed_now(plans)
+        results = self._finish_all(plans, self.search(plans, spread=spread))
+        if leaves_in_bytes():
+            for result in results:
+                write(result.hits)
+        return results
 
     async def _index(self, bank: Bank, query: RecallQuery) -> BankIndex:
         """The bank's index, at the position that the query asks for or beyond."""
@@ -278,13 +309,6 @@ class RecallPipeline:
             await self._registry.wait_for(bank, query.min_position, self._settings.min_position_seconds)
             index = await self._registry.get(bank)
         return index
-
-    async def _embed(self, texts: list[str], model: str) -> list[bytes | None]:
-        embedder = self._spaces.embedder(model)
-        if embedder is None:
-            return [None] * len(texts)
-        vectors = embedder.embed_now(texts) if embedder.local else await embedder.embed(texts)
-        return [usable(vector) for vector in vectors]
 
     def request(self, plan: Plan) -> RecallRequest:
         """What the core was asked for a plan that was answered."""
@@ -332,12 +356,18 @@ class RecallPipeline:
             ]
             read = self._store.hydrate_each(asked, looked)
             hydrated = perf_counter()
-            for numbers, rows in zip(banks.values(), read, strict=True):
-                known = {row[:2]: row for row in rows}
+            for numbers, rows, (_, passages) in zip(banks.values(), read, asked, strict=True):
+                # Rows come in the order in which they were asked for.
+                whole = len(rows) == len(passages)
+                known = {} if whole else {row[:2]: row for row in rows}
+                start = 0
                 for number in numbers:
-                    plans[number].hydrated = hydrated
-                    own = [known[passage] for passage in responses[number].passages if passage in known]
-                    results[number] = self._result(plans[number], responses[number], _meeting(plans[number].query, own))
+                    plan, response = plans[number], responses[number]
+                    plan.hydrated = hydrated
+                    end = start + len(response.passages)
+                    own = rows[start:end] if whole else [known[one] for one in passages[start:end] if one in known]
+                    results[number] = self._result(plan, response, _meeting(plan.query, own))
+                    start = end
         return [result for result in results if result is not None]
 
     def rows(self, plan: Plan, passages: Sequence[tuple[int, int]]) -> list[HydratedRow]:
@@ -425,6 +455,11 @@ class RecallPipeline:
             plan.pool = max(plan.pool, self._planner.proposals(plan))
         elif plan.pool and plan.alone and not plan.reranks:
             plan.lift = self._rescorer.lift(plan, self._planner.fusion(plan.query))
+
+
+async def _embed(texts: list[str], embedder: Embedder) -> list[bytes | None]:
+    vectors = embedder.embed_now(texts) if embedder.local else await embedder.embed(texts)
+    return [usable(vector) for vector in vectors]
 
 
 def _given(bank: Bank, query: RecallQuery, index: BankIndex, at: str) -> bytes | None:

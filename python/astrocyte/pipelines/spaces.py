@@ -50,6 +50,11 @@ class Spaces:
         """What makes vectors of a model, if anything here does."""
         return self._embedders.get(model)
 
+    def is_waited_for(self, model: str) -> bool:
+        """Whether vectors of a model come from somebody who does not answer at once."""
+        embedder = self._embedders.get(model)
+        return embedder is not None and not embedder.local
+
     def target(self, bank: Bank) -> Embedder | None:
         """What makes the vectors that a bank is to have next, while it moves."""
         model = self._targets.get(bank.key)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 from astrocyte.model import Caller
+from astrocyte.pipelines.shaping import leave_in_bytes
 from astrocyte.policy.backend import Backend
 from astrocyte.services import convert
 from astrocyte.services.draining import Draining
@@ -97,6 +98,7 @@ class MemoryServicer:
 
     async def BatchRecall(self, request: memory_pb2.BatchRecallRequest, caller: Caller) -> bytes:
         """Answer several questions with a BatchRecallResponse."""
+        leave_in_bytes()
         queries = [convert.decode_query(query, f"queries[{index}].") for index, query in enumerate(request.queries)]
         return convert.encode_recall_results(await self._gate.recall_batch(caller, queries))
 

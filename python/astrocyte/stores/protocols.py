@@ -378,15 +378,18 @@ class MemoryStore(Protocol):
         """
 
     def hydrate(self, bank: Bank, passages: Sequence[tuple[int, int]], visibility: Visibility) -> list[HydratedRow]:
-        """The rows of this bank among ``passages`` that are visible; order is not kept, others are left out.
+        """The rows of this bank among ``passages`` that are visible, in their order; others are left out.
 
-        Passages may be plain pairs, as `Passage` names them.
+        Passages may be plain pairs, as `Passage` names them. One that is asked for twice comes twice.
         """
 
     def hydrate_each(
         self, asked: Sequence[tuple[Bank, Sequence[tuple[int, int]]]], visibility: Visibility
     ) -> list[list[HydratedRow]]:
-        """As `hydrate` of each bank, which comes once, with its passages; in the order of the banks, by one read."""
+        """As `hydrate` of each bank, which comes once, with its passages; in the order of the banks, by one read.
+
+        Of several banks, a passage that is asked for twice may come once.
+        """
 
     def select(self, bank: Bank, selector: ForgetSelector, *, include_forgotten: bool = False) -> tuple[int, list[str]]:
         """How many memories the selector meets, and the first 1,000 ids, without changing anything.

@@ -65,6 +65,19 @@ pub(super) fn encode_answer<'py>(
     Ok(PyBytes::new(py, answer.bytes()))
 }
 
+/// Answers, each in two pieces, as the members of a batch's. See `_core.pyi`.
+#[pyfunction]
+pub(super) fn encode_answers<'py>(
+    py: Python<'py>,
+    answers: Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>,
+) -> Bound<'py, PyBytes> {
+    let mut batch = Message::default();
+    for (hits, rest) in &answers {
+        batch.put_pieces(field::RESULTS, [hits.as_bytes(), rest.as_bytes()]);
+    }
+    PyBytes::new(py, batch.bytes())
+}
+
 fn encode_trace(trace: &Bound<'_, PyAny>, windows: &[Bound<'_, PyBytes>]) -> PyResult<Message> {
     use field::trace as number;
     let py = trace.py();

@@ -23,7 +23,7 @@ use pyo3::prelude::*;
 #[pymodule(name = "_core")]
 mod core_module {
     #[pymodule_export]
-    use super::answer::encode_answer;
+    use super::answer::{encode_answer, encode_answers};
     #[pymodule_export]
     use super::bank::{Bank, Core, describe_checkpoint, failpoint};
     #[pymodule_export]
@@ -81,6 +81,7 @@ fn declare_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
             "count_tokens_many",
             "describe_checkpoint",
             "encode_answer",
+            "encode_answers",
             "encode_hits",
             "failpoint",
             "fuse_banks",

@@ -11,6 +11,9 @@ pub mod field {
     pub const CONFIDENCE: u32 = 7;
     pub const ABSTAIN: u32 = 8;
 
+    /// Of `BatchRecallResponse`.
+    pub const RESULTS: u32 = 1;
+
     /// Of `RecallTrace`.
     pub mod trace {
         pub const STRATEGIES_USED: u32 = 1;

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import threading
+import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Core, RecallRequest, RecallResponse
 from astrocyte.errors import StoreError
 from astrocyte.model import Caller, RecallQuery, RecallResult, RetainItem
+from astrocyte.pipelines.recall import PART
+from astrocyte.pipelines.shaping import FoundHits, leave_in_bytes
 from transports import until
 
 ME = Caller()
@@ -113,3 +116,50 @@ async def test_a_batch_that_nobody_waits_for_takes_no_further_part(app: App, mon
     # What was begun ends, and the next one has the threads.
     await app.gate.recall_batch(ME, asked(1))
     assert begun == threads + 1
+
+
+async def test_the_wait_for_a_thread_is_told_apart_from_work(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last part waits for those before it, and neither its embedding nor its analysis takes longer for that."""
+    before = Core.recall_many
+
+    def recall_many(
+        core: Core, requests: Sequence[tuple[CoreBank, RecallRequest]], *, spread: bool
+    ) -> list[RecallResponse]:
+        time.sleep(0.05)
+        return before(core, requests, spread=spread)
+
+    monkeypatch.setattr(Core, "recall_many", recall_many)
+    results = await app.gate.recall_batch(ME, asked(64))
+    timings = [result.trace.stage_timings_ms or {} for result in results if result.trace is not None]
+    rounds = -(-(64 // PART) // app.settings.index.threads)
+    assert timings[-1]["queue"] >= 50 * (rounds - 1) > timings[0]["queue"]
+    for stages in timings:
+        assert stages["embed"] + stages["analyse"] < 50
+        assert stages["core"] + stages["feedback"] >= 50
+
+
+async def test_answers_that_leave_by_the_wire_are_written_where_they_are_made(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+    before = FoundHits.write
+
+    def write(hits: FoundHits) -> None:
+        written.append(threading.get_ident())
+        before(hits)
+
+    monkeypatch.setattr(FoundHits, "write", write)
+    looked_at = await app.gate.recall_batch(ME, asked(24))
+    assert not written
+
+    async def served() -> list[RecallResult]:
+        leave_in_bytes()
+        return await app.gate.recall_batch(ME, asked(24))
+
+    results = await asyncio.create_task(served())
+    assert len(written) == 24
+    assert threading.get_ident() not in written
+    for result, other in zip(results, looked_at, strict=True):
+        assert isinstance(result.hits, FoundHits)
+        assert isinstance(other.hits, FoundHits)
+        assert result.hits.encoded() == other.hits.encoded()

@@ -52,6 +52,7 @@ class Others:
         self._executor = executor
         self.fusion = stages.fusion
         self.propose_any = outside is not None or stages.arms is not None
+        self.any = self.propose_any or foreign is not None or stages != NO_STAGES
 
     async def read(self, plans: Sequence[Plan]) -> None:
         """Let them read the questions: for dates of other languages, and for what they ask."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any, TypeVar
 
-from astrocyte.core import encode_answer
+from astrocyte.core import encode_answer, encode_answers
 from astrocyte.errors import ValidationError
 from astrocyte.model import (
     ArmScore,
@@ -46,10 +46,6 @@ from astrocyte.services.convert.values import (
 from astrocyte.v1 import memory_pb2, types_pb2
 
 V = TypeVar("V", int, float)
-
-# Field 1 with a length before its bytes, and what one byte of a length holds.
-RESULTS_TAG = 1 << 3 | 2
-VARINT_GROUP = 0x7F
 
 TAG_MATCHES = Choices("tag_match", TagMatch, memory_pb2.TagMatch, "TAG_MATCH_")
 DETAIL_LEVELS = Choices("detail_level", DetailLevel, memory_pb2.DetailLevel, "DETAIL_LEVEL_")
@@ -349,34 +345,29 @@ def decode_recall_result(message: memory_pb2.RecallResponse) -> RecallResult:
 
 def encode_recall_result(result: RecallResult) -> bytes:
     """An answer, as a RecallResponse in bytes."""
+    hits, rest = _pieces(result)
+    return hits + rest
+
+
+def encode_recall_results(results: Iterable[RecallResult]) -> bytes:
+    """Answers, as a BatchRecallResponse in bytes."""
+    return encode_answers([_pieces(result) for result in results])
+
+
+def _pieces(result: RecallResult) -> tuple[bytes, bytes]:
+    """An answer in bytes: its hits, where these come in one piece, and all the rest."""
     hits, trace = result.hits, result.trace
     if isinstance(hits, FoundHits) and (trace is None or not (trace.banks or trace.engines)):
         windows = () if trace is None else trace.time_windows
         encoded = [types_pb2.TimeRange(**encode_range(window)).SerializeToString() for window in windows]
-        return hits.encoded() + encode_answer(result, encoded)
+        return hits.encoded(), encode_answer(result, encoded)
     response = memory_pb2.RecallResponse()
     if result.authority_context:
         response.authority_context = result.authority_context
     if result.confidence is not None:
         response.confidence = result.confidence
     response.abstain = result.abstain
-    return _serialise(response, result)
-
-
-def encode_recall_results(results: Iterable[RecallResult]) -> bytes:
-    """Answers, as a BatchRecallResponse in bytes."""
-    return b"".join([_as_result(encode_recall_result(result)) for result in results])
-
-
-def _as_result(raw: bytes) -> bytes:
-    """A RecallResponse as a member of field 1, ``results``: its tag, its length in groups of seven bits, itself."""
-    head = bytearray((RESULTS_TAG,))
-    size = len(raw)
-    while size > VARINT_GROUP:
-        head.append(size & VARINT_GROUP | VARINT_GROUP + 1)
-        size >>= 7
-    head.append(size)
-    return bytes(head) + raw
+    return b"", _serialise(response, result)
 
 
 def decode_history_result(message: memory_pb2.HistoryResponse) -> HistoryResult:
