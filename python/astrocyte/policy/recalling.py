@@ -68,27 +68,28 @@ class Recalling:
     async def batch(self, caller: Caller, queries: Sequence[RecallQuery]) -> list[RecallResult]:
         """Answer all queries, or fail with the first that cannot be answered."""
         self._check.query_count(queries)
-        asked = [
-            self._banks_of(caller, "BatchRecall", query, f"queries[{index}].") for index, query in enumerate(queries)
-        ]
-        every = [bank_id for one in asked for bank_id in one.bank_ids]
+        # What depends on the banks alone is found once for all queries about the same.
+        sets, places = self._banks_of_each(caller, "BatchRecall", queries)
+        every = [bank_id for place in places for bank_id in sets[place].bank_ids]
         await self._limits.admit_each(caller.tenant, every, Operation.RECALL)
         self._check.queries(queries)
-        expected = [self._banks.expected_each(caller, "BatchRecall", one.bank_ids) for one in asked]
+        expected = [self._banks.expected_each(caller, "BatchRecall", one.bank_ids) for one in sets]
         screened = [
-            await self._barriers.query("BatchRecall", query, one.bank_ids, f"queries[{index}].")
-            for index, (query, one) in enumerate(zip(queries, asked, strict=True))
+            await self._barriers.query("BatchRecall", query, sets[place].bank_ids, f"queries[{index}].")
+            for index, (query, place) in enumerate(zip(queries, places, strict=True))
         ]
         banks = [await self._banks.ready_each(caller, "BatchRecall", own) for own in expected]
-        askings = [
-            self._asking(caller, "BatchRecall", one.strategy, own, query)
-            for one, own, (query, _) in zip(asked, banks, screened, strict=True)
+        alike = [
+            self._asking(caller, "BatchRecall", one.strategy, own, queries[0])
+            for one, own in zip(sets, banks, strict=True)
         ]
-        alone = [asking for asking in askings if self._is_plain(asking)]
+        plain = [self._is_plain(asking) for asking in alike]
+        askings = [alike[place]._replace(query=query) for place, (query, _) in zip(places, screened, strict=True)]
+        alone = [asking for asking, place in zip(askings, places, strict=True) if plain[place]]
         answers = iter(await self._answers([(asking.banks[0], asking.query) for asking in alone]))
         results = [
-            next(answers) if self._is_plain(asking) else await self._answered(asking, f"queries[{index}].")
-            for index, asking in enumerate(askings)
+            next(answers) if plain[place] else await self._answered(asking, f"queries[{index}].")
+            for index, (asking, place) in enumerate(zip(askings, places, strict=True))
         ]
         return [
             self._told(asking, result, warnings)
@@ -194,6 +195,25 @@ class Recalling:
         asked = self._bank_sets.resolve(caller, query, at)
         self._banks.require_each(caller, operation, asked)
         return asked
+
+    def _banks_of_each(
+        self, caller: Caller, operation: str, queries: Sequence[RecallQuery]
+    ) -> tuple[list[BankSet], list[int]]:
+        """As `_banks_of` each query: the sets, one for all that name the same bank alone, and whose set is where."""
+        sets: list[BankSet] = []
+        places: list[int] = []
+        alone: dict[str, int] = {}
+        for index, query in enumerate(queries):
+            is_alone = not query.banks and query.bank_group is None and query.strategy is None
+            # What a caller in the process sends as a name may be anything.
+            place = alone.get(query.bank_id) if is_alone and isinstance(query.bank_id, str) else None
+            if place is None:
+                place = len(sets)
+                sets.append(self._banks_of(caller, operation, query, f"queries[{index}]."))
+                if is_alone:
+                    alone[query.bank_id] = place
+            places.append(place)
+        return sets, places
 
     def _most_tokens(self, *bank_ids: str) -> int:
         """Ceiling of a recall's token budget; of several banks, the lowest holds."""
