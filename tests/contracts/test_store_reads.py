@@ -146,10 +146,12 @@ class TestHydrate:
     async def test_several_banks_are_read_at_once_each_its_own(self, store: MemoryStore, bank: Bank) -> None:
         other = await make_bank(store, bank_id="other")
         await insert(store, bank, memory(1), memory(2))
-        await insert(store, other, memory(3))
-        every = [Passage(key, -1) for key in (1, 2, 3, 99)]
-        read = store.hydrate_each([(other, every), (bank, every[:1])], Visibility())
-        assert [[row.memory_id for row in rows] for rows in read] == [[memory_id(3)], [memory_id(1)]]
+        await insert(store, other, memory(3), memory(4))
+        every = [Passage(key, -1) for key in (4, 2, 3, 1, 99)]
+        read = store.hydrate_each([(other, every), (bank, every)], Visibility())
+        # In the order of the passages.
+        expected = [[memory_id(4), memory_id(3)], [memory_id(2), memory_id(1)]]
+        assert [[row.memory_id for row in rows] for rows in read] == expected
         assert store.hydrate_each([], Visibility()) == []
         assert store.hydrate_each([(bank, []), (other, [])], Visibility()) == [[], []]
 

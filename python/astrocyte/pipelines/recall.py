@@ -9,8 +9,9 @@
 6. shape: stages after the core, where one is on (`rescoring`), detail level, budget of the first hit, what the caller
    brings from elsewhere (`external`), confidence (`abstention`), trace.
 
-Steps 1 and 4 to 6 are one synchronous function. It runs on the event loop for small banks, where a change of thread
-would cost more than it frees, and for a call that is alone; else in the executor.
+Steps 1 and 4 to 6 are one synchronous function, and in a batch step 2 too where nobody has to be waited for. It runs on
+the event loop for small banks, where a change of thread would cost more than it frees, and for a call that is alone;
+else in the executor.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from astrocyte.pipelines.bank_index import BankIndex
 from astrocyte.pipelines.boosts import BoostStage
 from astrocyte.pipelines.caching import RecallCache, name_of
 from astrocyte.pipelines.candidates import Candidate
+from astrocyte.pipelines.early import early_listener
 from astrocyte.pipelines.external import blend, passing
 from astrocyte.pipelines.filtering import compile_filter
 from astrocyte.pipelines.lanes import Lane
@@ -44,7 +46,7 @@ from astrocyte.pipelines.preparing import check_space, usable
 from astrocyte.pipelines.recall_trace import again, trace_of
 from astrocyte.pipelines.registry import IndexRegistry
 from astrocyte.pipelines.rescoring import Rescorer, reordered
-from astrocyte.pipelines.shaping import found, leaves_in_bytes, write
+from astrocyte.pipelines.shaping import found
 from astrocyte.pipelines.spaces import Spaces
 from astrocyte.pipelines.stages.analysis import read_over
 from astrocyte.pipelines.stages.recalling import NO_STAGES, Others, RecallStages
@@ -172,28 +174,30 @@ class RecallPipeline:
         run = asyncio.get_running_loop().run_in_executor
         return await run(self._executor, partial(index.timed, work, *given, **named))
 
-    async def run_many(self, requests: Sequence[tuple[Bank, RecallQuery, int]]) -> list[RecallResult]:
-        """The answers to many queries, each equal to the single call's; they are spread over the threads.
+    async def run_many(self, requests: Sequence[tuple[Bank, RecallQuery, int, str]]) -> list[RecallResult]:
+        """The answers to many queries, each with the arguments of `run` and equal to its answer.
+
+        They are spread over the threads.
 
         Raises:
             AstrocyteError: As `run`, of the first query that cannot be answered.
         """
         if self._others.fusion is not None:
             # The other fusion is asked about each.
-            return [
-                await self.run(bank, query, most_tokens, f"queries[{number}].")
-                for number, (bank, query, most_tokens) in enumerate(requests)
-            ]
+            return [await self.run(*request) for request in requests]
         start = perf_counter()
-        plans = [
-            await self.plan(bank, query, most_tokens, start, f"queries[{number}].")
-            for number, (bank, query, most_tokens) in enumerate(requests)
-        ]
-        for plan in plans:
+        plans = []
+        for bank, query, most_tokens, at in requests:
+            # Mostly there is nothing to wait for.
+            plan = self.plan_now(bank, query, most_tokens, start, at)
+            if plan is None:
+                plan = await self.plan(bank, query, most_tokens, start, at)
             plan.alone = True
-        if self._others.any or any(map(self._spaces.is_waited_for, {plan.index.model for plan in plans})):
+            plans.append(plan)
+        waits = self._others.any or any(map(self._spaces.is_waited_for, {plan.index.model for plan in plans}))
+        if waits:
             await self.embed(plans)
-        return await self._answer_all(plans)
+        return await self._answer_all(plans, embedded=waits)
 
     async def plan(self, bank: Bank, query: RecallQuery, most_tokens: int, start: float, at: str = "") -> Plan:
         """A query with the bank's index, and with its vector if it brought one.
@@ -239,7 +243,7 @@ class RecallPipeline:
         await self._others.propose(plans)
 
     def _embed_now(self, plans: Sequence[Plan]) -> None:
-        """As `embed`, on the thread that answers the plans: what is left of it are the texts of local models."""
+        """As `embed`, on the thread that answers the plans, where all models are local and nobody else is asked."""
         for embedder, texts, waiting in self._waiting(plans):
             vectors = dict(zip(texts, map(usable, embedder.embed_now(texts)), strict=True))
             embedded = perf_counter()
@@ -266,7 +270,7 @@ class RecallPipeline:
             return False
         return self._others.propose_any or plan.query.weights.get("semantic", 1.0) > 0.0
 
-    async def _answer_all(self, plans: list[Plan]) -> list[RecallResult]:
+    async def _answer_all(self, plans: list[Plan], *, embedded: bool) -> list[RecallResult]:
         """Answers in order. Each thread takes one part after the other, and brings it from questions to hits."""
         if not plans:
             # Every query of a batch is about several banks.
@@ -276,8 +280,8 @@ class RecallPipeline:
         parts = [plans[first : first + size] for first in range(0, len(plans), size)]
         if len(parts) == 1:
             # Then the core spreads it.
-            return await self._aside(partial(self._answer_part, plans, spread=True))
-        lane = Lane(enumerate(parts), self._answer_part)
+            return await self._aside(partial(self._answer_part, plans, embedded=embedded, spread=True))
+        lane = Lane(enumerate(parts), partial(self._answer_part, embedded=embedded))
         try:
             await asyncio.gather(*[self._aside(lane.take) for _ in range(min(self._threads, len(parts)))])
         finally:
@@ -288,16 +292,17 @@ class RecallPipeline:
         """Work on a thread of the executor, with what is known of the call."""
         return asyncio.get_running_loop().run_in_executor(self._executor, copy_context().run, work)
 
-    def _answer_part(self, plans: list[Plan], *, spread: bool = False) -> list[RecallResult]:
+    def _answer_part(self, plans: list[Plan], *, embedded: bool, spread: bool = False) -> list[RecallResult]:
         """Their answers, from questions to hits."""
         began = perf_counter()
         for plan in plans:
             plan.queued = began - (plan.asked or plan.embedded)
-        self._embed_now(plans)
+        if not embedded:
+            self._embed_now(plans)
         results = self._finish_all(plans, self.search(plans, spread=spread))
-        if leaves_in_bytes():
+        if (listener := early_listener()) is not None:
             for result in results:
-                write(result.hits)
+                listener(result)
         return results
 
     async def _index(self, bank: Bank, query: RecallQuery) -> BankIndex:

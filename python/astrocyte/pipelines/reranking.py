@@ -134,12 +134,9 @@ class RerankedRecall(RecallPipeline):
         candidates.sort(key=lambda one: -one.score)
         return self._finished(plan, found, reason, perf_counter() - start)
 
-    async def run_many(self, requests: Sequence[tuple[Any, RecallQuery, int]]) -> list[RecallResult]:
+    async def run_many(self, requests: Sequence[tuple[Any, RecallQuery, int, str]]) -> list[RecallResult]:
         """The answers to many queries, one after the other: the reranker is one."""
-        return [
-            await self.run(bank, query, most_tokens, f"queries[{number}].")
-            for number, (bank, query, most_tokens) in enumerate(requests)
-        ]
+        return [await self.run(*request) for request in requests]
 
     def _finished(self, plan: Plan, found: RecallResult, reason: str, seconds: float) -> RecallResult:
         """The answer with what was asked for of the candidates, and what the caller brought."""

@@ -1,14 +1,12 @@
 """Recall's last step: hits, of what the core ranked and the database read back.
 
 Most answers leave by the wire, and no rule looks into them. `FoundHits` therefore becomes `MemoryHit` objects only when
-somebody looks; the server asks it for its bytes, which the core writes from the same rows. A batch that leaves by the
-wire is written where it is answered, on its threads.
+somebody looks; the server asks it for its bytes, which the core writes from the same rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextvars import ContextVar
 from typing import NamedTuple, overload
 
 from astrocyte.core import Hit, RecallResponse, count_tokens, encode_hits
@@ -19,17 +17,6 @@ from astrocyte.pipelines.analysis import from_ms
 from astrocyte.stores.protocols import HydratedRow
 
 _OpenHit = open_twin(MemoryHit)
-_in_bytes: ContextVar[bool] = ContextVar("astrocyte_in_bytes", default=False)
-
-
-def leave_in_bytes() -> None:
-    """Say that what the task that runs asks for leaves by the wire."""
-    _in_bytes.set(True)
-
-
-def leaves_in_bytes() -> bool:
-    """Whether somebody said so."""
-    return _in_bytes.get()
 
 
 class FoundHits(Sequence[MemoryHit]):
@@ -41,7 +28,7 @@ class FoundHits(Sequence[MemoryHit]):
         rows: What the database knows of it; a hit without a row is left out.
     """
 
-    __slots__ = ("_bytes", "_made", "_query", "_response", "_rows")
+    __slots__ = ("_made", "_query", "_response", "_rows")
     __hash__ = None  # type: ignore[assignment]  # as equal to tuples as it is, it would have to be hashed as one
 
     def __init__(self, query: RecallQuery, response: RecallResponse, rows: Sequence[HydratedRow]) -> None:
@@ -49,21 +36,14 @@ class FoundHits(Sequence[MemoryHit]):
         self._response = response
         self._rows = rows
         self._made: tuple[MemoryHit, ...] | None = None
-        self._bytes: bytes | None = None
 
     def encoded(self) -> bytes:
         """The hits as field 1 of an answer on the wire."""
-        if self._bytes is not None:
-            return self._bytes
         return encode_hits(self._response, self._rows, self._query.bank_id, self._query.include_sources)
-
-    def write(self) -> None:
-        """Keep what `encoded` gives, for an answer that leaves at once."""
-        self._bytes = self.encoded()
 
     @property
     def rows(self) -> Sequence[HydratedRow]:
-        """What the database knows of the hits, in no order."""
+        """What the database knows of the hits, in their order."""
         return self._rows
 
     @property
@@ -81,7 +61,7 @@ class FoundHits(Sequence[MemoryHit]):
 
     @property
     def layers(self) -> list[str]:
-        """The layer of each hit, in no order."""
+        """The layer of each hit, in their order."""
         return [row.memory_layer for row in self._rows]
 
     def _hits(self) -> tuple[MemoryHit, ...]:
@@ -120,12 +100,6 @@ def found(
     if query.detail_level is DetailLevel.CHUNK and response.tokens <= budget:
         return FoundHits(query, response, rows), response.truncated
     return shaped(query, response, rows, budget)
-
-
-def write(hits: Sequence[MemoryHit]) -> None:
-    """Make the bytes that they leave in, unless they are looked at anyway."""
-    if isinstance(hits, FoundHits):
-        hits.write()
 
 
 def ids_of(hits: Sequence[MemoryHit]) -> tuple[str, ...]:

@@ -92,12 +92,9 @@ class TieredRecall:
             return _named(result, start, "; ".join(tried))
         return await self._agentic(bank, query, most_tokens, result, [*tried, self._told("full", found)], start)
 
-    async def run_many(self, requests: Sequence[tuple[Bank, RecallQuery, int]]) -> list[RecallResult]:
+    async def run_many(self, requests: Sequence[tuple[Bank, RecallQuery, int, str]]) -> list[RecallResult]:
         """As `run` of each, one after the other: whether a tier is needed shows when the one before has answered."""
-        return [
-            await self.run(bank, query, most_tokens, f"queries[{number}].")
-            for number, (bank, query, most_tokens) in enumerate(requests)
-        ]
+        return [await self.run(*request) for request in requests]
 
     async def _fast(
         self,

@@ -79,14 +79,19 @@ class Recalling:
             for index, (query, place) in enumerate(zip(queries, places, strict=True))
         ]
         banks = [await self._banks.ready_each(caller, "BatchRecall", own) for own in expected]
+        # Each query is put into its own below.
         alike = [
             self._asking(caller, "BatchRecall", one.strategy, own, queries[0])
             for one, own in zip(sets, banks, strict=True)
         ]
         plain = [self._is_plain(asking) for asking in alike]
         askings = [alike[place]._replace(query=query) for place, (query, _) in zip(places, screened, strict=True)]
-        alone = [asking for asking, place in zip(askings, places, strict=True) if plain[place]]
-        answers = iter(await self._answers([(asking.banks[0], asking.query) for asking in alone]))
+        alone = [
+            (asking.banks[0], asking.query, asking.most_tokens, f"queries[{index}].")
+            for index, (asking, place) in enumerate(zip(askings, places, strict=True))
+            if plain[place]
+        ]
+        answers = iter(await self._answers(alone))
         results = [
             next(answers) if plain[place] else await self._answered(asking, f"queries[{index}].")
             for index, (asking, place) in enumerate(zip(askings, places, strict=True))
@@ -177,16 +182,15 @@ class Recalling:
         self._escalation.keep(bank, query, result, erasures)
         return result
 
-    async def _answers(self, requests: Sequence[tuple[Bank, RecallQuery]]) -> list[RecallResult]:
+    async def _answers(self, requests: Sequence[tuple[Bank, RecallQuery, int, str]]) -> list[RecallResult]:
         """What `_answer` gives for each, together."""
         erasures = self._escalation.erasures
-        limited = [(bank, query, self._most_tokens(query.bank_id)) for bank, query in requests]
         try:
-            results = await self._recall.run_many(limited)
+            results = await self._recall.run_many(requests)
         except CircuitOpen:
             # Some of them may need no provider.
-            return [await self._answer(*one) for one in limited]
-        for (bank, query), result in zip(requests, results, strict=True):
+            return [await self._answer(bank, query, most_tokens) for bank, query, most_tokens, _ in requests]
+        for (bank, query, *_), result in zip(requests, results, strict=True):
             self._escalation.keep(bank, query, result, erasures)
         return results
 

@@ -116,7 +116,7 @@ def traced_embedder(embedder: Embedder, provider: str, tracing: Tracing) -> Embe
 
     def at_once(method: Method) -> Method:
         def embed_now(texts: Sequence[str]) -> Any:  # noqa: ANN401 - as above
-            # On a thread of the executor nobody knows which operation it is for.
+            # A thread of the executor may not know which operation it is for.
             if not recording():
                 return method(texts)
             with tracing.span("provider.embed", about(texts)):

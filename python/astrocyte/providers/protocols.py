@@ -13,7 +13,8 @@ class Embedder(Protocol):
     """Texts to unit vectors of one named space.
 
     ``model_id`` names the space for ever: two embedders with the same id give comparable vectors. ``local`` is True
-    when ``embed_now`` answers within microseconds and without input or output, so that it may run on the event loop.
+    when ``embed_now`` answers within microseconds and without input or output, so that it may run on the event loop,
+    and on several threads at once.
     """
 
     @property

@@ -388,7 +388,7 @@ class MemoryStore(Protocol):
     ) -> list[list[HydratedRow]]:
         """As `hydrate` of each bank, which comes once, with its passages; in the order of the banks, by one read.
 
-        Of several banks, a passage that is asked for twice may come once.
+        The rows of each bank are in the order of its passages. One that is asked for twice may come once.
         """
 
     def select(self, bank: Bank, selector: ForgetSelector, *, include_forgotten: bool = False) -> tuple[int, list[str]]:

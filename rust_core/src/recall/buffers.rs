@@ -18,13 +18,21 @@ pub(crate) struct ArmScores {
     pub(crate) rows: Vec<f32>,
     /// By version; empty where the rows' array is the versions'.
     pub(crate) versions: Vec<f32>,
-    /// By version, as they were before neighbours gave their shares.
+    /// Room for smoothing: what scores by version were made of or are made in, with whatever was left there.
     pub(crate) raw: Vec<f32>,
     /// Of cosines: whether they are of whole bytes, not coarse.
     pub(crate) whole: bool,
 }
 
 impl ArmScores {
+    /// Leaves the rows' array to be the versions'; the room of the latter stays as it is for the next smoothing.
+    pub(crate) fn leave_to_rows(&mut self) {
+        if !self.versions.is_empty() {
+            std::mem::swap(&mut self.versions, &mut self.raw);
+            self.versions.clear();
+        }
+    }
+
     /// The scores by version.
     pub(crate) fn by_version(&self) -> &[f32] {
         if self.versions.is_empty() {

@@ -69,9 +69,9 @@ pub(super) fn take(
 
 /// Makes the scores of versions from those of rows; leaves them out where they are the same.
 fn fold_rows(state: &State, allowed: Allowed<'_>, scores: &mut ArmScores) {
-    let ArmScores { rows, versions, .. } = scores;
-    versions.clear();
+    scores.leave_to_rows();
     if !state.is_flat() {
+        let ArmScores { rows, versions, .. } = scores;
         best_rows(state, allowed.versions, NO_SCORE, rows, versions);
     }
 }
@@ -266,11 +266,7 @@ impl Ranking<'_> {
         state.vectors.refine(&self.query.1, &rows, &mut scores.rows);
         self.work.fresh = rows;
         scores.whole = true;
-        scores.versions.clear();
-        if !state.is_flat() {
-            let ArmScores { rows, versions, .. } = &mut **scores;
-            best_rows(state, self.allowed.versions, NO_SCORE, rows, versions);
-        }
+        fold_rows(state, self.allowed, scores);
         if let Some(layout) = self.layout {
             windows::smooth_arm(self.allowed, layout, scores);
         }

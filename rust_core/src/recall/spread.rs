@@ -187,6 +187,16 @@ mod tests {
     }
 
     #[test]
+    fn steps_of_the_largest_levels_do_not_overflow() {
+        // Rounded up they fill all of their bits.
+        let most = 1.0f32.next_down();
+        for score in [most, -most] {
+            let found = spread(&[score; 3 * STEP]);
+            assert!((found.mean - f64::from(score)).abs() < 1e-6, "{found:?}");
+        }
+    }
+
+    #[test]
     fn equal_scores_have_no_spread() {
         for score in [0.0, 0.1, -0.7, 1e-38, 5000.0] {
             assert!(

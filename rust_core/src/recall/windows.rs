@@ -83,13 +83,15 @@ pub(super) fn smooth(
 
 /// Smooths one arm's scores by version.
 pub(super) fn smooth_arm(allowed: Allowed<'_>, layout: &Layout, scores: &mut ArmScores) {
-    let raw = if scores.versions.is_empty() {
-        &scores.rows
-    } else {
-        std::mem::swap(&mut scores.versions, &mut scores.raw);
-        &scores.raw
-    };
-    smoothing::smooth(layout, raw, &mut scores.versions);
+    let ArmScores {
+        rows,
+        versions,
+        raw,
+        ..
+    } = scores;
+    let by_rows = versions.is_empty();
+    std::mem::swap(versions, raw);
+    smoothing::smooth(layout, if by_rows { rows } else { raw }, versions);
     multiply_lone(allowed, layout, &mut scores.versions);
 }
 

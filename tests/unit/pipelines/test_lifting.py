@@ -85,7 +85,7 @@ async def test_the_core_lifts_as_the_stages_do(app: App) -> None:
 async def test_a_batch_is_lifted_as_its_single_calls(app: App) -> None:
     pipeline, bank = parts(app)
     queries = [RecallQuery(form.format("word3", "word9"), "b") for form in (*QUESTIONS, "the {} of the {}")]
-    batch = await pipeline.run_many([(bank, query, MOST_TOKENS) for query in queries])
+    batch = await pipeline.run_many([(bank, query, MOST_TOKENS, "") for query in queries])
     assert [tuple(one.hits) for one in batch] == [
         tuple((await pipeline.run(bank, query, MOST_TOKENS)).hits) for query in queries
     ]

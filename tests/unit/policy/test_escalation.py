@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -124,6 +124,22 @@ async def test_empty_recall_answers_with_nothing_and_says_so(build: Build, embed
     assert single.trace is not None
     assert single.trace.degraded == ""
     assert not asking.hits
+
+
+async def test_a_text_without_a_direction_is_answered_by_words_in_a_batch_too(
+    build: Build, embedder: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def embed(texts: Sequence[str]) -> list[bytes]:
+        return [bytes(4 * DIMENSIONS) if text == QUERY.query else vector(text) for text in texts]
+
+    gate = build(**escalation()).gate
+    await gate.retain(ME, "b", RetainItem("tea"))
+    monkeypatch.setattr(embedder, "embed", embed)
+    single = await gate.recall(ME, QUERY)
+    assert single.trace is not None
+    assert single.trace.strategies_used == ("keyword",)
+    for result in await gate.recall_batch(ME, [QUERY] * 9):
+        assert result.hits == single.hits
 
 
 async def test_error_fails_closed(build: Build, embedder: RemoteEmbedder) -> None:

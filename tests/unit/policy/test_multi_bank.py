@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -373,12 +374,32 @@ async def test_a_batch_mixes_one_bank_and_several(tmp_path: Path) -> None:
         await app.close()
 
 
+async def test_in_a_batch_no_query_is_taken_for_one_about_the_same_banks(tmp_path: Path) -> None:
+    app = await filled(tmp_path)
+    one = ask(banks=(), bank_id="org")
+    try:
+        for queries, field in (
+            ([ask(), replace(one, bank_id="")], "queries[1].bank_id"),
+            ([one, replace(one, strategy=MultiBankStrategy("first_match"))], "queries[1].strategy"),
+            ([one, ask(bank_id="org")], "queries[1].bank_id"),
+        ):
+            with pytest.raises(ValidationError) as refused:
+                await app.gate.recall_batch(ANN, queries)
+            assert refused.value.field == field
+    finally:
+        await app.close()
+
+
 async def test_in_a_batch_a_wrong_field_is_named_with_its_query(tmp_path: Path) -> None:
     app = await filled(tmp_path)
     try:
         wrong = ask(embedding=Embedding("theirs", DIMENSIONS, vector("coffee")))
         with pytest.raises(DimensionMismatch) as raised:
             await app.gate.recall_batch(ANN, [ask(), wrong])
+        assert raised.value.metadata["field"] == "queries[1].embedding.model"
+        alone = ask(banks=(), bank_id="org", embedding=wrong.embedding)
+        with pytest.raises(DimensionMismatch) as raised:
+            await app.gate.recall_batch(ANN, [ask(), alone])
         assert raised.value.metadata["field"] == "queries[1].embedding.model"
         with pytest.raises(DimensionMismatch) as raised:
             await app.gate.recall(ANN, wrong)
