@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use crate::bank::State;
 use crate::recall::{Arm, KEYWORD, SEMANTIC, Scores, TEMPORAL};
 use crate::topk::by_id;
-use crate::types::{FusionMethod, RecallRequest};
+use crate::types::{FusionMethod, MemoryId, RecallRequest};
 use crate::vector::NO_SCORE;
 
 /// Most standard deviations that the temporal arm counts: in a bank where few memories are near the window their
@@ -30,7 +30,7 @@ pub(crate) fn fuse(
     candidates: &mut Vec<u32>,
 ) -> Vec<Fused> {
     let mut fused = weigh(state, request, arms, scores, candidates);
-    fused.sort_unstable_by(|a, b| better_first(state, a, b));
+    sort(&mut fused, &state.columns.memory_id);
     fused
 }
 
@@ -44,20 +44,30 @@ pub(crate) fn first(
     count: usize,
 ) -> Vec<Fused> {
     let mut fused = weigh(state, request, arms, scores, candidates);
-    if count < fused.len() {
-        fused.select_nth_unstable_by(count, |a, b| better_first(state, a, b));
-        fused.truncate(count);
-    }
-    fused.sort_unstable_by(|a, b| better_first(state, a, b));
+    keep_first(&mut fused, count, &state.columns.memory_id);
     fused
 }
 
+/// Sorts them, best first.
+fn sort(fused: &mut [Fused], ids: &[MemoryId]) {
+    fused.sort_unstable_by(|a, b| better_first(a, b, ids));
+}
+
+/// Leaves the first `count` of what [`sort`] gives.
+fn keep_first(fused: &mut Vec<Fused>, count: usize, ids: &[MemoryId]) {
+    if count < fused.len() {
+        fused.select_nth_unstable_by(count, |a, b| better_first(a, b, ids));
+        fused.truncate(count);
+    }
+    sort(fused, ids);
+}
+
 #[inline]
-fn better_first(state: &State, left: &Fused, right: &Fused) -> Ordering {
+fn better_first(left: &Fused, right: &Fused, ids: &[MemoryId]) -> Ordering {
     let scores = right.score.partial_cmp(&left.score);
     scores
         .unwrap_or(Ordering::Equal)
-        .then_with(|| by_id(left.version, right.version, &state.columns.memory_id))
+        .then_with(|| by_id(left.version, right.version, ids))
 }
 
 /// All memories that an arm proposes with their fused scores, by ascending version.
@@ -187,5 +197,35 @@ fn weigh_layers(state: &State, request: &RecallRequest, fused: &mut [Fused]) {
 fn add(fused: &mut [Fused], version: u32, value: f64) {
     if let Ok(index) = fused.binary_search_by_key(&version, |candidate| candidate.version) {
         fused[index].score += value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fused, keep_first, sort};
+    use crate::types::MemoryId;
+
+    #[test]
+    fn the_first_are_those_of_a_sort() {
+        let count = 100u32;
+        let ids: Vec<MemoryId> = (0..count)
+            .map(|n| u128::from(count - n).to_be_bytes())
+            .collect();
+        // Three of each score, so that ids decide.
+        let score = |version: u32| f64::from(version * 7 % count / 3);
+        let all = (0..count).map(|version| Fused {
+            version,
+            score: score(version),
+        });
+        let all: Vec<Fused> = all.collect();
+        let mut sorted = all.clone();
+        sort(&mut sorted, &ids);
+        let pairs = sorted.windows(2);
+        assert!(pairs.clone().all(|pair| pair[0].score >= pair[1].score));
+        for wanted in [0, 1, 2, 3, 50, 99, 100, 101] {
+            let mut first = all.clone();
+            keep_first(&mut first, wanted, &ids);
+            assert_eq!(first, sorted[..wanted.min(100)]);
+        }
     }
 }
