@@ -34,27 +34,13 @@ pub(crate) fn fuse(
     fused
 }
 
-/// The first `count` of what [`fuse`] gives, at most.
-pub(crate) fn first(
-    state: &State,
-    request: &RecallRequest,
-    arms: &[Arm],
-    scores: Scores<'_>,
-    candidates: &mut Vec<u32>,
-    count: usize,
-) -> Vec<Fused> {
-    let mut fused = weigh(state, request, arms, scores, candidates);
-    keep_first(&mut fused, count, &state.columns.memory_id);
-    fused
-}
-
 /// Sorts them, best first.
 fn sort(fused: &mut [Fused], ids: &[MemoryId]) {
     fused.sort_unstable_by(|a, b| better_first(a, b, ids));
 }
 
-/// Leaves the first `count` of what [`sort`] gives.
-fn keep_first(fused: &mut Vec<Fused>, count: usize, ids: &[MemoryId]) {
+/// Leaves the first `count` of what [`fuse`] would give, of what [`weigh`] gave.
+pub(crate) fn keep_first(fused: &mut Vec<Fused>, count: usize, ids: &[MemoryId]) {
     if count < fused.len() {
         fused.select_nth_unstable_by(count, |a, b| better_first(a, b, ids));
         fused.truncate(count);
@@ -71,7 +57,7 @@ fn better_first(left: &Fused, right: &Fused, ids: &[MemoryId]) -> Ordering {
 }
 
 /// All memories that an arm proposes with their fused scores, by ascending version.
-fn weigh(
+pub(crate) fn weigh(
     state: &State,
     request: &RecallRequest,
     arms: &[Arm],

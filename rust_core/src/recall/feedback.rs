@@ -124,7 +124,9 @@ fn first_look(
         keyword: &room.keyword.versions,
         temporal: room.temporal,
     };
-    fusion::first(state, request, arms, scores, room.candidates, FIRST_HITS)
+    let mut fused = fusion::weigh(state, request, arms, scores, room.candidates);
+    fusion::keep_first(&mut fused, FIRST_HITS, &state.columns.memory_id);
+    fused
 }
 
 /// The best rows of the hits that the keyword arm knows: a hit without any of the query's words, or near ones, says

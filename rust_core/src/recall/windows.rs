@@ -39,16 +39,17 @@ pub(super) fn lay_out<'a>(
     let start = Instant::now();
     // Without a filter the layout is the same until the next commit.
     let layout: &Layout = if std::ptr::eq(allowed.versions, &raw const state.columns.current) {
-        state.layout.get_or_init(|| {
+        let kept = state.layout.get_or_init(|| {
             let mut layout = Layout::default();
             layout.fill(state, allowed);
             // Once for the many recalls until then.
             let versions = 0..state.columns.len();
             let steps: Vec<f32> = versions.map(|one| state.largest_step(one)).collect();
             layout.note_errors(&steps);
-            layout.note_gains();
             layout
-        })
+        });
+        kept.count_use();
+        kept
     } else {
         own.fill(state, allowed);
         own

@@ -365,9 +365,9 @@ class BatchResults:
 
     def encoded(self, results: Iterable[RecallResult]) -> bytes:
         """All answers, as a BatchRecallResponse in bytes."""
-        return encode_answers([self._pieces(result) for result in results])
+        return encode_answers([self._written_or_new(result) for result in results])
 
-    def _pieces(self, result: RecallResult) -> tuple[bytes, bytes]:
+    def _written_or_new(self, result: RecallResult) -> tuple[bytes, bytes]:
         known = self._written.get(id(result))
         # A rule that changed an answer has mostly left its hits.
         return known[1] if known is not None else _pieces(result, self._hits.get(id(result.hits)))
