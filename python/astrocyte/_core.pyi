@@ -466,8 +466,25 @@ class Core:
         """The bank of a checkpoint, at its position. A CoreFault says why it is not used."""
     def release_memory(self) -> None:
         """Give freed memory back to the system, as far as the allocator can."""
-    def recall_many(self, requests: Sequence[tuple[Bank, RecallRequest]], spread: bool) -> list[RecallResponse]:
-        """Each result equals the single call's; where it is ``spread``, all processors work on them."""
+    def recall_many(self, requests: Sequence[tuple[Bank, RecallRequest]]) -> list[RecallResponse]:
+        """Each result equals the single call's; all processors work on them."""
+    def recall_queue(self) -> RecallQueue:
+        """An empty queue."""
+
+@final
+class RecallQueue:
+    """Recalls that the pool's threads but one answer, part after part, while their caller does something else."""
+
+    def add(self, requests: Sequence[tuple[Bank, RecallRequest]]) -> int | None:
+        """Add a part; returns its number, None after `stop`."""
+    def take(self, part: int) -> tuple[list[RecallResponse], list[float]] | None:
+        """A part's answers, once, and the seconds in which each was made together with others; None after `stop`.
+
+        Where they are still to be made, the calling thread takes part. The error is that of the part's first request
+        that has one.
+        """
+    def stop(self) -> None:
+        """Leave all that is not begun."""
 
 @final
 class Bank:

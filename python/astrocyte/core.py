@@ -358,21 +358,48 @@ class Core:
         """Give freed memory back to the system, as far as the allocator can: after evictions, not after each drop."""
         self._core.release_memory()
 
-    def recall_many(
-        self, requests: Sequence[tuple[Bank, RecallRequest]], *, spread: bool = True
-    ) -> list[RecallResponse]:
-        """The answers to all requests, each equal to the single call's.
-
-        Args:
-            requests: What is asked, and of whom.
-            spread: Over the processor's cores, or on the calling thread alone.
+    def recall_many(self, requests: Sequence[tuple[Bank, RecallRequest]]) -> list[RecallResponse]:
+        """The answers to all requests, each equal to the single call's; over all of the processor's cores.
 
         Raises:
             DimensionMismatch, ValidationError, StoreError: As `Bank.recall`, of the first request that fails.
         """
         with translated_errors():
             asked = [(bank._bank, request) for bank, request in requests]  # noqa: SLF001 (own class)
-            return self._core.recall_many(asked, spread)
+            return self._core.recall_many(asked)
+
+    def recall_queue(self) -> RecallQueue:
+        """An empty queue of recalls, for a caller that asks for some and does something else meanwhile."""
+        return RecallQueue(self._core.recall_queue())
+
+
+class RecallQueue:
+    """Recalls in parts, which the pool's threads but one answer in the order in which they were added.
+
+    Made by `Core.recall_queue`. All methods may be called on any thread.
+    """
+
+    def __init__(self, queue: _core.RecallQueue) -> None:
+        self._queue = queue
+
+    def add(self, requests: Sequence[tuple[Bank, RecallRequest]]) -> int | None:
+        """Add a part, and return its number for `take`; None after `stop`."""
+        return self._queue.add([(bank._bank, request) for bank, request in requests])  # noqa: SLF001 (own class)
+
+    def take(self, part: int) -> tuple[list[RecallResponse], list[float]] | None:
+        """A part's answers, each equal to the single call's, and the seconds in which each was made along with others.
+
+        Only once. Where they are still to be made, the calling thread takes part in that. None after `stop`.
+
+        Raises:
+            DimensionMismatch, ValidationError, StoreError: As `Bank.recall`, of the part's first request that fails.
+        """
+        with translated_errors():
+            return self._queue.take(part)
+
+    def stop(self) -> None:
+        """Leave all that is not begun, and let nobody wait any more."""
+        self._queue.stop()
 
 
 class StaticEmbedder:

@@ -37,7 +37,7 @@ pub mod wire;
 
 pub use bank::Bank;
 pub use error::{CoreError, Result};
-pub use recall::PlannerOptions;
+pub use recall::{Answered, PlannerOptions, RecallQueue};
 pub use registry::{Core, CoreOptions};
 pub use types::{
     ArmScore, BankStats, Boost, Chunk, ContentHash, Duplicate, Explained, ExternalList, Fate,

@@ -9,7 +9,7 @@ use crate::checkpoint::Label;
 use crate::error::Result;
 use crate::memory;
 use crate::originals::Scratch;
-use crate::recall::{Planner, PlannerOptions, together};
+use crate::recall::{Planner, PlannerOptions, RecallQueue, together};
 use crate::segment::{Folder, Pace};
 use crate::types::{RecallRequest, RecallResponse};
 
@@ -130,17 +130,13 @@ impl Core {
         memory::release();
     }
 
-    /// Answers all requests, spread over the cores or on the calling thread alone; each result equals the single call's.
+    /// Answers all requests, spread over the cores; each result equals the single call's.
     ///
     /// A request that several banks are asked, the very same one in memory, is analysed once for all.
     ///
     /// # Errors
     /// The first request's error, in the order of the requests.
-    pub fn recall_many<B, R>(
-        &self,
-        requests: &[(B, R)],
-        spread: bool,
-    ) -> Result<Vec<RecallResponse>>
+    pub fn recall_many<B, R>(&self, requests: &[(B, R)]) -> Result<Vec<RecallResponse>>
     where
         B: Borrow<Bank> + Sync,
         R: Borrow<RecallRequest> + Sync,
@@ -149,6 +145,11 @@ impl Core {
             .iter()
             .map(|(bank, request)| (bank.borrow(), request.borrow()))
             .collect();
-        together::recall(&requests, spread)
+        together::recall(&requests)
+    }
+
+    /// An empty queue of recalls, for a caller that adds some and does something else while they are answered.
+    pub fn recall_queue(&self) -> RecallQueue {
+        RecallQueue::new()
     }
 }

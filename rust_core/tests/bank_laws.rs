@@ -130,7 +130,7 @@ fn a_recall_alone_equals_one_among_others() {
             (&bank, request)
         })
         .collect();
-    let together = core.recall_many(&requests, true).expect("they are valid");
+    let together = core.recall_many(&requests).expect("they are valid");
     for (response, (bank, request)) in together.into_iter().zip(&requests) {
         assert!(!response.hits.is_empty());
         assert_eq!(without_times(response), settled(bank, request));
@@ -163,7 +163,7 @@ fn recalls_that_read_the_rows_together_equal_single_ones() {
         })
         .collect();
     let together = Core::new(None)
-        .and_then(|core| core.recall_many(&requests, true))
+        .and_then(|core| core.recall_many(&requests))
         .expect("they are valid");
     for (response, (bank, request)) in together.into_iter().zip(&requests) {
         assert!(!response.hits.is_empty());
@@ -220,19 +220,19 @@ proptest! {
     }
 
     #[test]
-    fn many_recalls_equal_single_ones(seed in any::<u64>(), spread in any::<bool>()) {
+    fn many_recalls_equal_single_ones(seed in any::<u64>()) {
         let core = Core::new(None).expect("no scratch file");
         let (bank, _) = filled(&commits(seed, 10, 5));
         let mut random = Random(seed);
         let requests: Vec<_> = (0..16).map(|_| (bank.clone(), random_request(&mut random))).collect();
-        let together = core.recall_many(&requests, spread).expect("the requests are valid");
+        let together = core.recall_many(&requests).expect("the requests are valid");
         for (response, (bank, request)) in together.into_iter().zip(&requests) {
             prop_assert_eq!(without_times(response), settled(bank, request));
         }
         // One request to several banks is analysed once, and is that to each.
         let (other, _) = filled(&commits(seed ^ 1, 10, 5));
         let request = &requests[0].1;
-        let together = core.recall_many(&[(&bank, request), (&other, request), (&bank, request)], spread).expect("valid");
+        let together = core.recall_many(&[(&bank, request), (&other, request), (&bank, request)]).expect("valid");
         for (response, bank) in together.into_iter().zip([&bank, &other, &bank]) {
             prop_assert_eq!(without_times(response), settled(bank, request));
         }

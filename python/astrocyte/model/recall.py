@@ -154,8 +154,8 @@ class RecallTrace:
     """How a recall went. Every field is filled; ``tier_used`` is 1 (cache), 2 (fast path), 3 (full) or 4 (agentic).
 
     ``tier_reason`` says, where recalls go by tiers, which steps were tried and what they found.
-    ``stage_timings_ms`` covers embed, outside (where stores from outside are asked), queue (in a batch, until a thread
-    takes the query's part of it), analyse, core, feedback (words that the first hits add), hydrate, and the stages
+    ``stage_timings_ms`` covers embed, outside (where stores from outside are asked), queue (in a batch, while the query
+    waits for others), analyse, core, feedback (words that the first hits add), hydrate, and the stages
     after it that ran (boosts, utility, curated);
     ``strategy_timings_ms`` the arms inside core.
     ``plan`` says how the filter was met: rows allowed, rows in all, scan or gather. ``degraded`` is not empty where a

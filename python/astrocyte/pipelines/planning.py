@@ -57,8 +57,10 @@ class Findings:
     windows_hold: bool = False
     intent: QueryIntent = NO_INTENT
     budget: int = 0
-    # How long it waited for a thread to take its part of a batch.
+    # How long it waited in its batch until it was analysed.
     queued: float = 0.0
+    # How long it waited, analysed, for a thread to search, and found, for the one that makes its answer.
+    waited: float = 0.0
     analysed: float = 0.0
     searched: float = 0.0
     hydrated: float = 0.0

@@ -17,7 +17,6 @@ else in the executor.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextvars import copy_context
@@ -32,13 +31,13 @@ from astrocyte.errors import AstrocyteError
 from astrocyte.model import Bank, MemoryHit, RecallQuery, RecallResult
 from astrocyte.pipelines.abstention import confidence
 from astrocyte.pipelines.bank_index import BankIndex
+from astrocyte.pipelines.batching import FIRST, Ask, Batch
 from astrocyte.pipelines.boosts import BoostStage
 from astrocyte.pipelines.caching import RecallCache, name_of
 from astrocyte.pipelines.candidates import Candidate
 from astrocyte.pipelines.early import early_listener
 from astrocyte.pipelines.external import blend, passing
 from astrocyte.pipelines.filtering import compile_filter
-from astrocyte.pipelines.lanes import Lane
 from astrocyte.pipelines.lone import is_lone
 from astrocyte.pipelines.outside.stores import OutsideStores
 from astrocyte.pipelines.planning import Plan, Planner, visibility
@@ -60,9 +59,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-# Queries of a batch that a thread answers together at most: some milliseconds of work.
-PART = 8
 
 
 class RecallPipeline:
@@ -88,7 +84,6 @@ class RecallPipeline:
         self._spaces = spaces
         self._settings = settings.recall
         self._executor = executor
-        self._threads = settings.index.threads or os.cpu_count() or 1
         self._others = Others(outside, foreign, stages, executor)
         self._planner = Planner(settings.recall, entities)
         self._rescorer = Rescorer(settings, clock)
@@ -271,35 +266,55 @@ class RecallPipeline:
         return self._others.propose_any or plan.query.weights.get("semantic", 1.0) > 0.0
 
     async def _answer_all(self, plans: list[Plan], *, embedded: bool) -> list[RecallResult]:
-        """Answers in order. Each thread takes one part after the other, and brings it from questions to hits."""
+        """Answers in order, from questions to hits."""
         if not plans:
             # Every query of a batch is about several banks.
             return []
-        # No thread is left without a part.
-        size = min(PART, -(-len(plans) // self._threads))
-        parts = [plans[first : first + size] for first in range(0, len(plans), size)]
-        if len(parts) == 1:
-            # Then the core spreads it.
-            return await self._aside(partial(self._answer_part, plans, embedded=embedded, spread=True))
-        lane = Lane(enumerate(parts), partial(self._answer_part, embedded=embedded))
+        ask = partial(self._asked, embedded=embedded)
+        if len(plans) <= FIRST:
+            # Then the core spreads them.
+            return await self._aside(partial(self._answer_few, plans, ask))
+        queue = self._core.recall_queue()
         try:
-            await asyncio.gather(*[self._aside(lane.take) for _ in range(min(self._threads, len(parts)))])
+            batch = Batch(plans, queue, ask, self._found)
+            # Others search while a thread is woken for the rest.
+            batch.ask_next()
+            return await self._aside(batch.run)
         finally:
-            lane.stop()
-        return lane.results()
+            queue.stop()
 
     def _aside(self, work: Callable[[], T]) -> asyncio.Future[T]:
         """Work on a thread of the executor, with what is known of the call."""
         return asyncio.get_running_loop().run_in_executor(self._executor, copy_context().run, work)
 
-    def _answer_part(self, plans: list[Plan], *, embedded: bool, spread: bool = False) -> list[RecallResult]:
-        """Their answers, from questions to hits."""
+    def _answer_few(self, plans: list[Plan], ask: Ask) -> list[RecallResult]:
+        requests = ask(plans)
+        start = perf_counter()
+        responses = self._core.recall_many(requests)
+        return self._found(plans, responses, [perf_counter() - start] * len(plans))
+
+    def _asked(self, plans: list[Plan], *, embedded: bool) -> list[tuple[CoreBank, RecallRequest]]:
+        """What the core is asked for plans of a batch."""
         began = perf_counter()
         for plan in plans:
             plan.queued = began - (plan.asked or plan.embedded)
         if not embedded:
             self._embed_now(plans)
-        results = self._finish_all(plans, self.search(plans, spread=spread))
+        requests = []
+        for plan in plans:
+            self._analyse(plan)
+            requests.append((plan.index.core, self._planner.request(plan)))
+        return requests
+
+    def _found(
+        self, plans: list[Plan], responses: list[RecallResponse], seconds: Sequence[float]
+    ) -> list[RecallResult]:
+        """Results of what the core found for plans of a batch, each in so many seconds; whoever wants to hears them."""
+        searched = perf_counter()
+        for plan, spent in zip(plans, seconds, strict=True):
+            plan.searched = searched
+            plan.waited = searched - plan.analysed - spent
+        results = self._finish_all(plans, responses)
         if (listener := early_listener()) is not None:
             for result in results:
                 listener(result)
@@ -329,8 +344,8 @@ class RecallPipeline:
         plan.searched = perf_counter()
         return response
 
-    def search(self, plans: Sequence[Plan], *, spread: bool = True) -> list[RecallResponse]:
-        """What the core ranks for each plan, in one call for all; over all processors where it is ``spread``."""
+    def search(self, plans: Sequence[Plan]) -> list[RecallResponse]:
+        """What the core ranks for each plan, in one call for all, over all processors."""
         requests: list[tuple[CoreBank, RecallRequest]] = []
         while (place := len(requests)) < len(plans):
             # Banks that are asked the same query share what is found out about it, and mostly the request too.
@@ -342,7 +357,7 @@ class RecallPipeline:
             request = requests[-1][1] if shared else self._planner.request(plan)
             alike = plans[place : place + 1 + self._planner.follow(plans, place)]
             requests += [(one.index.core, request) for one in alike]
-        responses = self._core.recall_many(requests, spread=spread)
+        responses = self._core.recall_many(requests)
         searched = perf_counter()
         for plan in plans:
             plan.searched = searched

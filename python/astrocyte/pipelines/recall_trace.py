@@ -47,9 +47,9 @@ def trace_of(plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit], fu
     made.stage_timings_ms = {
         "embed": (plan.embedded - plan.start) * 1e3 - spent.get(READING, 0.0),
         **({} if plan.outside is None else {"outside": (plan.asked - plan.embedded) * 1e3}),
-        **({"queue": plan.queued * 1e3} if plan.queued else {}),
+        **({"queue": (plan.queued + plan.waited) * 1e3} if plan.queued else {}),
         "analyse": (plan.analysed - (plan.asked or plan.embedded) - plan.queued) * 1e3 - failed,
-        "core": (plan.searched - plan.analysed) * 1e3 - feedback - lifting,
+        "core": (plan.searched - plan.analysed - plan.waited) * 1e3 - feedback - lifting,
         "feedback": feedback,
         "hydrate": (plan.hydrated - plan.searched) * 1e3 - (fused - failed),
         **spent,

@@ -723,8 +723,8 @@ class RecallTrace(_message.Message):
 
     @_builtins.property
     def stage_timings_ms(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
-        """Milliseconds by stage: embed, outside (where stores from outside are asked), queue (in a batch, until a thread takes
-        the query's part of it), analyse, core, feedback (words that the first hits add), hydrate, and the stages after it
+        """Milliseconds by stage: embed, outside (where stores from outside are asked), queue (in a batch, while the query waits
+        for others), analyse, core, feedback (words that the first hits add), hydrate, and the stages after it
         that ran (boosts, utility, curated, reranking); query_analysis and fusion where others do them; synthesis in the
         trace of a reflect.
         """

@@ -112,6 +112,11 @@ impl Bank {
         self.answer(request, &query)
     }
 
+    /// Whether another one shares this index.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.state, &other.state)
+    }
+
     /// Counts work that takes threads, until what it returns is dropped.
     pub(crate) fn enter(&self) -> Running<'_> {
         self.shared.planner.enter()

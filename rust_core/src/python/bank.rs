@@ -8,6 +8,7 @@ use pyo3::types::{PyBytes, PyDict};
 use super::arguments::{Id, Text, Vector};
 use super::errors::detached;
 use super::explanation::Explanation;
+use super::queue::RecallQueue;
 use super::request::RecallRequest;
 use super::response::RecallResponse;
 use super::row::Row;
@@ -92,22 +93,25 @@ impl Core {
         &self,
         py: Python<'_>,
         requests: Vec<(Py<Bank>, Py<RecallRequest>)>,
-        spread: bool,
     ) -> PyResult<Vec<RecallResponse>> {
         let responses = detached(py, || {
             let requests: Vec<(&bank::Bank, &types::RecallRequest)> = requests
                 .iter()
-                .map(|(bank, request)| (&bank.get().bank, &request.get().request))
+                .map(|(bank, request)| (&bank.get().bank, &*request.get().request))
                 .collect();
-            self.core.recall_many(&requests, spread)
+            self.core.recall_many(&requests)
         })?;
         Ok(responses.into_iter().map(RecallResponse::new).collect())
+    }
+
+    fn recall_queue(&self) -> RecallQueue {
+        RecallQueue::new(self.core.recall_queue())
     }
 }
 
 #[pyclass(frozen, module = "astrocyte._core")]
 pub(super) struct Bank {
-    bank: bank::Bank,
+    pub(super) bank: bank::Bank,
 }
 
 /// Key, memory id and cosine.

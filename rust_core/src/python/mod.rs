@@ -12,6 +12,7 @@ mod encode;
 mod errors;
 mod explanation;
 mod pii;
+mod queue;
 mod request;
 mod response;
 mod row;
@@ -38,6 +39,8 @@ mod core_module {
     use super::explanation::{Explanation, Fate};
     #[pymodule_export]
     use super::pii::{PiiScanner, pii_kinds};
+    #[pymodule_export]
+    use super::queue::RecallQueue;
     #[pymodule_export]
     use super::request::RecallRequest;
     #[pymodule_export]
@@ -71,6 +74,7 @@ fn declare_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
             "GrpcServer",
             "Hit",
             "PiiScanner",
+            "RecallQueue",
             "RecallRequest",
             "RecallResponse",
             "Row",

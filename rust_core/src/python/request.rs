@@ -1,5 +1,7 @@
 //! Everything that one recall needs.
 
+use std::sync::Arc;
+
 use pyo3::prelude::*;
 
 use super::arguments::{Id, Text, Vector, string_pairs, strings};
@@ -8,7 +10,7 @@ use crate::types;
 
 #[pyclass(frozen, module = "astrocyte._core")]
 pub(super) struct RecallRequest {
-    pub(super) request: types::RecallRequest,
+    pub(super) request: Arc<types::RecallRequest>,
 }
 
 type OpenRange = (Option<i64>, Option<i64>);
@@ -100,7 +102,9 @@ impl RecallRequest {
             budget_whole,
             lift: lift.map(lift_of),
         };
-        Ok(Self { request })
+        Ok(Self {
+            request: Arc::new(request),
+        })
     }
 }
 

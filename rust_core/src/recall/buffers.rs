@@ -55,6 +55,8 @@ pub(crate) struct Work {
     pub(crate) proposed: Vec<u32>,
     /// Versions that may be among the best.
     pub(crate) in_head: RowSet,
+    /// Versions whose rows, and those of whose neighbours, have been refined.
+    pub(crate) looked: RowSet,
     /// Rows whose scores have been refined.
     pub(crate) refined: RowSet,
     /// Rows that are refined next.

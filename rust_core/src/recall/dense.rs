@@ -145,6 +145,7 @@ impl Ranking<'_> {
         proposed: &[u32],
         ranked: &mut Vec<Scored>,
     ) -> Result<()> {
+        self.work.looked.reset(self.state.columns.len());
         self.work.refined.reset(self.state.rows());
         self.refine(proposed);
         let looked = k.saturating_add(MARGIN_ROWS).max(depth);
@@ -299,22 +300,24 @@ impl Ranking<'_> {
         if self.scores.whole {
             return;
         }
+        let mut looked = std::mem::take(&mut self.work.looked);
         let mut refined = std::mem::take(&mut self.work.refined);
         let mut rows = std::mem::take(&mut self.work.fresh);
         rows.clear();
         for &version in versions {
-            self.each_row(version, |row| {
-                if refined.insert(row) {
-                    rows.push(row);
-                }
-            });
+            if looked.insert(version) {
+                self.each_row(version, |row| {
+                    if refined.insert(row) {
+                        rows.push(row);
+                    }
+                });
+            }
         }
-        rows.sort_unstable();
         let (_, query) = self.query;
         self.state
             .vectors
             .refine(query, &rows, &mut self.scores.rows);
-        (self.work.refined, self.work.fresh) = (refined, rows);
+        (self.work.looked, self.work.refined, self.work.fresh) = (looked, refined, rows);
         self.fold(versions);
     }
 

@@ -11,6 +11,7 @@ mod layout;
 mod lift;
 mod memories;
 mod passing;
+mod queue;
 mod smoothing;
 mod spread;
 mod times;
@@ -33,6 +34,7 @@ use feedback::Feedback;
 pub use large::PlannerOptions;
 pub(crate) use large::{Comparison, Planner, Quality, Running, Walked, Way};
 pub(crate) use layout::Layout;
+pub use queue::{Answered, RecallQueue};
 
 /// Rows from which on a scan is worth a second thread, where there is one to spare: it takes a third off the time for a
 /// quarter more of the processors' at 200,000 rows, a sixth for two fifths at 40,000.

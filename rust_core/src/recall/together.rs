@@ -18,21 +18,13 @@ type Prepared = OnceLock<Option<Query>>;
 /// Answers each request as [`Bank::recall`] does.
 ///
 /// The calling thread takes part: it begins at once, while others are still to be woken, and a lone request changes no
-/// thread at all. Where the work is not `spread` nobody else does.
-pub(crate) fn recall(
-    requests: &[(&Bank, &RecallRequest)],
-    spread: bool,
-) -> Result<Vec<RecallResponse>> {
-    // With others beside it no recall takes a second thread, and none that is not to be spread.
-    let beside = requests.len() > 1 || !(spread || requests.is_empty());
-    let _running = beside.then(|| requests[0].0.enter());
+/// thread at all.
+pub(crate) fn recall(requests: &[(&Bank, &RecallRequest)]) -> Result<Vec<RecallResponse>> {
+    // With others beside it no recall takes a second thread.
+    let _running = (requests.len() > 1).then(|| requests[0].0.enter());
     let (places, prepared) = shared(requests);
     let answers: Vec<OnceLock<_>> = requests.iter().map(|_| OnceLock::new()).collect();
-    let threads = if spread {
-        rayon::current_num_threads()
-    } else {
-        1
-    };
+    let threads = rayon::current_num_threads();
     let crews = crews(requests, threads);
     let next = AtomicUsize::new(0);
     let prepare = |at: usize| {

@@ -46,8 +46,8 @@ pub(crate) trait DenseIndex {
     /// As [`look`](Self::look) by a coarse scan, for up to [`TOGETHER`](super::TOGETHER) queries at once, each with scores of
     /// its own.
     fn look_together(&self, queries: &[&QuantisedQuery], allowed: &RowSet, scores: &mut [Vec<f32>]);
-    /// Adds to the coarse cosines of `rows`, which are ascending and each there once, what they leave out. To be called
-    /// once for a row.
+    /// Adds to the coarse cosines of `rows`, in any order and each there once, what they leave out. To be called once for a
+    /// row.
     fn refine(&self, query: &QuantisedQuery, rows: &[u32], scores: &mut [f32]);
     /// Sets `cosines` to the approximate cosines of `rows`, in their order, [`NO_SCORE`] for a row without a vector.
     fn cosines(&self, query: &QuantisedQuery, rows: &[u32], cosines: &mut Vec<f32>);

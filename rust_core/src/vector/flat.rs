@@ -162,7 +162,7 @@ impl FlatIndex {
         }
     }
 
-    /// Adds the low plane's part of some rows' cosines by reading all rows in order.
+    /// Adds the low plane's part of some ascending rows' cosines by reading all rows in order.
     fn refine_in_order(&self, query: &QuantisedQuery, mut rows: &[u32], scores: &mut [f32]) {
         let kernel = Kernel::best();
         let mut products = [0; STEP];
@@ -259,7 +259,9 @@ impl DenseIndex for FlatIndex {
 
     fn refine(&self, query: &QuantisedQuery, rows: &[u32], scores: &mut [f32]) {
         if rows.len() * 100 > self.len() * CROWD_PERCENT {
-            self.refine_in_order(query, rows, scores);
+            let mut rows = rows.to_vec();
+            rows.sort_unstable();
+            self.refine_in_order(query, &rows, scores);
             return;
         }
         let kernel = Kernel::best();

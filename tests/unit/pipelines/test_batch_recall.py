@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import threading
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -12,15 +12,17 @@ import pytest
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import Bank as CoreBank
-from astrocyte.core import Core, RecallRequest, RecallResponse
+from astrocyte.core import Core, RecallQueue, RecallRequest, RecallResponse
 from astrocyte.errors import StoreError
 from astrocyte.model import Caller, RecallQuery, RecallResult, RetainItem
+from astrocyte.pipelines.batching import FIRST, PART
 from astrocyte.pipelines.early import heard_early
-from astrocyte.pipelines.recall import PART
 from transports import until
 
 ME = Caller()
 WORDS = ("tea", "jam", "rain", "garden", "noon", "green")
+Requests = Sequence[tuple[CoreBank, RecallRequest]]
+Taken = tuple[list[RecallResponse], list[float]] | None
 PLACES = ("kitchen", "harbour", "library", "attic", "meadow", "market")
 
 
@@ -58,83 +60,77 @@ async def test_a_search_that_fails_fails_the_batch_and_the_next_one_is_whole(
     app: App, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
     queries = asked(64)
-    before, searches = Core.recall_many, itertools.count(1)
+    before, searches = RecallQueue.take, itertools.count(1)
 
-    def recall_many(
-        core: Core, requests: Sequence[tuple[CoreBank, RecallRequest]], *, spread: bool
-    ) -> list[RecallResponse]:
-        if next(searches) >= failing:
+    def take(queue: RecallQueue, part: int) -> Taken:
+        if next(searches) == failing:
             raise StoreError("the scratch file cannot be read")
-        return before(core, requests, spread=spread)
+        return before(queue, part)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Core, "recall_many", recall_many)
+        patch.setattr(RecallQueue, "take", take)
         with pytest.raises(StoreError):
             await app.gate.recall_batch(ME, queries)
     assert len(await app.gate.recall_batch(ME, queries)) == len(queries)
 
 
-async def test_no_thread_is_left_without_a_part(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    threads = app.settings.index.threads
-    before, sizes = Core.recall_many, []
+async def test_a_batch_is_asked_for_in_parts_and_few_are_spread_by_the_core(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[tuple[str, int]] = []
+    for of, name in ((RecallQueue, "add"), (Core, "recall_many")):
+        before = getattr(of, name)
 
-    def recall_many(
-        core: Core, requests: Sequence[tuple[CoreBank, RecallRequest]], *, spread: bool
-    ) -> list[RecallResponse]:
-        sizes.append((len(requests), spread))
-        return before(core, requests, spread=spread)
+        def noted(owner: object, requests: Requests, name: str = name, before: Callable[..., Any] = before) -> object:
+            sizes.append((name, len(requests)))
+            return before(owner, requests)
 
-    monkeypatch.setattr(Core, "recall_many", recall_many)
-    await app.gate.recall_batch(ME, asked(10))
-    expected = {1: [(8, False), (2, False)], 2: [(5, False)] * 2, 5: [(2, False)] * 5}
-    assert sorted(sizes, reverse=True) == expected[threads]
+        monkeypatch.setattr(of, name, noted)
+    await app.gate.recall_batch(ME, asked(FIRST))
+    assert sizes == [("recall_many", FIRST)]
     sizes.clear()
-    await app.gate.recall_batch(ME, asked(1))
-    assert sizes == [(1, True)]
+    await app.gate.recall_batch(ME, asked(FIRST + PART + 3))
+    assert sizes == [("add", FIRST), ("add", PART), ("add", 3)]
 
 
-async def test_a_batch_that_nobody_waits_for_takes_no_further_part(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    threads = app.settings.index.threads
+async def test_a_batch_that_nobody_waits_for_is_left(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     go, begun = threading.Event(), 0
-    before = Core.recall_many
+    before = RecallQueue.take
 
-    def recall_many(
-        core: Core, requests: Sequence[tuple[CoreBank, RecallRequest]], *, spread: bool
-    ) -> list[RecallResponse]:
+    def take(queue: RecallQueue, part: int) -> Taken:
         nonlocal begun
         begun += 1
         go.wait(10)
-        return before(core, requests, spread=spread)
+        return before(queue, part)
 
-    monkeypatch.setattr(Core, "recall_many", recall_many)
+    monkeypatch.setattr(RecallQueue, "take", take)
     batch = asyncio.create_task(app.gate.recall_batch(ME, asked(64)))
-    await until(lambda: begun == threads)
+    await until(lambda: begun == 1)
     batch.cancel()
     with pytest.raises(asyncio.CancelledError):
         await batch
     go.set()
-    # What was begun ends, and the next one has the threads.
-    await app.gate.recall_batch(ME, asked(1))
-    assert begun == threads + 1
+    # Its thread ends with the part that it is at, and the next one is whole.
+    assert len(await app.gate.recall_batch(ME, asked(FIRST + 1))) == FIRST + 1
+    assert begun == 1 + 2
 
 
-async def test_the_wait_for_a_thread_is_told_apart_from_work(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last part waits for those before it, and neither its embedding nor its analysis takes longer for that."""
-    before = Core.recall_many
+async def test_waits_are_told_apart_from_work(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each part waits for those before it, and neither its embedding nor its analysis nor its search takes longer."""
+    before = RecallQueue.take
 
-    def recall_many(
-        core: Core, requests: Sequence[tuple[CoreBank, RecallRequest]], *, spread: bool
-    ) -> list[RecallResponse]:
+    def take(queue: RecallQueue, part: int) -> Taken:
         time.sleep(0.1)
-        return before(core, requests, spread=spread)
+        return before(queue, part)
 
-    monkeypatch.setattr(Core, "recall_many", recall_many)
-    results = await app.gate.recall_batch(ME, asked(64))
+    monkeypatch.setattr(RecallQueue, "take", take)
+    results = await app.gate.recall_batch(ME, asked(FIRST + 2 * PART))
     timings = [result.trace.stage_timings_ms or {} for result in results if result.trace is not None]
-    rounds = -(-(64 // PART) // app.settings.index.threads)
-    assert timings[-1]["queue"] >= 100 * (rounds - 1) > timings[0]["queue"]
-    for stages in timings:
-        assert stages["embed"] + stages["analyse"] < 100 <= stages["core"] + stages["feedback"]
+    for number, stages in enumerate(timings):
+        parts = 1 + -(-max(0, number + 1 - FIRST) // PART)
+        assert stages["queue"] >= 100 * parts
+        assert min(stages.values()) >= 0.0
+        assert sum(stages.values()) - stages["queue"] < 100
 
 
 async def test_who_wants_answers_early_hears_each_where_it_is_made(app: App) -> None:
