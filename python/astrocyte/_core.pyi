@@ -19,6 +19,7 @@ __all__ = [
     "GrpcServer",
     "Hit",
     "PiiScanner",
+    "RecallQueue",
     "RecallRequest",
     "RecallResponse",
     "Row",
