@@ -54,6 +54,7 @@ __all__ = [
     "Hit",
     "Label",
     "PiiScanner",
+    "RecallQueue",
     "RecallRequest",
     "RecallResponse",
     "Row",

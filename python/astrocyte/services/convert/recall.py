@@ -19,6 +19,7 @@ from astrocyte.model import (
     RecallTrace,
     TagMatch,
 )
+from astrocyte.model.building import maker
 from astrocyte.pipelines.shaping import FoundHits
 from astrocyte.services.convert.engines import decode_engine_trace, set_engine_trace
 from astrocyte.services.convert.multi_bank import (
@@ -46,6 +47,8 @@ from astrocyte.services.convert.values import (
 from astrocyte.v1 import memory_pb2, types_pb2
 
 V = TypeVar("V", int, float)
+
+_query_of = maker(RecallQuery)
 
 TAG_MATCHES = Choices("tag_match", TagMatch, memory_pb2.TagMatch, "TAG_MATCH_")
 DETAIL_LEVELS = Choices("detail_level", DetailLevel, memory_pb2.DetailLevel, "DETAIL_LEVEL_")
@@ -118,7 +121,7 @@ def decode_query(message: memory_pb2.RecallRequest, path: str = "") -> RecallQue
     Raises:
         ValidationError: ``path`` goes before the field's name.
     """
-    return RecallQuery(**{"bank_id": "", "query": "", **read(message, QUERY_READERS, path)})
+    return _query_of({"query": "", **read(message, QUERY_READERS, path)})
 
 
 def encode_query(query: RecallQuery) -> memory_pb2.RecallRequest:
@@ -162,7 +165,7 @@ def decode_history_query(message: memory_pb2.HistoryRequest) -> RecallQuery:
     """A question about the past, as the recall that answers it."""
     if not message.HasField("as_of"):
         raise ValidationError("is required: the instant to look from", field="as_of")
-    return RecallQuery(**{"bank_id": "", "query": "", **read(message, HISTORY_READERS, "")})
+    return _query_of({"query": "", **read(message, HISTORY_READERS, "")})
 
 
 def encode_history_request(query: RecallQuery) -> memory_pb2.HistoryRequest:
