@@ -201,7 +201,7 @@ def run(folder: Path, rows: int, calls: int) -> None:
 
 
 async def throughput(address: str, requests: list[bytes], queries: list[str]) -> None:
-    """Unary calls of many callers beside batches of one caller."""
+    """Unary calls of many callers beside batches of one caller, and of two, whose turns between batches overlap."""
     single = await rate(address, f"{SERVICE}/Recall", requests, CALLERS)
     batches = [
         pb.BatchRecallRequest(
@@ -209,9 +209,10 @@ async def throughput(address: str, requests: list[bytes], queries: list[str]) ->
         ).SerializeToString()
         for first in range(0, len(queries) - BATCH + 1, BATCH)
     ]
-    batched = await rate(address, f"{SERVICE}/BatchRecall", batches, 1) * BATCH
     print(f"Recall, {CALLERS} callers: {single:,.0f} queries/s")
-    print(f"BatchRecall of {BATCH}, 1 caller: {batched:,.0f} queries/s, {batched / single:.2f} x unary")
+    for callers, name in ((1, "1 caller"), (2, "2 callers")):
+        batched = await rate(address, f"{SERVICE}/BatchRecall", batches, callers) * BATCH
+        print(f"BatchRecall of {BATCH}, {name}: {batched:,.0f} queries/s, {batched / single:.2f} x unary")
 
 
 def print_table(measured: dict[str, tuple[float, float, float]], size: int) -> None:

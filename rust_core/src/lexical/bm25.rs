@@ -1,12 +1,13 @@
 //! The in-memory index: a hash dictionary, postings, and each row's terms so that removal is exact.
 
 use std::hint::black_box;
+use std::ops::Range;
 
 use hashbrown::HashTable;
 
 use super::lengths::Lengths;
 use super::postings::{FREQUENCY_BITS, FREQUENCY_MASK, Overflow, Postings};
-use super::{LexicalIndex, MAX_ROWS, QueryTerm, Sums, TermFilter};
+use super::{LexicalIndex, MAX_ROWS, QueryTerm, Sums, TermFilter, Window};
 use crate::analysis::{AnalyzedQuery, AnalyzedText};
 use crate::rowset::RowSet;
 
@@ -22,6 +23,9 @@ const DEAD_FLOOR: usize = 8192;
 
 // Postings that are read in the time in which a row's words are found: postings lie one after the other, rows anywhere.
 const ROW_POSTINGS: u64 = 32;
+
+// Postings, and sums that are there, from which on a second thread is worth waking: one takes a nanosecond or two.
+const SPREAD_POSTINGS: u64 = 1 << 17;
 
 // A row's terms lie in the forward list at 40 bits of offset, 24 bits of count.
 pub(super) const COUNT_BITS: u32 = 24;
@@ -309,25 +313,29 @@ impl LexicalIndex for Bm25Index {
         weighted.map(term).collect()
     }
 
-    fn add_terms(&self, terms: &[QueryTerm], allowed: &RowSet, sums: &mut Sums) {
+    fn add_terms(&self, terms: &[QueryTerm], allowed: &RowSet, spread: bool, sums: &mut Sums) {
         let all = self.all_pass(allowed);
         let (base, slope) = self.length_share();
-        let cursor = |term: &QueryTerm| {
-            let postings = &self.terms[term.number as usize];
-            (term.factor, postings.cursor(term.number))
-        };
-        let mut cursors: Vec<_> = terms.iter().map(cursor).collect();
-        sums.add(self.spans.len() as u32, |rows, window| {
-            for (factor, cursor) in &mut cursors {
-                cursor.read(rows.end, &self.overflow, |row, frequency| {
-                    if all || allowed.contains(row) {
-                        let length = self.lengths.get(row) as f32;
-                        window.add(
-                            row,
-                            *factor * frequency / (frequency + base + slope * length),
-                        );
-                    }
-                });
+        let postings: u64 = terms.iter().map(|term| u64::from(term.rows)).sum();
+        let spread = spread && postings + sums.rows.len() as u64 >= SPREAD_POSTINGS;
+        sums.add(self.spans.len() as u32, spread, |first| {
+            let cursor = |term: &QueryTerm| {
+                let postings = &self.terms[term.number as usize];
+                (term.factor, postings.cursor(term.number, first))
+            };
+            let mut cursors: Vec<_> = terms.iter().map(cursor).collect();
+            move |rows: Range<u32>, window: &mut Window| {
+                for (factor, cursor) in &mut cursors {
+                    cursor.read(rows.end, &self.overflow, |row, frequency| {
+                        if all || allowed.contains(row) {
+                            let length = self.lengths.get(row) as f32;
+                            window.add(
+                                row,
+                                *factor * frequency / (frequency + base + slope * length),
+                            );
+                        }
+                    });
+                }
             }
         });
     }

@@ -10,7 +10,7 @@ mod saved;
 mod sums;
 
 pub use bm25::Bm25Index;
-pub use sums::Sums;
+pub use sums::{Sums, Window};
 
 use smallvec::SmallVec;
 
@@ -83,8 +83,9 @@ pub trait LexicalIndex {
     fn feedback(&self, query: &AnalyzedQuery, rows: &[u32], weight: f32) -> AnalyzedQuery;
     /// The terms of the query that the index holds, in the order in which [`score`](Self::score) adds them.
     fn query_terms(&self, query: &AnalyzedQuery) -> Vec<QueryTerm>;
-    /// Adds the terms' parts, in their order, to the sums of the allowed rows that hold one.
-    fn add_terms(&self, terms: &[QueryTerm], allowed: &RowSet, sums: &mut Sums);
+    /// Adds the terms' parts, in their order, to the sums of the allowed rows that hold one; with `spread` by two threads where
+    /// that is worth it.
+    fn add_terms(&self, terms: &[QueryTerm], allowed: &RowSet, spread: bool, sums: &mut Sums);
     /// Adds the term's part to `sums`, one for each of `rows`, which are ascending.
     fn add_term_to(&self, term: QueryTerm, rows: &[u32], sums: &mut [f32]);
     /// Whether so few rows are allowed that reading their words costs less than reading the postings of the terms.

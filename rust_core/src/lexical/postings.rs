@@ -99,9 +99,10 @@ impl Postings {
         }
     }
 
-    /// Reads them one stretch of rows after the other; `term` is this term's number.
-    pub(super) fn cursor(&self, term: u32) -> Cursor<'_> {
-        let rest = &self.rows;
+    /// Reads them one stretch of rows after the other, from the row `first` on; `term` is this term's number.
+    pub(super) fn cursor(&self, term: u32, first: u32) -> Cursor<'_> {
+        let below = |posting: &u32| posting >> FREQUENCY_BITS < first;
+        let rest = &self.rows[self.rows.partition_point(below)..];
         Cursor { term, rest }
     }
 

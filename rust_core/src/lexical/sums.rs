@@ -20,6 +20,8 @@ pub struct Sums {
     window: Window,
     /// What was there before windows were added to, kept as room.
     before: (Vec<u32>, Vec<f32>),
+    /// What a second thread makes, kept as room.
+    upper: (Vec<u32>, Vec<f32>, Window),
 }
 
 impl Sums {
@@ -29,31 +31,78 @@ impl Sums {
         self.values.clear();
     }
 
-    /// Adds what `fill` adds to the windows of all rows below `bound`, one after the other.
-    pub fn add(&mut self, bound: u32, mut fill: impl FnMut(Range<u32>, &mut Window)) {
+    /// Adds to the windows of all rows below `bound`, one after the other, what is filled in from a row on by what `begin`
+    /// makes for that row. With `spread` a second thread does the upper half.
+    pub fn add<F: FnMut(Range<u32>, &mut Window)>(
+        &mut self,
+        bound: u32,
+        spread: bool,
+        begin: impl Fn(u32) -> F + Sync,
+    ) {
         let Self {
             rows,
             values,
             window,
             before,
+            upper,
         } = self;
         std::mem::swap(rows, &mut before.0);
         std::mem::swap(values, &mut before.1);
-        rows.clear();
-        values.clear();
-        window.sums.resize(WINDOW as usize, 0.0);
-        window.held.resize(WINDOW as usize / 64, 0);
-        let before = before.0.iter().zip(&before.1);
-        let mut before = before.map(|(&row, &sum)| (row, sum)).peekable();
-        for first in (0..bound).step_by(WINDOW as usize) {
-            let stretch = first..bound.min(first.saturating_add(WINDOW));
-            window.first = first;
-            while let Some((row, sum)) = before.next_if(|&(row, _)| row < stretch.end) {
-                window.add(row, sum);
-            }
-            fill(stretch, window);
-            window.harvest(rows, values);
+        let middle = if spread {
+            (bound / 2).next_multiple_of(WINDOW).min(bound)
+        } else {
+            bound
+        };
+        let place = before.0.partition_point(|&row| row < middle);
+        let (low_rows, high_rows) = before.0.split_at(place);
+        let (low_sums, high_sums) = before.1.split_at(place);
+        let mut lower = || {
+            let known = (low_rows, low_sums);
+            fill(
+                0..middle,
+                known,
+                begin(0),
+                window,
+                (&mut *rows, &mut *values),
+            );
+        };
+        if middle == bound {
+            return lower();
         }
+        rayon::in_place_scope(|scope| {
+            scope.spawn(|_| {
+                let (known, (rows, values, window)) = ((high_rows, high_sums), &mut *upper);
+                fill(middle..bound, known, begin(middle), window, (rows, values));
+            });
+            lower();
+        });
+        rows.extend_from_slice(&upper.0);
+        values.extend_from_slice(&upper.1);
+    }
+}
+
+/// Leaves in `out` the `known` sums of some rows with what `add` adds to them.
+fn fill(
+    all: Range<u32>,
+    (rows, sums): (&[u32], &[f32]),
+    mut add: impl FnMut(Range<u32>, &mut Window),
+    window: &mut Window,
+    out: (&mut Vec<u32>, &mut Vec<f32>),
+) {
+    out.0.clear();
+    out.1.clear();
+    window.sums.resize(WINDOW as usize, 0.0);
+    window.held.resize(WINDOW as usize / 64, 0);
+    let known = rows.iter().zip(sums);
+    let mut known = known.map(|(&row, &sum)| (row, sum)).peekable();
+    for first in all.clone().step_by(WINDOW as usize) {
+        let stretch = first..all.end.min(first.saturating_add(WINDOW));
+        window.first = first;
+        while let Some((row, sum)) = known.next_if(|&(row, _)| row < stretch.end) {
+            window.add(row, sum);
+        }
+        add(stretch, window);
+        window.harvest(out.0, out.1);
     }
 }
 
@@ -88,25 +137,51 @@ mod tests {
 
     #[test]
     fn rows_come_out_in_order_with_all_that_was_added() {
-        let bound = WINDOW * 2 + 77;
-        let mut sums = Sums::default();
-        let terms = [1.0f32, 2.0, 4.0];
-        let holds =
-            |row: u32, term: usize| row.wrapping_mul(2_654_435_761) >> 20 & 7 > 4 + term as u32;
-        let mut expected = std::collections::BTreeMap::new();
-        for (term, &score) in terms.iter().enumerate() {
-            sums.add(bound, |rows, window| {
-                for row in rows.filter(|&row| holds(row, term)) {
-                    window.add(row, score);
+        for (bound, spread) in [
+            (WINDOW * 2 + 77, false),
+            (WINDOW * 2 + 77, true),
+            (WINDOW * 3 / 2, true),
+            (WINDOW, true),
+            (77, true),
+        ] {
+            let mut sums = Sums::default();
+            let terms = [1.0f32, 2.0, 4.0];
+            let holds =
+                |row: u32, term: usize| row.wrapping_mul(2_654_435_761) >> 20 & 7 > 4 + term as u32;
+            let mut expected = std::collections::BTreeMap::new();
+            for (term, &score) in terms.iter().enumerate() {
+                sums.add(bound, spread, |_| {
+                    |rows: Range<u32>, window: &mut Window| {
+                        for row in rows.filter(|&row| holds(row, term)) {
+                            window.add(row, score);
+                        }
+                    }
+                });
+                for row in (0..bound).filter(|&row| holds(row, term)) {
                     *expected.entry(row).or_insert(0.0) += score;
                 }
-            });
+            }
+            assert!(sums.rows.iter().copied().eq(expected.keys().copied()));
+            assert!(sums.values.iter().copied().eq(expected.values().copied()));
+            assert!(sums.rows.last() > Some(&(bound - 9)));
+            sums.clear();
+            sums.add(bound, spread, |_| |_, _: &mut Window| {});
+            assert!(sums.rows.is_empty() && sums.values.is_empty());
         }
-        assert!(sums.rows.iter().copied().eq(expected.keys().copied()));
-        assert!(sums.values.iter().copied().eq(expected.values().copied()));
-        assert!(sums.rows.last() > Some(&(WINDOW * 2)));
-        sums.clear();
-        sums.add(bound, |_, _| {});
-        assert!(sums.rows.is_empty() && sums.values.is_empty());
+    }
+
+    #[test]
+    fn who_fills_the_upper_half_begins_there() {
+        let bound = WINDOW * 4;
+        let seen = parking_lot::Mutex::new(Vec::new());
+        Sums::default().add(bound, true, |first| {
+            let seen = &seen;
+            move |rows: Range<u32>, _: &mut Window| seen.lock().push((first, rows.start))
+        });
+        let mut seen = seen.into_inner();
+        seen.sort_unstable();
+        let middle = WINDOW * 2;
+        let expected = [(0, 0), (0, WINDOW), (middle, middle), (middle, WINDOW * 3)];
+        assert_eq!(seen, expected);
     }
 }

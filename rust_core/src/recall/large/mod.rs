@@ -76,14 +76,16 @@ pub(super) fn answer(
     };
     let mut sample = Placed::new();
     // Neither touches what the other changes. A thread more pays only where a processor is idle, and has to wake first.
+    let beside = alone && query.vector.is_some() && query.words.is_some();
     let (near, keyword) = both(
-        alone && query.vector.is_some() && query.words.is_some(),
+        beside,
         || {
             let arm = near_arm(state, request, query, (allowed, plan), near);
             sample = look_at_sample(&mut look, query);
             arm
         },
-        || keyword_arm(state, request, query, allowed, found),
+        // Alone it may take a second thread itself.
+        || keyword_arm(state, request, query, (allowed, alone && !beside), found),
     );
     let mut arms = Vec::with_capacity(3 + request.external.len());
     let (mut proposed, mut words) = (Vec::new(), Vec::new());
@@ -196,13 +198,14 @@ fn keyword_arm(
     state: &State,
     request: &RecallRequest,
     query: &Query,
-    allowed: Allowed<'_>,
+    (allowed, spread): (Allowed<'_>, bool),
     found: &mut words::Found,
 ) -> Option<(Arm, Vec<u32>, Words)> {
     let query = query.words.as_ref()?;
     let start = Instant::now();
     let mut rows = Vec::new();
-    let words = words::find(state, allowed, query, request.depth, found, &mut rows);
+    let how = (request.depth, spread);
+    let words = words::find(state, allowed, query, how, found, &mut rows);
     Some((Arm::new(KEYWORD, start), rows, words))
 }
 
@@ -242,10 +245,8 @@ fn rank_twice(
     if !further.is_empty() {
         let (state, allowed) = (room.look.state, room.look.allowed);
         proposed.clear();
-        let (depth, found) = (request.depth, &mut *room.found);
-        words.push(words::find(
-            state, allowed, &further, depth, found, proposed,
-        ));
+        let (how, found) = ((request.depth, room.alone), &mut *room.found);
+        words.push(words::find(state, allowed, &further, how, found, proposed));
         fused = room.rank(arms, proposed, words)?;
     }
     let micros = arms::micros_since(start);

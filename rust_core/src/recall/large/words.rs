@@ -5,12 +5,13 @@
 //! best (after Turtle and Flood, Query evaluation: strategies and optimizations, 1995).
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::scores::Words;
 use crate::analysis::AnalyzedQuery;
 use crate::bank::State;
 use crate::filter::Allowed;
-use crate::lexical::{FETCHED, LexicalIndex, QueryTerm, Sums, TermFilter};
+use crate::lexical::{FETCHED, LexicalIndex, QueryTerm, Sums, TermFilter, Window};
 use crate::recall::dense::of_rows;
 use crate::topk::{Scored, above};
 
@@ -38,12 +39,13 @@ pub(super) struct Found {
     order: Vec<f32>,
 }
 
-/// Appends to `proposed` all rows that may be among the `depth` best; tells which words were looked up for that.
+/// Appends to `proposed` all rows that may be among the `depth` best; tells which words were looked up for that. With
+/// `spread` a second thread may be taken.
 pub(super) fn find(
     state: &State,
     allowed: Allowed<'_>,
     query: &AnalyzedQuery,
-    depth: usize,
+    (depth, spread): (usize, bool),
     found: &mut Found,
     proposed: &mut Vec<u32>,
 ) -> Words {
@@ -56,7 +58,7 @@ pub(super) fn find(
         found.take_rows(state, allowed, &words.terms);
         None
     } else {
-        found.read(state, allowed, &mut words, &by_rarity, places)
+        found.read(state, (allowed, spread), &mut words, &by_rarity, places)
     };
     let common = words.common();
     let known = if common == 0.0 {
@@ -80,10 +82,12 @@ impl Found {
         let mut scored = Vec::new();
         let mut take = |row, score| scored.push((row, score));
         state.lexical.score_rows(terms, allowed.rows, &mut take);
-        let mut scored = scored.into_iter().peekable();
-        self.sums.add(state.rows(), |rows, window| {
-            while let Some((row, score)) = scored.next_if(|&(row, _)| row < rows.end) {
-                window.add(row, score);
+        self.sums.add(state.rows(), false, |_| {
+            let mut scored = scored.iter().copied().peekable();
+            move |rows: Range<u32>, window: &mut Window| {
+                while let Some((row, score)) = scored.next_if(|&(row, _)| row < rows.end) {
+                    window.add(row, score);
+                }
             }
         });
     }
@@ -93,7 +97,7 @@ impl Found {
     fn read(
         &mut self,
         state: &State,
-        allowed: Allowed<'_>,
+        (allowed, spread): (Allowed<'_>, bool),
         words: &mut Words,
         by_rarity: &[usize],
         places: usize,
@@ -119,7 +123,7 @@ impl Found {
             let terms: Vec<QueryTerm> = some.iter().map(|&at| words.terms[at]).collect();
             state
                 .lexical
-                .add_terms(&terms, allowed.rows, &mut self.sums);
+                .add_terms(&terms, allowed.rows, spread, &mut self.sums);
             for &at in some {
                 words.rare[at] = true;
             }
