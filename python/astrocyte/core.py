@@ -369,9 +369,9 @@ class Core:
             asked = [(bank._bank, request) for bank, request in requests]  # noqa: SLF001 (own class)
             return self._core.recall_many(asked)
 
-    def recall_queue(self) -> RecallQueue:
-        """An empty queue of recalls, for a caller that asks for some and does something else meanwhile."""
-        return RecallQueue(self._core.recall_queue())
+    def recall_queue(self, requests: int) -> RecallQueue:
+        """An empty queue for about so many recalls, whose caller asks for some and does something else meanwhile."""
+        return RecallQueue(self._core.recall_queue(requests))
 
 
 class RecallQueue:
@@ -393,6 +393,7 @@ class RecallQueue:
         Only once. Where they are still to be made, the calling thread takes part in that. None after `stop`.
 
         Raises:
+            ValidationError: There is no such part, or it was taken.
             DimensionMismatch, ValidationError, StoreError: As `Bank.recall`, of the part's first request that fails.
         """
         with translated_errors():

@@ -148,8 +148,8 @@ impl Core {
         together::recall(&requests)
     }
 
-    /// An empty queue of recalls, for a caller that adds some and does something else while they are answered.
-    pub fn recall_queue(&self) -> RecallQueue {
-        RecallQueue::new()
+    /// An empty queue for about so many requests, for a caller that adds some and does something else while they are answered.
+    pub fn recall_queue(&self, requests: usize) -> RecallQueue {
+        RecallQueue::new(requests)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use proptest::prelude::*;
 use rust_core::analysis::{analyze_query, analyze_text};
-use rust_core::lexical::{Bm25Index, LexicalIndex};
+use rust_core::lexical::{Bm25Index, LexicalIndex, Sums};
 use rust_core::rowset::RowSet;
 
 // The constants of `lexical::bm25`, written out again: an oracle that imports them could not see them change.
@@ -219,6 +219,49 @@ fn the_rarest_words_of_a_long_query_count() {
         &mut scores,
     );
     assert!(scores[2] > 0.0, "{scores:?}");
+}
+
+#[test]
+fn two_threads_add_up_words_to_the_bit_as_one_does() {
+    let mut index = Bm25Index::new();
+    let count = 70_000u32;
+    for row in 0..count {
+        // Some stand in a row more often than a posting can hold.
+        let often = if row % 97 == 0 { 20 } else { 1 };
+        let text = format!(
+            "tea {} {}",
+            "rain ".repeat(often),
+            ["noon", "jam"][row as usize % 2]
+        );
+        index.add(row, &analyze_text(&text), row % 5 != 0);
+    }
+    let terms = index.query_terms(&analyze_query("tea rain jam"));
+    assert_eq!(terms.len(), 3);
+    let mut all = RowSet::empty(count);
+    let mut some = RowSet::empty(count);
+    for row in 0..count {
+        all.insert(row);
+        if row % 7 < 3 {
+            some.insert(row);
+        }
+    }
+    for allowed in [&all, &some] {
+        let [one, two] = [false, true].map(|spread| {
+            let mut sums = Sums::default();
+            // The second time there are sums already.
+            index.add_terms(&terms[..2], allowed, spread, &mut sums);
+            index.add_terms(&terms[2..], allowed, spread, &mut sums);
+            (
+                sums.rows,
+                sums.values
+                    .iter()
+                    .map(|sum| sum.to_bits())
+                    .collect::<Vec<_>>(),
+            )
+        });
+        assert_eq!(one.0.len(), allowed.len() as usize);
+        assert!(one == two, "the sums differ");
+    }
 }
 
 #[test]

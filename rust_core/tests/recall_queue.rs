@@ -63,7 +63,7 @@ fn each_answer_is_that_of_the_single_call() {
             (0..size).map(make).collect()
         })
         .collect();
-    let queue = core.recall_queue();
+    let queue = core.recall_queue(40);
     let numbers: Vec<_> = parts.iter().map(|part| queue.add(part)).collect();
     // The last first: then the calling thread answers for others too.
     for (part, number) in parts.iter().zip(numbers).rev() {
@@ -94,7 +94,7 @@ fn the_first_error_of_a_part_is_told_and_other_parts_are_whole() {
     };
     part[6].1 = Arc::new(wrong(5));
     part[2].1 = Arc::new(wrong(7));
-    let queue = core.recall_queue();
+    let queue = core.recall_queue(40);
     let [refused, whole] = [&part, &sound].map(|part| queue.add(part).expect("not stopped"));
     let error = queue.take(refused).expect_err("two of them are refused");
     assert!(
@@ -113,12 +113,12 @@ fn what_is_stopped_takes_nothing_in_and_keeps_nobody() {
     let part: Vec<_> = (0..400)
         .map(|number| (bank.clone(), request(&mut random, number)))
         .collect();
-    let queue = core.recall_queue();
+    let queue = core.recall_queue(40);
     let number = queue.add(&part).expect("not stopped yet");
     thread::scope(|scope| {
         let waiting = scope.spawn(|| queue.take(number));
         queue.stop();
-        // It may have been whole before; then it came whole.
+        // It may have been taken before.
         let answers = waiting.join().expect("no panic").expect("all are valid");
         assert!(answers.is_none_or(|answers| answers.len() == part.len()));
     });

@@ -1,8 +1,8 @@
-"""A batch of recalls in parts: one thread asks for all of them and finishes each, while others search.
+"""A batch of recalls in parts: one thread at a time asks for them and finishes them, while others search.
 
 The interpreter lets one thread at a time do anything, and whoever waits for it has to be woken first. The core's
-searches need no interpreter. So one thread does all that does, and waits for nobody; where nothing is found yet, it
-searches too.
+searches need no interpreter. So one thread does all that does, with no other of the batch to wait for; where nothing is
+found yet, it searches too.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class Batch:
         """The results of all parts, in order, or of some where nobody waits for them.
 
         Raises:
-            Exception: What the first part that failed raised.
+            Exception: What the first part that failed raised. So parts before one that cannot be asked for are finished
+                all the same.
         """
         failure: Exception | None = None
         try:

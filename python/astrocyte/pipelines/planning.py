@@ -223,9 +223,8 @@ class Planner:
 
     def _named(self, plan: Plan) -> list[External]:
         """The list of the entity arm, where it has a weight and finds anything."""
-        query, settings = plan.query, self._settings
-        weights = settings.rrf_weights if self.fusion(query) == "rrf" else settings.weights
-        weight = query.weights.get("entity", weights.entity)
+        query = plan.query
+        weight = self._entity_weight(query)
         if not weight or not query.query:
             return []
         start = perf_counter()
@@ -239,6 +238,15 @@ class Planner:
         )
         plan.naming = perf_counter() - start
         return found
+
+    def looks_up(self, query: RecallQuery) -> bool:
+        """Whether the store is asked for memories that a query names."""
+        return bool(self._entity_weight(query))
+
+    def _entity_weight(self, query: RecallQuery) -> float:
+        settings = self._settings
+        weights = settings.rrf_weights if self.fusion(query) == "rrf" else settings.weights
+        return query.weights.get("entity", weights.entity)
 
     def alike(self, plan: Plan, other: Plan) -> bool:
         """Whether the core is asked the same for two analysed plans of one query."""

@@ -9,9 +9,9 @@
 6. shape: stages after the core, where one is on (`rescoring`), detail level, budget of the first hit, what the caller
    brings from elsewhere (`external`), confidence (`abstention`), trace.
 
-Steps 1 and 4 to 6 are one synchronous function, and in a batch step 2 too where nobody has to be waited for. It runs on
-the event loop for small banks, where a change of thread would cost more than it frees, and for a call that is alone;
-else in the executor.
+Steps 1 and 4 to 6 are one synchronous function. It runs on the event loop for small banks, where a change of thread
+would cost more than it frees, and for a call that is alone; else in the executor. A batch goes in parts (`batching`),
+step 2 with them where nobody has to be waited for.
 """
 
 from __future__ import annotations
@@ -59,6 +59,9 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+# Of the questions that the event loop embeds and analyses for a batch: it takes some 40 microseconds of a short one.
+QUICK_CHARS = 1024
 
 
 class RecallPipeline:
@@ -238,7 +241,7 @@ class RecallPipeline:
         await self._others.propose(plans)
 
     def _embed_now(self, plans: Sequence[Plan]) -> None:
-        """As `embed`, on the thread that answers the plans, where all models are local and nobody else is asked."""
+        """As `embed`, on the thread that asks for the plans, where all models are local and nobody else is asked."""
         for embedder, texts, waiting in self._waiting(plans):
             vectors = dict(zip(texts, map(usable, embedder.embed_now(texts)), strict=True))
             embedded = perf_counter()
@@ -274,14 +277,20 @@ class RecallPipeline:
         if len(plans) <= FIRST:
             # Then the core spreads them.
             return await self._aside(partial(self._answer_few, plans, ask))
-        queue = self._core.recall_queue()
+        queue = self._core.recall_queue(len(plans))
         try:
             batch = Batch(plans, queue, ask, self._found)
-            # Others search while a thread is woken for the rest.
-            batch.ask_next()
+            if self._quickly_asked(plans[:FIRST]):
+                # Others search while a thread is woken for the rest.
+                batch.ask_next()
             return await self._aside(batch.run)
         finally:
             queue.stop()
+
+    def _quickly_asked(self, plans: Sequence[Plan]) -> bool:
+        """Whether the event loop may ask for some plans: it takes less than a change of thread."""
+        chars = sum([len(plan.query.query) for plan in plans])
+        return chars <= QUICK_CHARS and not any(self._planner.looks_up(plan.query) for plan in plans)
 
     def _aside(self, work: Callable[[], T]) -> asyncio.Future[T]:
         """Work on a thread of the executor, with what is known of the call."""
@@ -313,7 +322,7 @@ class RecallPipeline:
         searched = perf_counter()
         for plan, spent in zip(plans, seconds, strict=True):
             plan.searched = searched
-            plan.waited = searched - plan.analysed - spent
+            plan.waited = searched - plan.analysed - (plan.naming or 0.0) - spent
         results = self._finish_all(plans, responses)
         if (listener := early_listener()) is not None:
             for result in results:

@@ -112,8 +112,8 @@ impl Bank {
         self.answer(request, &query)
     }
 
-    /// Whether another one shares this index.
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    /// Whether both are one bank.
+    pub(crate) fn shares_index_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.state, &other.state)
     }
 

@@ -104,8 +104,8 @@ impl Core {
         Ok(responses.into_iter().map(RecallResponse::new).collect())
     }
 
-    fn recall_queue(&self) -> RecallQueue {
-        RecallQueue::new(self.core.recall_queue())
+    fn recall_queue(&self, requests: usize) -> RecallQueue {
+        RecallQueue::new(self.core.recall_queue(requests))
     }
 }
 

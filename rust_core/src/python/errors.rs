@@ -1,6 +1,7 @@
 //! The core's failures as two exceptions, and the guard that every entry point works behind.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
 
 use parking_lot::Mutex;
 use pyo3::create_exception;
@@ -43,7 +44,16 @@ pub(super) fn detached<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T> + Send,
 ) -> PyResult<T> {
-    match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
+    raised(py.detach(|| catch_unwind(AssertUnwindSafe(work))))
+}
+
+/// As [`detached`], but keeps the interpreter: for work of microseconds that waits for nobody.
+pub(super) fn attached<T>(work: impl FnOnce() -> Result<T>) -> PyResult<T> {
+    raised(catch_unwind(AssertUnwindSafe(work)))
+}
+
+fn raised<T>(result: thread::Result<Result<T>>) -> PyResult<T> {
+    match result {
         Ok(result) => result.map_err(PyErr::from),
         Err(_) => Err(CoreFault::new_err(format!(
             "the core has a bug at {}; the call had no result, please report it",

@@ -1,11 +1,14 @@
 //! Recalls that other threads answer while the interpreter does something else.
+//!
+//! To add some takes a microsecond; who lets go of the interpreter for that waits for milliseconds until another gives it back. The
+//! queue's lock is nowhere held by anybody who waits for the interpreter.
 
 use std::sync::Arc;
 
 use pyo3::prelude::*;
 
 use super::bank::Bank;
-use super::errors::detached;
+use super::errors::{attached, detached};
 use super::request::RecallRequest;
 use super::response::RecallResponse;
 use crate::recall;
@@ -27,12 +30,8 @@ type Answered = (Vec<RecallResponse>, Vec<f64>);
 
 #[pymethods]
 impl RecallQueue {
-    fn add(
-        &self,
-        py: Python<'_>,
-        requests: Vec<(Py<Bank>, Py<RecallRequest>)>,
-    ) -> PyResult<Option<usize>> {
-        detached(py, || {
+    fn add(&self, requests: Vec<(Py<Bank>, Py<RecallRequest>)>) -> PyResult<Option<usize>> {
+        attached(|| {
             let pairs = requests.iter().map(|(bank, request)| {
                 let request = Arc::clone(&request.get().request);
                 (bank.get().bank.clone(), request)
@@ -51,8 +50,8 @@ impl RecallQueue {
         }))
     }
 
-    fn stop(&self, py: Python<'_>) -> PyResult<()> {
-        detached(py, || {
+    fn stop(&self) -> PyResult<()> {
+        attached(|| {
             self.queue.stop();
             Ok(())
         })

@@ -1,7 +1,7 @@
 //! Recalls that are asked for one part after the other, and answered by other threads while their caller does something else.
 //!
-//! Whoever has work between recalls that one thread at a time can do, as under the lock of an interpreter, does all of it on one
-//! thread and waits for no lock: the others answer. Where nothing is answered yet, the caller answers too.
+//! Whoever has work between recalls that one thread at a time can do, as under the lock of an interpreter, does it on one
+//! thread, which has no other to wait for: the pool's answer. Where nothing is answered yet, the caller answers too.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,15 +14,15 @@ use parking_lot::{Condvar, Mutex};
 
 use super::Query;
 use crate::bank::Bank;
-use crate::error::Result;
+use crate::error::{CoreError, Result};
 use crate::types::{RecallRequest, RecallResponse};
 use crate::vector::TOGETHER;
 
 /// An answer, and how long it took the thread that made it, together with those that were made with it.
 pub type Answered = (RecallResponse, Duration);
 
-/// Recalls in parts, which the pool's threads but one answer in the order in which they were added. Dropped, it leaves what is
-/// not begun.
+/// Recalls in parts, which the pool's threads but one, for the caller is a thread too, answer in the order in which they were
+/// added. Dropped, it leaves what is not begun.
 #[derive(Debug)]
 pub struct RecallQueue {
     shared: Arc<Shared>,
@@ -34,6 +34,8 @@ struct Shared {
     /// Told when a part is answered, or none will be any more.
     changed: Condvar,
     most_helpers: usize,
+    /// Most requests of a crew.
+    crew: usize,
 }
 
 #[derive(Debug, Default)]
@@ -57,7 +59,8 @@ struct Crew {
 /// What is known of a part: for each request its answer, its error, or the panic that stands for one.
 struct Part {
     missing: usize,
-    answers: Vec<Option<thread::Result<Result<Answered>>>>,
+    /// None once they were taken.
+    answers: Option<Vec<Option<thread::Result<Result<Answered>>>>>,
 }
 
 impl fmt::Debug for Part {
@@ -68,13 +71,18 @@ impl fmt::Debug for Part {
 }
 
 impl RecallQueue {
-    /// An empty queue.
-    pub(crate) fn new() -> Self {
+    /// An empty queue for about so many requests.
+    pub(crate) fn new(requests: usize) -> Self {
+        Self::with_helpers(rayon::current_num_threads() - 1, requests)
+    }
+
+    fn with_helpers(most_helpers: usize, requests: usize) -> Self {
         let shared = Shared {
             state: Mutex::default(),
             changed: Condvar::new(),
-            // The caller is a thread too.
-            most_helpers: rayon::current_num_threads() - 1,
+            most_helpers,
+            // What one reading of the rows serves, but no more than leaves every thread something to do.
+            crew: requests.div_ceil(most_helpers + 1).clamp(1, TOGETHER),
         };
         Self {
             shared: Arc::new(shared),
@@ -91,11 +99,11 @@ impl RecallQueue {
         let part = state.parts.len();
         state.parts.push(Part {
             missing: requests.len(),
-            answers: requests.iter().map(|_| None).collect(),
+            answers: Some(requests.iter().map(|_| None).collect()),
         });
         let mut start = 0;
-        for alike in requests.chunk_by(|(one, _), (other, _)| one.is(other)) {
-            for crew in alike.chunks(TOGETHER) {
+        for alike in requests.chunk_by(|(one, _), (other, _)| one.shares_index_with(other)) {
+            for crew in alike.chunks(self.shared.crew) {
                 state.waiting.push_back(Crew {
                     part,
                     start,
@@ -105,8 +113,9 @@ impl RecallQueue {
                 start += crew.len();
             }
         }
-        let wanted = state.waiting.len().min(self.shared.most_helpers);
-        for _ in state.helpers..wanted {
+        // Those at work may be so for long; who finds nothing leaves at once.
+        let free = self.shared.most_helpers - state.helpers;
+        for _ in 0..state.waiting.len().min(free) {
             state.helpers += 1;
             let shared = Arc::clone(&self.shared);
             rayon::spawn(move || shared.help());
@@ -117,15 +126,25 @@ impl RecallQueue {
     /// The answers to a part, each as [`Bank::recall`] gives it; once. None after [`stop`](Self::stop).
     ///
     /// # Errors
-    /// That of the part's first request that has one.
+    /// That of the part's first request that has one; [`CoreError::Invalid`] for a part that is not there, or not any more.
     ///
     /// # Panics
     /// When an answer did.
     pub fn take(&self, part: usize) -> Result<Option<Vec<Answered>>> {
         let mut state = self.shared.state.lock();
         while !state.stopped {
-            if state.parts[part].missing == 0 {
-                let answers = std::mem::take(&mut state.parts[part].answers);
+            let wanted = state.parts.get_mut(part);
+            let wanted = wanted.filter(|wanted| wanted.answers.is_some());
+            let Some(wanted) = wanted else {
+                return Err(CoreError::Invalid {
+                    field: "part",
+                    expected: "one that was added and not taken yet".to_owned(),
+                    got: part.to_string(),
+                });
+            };
+            if wanted.missing == 0
+                && let Some(answers) = wanted.answers.take()
+            {
                 drop(state);
                 let answers = answers.into_iter().flatten();
                 let sound =
@@ -159,9 +178,10 @@ impl Drop for RecallQueue {
 }
 
 impl Shared {
-    /// Answers until nothing is waiting.
+    /// Answers until nothing is waiting. Whatever else waits for the thread has its turn between crews.
     fn help(&self) {
         loop {
+            rayon::yield_now();
             let mut state = self.state.lock();
             let Some(crew) = state.waiting.pop_front() else {
                 state.helpers -= 1;
@@ -188,7 +208,11 @@ impl Shared {
         let mut state = self.state.lock();
         let part = &mut state.parts[crew.part];
         part.missing -= crew.requests.len();
-        let places = &mut part.answers[crew.start..];
+        // Nobody has taken them, since some were missing.
+        let Some(places) = &mut part.answers else {
+            return;
+        };
+        let places = &mut places[crew.start..];
         match answers {
             Ok(answers) => {
                 for (place, answer) in places.iter_mut().zip(answers) {
@@ -226,12 +250,13 @@ impl Crew {
 mod tests {
     use super::*;
     use crate::registry::Core;
+    use crate::types::Row;
 
     #[test]
     fn a_panic_is_raised_again_where_the_part_is_taken() {
         let bank = Core::new(None).and_then(|core| core.bank(4));
         let bank = bank.expect("no scratch file");
-        let queue = RecallQueue::new();
+        let queue = RecallQueue::new(2);
         let request = Arc::new(RecallRequest::default());
         let parts = [(); 2].map(|()| queue.add(&[(bank.clone(), Arc::clone(&request))]));
         let [failed, sound] = parts.map(|part| part.expect("nobody stopped it"));
@@ -243,8 +268,10 @@ mod tests {
             requests: vec![Arc::clone(&request)],
         };
         queue.take(failed).expect("an empty bank answers");
-        queue.shared.state.lock().parts[failed].missing = 1;
-        queue.shared.state.lock().parts[failed].answers = vec![None];
+        queue.shared.state.lock().parts[failed] = Part {
+            missing: 1,
+            answers: Some(vec![None]),
+        };
         queue
             .shared
             .note(&crew(failed), Err(Box::new("a bug")), Duration::ZERO);
@@ -253,5 +280,64 @@ mod tests {
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"a bug"));
         let answers = queue.take(sound).expect("the request is valid");
         assert_eq!(answers.map(|answers| answers.len()), Some(1));
+    }
+    fn bank(core: &Core) -> Bank {
+        let bank = core.bank(4).expect("a size that banks have");
+        let rows: Vec<Row> = (1..3_000)
+            .map(|number: u32| {
+                let id = u128::from(number).to_be_bytes();
+                let mut row = Row::new(u64::from(number), id, id, format!("tea {number}"), 1);
+                row.vector = Some(vec![number as f32, 1.0, 2.0, 3.0]);
+                row
+            })
+            .collect();
+        bank.apply(1, &rows, &[], &[]).expect("the rows are valid");
+        bank
+    }
+
+    fn part(bank: &Bank, count: usize) -> Vec<(Bank, Arc<RecallRequest>)> {
+        let request = |number: usize| RecallRequest {
+            text: Some(format!("tea {number}")),
+            vector: Some(vec![1.0, number as f32, 0.0, 0.0]),
+            ..RecallRequest::default()
+        };
+        let asked = (0..count).map(|number| (bank.clone(), Arc::new(request(number))));
+        asked.collect()
+    }
+
+    #[test]
+    fn all_is_answered_with_helpers_and_without() {
+        let core = Core::new(None).expect("no scratch file");
+        let bank = bank(&core);
+        for helpers in [0, 1, 5] {
+            let queue = RecallQueue::with_helpers(helpers, 30);
+            let asked = part(&bank, 30);
+            let number = queue.add(&asked).expect("nobody stopped it");
+            assert!(queue.shared.state.lock().helpers <= helpers);
+            let answers = queue.take(number).expect("all are valid");
+            let answers = answers.expect("nobody stopped it");
+            for ((response, _), (bank, request)) in answers.iter().zip(&asked) {
+                let alone = bank.recall(request).expect("it is valid");
+                assert_eq!(response.hits, alone.hits);
+            }
+            assert!(queue.take(number).is_err(), "they were taken");
+            assert!(queue.take(number + 1).is_err(), "there is no such part");
+        }
+    }
+
+    #[test]
+    fn whoever_else_wants_the_threads_has_a_turn() {
+        let core = Core::new(None).expect("no scratch file");
+        let bank = bank(&core);
+        let queues = [(); 2].map(|()| RecallQueue::with_helpers(rayon::current_num_threads(), 9));
+        let asked = part(&bank, 4_000);
+        for queue in &queues {
+            queue.add(&asked).expect("nobody stopped it");
+        }
+        let few = asked[..2].iter();
+        let few: Vec<_> = few.map(|(bank, request)| (bank, &**request)).collect();
+        core.recall_many(&few).expect("both are valid");
+        let left = queues.map(|queue| queue.shared.state.lock().waiting.len());
+        assert!(left.iter().all(|&left| left > 0), "{left:?}");
     }
 }

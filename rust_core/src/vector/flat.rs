@@ -259,10 +259,12 @@ impl DenseIndex for FlatIndex {
 
     fn refine(&self, query: &QuantisedQuery, rows: &[u32], scores: &mut [f32]) {
         if rows.len() * 100 > self.len() * CROWD_PERCENT {
+            if rows.is_sorted() {
+                return self.refine_in_order(query, rows, scores);
+            }
             let mut rows = rows.to_vec();
             rows.sort_unstable();
-            self.refine_in_order(query, &rows, scores);
-            return;
+            return self.refine_in_order(query, &rows, scores);
         }
         let kernel = Kernel::best();
         let mut products = [0; STEP];

@@ -1,4 +1,4 @@
-"""A batch of recalls answers as each of them alone, however it is cut into parts, by one thread or by some."""
+"""A batch of recalls answers as each of them alone, however it is cut into parts."""
 
 import asyncio
 import itertools
@@ -26,9 +26,10 @@ Taken = tuple[list[RecallResponse], list[float]] | None
 PLACES = ("kitchen", "harbour", "library", "attic", "meadow", "market")
 
 
-@pytest.fixture(params=[1, 2, 5])
+@pytest.fixture(params=[0.0, 1.0], ids=["plain", "with names"])
 async def app(request: pytest.FixtureRequest) -> AsyncIterator[App]:
-    made = App(Settings.from_mapping({"vector_store": "in_memory", "index": {"threads": request.param}}))
+    weights = {"entity": request.param}
+    made = App(Settings.from_mapping({"vector_store": "in_memory", "recall": {"weights": weights}}))
     for bank_id in ("a", "b"):
         pairs = itertools.product(WORDS, PLACES)
         items = [RetainItem(f"{word} in the {place}", session_id=f"{bank_id} {word}") for word, place in pairs]
@@ -131,6 +132,32 @@ async def test_waits_are_told_apart_from_work(app: App, monkeypatch: pytest.Monk
         assert stages["queue"] >= 100 * parts
         assert min(stages.values()) >= 0.0
         assert sum(stages.values()) - stages["queue"] < 100
+
+
+async def test_the_first_part_is_asked_for_on_the_loop_where_that_is_quick(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, threads = RecallQueue.add, []
+
+    def add(queue: RecallQueue, requests: Requests) -> int | None:
+        threads.append(threading.get_ident())
+        return before(queue, requests)
+
+    monkeypatch.setattr(RecallQueue, "add", add)
+    await app.gate.recall_batch(ME, asked(FIRST + 1))
+    names = app.settings.recall.weights.entity > 0
+    here = threading.get_ident()
+    assert [thread == here for thread in threads] == [not names, False]
+    threads.clear()
+    await app.gate.recall_batch(ME, [RecallQuery("tea in the garden " * 100, "a"), *asked(FIRST)])
+    assert here not in threads
+
+
+async def test_no_stage_takes_less_than_nothing(app: App) -> None:
+    for count in (1, FIRST, FIRST + PART):
+        for result in await app.gate.recall_batch(ME, asked(count)):
+            assert result.trace is not None
+            assert min((result.trace.stage_timings_ms or {}).values()) >= 0.0
 
 
 async def test_who_wants_answers_early_hears_each_where_it_is_made(app: App) -> None:
