@@ -224,7 +224,7 @@ fn the_rarest_words_of_a_long_query_count() {
 #[test]
 fn two_threads_add_up_words_to_the_bit_as_one_does() {
     let mut index = Bm25Index::new();
-    let count = 70_000u32;
+    let count = 100_000u32;
     for row in 0..count {
         // Some stand in a row more often than a posting can hold.
         let often = if row % 97 == 0 { 20 } else { 1 };
