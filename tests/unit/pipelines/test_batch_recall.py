@@ -5,6 +5,7 @@ import itertools
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -114,6 +115,41 @@ async def test_a_batch_that_nobody_waits_for_is_left(app: App, monkeypatch: pyte
     # Its thread ends with the part that it is at, and the next one is whole.
     assert len(await app.gate.recall_batch(ME, asked(FIRST + 1))) == FIRST + 1
     assert begun == 1 + 2
+
+
+async def test_a_batch_that_is_left_before_its_thread_began_leaves_nothing(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ThreadPoolExecutor(1) as busy:
+        go = threading.Event()
+        busy.submit(go.wait, 10)
+        run = asyncio.get_running_loop().run_in_executor
+        loop = asyncio.get_running_loop()
+        waiting: list[asyncio.Future[Any]] = []
+
+        def queued(_: object, work: Callable[..., Any], *given: Any) -> asyncio.Future[Any]:
+            waiting.append(run(busy, work, *given))
+            return waiting[-1]
+
+        stopped: list[RecallQueue] = []
+        stop = RecallQueue.stop
+
+        def noted(queue: RecallQueue) -> None:
+            stop(queue)
+            stopped.append(queue)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(loop, "run_in_executor", queued)
+            patch.setattr(RecallQueue, "stop", noted)
+            batch = asyncio.create_task(app.gate.recall_batch(ME, asked(64)))
+            await until(lambda: bool(waiting))
+            batch.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await batch
+        go.set()
+        assert waiting[0].cancelled()
+        assert [queue.add([]) for queue in stopped] == [None]
+    assert len(await app.gate.recall_batch(ME, asked(FIRST + 1))) == FIRST + 1
 
 
 async def test_waits_are_told_apart_from_work(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
