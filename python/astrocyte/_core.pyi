@@ -474,7 +474,7 @@ class Core:
 
 @final
 class RecallQueue:
-    """Recalls that the pool's threads but one answer, part after part, while their caller does something else."""
+    """Recalls that other threads answer, part after part, while their caller does something else."""
 
     def add(self, requests: Sequence[tuple[Bank, RecallRequest]]) -> int | None:
         """Add a part; returns its number, None after `stop`. The interpreter is kept, as it is by `stop`."""
@@ -482,7 +482,7 @@ class RecallQueue:
         """A part's answers, once, and the seconds in which each was made together with others; None after `stop`.
 
         Where they are still to be made, the calling thread takes part. The error is that of the part's first request
-        that has one.
+        that has one; a part that is not there, or not any more, is one too.
         """
     def stop(self) -> None:
         """Leave all that is not begun."""

@@ -375,7 +375,7 @@ class Core:
 
 
 class RecallQueue:
-    """Recalls in parts, which the pool's threads but one answer in the order in which they were added.
+    """Recalls in parts, which other threads answer in the order in which they were added.
 
     Made by `Core.recall_queue`. All methods may be called on any thread.
     """

@@ -32,7 +32,8 @@ pub struct CoreOptions {
     pub build_share: f64,
     /// When graphs are walked, and how far.
     pub planner: PlannerOptions,
-    /// Threads of the pool that all cores of a process share, and whose first core makes it; 0 takes one per processor.
+    /// Threads of the pool that all cores of a process share, and whose first core makes it; 0 takes one per processor. One
+    /// fewer answer what is queued.
     pub threads: usize,
 }
 

@@ -1,16 +1,17 @@
 //! Recalls that are asked for one part after the other, and answered by other threads while their caller does something else.
 //!
 //! Whoever has work between recalls that one thread at a time can do, as under the lock of an interpreter, does it on one
-//! thread, which has no other to wait for: the pool's answer. Where nothing is answered yet, the caller answers too.
+//! thread, which has no other to wait for: helpers answer. Where nothing is answered yet, the caller answers too.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::Query;
 use crate::bank::Bank;
@@ -21,8 +22,7 @@ use crate::vector::TOGETHER;
 /// An answer, and how long it took the thread that made it, together with those that were made with it.
 pub type Answered = (RecallResponse, Duration);
 
-/// Recalls in parts, which the pool's threads but one, for the caller is a thread too, answer in the order in which they were
-/// added. Dropped, it leaves what is not begun.
+/// Recalls in parts, which helpers answer in the order in which they were added. Dropped, it leaves what is not begun.
 #[derive(Debug)]
 pub struct RecallQueue {
     shared: Arc<Shared>,
@@ -33,7 +33,7 @@ struct Shared {
     state: Mutex<State>,
     /// Told when a part is answered, or none will be any more.
     changed: Condvar,
-    most_helpers: usize,
+    helpers: Helpers,
     /// Most requests of a crew.
     crew: usize,
 }
@@ -70,19 +70,50 @@ impl fmt::Debug for Part {
     }
 }
 
+/// Threads that answer for all queues. They have a pool of their own: in the other one a lone recall that wants a second
+/// thread would wait for whole batches.
+#[derive(Debug, Clone, Copy)]
+struct Helpers(Option<&'static ThreadPool>);
+
+impl Helpers {
+    /// One fewer than the process has for recalls, since whoever asks is a thread too; none where they cannot be had.
+    fn of_the_process() -> Self {
+        static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
+        let pool = POOL.get_or_init(|| Self::pool(rayon::current_num_threads() - 1));
+        Self(pool.as_ref())
+    }
+
+    fn pool(count: usize) -> Option<ThreadPool> {
+        let pool = ThreadPoolBuilder::new().num_threads(count);
+        let named = pool.thread_name(|number| format!("astro-queue-{number}"));
+        // A number of 0 would be taken for that of the processors.
+        (count > 0).then(|| named.build().ok()).flatten()
+    }
+
+    fn count(self) -> usize {
+        self.0.map_or(0, ThreadPool::current_num_threads)
+    }
+
+    fn spawn(self, work: impl FnOnce() + Send + 'static) {
+        if let Some(pool) = self.0 {
+            pool.spawn(work);
+        }
+    }
+}
+
 impl RecallQueue {
     /// An empty queue for about so many requests.
     pub(crate) fn new(requests: usize) -> Self {
-        Self::with_helpers(rayon::current_num_threads() - 1, requests)
+        Self::with_helpers(Helpers::of_the_process(), requests)
     }
 
-    fn with_helpers(most_helpers: usize, requests: usize) -> Self {
+    fn with_helpers(helpers: Helpers, requests: usize) -> Self {
         let shared = Shared {
             state: Mutex::default(),
             changed: Condvar::new(),
-            most_helpers,
             // What one reading of the rows serves, but no more than leaves every thread something to do.
-            crew: requests.div_ceil(most_helpers + 1).clamp(1, TOGETHER),
+            crew: requests.div_ceil(helpers.count() + 1).clamp(1, TOGETHER),
+            helpers,
         };
         Self {
             shared: Arc::new(shared),
@@ -114,11 +145,11 @@ impl RecallQueue {
             }
         }
         // Those at work may be so for long; who finds nothing leaves at once.
-        let free = self.shared.most_helpers - state.helpers;
+        let free = self.shared.helpers.count() - state.helpers;
         for _ in 0..state.waiting.len().min(free) {
             state.helpers += 1;
             let shared = Arc::clone(&self.shared);
-            rayon::spawn(move || shared.help());
+            self.shared.helpers.spawn(move || shared.help());
         }
         Some(part)
     }
@@ -178,10 +209,9 @@ impl Drop for RecallQueue {
 }
 
 impl Shared {
-    /// Answers until nothing is waiting. Whatever else waits for the thread has its turn between crews.
+    /// Answers until nothing is waiting.
     fn help(&self) {
         loop {
-            rayon::yield_now();
             let mut state = self.state.lock();
             let Some(crew) = state.waiting.pop_front() else {
                 state.helpers -= 1;
@@ -310,7 +340,10 @@ mod tests {
         let core = Core::new(None).expect("no scratch file");
         let bank = bank(&core);
         for helpers in [0, 1, 5] {
-            let queue = RecallQueue::with_helpers(helpers, 30);
+            let pool: Option<&ThreadPool> =
+                Helpers::pool(helpers).map(|pool| &*Box::leak(Box::new(pool)));
+            let queue = RecallQueue::with_helpers(Helpers(pool), 30);
+            assert_eq!(queue.shared.helpers.count(), helpers);
             let asked = part(&bank, 30);
             let number = queue.add(&asked).expect("nobody stopped it");
             assert!(queue.shared.state.lock().helpers <= helpers);
@@ -329,7 +362,7 @@ mod tests {
     fn whoever_else_wants_the_threads_has_a_turn() {
         let core = Core::new(None).expect("no scratch file");
         let bank = bank(&core);
-        let queues = [(); 2].map(|()| RecallQueue::with_helpers(rayon::current_num_threads(), 9));
+        let queues = [(); 2].map(|()| RecallQueue::new(9));
         let asked = part(&bank, 4_000);
         for queue in &queues {
             queue.add(&asked).expect("nobody stopped it");
