@@ -14,8 +14,8 @@ class IndexSettings(Section):
         0,
         ge=0,
         le=256,
-        description="Threads of the core, which all applications of a process share and the first one makes, and as "
-        "many that call it; 0 takes one per processor.",
+        description="Threads of the core, which all applications of a process share and the first one makes, as many "
+        "that call it, and one fewer for batches; 0 takes one per processor.",
     )
     memory_bytes: int = Field(
         0,
