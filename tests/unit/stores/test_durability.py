@@ -353,8 +353,9 @@ async def test_a_read_that_takes_too_long_is_stopped(tmp_path: Path, monkeypatch
     store.close()
 
 
-async def test_closing_waits_for_a_read_of_another_thread(tmp_path: Path) -> None:
-    store = open_store(tmp_path, ballast_bytes=0)
+@pytest.mark.parametrize("in_memory", [False, True])
+async def test_closing_waits_for_a_read_of_another_thread(tmp_path: Path, in_memory: bool) -> None:
+    store = open_store(None if in_memory else tmp_path, ballast_bytes=0)
     slow = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 3000000) SELECT count(*) FROM n"
     reading = asyncio.create_task(asyncio.to_thread(store._connections.query, slow))
     await asyncio.sleep(0.1)

@@ -149,9 +149,11 @@ class Connections:
         for reader in readers:
             with reader.lock:
                 reader.connection.close()
-        if not checkpoint:
-            self.writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        self.writer.close()
+        # In memory it is also what readers read with.
+        with self.write_lock:
+            if not checkpoint:
+                self.writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            self.writer.close()
 
     def _reader(self) -> _Reader:
         reader: _Reader | None = getattr(self._local, "reader", None)
