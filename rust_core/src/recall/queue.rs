@@ -146,8 +146,11 @@ impl RecallQueue {
         }
         // Those at work may be so for long; who finds nothing leaves at once.
         let free = self.shared.helpers.count() - state.helpers;
-        for _ in 0..state.waiting.len().min(free) {
-            state.helpers += 1;
+        let called = state.waiting.len().min(free);
+        state.helpers += called;
+        // They want the lock at once.
+        drop(state);
+        for _ in 0..called {
             let shared = Arc::clone(&self.shared);
             self.shared.helpers.spawn(move || shared.help());
         }

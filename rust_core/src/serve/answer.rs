@@ -95,7 +95,9 @@ impl Stream for Answer {
         let this = &mut *self;
         let mut responses = this.call.responses.lock();
         if let Some(message) = responses.waiting.pop() {
-            if responses.waiting.has_room() && std::mem::take(&mut responses.writer_waits) {
+            let room = responses.waiting.has_room() && std::mem::take(&mut responses.writer_waits);
+            drop(responses);
+            if room {
                 this.call.inbox.put(Event::Writable(this.call.id));
             }
             return Poll::Ready(Some(Ok(message)));
