@@ -37,6 +37,8 @@ T = TypeVar("T", RetainItem, MemoryUpdate)
 Q = TypeVar("Q", RecallQuery, ReflectQuery)
 # Numbers of findings by action and type.
 Counts = Mapping[Action, Mapping[str, int]]
+# The fields of `_Bank` that look at what was found.
+LOOKERS = ("pii", "outgoing", "evidence", "leaving")
 EVENTS: Mapping[Action, str] = {"redact": "pii_redacted", "reject": "pii_rejected", "warn": "pii_detected"}
 
 
@@ -80,6 +82,9 @@ class Barriers:
             name: _bank(settings, own, ("bank_templates", name), language_model)
             for name, own in overrides.templates.items()
         }
+        every = (self._whole, *self._banks.values(), *self._templates.values())
+        # Mostly nobody looks at answers, and many of them ask.
+        self._lookers = {name for name in LOOKERS if any(getattr(bank, name) is not None for bank in every)}
 
     def skips(self, bank_id: str, item: RetainItem) -> bool:
         """Whether an item has nothing to store, and the bank's settings do not make that an error."""
@@ -183,6 +188,38 @@ class Barriers:
         warnings = dict.fromkeys(warning for one in found for warning in one.verdict.warnings())
         return (replace(query, query=text) if text != query.query else query), tuple(warnings)
 
+    async def queries(
+        self, operation: str, queries: Sequence[Q], sets: Sequence[Sequence[str]], places: Sequence[int]
+    ) -> list[tuple[Q, tuple[str, ...]]]:
+        """As `query` of each of a batch, whose banks are the set at its place.
+
+        Queries of one set are looked at together, and those in which the patterns find nothing not again.
+
+        Raises:
+            PiiRejected: Something was found that is refused, in the first query that has any.
+        """
+        suspect = self._suspect(queries, sets, places)
+        return [
+            await self.query(operation, query, sets[place], f"queries[{index}].") if index in suspect else (query, ())
+            for index, (query, place) in enumerate(zip(queries, places, strict=True))
+        ]
+
+    def _suspect(self, queries: Sequence[Q], sets: Sequence[Sequence[str]], places: Sequence[int]) -> set[int]:
+        """The queries that have to be looked at one by one."""
+        alike: dict[int, list[int]] = {}
+        for index, place in enumerate(places):
+            alike.setdefault(place, []).append(index)
+        suspect: set[int] = set()
+        for place, own in alike.items():
+            texts = [queries[index].query for index in own]
+            for bank in self._distinct(sets[place]).values():
+                policy = bank.pii
+                if policy is None or "query" not in policy.settings.scan:
+                    continue
+                # A model may find more, and is told of one query at a time.
+                suspect.update(own if policy.asks else [own[span.text] for span in policy.find(texts)])
+        return suspect
+
     def output(
         self, bank_ids: Sequence[str], operation: str, result: RecallResult, warnings: tuple[str, ...] = ()
     ) -> RecallResult:
@@ -193,15 +230,15 @@ class Barriers:
         """
         if warnings:
             result = replace(result, warnings=warnings)
-        return self._screened(operator.attrgetter("outgoing"), bank_ids, operation, result)
+        return self._screened("outgoing", bank_ids, operation, result)
 
     def evidence(self, bank_ids: Sequence[str], operation: str, result: RecallResult) -> RecallResult:
         """What an answer may be made of: as `output`, where the banks look at that."""
-        return self._screened(operator.attrgetter("evidence"), bank_ids, operation, result)
+        return self._screened("evidence", bank_ids, operation, result)
 
     def shown(self, bank_id: str, operation: str, result: RecallResult) -> RecallResult:
         """What a model from outside may be shown of a recall: as `output`, where the bank looks at what leaves."""
-        return self._screened(operator.attrgetter("leaving"), (bank_id,), operation, result)
+        return self._screened("leaving", (bank_id,), operation, result)
 
     def passages(self, bank_id: str, texts: Sequence[str]) -> list[str]:
         """Texts of memories as a model from outside may read them: without what would be redacted, or refused.
@@ -221,7 +258,7 @@ class Barriers:
 
     def foreign(self, bank_id: str, operation: str, result: RecallResult) -> RecallResult:
         """What an engine brought, which no barrier has seen: judged by patterns, as what is to be stored."""
-        return self._screened(operator.attrgetter("pii"), (bank_id,), operation, result)
+        return self._screened("pii", (bank_id,), operation, result)
 
     def metadata(self, bank_id: str, metadata: Metadata) -> Metadata:
         """Metadata that an engine brought, without the keys that have no place in a memory of the bank.
@@ -231,13 +268,10 @@ class Barriers:
         """
         return shapes.strip_metadata(metadata, self._of(bank_id).settings.barriers.metadata, "metadata")[0]
 
-    def _screened(
-        self,
-        policy_of: Callable[[_Bank], PiiPolicy | None],
-        bank_ids: Sequence[str],
-        operation: str,
-        result: RecallResult,
-    ) -> RecallResult:
+    def _screened(self, looker: str, bank_ids: Sequence[str], operation: str, result: RecallResult) -> RecallResult:
+        if looker not in self._lookers:
+            return result
+        policy_of: Callable[[_Bank], PiiPolicy | None] = operator.attrgetter(looker)
         distinct = self._distinct(bank_ids)
         every = {bank_id: policy for bank_id, bank in distinct.items() if (policy := policy_of(bank)) is not None}
         if not every or not result.hits:

@@ -69,6 +69,11 @@ class PiiPolicy:
         given |= {name: one.replacement for name, one in settings.type_overrides.items() if one.replacement is not None}
         self._replacements = {name: text for name, text in given.items() if text is not None}
 
+    @property
+    def asks(self) -> bool:
+        """Whether a detector looks as well."""
+        return self._detector is not None
+
     def find(self, texts: Sequence[str]) -> list[Span]:
         """Everything that the patterns find, in the order of the texts and of the places in them."""
         types = self._types

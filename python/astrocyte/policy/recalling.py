@@ -63,7 +63,7 @@ class Recalling:
         banks = await self._banks.ready_each(caller, operation, expected)
         asking = self._asking(caller, operation, asked.strategy, banks, query)
         result = await self._answered(asking)
-        return self._told(asking, result, warnings)
+        return self._told(self._whose(asking), operation, result, warnings)
 
     async def batch(self, caller: Caller, queries: Sequence[RecallQuery]) -> list[RecallResult]:
         """Answer all queries, or fail with the first that cannot be answered."""
@@ -74,31 +74,32 @@ class Recalling:
         await self._limits.admit_each(caller.tenant, every, Operation.RECALL)
         self._check.queries(queries)
         expected = [self._banks.expected_each(caller, "BatchRecall", one.bank_ids) for one in sets]
-        screened = [
-            await self._barriers.query("BatchRecall", query, sets[place].bank_ids, f"queries[{index}].")
-            for index, (query, place) in enumerate(zip(queries, places, strict=True))
-        ]
+        screened = await self._barriers.queries("BatchRecall", queries, [one.bank_ids for one in sets], places)
         banks = [await self._banks.ready_each(caller, "BatchRecall", own) for own in expected]
-        # Each query is put into its own below.
+        # All but the query, which is put into its own where it is needed.
         alike = [
             self._asking(caller, "BatchRecall", one.strategy, own, queries[0])
             for one, own in zip(sets, banks, strict=True)
         ]
         plain = [self._is_plain(asking) for asking in alike]
-        askings = [alike[place]._replace(query=query) for place, (query, _) in zip(places, screened, strict=True)]
+        whose = [self._whose(asking) for asking in alike]
+        asked = [
+            (index, alike[place], place, query, warnings)
+            for index, (place, (query, warnings)) in enumerate(zip(places, screened, strict=True))
+        ]
         alone = [
-            (asking.banks[0], asking.query, asking.most_tokens, f"queries[{index}].")
-            for index, (asking, place) in enumerate(zip(askings, places, strict=True))
+            (asking.banks[0], query, asking.most_tokens, f"queries[{index}].")
+            for index, asking, place, query, _ in asked
             if plain[place]
         ]
         answers = iter(await self._answers(alone))
         results = [
-            next(answers) if plain[place] else await self._answered(asking, f"queries[{index}].")
-            for index, (asking, place) in enumerate(zip(askings, places, strict=True))
+            next(answers) if plain[place] else await self._answered(asking._replace(query=query), f"queries[{index}].")
+            for index, asking, place, query, _ in asked
         ]
         return [
-            self._told(asking, result, warnings)
-            for result, asking, (_, warnings) in zip(results, askings, screened, strict=True)
+            self._told(whose[place], "BatchRecall", result, warnings)
+            for result, (*_, place, _, warnings) in zip(results, asked, strict=True)
         ]
 
     async def history(self, caller: Caller, query: RecallQuery) -> HistoryResult:
@@ -137,11 +138,17 @@ class Recalling:
         """Whether a recall is about one bank and nothing else."""
         return asking.strategy is None and not asking.beside and not self._hybrid.concerns(asking.banks)
 
-    def _told(self, asking: Asking, result: RecallResult, warnings: tuple[str, ...]) -> RecallResult:
-        """An answer as it may leave: what is from other banks is judged by those."""
+    @staticmethod
+    def _whose(asking: Asking) -> list[str]:
+        """The banks that judge an answer: what is from other banks is judged by those."""
         bank_ids = [bank.bank_id for bank in asking.banks]
-        bank_ids += [one.bank.bank_id for those in asking.beside.values() for one in those]
-        return self._authority.told(self._barriers.output(bank_ids, asking.operation, result, warnings))
+        return bank_ids + [one.bank.bank_id for those in asking.beside.values() for one in those]
+
+    def _told(
+        self, bank_ids: Sequence[str], operation: str, result: RecallResult, warnings: tuple[str, ...]
+    ) -> RecallResult:
+        """An answer as it may leave."""
+        return self._authority.told(self._barriers.output(bank_ids, operation, result, warnings))
 
     async def _answered(self, asking: Asking, at: str = "") -> RecallResult:
         """The answer of the pipeline, and of the engines beside the banks where there are any."""

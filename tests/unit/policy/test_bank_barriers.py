@@ -138,3 +138,23 @@ def test_nothing_of_any_finding_is_left(text: str, found: list[tuple[int, int, s
     covered = {place for span, _ in spans for place in range(span.start, span.end)}
     left = "".join(letter for letter in redacted(text, spans) if letter.islower())
     assert left == "".join(letter for place, letter in enumerate(text) if place not in covered)
+
+
+async def test_a_batch_is_judged_as_each_of_its_queries_alone(opened: Open) -> None:
+    gate = opened(softly=incoming("redact"), plain=incoming("warn"), off={"barriers": {"pii": {"mode": "disabled"}}})
+    sets = [("softly",), ("off",), ("plain", "softly"), ("plain",)]
+    texts = [MAIL, "tea", "", f"{MAIL} tea", "call me", "ana@", "example.org"]
+    queries = [RecallQuery(text) for text in texts for _ in sets]
+    places = [place for _ in texts for place in range(len(sets))]
+    with capture_logs() as together:
+        judged = await gate._barriers.queries("BatchRecall", queries, sets, places)
+    with capture_logs() as apart:
+        alone = [
+            await gate._barriers.query("BatchRecall", query, sets[place], f"queries[{index}].")
+            for index, (query, place) in enumerate(zip(queries, places, strict=True))
+        ]
+    assert judged == alone
+    # Two texts have an address, and three of the four sets look.
+    assert [query is not own for (query, _), own in zip(judged, queries, strict=True)].count(True) == 2 * 2
+    assert [warnings != () for _, warnings in judged].count(True) == 2 * 3
+    assert [entry["event"] for entry in together] == [entry["event"] for entry in apart]

@@ -107,6 +107,16 @@ async def test_queries_and_updates_are_read_by_the_model_too() -> None:
         assert result.warnings == ("pii: redacted person (1)",)
 
 
+async def test_a_model_reads_the_queries_of_a_batch_one_by_one() -> None:
+    replies = [answer(), answer((0, "Ana", "person")), answer()]
+    async with asking(*replies) as (gate, prompts):
+        await gate.retain(ME, "b", RetainItem("tea"))
+        queries = [RecallQuery("what does Ana like", "b"), RecallQuery("tea", "b")]
+        results = await gate.recall_batch(ME, queries)
+        assert [result.warnings for result in results] == [("pii: redacted person (1)",), ()]
+        assert [json.loads(one.messages[-1].content) for one in prompts[1:]] == [["what does Ana like"], ["tea"]]
+
+
 async def test_a_models_types_have_actions_of_their_own() -> None:
     reply = answer((0, "Ana", "person"), (0, "asthma", "health"), (0, "odd", "strange"))
     overrides = {"person": {"action": "ignore"}, "other_pii": {"replacement": "?"}}
