@@ -24,18 +24,18 @@ _OpenTrace = open_twin(RecallTrace)
 
 def trace_of(plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit], fusion: str) -> RecallTrace:
     """The trace of an answer that was searched for."""
-    names, counts = response.arm_names, response.arm_candidates
+    names = response.arm_names
+    counts = dict(zip(names, response.arm_candidates, strict=True))
     made = _OpenTrace()
-    made.strategies_used = tuple([name for name, count in zip(names, counts, strict=True) if count])
-    made.total_candidates = sum(counts)
+    made.strategies_used = tuple([name for name, count in counts.items() if count])
+    made.total_candidates = sum(counts.values())
     made.fusion_method = fusion
     made.latency_ms = (perf_counter() - plan.start) * 1e3
-    proposing = plan.proposing
     timings = {name: us / 1e3 for name, us in zip(names, response.arm_micros, strict=True)}
-    for name, spent_ms in proposing.items():
+    for name, spent_ms in plan.proposing.items():
         timings[name] = timings.get(name, 0.0) + spent_ms
     made.strategy_timings_ms = timings
-    made.strategy_candidate_counts = dict(zip(names, counts, strict=True))
+    made.strategy_candidate_counts = counts
     made.tier_used = FULL_RETRIEVAL
     made.layer_distribution = layer_distribution(hits)
     made.cache_hit = False
@@ -44,10 +44,8 @@ def trace_of(plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit], fu
     fused = spent.get(FUSING, 0.0)
     # Then the core was asked once more.
     failed = fused if plan.fused is None else 0.0
-    made.stage_timings_ms = {
+    stages = made.stage_timings_ms = {
         "embed": (plan.embedded - plan.start) * 1e3 - spent.get(READING, 0.0),
-        **({} if plan.outside is None else {"outside": (plan.asked - plan.embedded) * 1e3}),
-        **({"queue": (plan.queued + plan.waited) * 1e3} if plan.queued else {}),
         "analyse": (plan.analysed - (plan.asked or plan.embedded) - plan.queued) * 1e3 - failed,
         "core": (plan.searched - plan.analysed - plan.waited) * 1e3 - feedback - lifting,
         "feedback": feedback,
@@ -55,19 +53,23 @@ def trace_of(plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit], fu
         **spent,
         **plan.stages,
     }
+    if plan.outside is not None:
+        stages["outside"] = (plan.asked - plan.embedded) * 1e3
+    if plan.queued:
+        stages["queue"] = (plan.queued + plan.waited) * 1e3
     if plan.query.external_context:
         count = len(plan.external)
         made.strategies_used += (ARM,) * bool(count)
         made.total_candidates += count
         made.strategy_candidate_counts[ARM] = count
         # What the core lifts it does before.
-        stages = 0.0 if plan.lift else sum(plan.stages.values())
-        made.stage_timings_ms["external_context"] = (plan.blended - plan.hydrated) * 1e3 - stages
+        after = 0.0 if plan.lift else sum(plan.stages.values())
+        stages["external_context"] = (plan.blended - plan.hydrated) * 1e3 - after
     if plan.naming is not None:
-        made.stage_timings_ms["names"] = plan.naming * 1e3
-        made.stage_timings_ms["core"] -= plan.naming * 1e3
+        stages["names"] = plan.naming * 1e3
+        stages["core"] -= plan.naming * 1e3
     made.plan = response.plan
-    made.time_windows = tuple(TimeRange(from_ms(start), from_ms(end)) for start, end in plan.windows)
+    made.time_windows = tuple([TimeRange(from_ms(start), from_ms(end)) for start, end in plan.windows])
     made.position = response.position
     made.degraded = plan.degraded
     made.intent, made.intent_confidence = plan.intent
