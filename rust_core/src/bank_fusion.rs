@@ -11,6 +11,7 @@
 
 mod share;
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use hashbrown::HashMap;
@@ -44,9 +45,9 @@ pub struct BankArm<'a> {
 impl<'a> BankArm<'a> {
     /// The arms of an answer; `weights` are those of the semantic, the keyword and the temporal arm, any other counts 1.
     pub fn of(answer: &'a RecallResponse, weights: [f64; 3]) -> Vec<Self> {
-        let arm = |(name, &(mean, deviation)): (&'a String, &(f64, f64))| Self {
+        let arm = |(name, &(mean, deviation)): (&'a Cow<'_, str>, &(f64, f64))| Self {
             name,
-            weight: match name.as_str() {
+            weight: match &**name {
                 SEMANTIC => weights[0],
                 KEYWORD => weights[1],
                 TEMPORAL => weights[2],

@@ -1,6 +1,7 @@
 //! From several rankings to one.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use crate::bank::State;
 use crate::recall::{Arm, KEYWORD, SEMANTIC, Scores, TEMPORAL};
@@ -165,11 +166,11 @@ fn weigh_layers(state: &State, request: &RecallRequest, fused: &mut [Fused]) {
             .map(|candidate| candidate.score)
             .fold(f64::INFINITY, f64::min),
     };
-    let factor = |layer: &String| {
+    let factor = |layer: &Arc<str>| {
         request
             .layer_weights
             .iter()
-            .find(|(name, _)| name == layer)
+            .find(|(name, _)| **name == **layer)
             .map_or(1.0, |&(_, weight)| weight)
     };
     let factors: Vec<f64> = state.layers.iter().map(factor).collect();

@@ -1,5 +1,6 @@
 //! The values that cross the crate's border: rows in, requests in, hits out.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Sixteen bytes that name a memory over all its versions.
@@ -283,7 +284,7 @@ pub struct Hit {
     /// Tokens that the hit counts against the budget.
     pub tokens: u32,
     /// The memory's layer.
-    pub layer: String,
+    pub layer: Arc<str>,
     /// The arms that proposed it.
     pub arms: Vec<ArmScore>,
     /// What was added to the fused score; part of it.
@@ -296,7 +297,7 @@ pub struct RecallResponse {
     /// Best first; equal scores by ascending memory id.
     pub hits: Vec<Hit>,
     /// Arms that ran, in the order of their indices.
-    pub arm_names: Vec<String>,
+    pub arm_names: Vec<Cow<'static, str>>,
     /// Time that each arm took.
     pub arm_micros: Vec<f64>,
     /// Candidates that each arm proposed.

@@ -110,10 +110,7 @@ fn an_outside_list_is_an_arm_and_keeps_to_the_filter() {
     };
     let response = bank.recall(&request).expect("valid");
     let keys: Vec<u64> = response.hits.iter().map(|hit| hit.key).collect();
-    assert_eq!(
-        (keys, response.arm_names),
-        (vec![3], vec!["graph".to_owned()])
-    );
+    assert_eq!((keys, response.arm_names), (vec![3], vec!["graph".into()]));
     assert_eq!((response.unknown_external, response.candidates), (1, 1));
 }
 

@@ -99,7 +99,7 @@ impl State {
                 got: format!("{} and {more} more", self.rows()),
             });
         }
-        let mut layers: Vec<&str> = self.layers.iter().map(String::as_str).collect();
+        let mut layers: Vec<&str> = self.layers.iter().map(AsRef::as_ref).collect();
         for row in rows {
             let layer = row.borrow().layer.as_str();
             if !layers.contains(&layer) {
@@ -235,9 +235,9 @@ impl State {
     }
 
     fn layer_number(&mut self, name: &str) -> u16 {
-        let known = self.layers.iter().position(|layer| layer == name);
+        let known = self.layers.iter().position(|layer| **layer == *name);
         known.unwrap_or_else(|| {
-            self.layers.push(name.to_owned());
+            self.layers.push(name.into());
             self.layers.len() - 1
         }) as u16
     }

@@ -24,7 +24,7 @@ pub(crate) struct State {
     pub(crate) catalog: Catalog,
     pub(crate) chains: Chains,
     /// Names of memory layers; versions hold their numbers.
-    pub(crate) layers: Vec<String>,
+    pub(crate) layers: Vec<Arc<str>>,
     pub(crate) vectors: FlatIndex,
     /// Shared with who moves them.
     pub(crate) originals: Arc<Originals>,

@@ -115,7 +115,7 @@ fn reader(file: File, name: &'static str, manifest: &Manifest) -> FileReader {
 
 /// What numbers stand for.
 struct Names {
-    layers: Vec<String>,
+    layers: Vec<Arc<str>>,
     chains: Vec<Option<String>>,
     fingerprints: Vec<u64>,
     labels: Vec<String>,
@@ -126,7 +126,7 @@ impl Names {
         let reader = &mut reader;
         let count = reader.take_u32()?;
         let layers = (0..count)
-            .map(|_| reader.take_text())
+            .map(|_| reader.take_text().map(Arc::from))
             .collect::<Result<_>>()?;
         let count = reader.take_u32()?;
         let chain = |_| {

@@ -227,7 +227,7 @@ pub(super) fn summarise(answers: Vec<Py<RecallResponse>>) -> Summary {
                 arm.1 += u64::from(count);
                 arm.2 += micros;
             } else {
-                arms.push((name.clone(), u64::from(count), micros));
+                arms.push((name.to_string(), u64::from(count), micros));
             }
         }
         banks.push((answer.hits.len(), answer.position));

@@ -3,6 +3,8 @@
 //! This is on the path of every recall. It reads Python's objects from the first to the last, and copies a few kilobytes,
 //! so that letting go of the interpreter would cost more than it frees.
 
+use std::borrow::Cow;
+
 use pyo3::Borrowed;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
@@ -160,7 +162,7 @@ pub(super) fn encode_hits<'py>(
 fn encode(
     row: &Row<'_>,
     hit: &types::Hit,
-    names: &[String],
+    names: &[Cow<'static, str>],
     bank_id: &str,
     include_sources: bool,
     encoded: &mut wire::Hit,
@@ -188,7 +190,7 @@ fn encode(
     encoded.count(field::TOKEN_COUNT, i64::from(hit.tokens));
     row.copy_count(column::VERSION, encoded, field::VERSION)?;
     for arm in &hit.arms {
-        let name = names.get(arm.arm as usize).map_or("", String::as_str);
+        let name = names.get(arm.arm as usize).map_or("", AsRef::as_ref);
         encoded.arm(name, arm.rank, arm.score);
     }
     for boost in &hit.boosts {

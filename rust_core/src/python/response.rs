@@ -54,7 +54,7 @@ impl Hit {
             ordinal,
             score,
             tokens,
-            layer: layer.map_or_else(String::new, Text::into_string),
+            layer: layer.map_or_else(String::new, Text::into_string).into(),
             arms: arms.into_iter().map(word).collect(),
             boosts: Vec::new(),
         };
@@ -168,7 +168,7 @@ impl RecallResponse {
 
     #[getter]
     fn arm_names(&self) -> Vec<&str> {
-        self.answer.arm_names.iter().map(String::as_str).collect()
+        self.answer.arm_names.iter().map(AsRef::as_ref).collect()
     }
 
     #[getter]

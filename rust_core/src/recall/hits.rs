@@ -1,5 +1,7 @@
 //! From fused candidates to hits: duplicates out, budget kept, each arm's word added.
 
+use std::sync::Arc;
+
 use hashbrown::HashSet;
 
 use crate::bank::State;
@@ -24,7 +26,7 @@ pub(super) fn build(
     (dense, keyword): (&ArmScores, &ArmScores),
 ) -> Result<(Vec<Hit>, bool)> {
     let mut hits = Vec::with_capacity(request.k.min(fused.len()));
-    let mut seen = Seen::default();
+    let mut seen = Seen::of(hits.capacity());
     let mut left = request.budget.unwrap_or(u64::MAX);
     let mut truncated = false;
     for (place, candidate) in fused.iter().enumerate() {
@@ -72,7 +74,7 @@ fn hit(state: &State, candidate: &Fused, arms: &[Arm], ordinal: i32, tokens: u32
         ordinal,
         score: candidate.score,
         tokens,
-        layer: state.layers[usize::from(state.columns.layer[at])].clone(),
+        layer: Arc::clone(&state.layers[usize::from(state.columns.layer[at])]),
         arms: arms.iter().enumerate().filter_map(word).collect(),
         boosts: Vec::new(),
     }
@@ -146,6 +148,15 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    /// With room for so many.
+    fn of(count: usize) -> Self {
+        Self {
+            ids: HashSet::with_capacity(count),
+            contents: HashSet::with_capacity(count),
+            ..Self::default()
+        }
+    }
+
     pub(super) fn holds(
         &mut self,
         state: &State,

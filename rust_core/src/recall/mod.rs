@@ -404,7 +404,7 @@ fn answer(
     }
     Ok(RecallResponse {
         hits,
-        arm_names: arms.iter().map(|arm| arm.name.to_string()).collect(),
+        arm_names: arms.iter().map(|arm| arm.name.clone()).collect(),
         arm_micros: arms.iter().map(|arm| arm.micros).collect(),
         arm_candidates: arms.iter().map(|arm| arm.ranked.len() as u32).collect(),
         feedback_micros: looked.micros,

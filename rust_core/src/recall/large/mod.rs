@@ -132,7 +132,7 @@ pub(super) fn answer(
     let lift_micros = lift::apply(state, request, looked.terms > 0, &mut hits);
     let response = RecallResponse {
         hits,
-        arm_names: arms.iter().map(|arm| arm.name.to_string()).collect(),
+        arm_names: arms.iter().map(|arm| arm.name.clone()).collect(),
         arm_micros: arms.iter().map(|arm| arm.micros).collect(),
         arm_candidates: arms.iter().map(|arm| arm.ranked.len() as u32).collect(),
         feedback_micros: looked.micros,
