@@ -43,6 +43,8 @@ COMMIT = 512
 CALLERS = 8
 # Every question so often, after a round that is not counted.
 ROUNDS = 3
+# Seconds of the processor in a second: a server that nobody asks takes some hundredths.
+AT_REST = 0.1
 Hits = list[list[str]]
 
 
@@ -111,6 +113,16 @@ def _wait_for_graphs(console: Console, channel: grpc.Channel, rows: int) -> None
     console.print(f"all rows in graphs after {time.perf_counter() - start:.0f} s")
 
 
+def _wait_for_rest(console: Console, pid: int) -> None:
+    """Until the server does nothing by itself: after a start it moves vectors, and memory into huge pages."""
+    with console.status("the server comes to rest"):
+        busy = True
+        while busy:
+            before = processor_seconds(pid)
+            time.sleep(1.0)
+            busy = processor_seconds(pid) - before > AT_REST
+
+
 def _ask(address: str, pid: int, requests: list[bytes]) -> tuple[list[float], float, Hits]:
     """Milliseconds of each call of one caller, of the server's processor per call, and the memories found."""
     times = []
@@ -144,6 +156,7 @@ def _measure(console: Console, folder: Path, corpus: Corpus, queries: Queries) -
             recall(requests[0], timeout=600)
             if graph_rows:
                 _wait_for_graphs(console, channel, rows)
+            _wait_for_rest(console, pid)
             times, burnt, found = _ask(address, pid, requests)
             several = asyncio.run(rate(address, f"{SERVICE}/Recall", requests * ROUNDS, CALLERS))
             wanted = wanted or found

@@ -20,6 +20,7 @@ pub mod lexical;
 mod memory;
 mod nameless;
 mod originals;
+mod pages;
 pub mod pii;
 #[cfg(feature = "python")]
 mod python;

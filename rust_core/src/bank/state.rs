@@ -9,6 +9,7 @@ use crate::chains::Chains;
 use crate::columns::{Columns, NO_TIME};
 use crate::lexical::{Bm25Index, LexicalIndex};
 use crate::originals::{NO_SLOT, Originals, Scratch};
+use crate::pages::Places;
 use crate::recall::Layout;
 use crate::rowset::RowSet;
 use crate::segment::Segments;
@@ -44,6 +45,15 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// Where what a recall by graphs reads here and there lies.
+    pub(crate) fn places(&self) -> Places {
+        let mut places = Places::default();
+        self.vectors.note_places(&mut places);
+        self.lexical.note_places(&mut places);
+        self.segments.note_places(&mut places);
+        places
+    }
+
     pub(crate) fn new(dimensions: usize, scratch: Option<Arc<Scratch>>) -> Self {
         Self {
             position: 0,

@@ -9,6 +9,7 @@ use super::lengths::Lengths;
 use super::postings::{FREQUENCY_BITS, FREQUENCY_MASK, Overflow, Postings};
 use super::{LexicalIndex, MAX_ROWS, QueryTerm, Sums, TermFilter, Window};
 use crate::analysis::{AnalyzedQuery, AnalyzedText};
+use crate::pages::Places;
 use crate::rowset::RowSet;
 
 // Saturation of the term frequency; Robertson and Zaragoza give 1.2 to 2.
@@ -53,6 +54,14 @@ pub struct Bm25Index {
 }
 
 impl Bm25Index {
+    /// Notes where postings and lengths lie.
+    pub(crate) fn note_places(&self, places: &mut Places) {
+        for postings in &self.terms {
+            postings.note_places(places);
+        }
+        self.lengths.note_places(places);
+    }
+
     /// An empty index.
     pub fn new() -> Self {
         Self::default()

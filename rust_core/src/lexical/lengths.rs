@@ -2,6 +2,7 @@
 
 use hashbrown::HashMap;
 
+use crate::pages::Places;
 use crate::rowset::RowSet;
 
 /// Stands for this many words and more, which are in a table of their own.
@@ -18,6 +19,11 @@ pub(super) struct Lengths {
 }
 
 impl Lengths {
+    /// Notes where those of most rows lie.
+    pub(super) fn note_places(&self, places: &mut Places) {
+        places.note(&self.short);
+    }
+
     /// Number of rows.
     pub(super) fn len(&self) -> usize {
         self.short.len()

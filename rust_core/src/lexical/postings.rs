@@ -3,6 +3,8 @@
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
+use crate::pages::Places;
+
 // Low bits of a posting that hold the frequency; a frequency that fills them is in the side table. Fifteen is rare: it
 // takes a long text that repeats one word.
 pub(super) const FREQUENCY_BITS: u32 = 4;
@@ -57,6 +59,13 @@ impl Postings {
     /// Makes room for so many rows and no more.
     pub(super) fn reserve(&mut self, rows: usize) {
         self.rows.reserve_exact(rows);
+    }
+
+    /// Notes where they lie, if not in the term itself.
+    pub(super) fn note_places(&self, places: &mut Places) {
+        if self.rows.spilled() {
+            places.note(&self.rows);
+        }
     }
 
     /// Number of rows, removed ones included until they are dropped.

@@ -69,6 +69,7 @@ impl Folder {
                     return;
                 }
                 restore(&bank);
+                make_huge(&bank, &stopped);
                 while !stopped.load(Ordering::Relaxed) && move_vectors(&bank) {}
                 if let Some(builder) = &builder {
                     let _ = builder.send(bank);
@@ -92,12 +93,13 @@ impl Folder {
         };
         let bank = Arc::downgrade(bank);
         restore(&bank);
-        loop {
+        let step = || {
             let _building = self.building.lock();
-            if !build::step(&bank, pace)? {
-                return Ok(());
-            }
-        }
+            build::step(&bank, pace)
+        };
+        while step()? {}
+        make_huge(&bank, &self.stopped);
+        Ok(())
     }
 
     /// The way to the thread that builds.
@@ -113,7 +115,13 @@ impl Folder {
                     let _building = building.lock();
                     build::step(&bank, pace).unwrap_or(false)
                 };
-                while !stopped.load(Ordering::Relaxed) && step() {}
+                let mut built = false;
+                while !stopped.load(Ordering::Relaxed) && step() {
+                    built = true;
+                }
+                if built {
+                    make_huge(&bank, &stopped);
+                }
             })
         });
         sender.clone()
@@ -126,6 +134,17 @@ fn start(name: &str, work: impl Fn(Bank) + Send + 'static) -> Worker {
     let thread = std::thread::Builder::new().name(name.to_owned());
     let handle = thread.spawn(move || receiver.into_iter().for_each(work));
     (sender, handle.expect("a thread can be started"))
+}
+
+/// Has what recalls by graphs read here and there lie in huge pages, where the bank has graphs.
+fn make_huge(bank: &Bank, stopped: &AtomicBool) {
+    let places = bank.upgrade().and_then(|bank| {
+        let state = bank.read();
+        (!state.segments.all.is_empty()).then(|| state.places())
+    });
+    if let Some(places) = places {
+        places.make_huge(|| bank.strong_count() > 0 && !stopped.load(Ordering::Relaxed));
+    }
 }
 
 /// Moves some of the vectors that are where the bank's checkpoint has them; false when none are left.

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::layers::Layers;
+use crate::pages::Places;
 
 /// A graph that nobody changes any more.
 #[derive(Debug)]
@@ -30,6 +31,11 @@ impl Graph {
     /// Vectors that it has links of.
     pub(crate) fn len(&self) -> usize {
         self.layers.lowest.len()
+    }
+
+    /// Notes where the links lie that most of a walk reads.
+    pub(super) fn note_places(&self, places: &mut Places) {
+        places.note(&self.layers.lowest);
     }
 
     /// Resident bytes.

@@ -25,6 +25,7 @@ pub(crate) use policy::DEAD_SHARE;
 pub(crate) use restore::{Saved, restore};
 pub(crate) use walk::WalkRoom;
 
+use crate::pages::Places;
 use crate::recall::Quality;
 use crate::rowset::RowSet;
 use crate::vector::{DenseIndex, QuantisedQuery};
@@ -153,6 +154,14 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
+    /// Notes where graphs and their rows lie.
+    pub(crate) fn note_places(&self, places: &mut Places) {
+        for segment in &self.all {
+            segment.graph.note_places(places);
+            places.note(&segment.rows);
+        }
+    }
+
     /// None yet, but these to put back.
     pub(crate) fn of(saved: Vec<Saved>) -> Self {
         Self {

@@ -8,6 +8,7 @@ use super::dense::{Beside, DenseIndex, NO_SCORE, Plan};
 use super::kernels::{Kernel, Work};
 use super::quantise::{Block, COARSE, QuantisedQuery, QuantisedRow, width};
 use super::reserve_tight;
+use crate::pages::Places;
 use crate::rowset::RowSet;
 
 /// Rows in a part, a multiple of the steps: of 384 dimensions 192 KB in each plane.
@@ -47,6 +48,15 @@ impl FlatIndex {
             parts: Vec::new(),
             scales: Vec::new(),
         }
+    }
+
+    /// Notes where all of it lies.
+    pub(crate) fn note_places(&self, places: &mut Places) {
+        for part in &self.parts {
+            places.note(&part.high);
+            places.note(&part.low);
+        }
+        places.note(&self.scales);
     }
 
     /// The high plane's blocks of rows of one part.
