@@ -43,6 +43,8 @@ CALLS = 3_000
 BLOCK = 100
 CALLERS = 16
 BATCH = 64
+# Unary calls and batches take turns, for the speed of a shared machine changes within seconds.
+TURNS = 7
 WRITES = 10_000
 SERVICE = "/astrocyte.v1.MemoryService"
 ECHO = "/bench.Echo/Call"
@@ -201,18 +203,27 @@ def run(folder: Path, rows: int, calls: int) -> None:
 
 
 async def throughput(address: str, requests: list[bytes], queries: list[str]) -> None:
-    """Unary calls of many callers beside batches of one caller, and of two, whose turns between batches overlap."""
-    single = await rate(address, f"{SERVICE}/Recall", requests, CALLERS)
+    """Unary calls of many callers, batches of one caller, and of two, whose waits between batches overlap; by turns."""
     batches = [
         pb.BatchRecallRequest(
             queries=[recall_request(query) for query in queries[first : first + BATCH]]
         ).SerializeToString()
         for first in range(0, len(queries) - BATCH + 1, BATCH)
     ]
-    print(f"Recall, {CALLERS} callers: {single:,.0f} queries/s")
-    for callers, name in ((1, "1 caller"), (2, "2 callers")):
-        batched = await rate(address, f"{SERVICE}/BatchRecall", batches, callers) * BATCH
-        print(f"BatchRecall of {BATCH}, {name}: {batched:,.0f} queries/s, {batched / single:.2f} x unary")
+    singles: list[float] = []
+    batched: dict[int, list[float]] = {1: [], 2: []}
+    for _ in range(TURNS):
+        singles.append(await rate(address, f"{SERVICE}/Recall", requests, CALLERS))
+        for callers, found in batched.items():
+            found.append(await rate(address, f"{SERVICE}/BatchRecall", batches, callers) * BATCH)
+    print(f"medians of {TURNS} turns; Recall, {CALLERS} callers: {statistics.median(singles):,.0f} queries/s")
+    for callers, found in batched.items():
+        ratios = [each / single for each, single in zip(found, singles, strict=True)]
+        name = "1 caller" if callers == 1 else f"{callers} callers"
+        print(
+            f"BatchRecall of {BATCH}, {name}: {statistics.median(found):,.0f} queries/s, "
+            f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}) x unary"
+        )
 
 
 def print_table(measured: dict[str, tuple[float, float, float]], size: int) -> None:
