@@ -19,7 +19,6 @@ from typing import NamedTuple, TypeVar
 from astrocyte.config import Settings
 from astrocyte.config.banks import BankSettings
 from astrocyte.config.barriers import RESERVED
-from astrocyte.core import count_tokens
 from astrocyte.errors import ConfigError, PiiRejected, ValidationError
 from astrocyte.model import MemoryHit, MemoryUpdate, Metadata, RecallQuery, RecallResult, ReflectQuery, RetainItem
 from astrocyte.pipelines.bank_trace import recounted
@@ -28,15 +27,14 @@ from astrocyte.pipelines.normalising import normalise
 from astrocyte.policy import shapes
 from astrocyte.policy.detectors import Span, create_detector
 from astrocyte.policy.events import emit
+from astrocyte.policy.judging import is_refused, judged
 from astrocyte.policy.overrides import Overrides
-from astrocyte.policy.parts import Parts, hit_parts, item_parts, update_parts
+from astrocyte.policy.parts import Parts, item_parts, update_parts
 from astrocyte.policy.pii import Action, PiiPolicy, Verdict, listed, redacted
 from astrocyte.providers.protocols import LanguageModel
 
 T = TypeVar("T", RetainItem, MemoryUpdate)
 Q = TypeVar("Q", RecallQuery, ReflectQuery)
-# Numbers of findings by action and type.
-Counts = Mapping[Action, Mapping[str, int]]
 # The fields of `_Bank` that look at what was found.
 LOOKERS = ("pii", "outgoing", "evidence", "leaving")
 EVENTS: Mapping[Action, str] = {"redact": "pii_redacted", "reject": "pii_rejected", "warn": "pii_detected"}
@@ -250,11 +248,11 @@ class Barriers:
 
     def refuses(self, hit: MemoryHit) -> bool:
         """Whether a memory would be left out of answers by its bank's settings."""
-        return _refused(self._of(hit.bank_id or "").outgoing, hit)
+        return is_refused(self._of(hit.bank_id or "").outgoing, hit)
 
     def refuses_evidence(self, hit: MemoryHit) -> bool:
         """Whether a memory would be left out of what answers are made of."""
-        return _refused(self._of(hit.bank_id or "").evidence, hit)
+        return is_refused(self._of(hit.bank_id or "").evidence, hit)
 
     def foreign(self, bank_id: str, operation: str, result: RecallResult) -> RecallResult:
         """What an engine brought, which no barrier has seen: judged by patterns, as what is to be stored."""
@@ -282,9 +280,9 @@ class Barriers:
         for hit in result.hits:
             source = hit.bank_id or ""
             judges = every if brought(hit) else {source: own[source]} if source in own else {}
-            judged, counted = _judged(hit, judges)
-            if judged is not None:
-                hits.append(judged)
+            leaving, counted = judged(hit, judges)
+            if leaving is not None:
+                hits.append(leaving)
             for bank_id, counts in counted:
                 total = totals.setdefault(bank_id, {})
                 for action, types in counts.items():
@@ -346,35 +344,6 @@ def _bank(settings: Settings, own: BankSettings, above: tuple[str, ...], model: 
         policy if own.dlp.scan_reflect_output else None,
         policy,
     )
-
-
-def _refused(policy: PiiPolicy | None, hit: MemoryHit) -> bool:
-    return policy is not None and "reject" in _judge(policy, hit_parts(hit)).counts
-
-
-def _judge(policy: PiiPolicy, parts: Parts) -> Verdict:
-    spans = policy.find(parts.texts)
-    return policy.judge(parts.texts, parts.own(spans)) if spans else Verdict(tuple(parts.texts))
-
-
-def _judged(hit: MemoryHit, judges: Mapping[str, PiiPolicy]) -> tuple[MemoryHit | None, list[tuple[str, Counts]]]:
-    """The hit as it may leave, None if it may not, and what was found, by the bank that says so."""
-    parts = hit_parts(hit)
-    verdicts = {bank_id: _judge(policy, parts) for bank_id, policy in judges.items()}
-    refusing = [(bank_id, verdict.counts) for bank_id, verdict in verdicts.items() if verdict.counts.get("reject")]
-    if refusing:
-        return None, refusing
-    changed = hit
-    for bank_id, verdict in verdicts.items():
-        if changed is hit:
-            changed = parts.put(hit, verdict) if verdict.changed else hit
-        else:
-            # An earlier bank's placeholders stand in it.
-            left = hit_parts(changed)
-            changed = left.put(changed, _judge(judges[bank_id], left))
-    if changed.text != hit.text:
-        changed = replace(changed, token_count=count_tokens(changed.text))
-    return changed, [(bank_id, verdict.counts) for bank_id, verdict in verdicts.items() if verdict.counts]
 
 
 class _Seen(NamedTuple):
