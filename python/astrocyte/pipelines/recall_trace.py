@@ -24,18 +24,17 @@ _OpenTrace = open_twin(RecallTrace)
 
 def trace_of(plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit], fusion: str) -> RecallTrace:
     """The trace of an answer that was searched for."""
-    names = response.arm_names
-    counts = dict(zip(names, response.arm_candidates, strict=True))
+    names, counts = response.arm_names, response.arm_candidates
     made = _OpenTrace()
-    made.strategies_used = tuple([name for name, count in counts.items() if count])
-    made.total_candidates = sum(counts.values())
+    made.strategies_used = tuple([name for name, count in zip(names, counts, strict=True) if count])
+    made.total_candidates = sum(counts)
     made.fusion_method = fusion
     made.latency_ms = (perf_counter() - plan.start) * 1e3
     timings = {name: us / 1e3 for name, us in zip(names, response.arm_micros, strict=True)}
     for name, spent_ms in plan.proposing.items():
         timings[name] = timings.get(name, 0.0) + spent_ms
     made.strategy_timings_ms = timings
-    made.strategy_candidate_counts = counts
+    made.strategy_candidate_counts = dict(zip(names, counts, strict=True))
     made.tier_used = FULL_RETRIEVAL
     made.layer_distribution = layer_distribution(hits)
     made.cache_hit = False
