@@ -236,8 +236,8 @@ class GrpcCall:
     def write(self, message: bytes) -> bool:
         """Send a response; False where there is no room for another, until "writable"."""
     def end(self, code: int, message: str, trailers: Sequence[tuple[str, str | bytes]]) -> None: ...
-    def finish(self, message: bytes) -> None:
-        """Send the only response, and end the call well."""
+    def finish(self, message: bytes, idle: bool) -> None:
+        """Send the only response, and end the call well; on this thread, if it has nothing else to do."""
 
 @final
 class Hit:

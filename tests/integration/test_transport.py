@@ -517,6 +517,23 @@ async def test_a_call_knows_whether_it_is_alone() -> None:
         go.set()
 
 
+@pytest.mark.parametrize("size", [0, 5, 64 << 10, (64 << 10) + 1, 3 << 20])
+async def test_an_answer_is_sent_by_either_thread(size: int) -> None:
+    """By that of the loop where there is one call and the answer is small, by the network's for all else."""
+    answer = bytes(range(256)) * (size // 256) + bytes(size % 256)
+
+    async def call(request: bytes, _: Context) -> bytes:
+        await asyncio.sleep(float(request))
+        return answer
+
+    async with running({"Call": unary(call)}) as served:
+        method = served.unary("Call")
+        # The window of a stream is smaller than the largest: the rest of it is sent as the client reads.
+        assert [await method(b"0") for _ in range(20)] == [answer] * 20
+        assert await asyncio.gather(*(method(b"0.00%d" % (number % 5)) for number in range(20))) == [answer] * 20
+        await until(lambda: served.native.busy()[0] == 0)
+
+
 async def test_a_call_that_had_to_wait_for_the_loop_is_not_alone() -> None:
     held = threading.Event()
 

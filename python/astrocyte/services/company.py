@@ -35,6 +35,10 @@ class Company:
         """A call is done."""
         self._open -= 1
 
+    def only(self) -> bool:
+        """Whether there is no more than one call."""
+        return self._open <= 1
+
     def stirred(self) -> None:
         """Something else has to do with the loop."""
         self._met_until = self._clock() + MET_SECONDS

@@ -2,7 +2,8 @@
 
 It serves handlers as grpcio has them, and gives them what of grpcio's context they use, so that health and reflection
 are grpcio's own. HTTP/2, TLS and gRPC's framing are done in the core (`GrpcServer`), on a thread that never takes the
-interpreter's lock: a call costs the loop a look at a queue, a task, and the handler.
+interpreter's lock: a call costs the loop a look at a queue, a task, and the handler. The answer of the only call
+is sent on the loop's thread, with that lock released, since to wake the other one would take longer.
 """
 
 from __future__ import annotations
@@ -49,11 +50,13 @@ class AbortError(Exception):
 class Context:
     """One call, for its handler: the part of grpcio's context of the same name that handlers use."""
 
-    __slots__ = ("_call", "_code", "_loop", "_readable", "_serialise", "_trailers", "_writable", "task")
+    __slots__ = ("_call", "_code", "_loop", "_only", "_readable", "_serialise", "_trailers", "_writable", "task")
 
-    def __init__(self, call: GrpcCall, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, call: GrpcCall, loop: asyncio.AbstractEventLoop, only: Callable[[], bool]) -> None:
         self._call = call
         self._loop = loop
+        # Whether no other call has to do with the loop.
+        self._only = only
         self._code: grpc.StatusCode | None = None
         self._trailers: tuple[Metadatum, ...] = ()
         self._serialise: Callable[[Any], bytes] | None = None
@@ -136,7 +139,7 @@ class Context:
             self._call.write(response)
             self.end()
         else:
-            self._call.finish(response)
+            self._call.finish(response, self._only())
 
     def end(self) -> None:
         """End the call well."""
@@ -261,7 +264,7 @@ class Transport:
         for one in self._handlers:
             if (handler := one.service(details)) is not None:  # type: ignore[arg-type]  # what of it they use
                 break
-        context = Context(call, self._loop)
+        context = Context(call, self._loop, self._company.only)
         if handler is None:
             context.fail(grpc.StatusCode.UNIMPLEMENTED, "there is no such method")
             return

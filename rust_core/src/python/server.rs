@@ -205,9 +205,17 @@ impl GrpcCall {
         Ok(())
     }
 
-    /// Sends the only response, and ends the call.
-    fn finish(&self, message: &Bound<'_, PyBytes>) {
-        self.call.finish(Bytes::copy_from_slice(message.as_bytes()));
+    /// Sends the only response, and ends the call; on this thread, where it has nothing else to do.
+    fn finish(&self, py: Python<'_>, message: &Bound<'_, PyBytes>, idle: bool) -> PyResult<()> {
+        let message = Bytes::copy_from_slice(message.as_bytes());
+        if idle {
+            return detached(py, || {
+                self.call.finish_at_once(message);
+                Ok(())
+            });
+        }
+        self.call.finish(message);
+        Ok(())
     }
 }
 

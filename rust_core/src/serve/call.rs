@@ -15,10 +15,14 @@ use tokio::time::Instant;
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 
+use super::drive::Drive;
 use super::inbox::{Event, Inbox};
 use super::places::Place;
 use super::queue::Queue;
 use super::tls::Peer;
+
+/// Bytes that are encrypted, or copied, in the time in which another thread is woken.
+const MOST_AT_ONCE: usize = 64 << 10;
 
 /// What the answering thread finds when it reads.
 pub enum Next {
@@ -77,6 +81,13 @@ impl Responses {
     }
 }
 
+/// The other end of a connection, as its calls know it.
+#[derive(Clone)]
+pub(super) struct Client {
+    pub(super) peer: Arc<Peer>,
+    pub(super) drive: Drive,
+}
+
 /// A call of a method.
 pub struct Call {
     /// Unique in this server.
@@ -92,6 +103,7 @@ pub struct Call {
     /// Who is at the other end.
     pub peer: Arc<Peer>,
     pub(super) inbox: Arc<Inbox>,
+    drive: Drive,
     pub(super) requests: Mutex<Requests>,
     pub(super) responses: Mutex<Responses>,
 }
@@ -102,7 +114,7 @@ impl Call {
         path: String,
         metadata: MetadataMap,
         deadline: Option<Instant>,
-        peer: Arc<Peer>,
+        client: Client,
         inbox: Arc<Inbox>,
         place: Place,
     ) -> Self {
@@ -112,8 +124,9 @@ impl Call {
             metadata,
             deadline,
             opened: Instant::now(),
-            peer,
+            peer: client.peer,
             inbox,
+            drive: client.drive,
             requests: Mutex::default(),
             responses: Mutex::new(Responses {
                 place: Some(place),
@@ -171,6 +184,15 @@ impl Call {
         let sender = responses.end(Status::new(Code::Ok, ""));
         drop(responses);
         wake(sender);
+    }
+
+    /// As [`Self::finish`], but sends it on this thread, which has nothing else to do. What is large is left to the
+    /// network's, beside which this one can go on.
+    pub fn finish_at_once(&self, message: Bytes) {
+        if message.len() > MOST_AT_ONCE {
+            return self.finish(message);
+        }
+        self.drive.at_once(|| self.finish(message));
     }
 
     /// Ends the call, after the responses that were sent before. Of several ends the first counts.

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use hyper::server::conn::http2::Builder;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, join, split};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::Shared;
+use super::call::Client;
+use super::drive::Drive;
 use super::exchange::exchange;
 use super::listen::Listener;
 use super::tls::Peer;
@@ -132,13 +134,32 @@ where
     let Some(stream) = greeted(stream, &mut stop).await else {
         return;
     };
+    let drive = Drive::new();
+    drive
+        .run(converse(shared, stream, peer, stop, drive.clone()))
+        .await;
+}
+
+/// Answers the requests of a connection until its end.
+async fn converse<S>(
+    shared: Arc<Shared>,
+    stream: S,
+    peer: Peer,
+    mut stop: watch::Receiver<bool>,
+    drive: Drive,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let options = &shared.options;
-    let peer = Arc::new(peer);
+    let client = Client {
+        peer: Arc::new(peer),
+        drive: drive.clone(),
+    };
     let service = service_fn({
         let shared = shared.clone();
-        move |request| exchange(shared.clone(), peer.clone(), request)
+        move |request| exchange(shared.clone(), client.clone(), request)
     });
-    let mut builder = Builder::new(TokioExecutor::new());
+    let mut builder = Builder::new(drive);
     builder
         .timer(TokioTimer::new())
         .keep_alive_interval(options.keepalive)

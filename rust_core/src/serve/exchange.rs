@@ -17,12 +17,11 @@ use tonic::{Code, Status, Streaming};
 
 use super::Shared;
 use super::answer::{Answer, PATIENCE};
-use super::call::Call;
+use super::call::{Call, Client};
 use super::codec::AsBytes;
 use super::headers::{check_size, identified, timeout};
 use super::inbox::Event;
 use super::places::Place;
-use super::tls::Peer;
 use super::whole::Whole;
 
 /// Content types of gRPC begin so.
@@ -35,7 +34,7 @@ const OTHERS_BYTES: usize = 64 << 10;
 /// Answers a request. What is no call of gRPC is told so in HTTP's words.
 pub(super) async fn exchange(
     shared: Arc<Shared>,
-    peer: Arc<Peer>,
+    client: Client,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
     let content_type = request.headers().get(header::CONTENT_TYPE);
@@ -54,7 +53,11 @@ pub(super) async fn exchange(
         .accept_compressed(CompressionEncoding::Deflate)
         .max_decoding_message_size(shared.most_bytes(&path));
     let handing = Handing {
-        opening: Some(Opening { path, peer, shared }),
+        opening: Some(Opening {
+            path,
+            client,
+            shared,
+        }),
     };
     Ok(grpc.streaming(handing, request.map(Whole)).await)
 }
@@ -89,7 +92,7 @@ impl Shared {
 
 struct Opening {
     path: String,
-    peer: Arc<Peer>,
+    client: Client,
     shared: Arc<Shared>,
 }
 
@@ -143,7 +146,7 @@ impl Opening {
             self.path,
             metadata,
             deadline,
-            self.peer,
+            self.client,
             self.shared.inbox.clone(),
             place,
         ));

@@ -3,12 +3,14 @@
 //! gRPC's own server for Python spends more on a call than a recall takes: a thread that polls, a lock that it shares with
 //! the one that answers, and an object for every step. Here one thread does all that is HTTP/2, TLS and gRPC's framing
 //! (hyper, h2, rustls and tonic, on tokio), and hands over a call once there is something to do about it. What it hands
-//! over, and how it is told of answers, are plain methods of [`Call`]; neither thread ever waits for the other.
+//! over, and how it is told of answers, are plain methods of [`Call`]; neither thread ever waits for the other. A thread that
+//! has nothing else to do sends its answer itself (`drive`).
 
 mod answer;
 mod call;
 mod codec;
 mod connection;
+mod drive;
 mod exchange;
 mod headers;
 mod inbox;

@@ -53,3 +53,13 @@ def test_beside_a_stream_that_stirs_nobody_is_alone_for_a_while() -> None:
     assert not company.alone()
     clock.now += MET_SECONDS * 1.1
     assert company.alone()
+
+
+def test_the_only_call_is_so_whatever_was_before() -> None:
+    company = Company(Clock())
+    company.came(WAITED_SECONDS * 2)
+    assert company.only()
+    company.came(0.0)
+    assert not company.only()
+    company.left()
+    assert company.only()
