@@ -15,6 +15,8 @@ use std::arch::x86_64::{
     _mm512_xor_si512,
 };
 
+use std::mem::MaybeUninit;
+
 use super::{AHEAD, BYTES, Block, Work};
 
 /// Numbers of 32 bits in a register.
@@ -291,8 +293,8 @@ pub(super) fn four_queries_avx512(queries: [&[Block]; 4], rows: &[Block], out: &
     }
 }
 
-/// Sixteen values at a time: those that are wanted move together in a register, which is stored whole; what it holds
-/// beyond them is written over by the next.
+/// Of a word with few wanted values one after the other, of others sixteen at a time: those that are wanted move together
+/// in a register, which is stored whole. What is written beyond them is written over by the next.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 pub(super) fn pick_avx512(
     first: u32,
@@ -307,7 +309,12 @@ pub(super) fn pick_avx512(
     let (to_numbers, to_picked) = (numbers.spare_capacity_mut(), picked.spare_capacity_mut());
     let from_zero = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     for ((first, &word), values) in (first..).step_by(64).zip(wanted).zip(values) {
-        if word == 0 {
+        let held = word.count_ones() as usize;
+        if held <= FEW {
+            let end = count + FEW;
+            let few = (&mut to_numbers[count..end], &mut to_picked[count..end]);
+            pick_few(first, word, values, few);
+            count += held;
             continue;
         }
         for (lane, values) in values.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
@@ -333,6 +340,27 @@ pub(super) fn pick_avx512(
     unsafe {
         numbers.set_len(numbers.len() + count);
         picked.set_len(picked.len() + count);
+    }
+}
+
+/// Wanted values of a word that are taken one by one: always as many, because to ask whether there is another one costs more
+/// than to take it.
+const FEW: usize = 4;
+
+/// Writes the wanted values and their numbers, and leaves 0.
+#[inline]
+fn pick_few(
+    first: u32,
+    mut word: u64,
+    values: &mut [f32; 64],
+    (numbers, picked): (&mut [MaybeUninit<u32>], &mut [MaybeUninit<f32>]),
+) {
+    for (number, value) in numbers.iter_mut().zip(picked) {
+        // Where there is none left it is the last one: 0, or taken before.
+        let at = (word | 1 << 63).trailing_zeros();
+        number.write(first + at);
+        value.write(std::mem::take(&mut values[at as usize]));
+        word &= word.wrapping_sub(1);
     }
 }
 
