@@ -25,8 +25,10 @@ const DEAD_FLOOR: usize = 8192;
 // Postings that are read in the time in which a row's words are found: postings lie one after the other, rows anywhere.
 const ROW_POSTINGS: u64 = 32;
 
-// Postings, and sums that are there, from which on a second thread is worth waking: one takes a nanosecond or two.
-const SPREAD_POSTINGS: u64 = 1 << 17;
+// Postings, and sums that are there, from which on a second thread is worth waking, which takes as long as some 15,000 of them.
+const SPREAD_POSTINGS: u64 = 1 << 16;
+// To look through so many rows for sums takes as long as a posting.
+const POSTING_ROWS: u64 = 48;
 
 // A row's terms lie in the forward list at 40 bits of offset, 24 bits of count.
 pub(super) const COUNT_BITS: u32 = 24;
@@ -326,8 +328,9 @@ impl LexicalIndex for Bm25Index {
         let all = self.all_pass(allowed);
         let (base, slope) = self.length_share();
         let postings: u64 = terms.iter().map(|term| u64::from(term.rows)).sum();
-        let spread = spread && postings + sums.rows.len() as u64 >= SPREAD_POSTINGS;
-        sums.add(self.spans.len() as u32, spread, |first| {
+        let rows = self.spans.len() as u32;
+        let work = postings + sums.rows.len() as u64 + u64::from(rows) / POSTING_ROWS;
+        sums.add(rows, spread && work >= SPREAD_POSTINGS, |first| {
             let cursor = |term: &QueryTerm| {
                 let postings = &self.terms[term.number as usize];
                 (term.factor, postings.cursor(term.number, first))

@@ -79,13 +79,12 @@ pub(super) fn answer(
     let beside = alone && query.vector.is_some() && query.words.is_some();
     let (near, keyword) = both(
         beside,
+        || near_arm(state, request, query, (allowed, plan), near),
+        // Alone it may take a second thread itself. The walk lasts longer, so the sample goes with the words.
         || {
-            let arm = near_arm(state, request, query, (allowed, plan), near);
             sample = look_at_sample(&mut look, query);
-            arm
+            keyword_arm(state, request, query, (allowed, alone && !beside), found)
         },
-        // Alone it may take a second thread itself.
-        || keyword_arm(state, request, query, (allowed, alone && !beside), found),
     );
     let mut arms = Vec::with_capacity(3 + request.external.len());
     let (mut proposed, mut words) = (Vec::new(), Vec::new());
