@@ -158,11 +158,14 @@ pub(super) fn external(
         let mut ranked: Vec<Scored> = Vec::with_capacity(list.hits.len());
         let mut known = HashSet::with_capacity(list.hits.len());
         for (id, score) in &list.hits {
-            let mut versions = state.columns.versions_of(id).peekable();
-            unknown += u32::from(versions.peek().is_none());
-            let passing = versions
-                .filter(|&version| allowed.versions.contains(version))
-                .max();
+            let (mut is_here, mut passing) = (false, None);
+            for version in state.columns.versions_of(id) {
+                is_here = true;
+                if allowed.versions.contains(version) {
+                    passing = passing.max(Some(version));
+                }
+            }
+            unknown += u32::from(!is_here);
             if let Some(version) = passing
                 && known.insert(version)
             {

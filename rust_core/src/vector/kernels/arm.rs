@@ -6,19 +6,16 @@ use std::arch::aarch64::{
     vshrq_n_u8,
 };
 
-use super::{AHEAD, Block};
-
-/// Asks for a row's cache lines: the portable way is to do nothing, the processor reads ahead by itself.
-#[inline]
-fn prefetch(_row: &[Block]) {}
+use super::Block;
 
 #[target_feature(enable = "neon")]
 pub(super) fn products_neon<'a>(
     query: &[[Block; 2]],
     row_of: impl Fn(usize) -> &'a [Block],
+    ahead: impl Fn(usize),
     out: &mut [i32],
 ) {
-    in_groups_of_four!(query, row_of, out, four_neon, one_neon);
+    in_groups_of_four!(query, row_of, ahead, out, four_neon, one_neon);
 }
 
 #[inline]

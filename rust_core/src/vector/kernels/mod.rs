@@ -92,11 +92,8 @@ impl Kernel {
             width * out.len(),
             "rows and results differ in number"
         );
-        self.gather(
-            query,
-            |index| &rows[index * width..(index + 1) * width],
-            out,
-        );
+        let row_of = |index: usize| &rows[index * width..(index + 1) * width];
+        self.products(query, row_of, |first| fetch_behind(rows, width, first), out);
     }
 
     /// `out[i]` = product of `query` with the nibbles of the row that `row_of` gives for `i`, offset included.
@@ -109,18 +106,35 @@ impl Kernel {
         row_of: impl Fn(usize) -> &'a [Block],
         out: &mut [i32],
     ) {
+        let count = out.len();
+        let ahead = |first: usize| {
+            for row in first + AHEAD..count.min(first + AHEAD + GROUP) {
+                prefetch(row_of(row).as_ptr(), query.len() / 2);
+            }
+        };
+        self.products(query, &row_of, ahead, out);
+    }
+
+    /// As [`gather`](Self::gather); `ahead` asks for what is read after the group of rows that begins with one.
+    fn products<'a>(
+        self,
+        query: &[Block],
+        row_of: impl Fn(usize) -> &'a [Block],
+        ahead: impl Fn(usize),
+        out: &mut [i32],
+    ) {
         self.check();
         let (query, _) = query.as_chunks::<2>();
         match self {
             // SAFETY: the instruction set was detected on this machine by the check above.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx512Vnni => unsafe { x86::products_avx512(query, row_of, out) },
+            Self::Avx512Vnni => unsafe { x86::products_avx512(query, row_of, ahead, out) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => unsafe { x86::products_avx2(query, row_of, out) },
+            Self::Avx2 => unsafe { x86::products_avx2(query, row_of, ahead, out) },
             // SAFETY: NEON is part of the base instruction set of aarch64.
             #[cfg(target_arch = "aarch64")]
-            Self::Neon => unsafe { arm::products_neon(query, row_of, out) },
+            Self::Neon => unsafe { arm::products_neon(query, row_of, ahead, out) },
             Self::Scalar => products_scalar(query, row_of, out),
         }
     }
@@ -348,24 +362,32 @@ fn block_product([low, high]: &[Block; 2], row: &Block) -> i32 {
         .sum()
 }
 
-/// Rows that are asked for ahead of their use: about as many as arrive while one cache miss is served.
-const AHEAD: usize = 8;
+/// Rows that are looked at together.
+const GROUP: usize = 4;
+/// Rows here and there that are asked for ahead of their use: about as many as arrive while one cache miss is served.
+const AHEAD: usize = 16;
+/// Bytes that are asked for ahead of those that are read in order: the processor reads ahead by itself, but up to the end of
+/// a page only.
+const PAGE_AHEAD: usize = 4096;
 /// Rows of 384 dimensions that take a quarter of a first cache of 48 KB.
 const ROWS_IN_TURN: usize = 64;
 
+/// Asks for what lies behind some rows, which is mostly what is read next; where it is not, little is lost.
+#[inline]
+fn fetch_behind(rows: &[Block], width: usize, first: usize) {
+    let here = rows.as_ptr().wrapping_add(first * width);
+    prefetch(here.wrapping_byte_add(PAGE_AHEAD), GROUP * width);
+}
+
 /// Splits `out` into groups of four rows, whose loads and sums overlap, and single rows at the end.
 macro_rules! in_groups_of_four {
-    ($query:expr, $row_of:expr, $out:expr, $four:ident, $one:ident) => {{
-        let row = $row_of;
+    ($query:expr, $row_of:expr, $ahead:expr, $out:expr, $four:ident, $one:ident) => {{
+        let (row, ahead) = ($row_of, $ahead);
         let (groups, rest) = $out.as_chunks_mut::<4>();
         let grouped = groups.len() * 4;
         for (group, products) in groups.iter_mut().enumerate() {
             let first = group * 4;
-            if first + AHEAD + 4 <= grouped {
-                for ahead in first + AHEAD..first + AHEAD + 4 {
-                    prefetch(row(ahead));
-                }
-            }
+            ahead(first);
             *products = $four(
                 $query,
                 [row(first), row(first + 1), row(first + 2), row(first + 3)],
@@ -382,6 +404,14 @@ macro_rules! in_groups_of_four {
 mod arm;
 #[cfg(target_arch = "x86_64")]
 mod x86;
+
+#[cfg(target_arch = "x86_64")]
+use x86::prefetch;
+
+/// Asks for cache lines: where there is no portable way nothing is done, the processor reads ahead by itself.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+fn prefetch(_first: *const Block, _count: usize) {}
 
 #[cfg(test)]
 mod tests {

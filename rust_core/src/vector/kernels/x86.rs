@@ -17,17 +17,17 @@ use std::arch::x86_64::{
 
 use std::mem::MaybeUninit;
 
-use super::{AHEAD, BYTES, Block, Work};
+use super::{BYTES, Block, GROUP, Work, fetch_behind};
 
 /// Numbers of 32 bits in a register.
 const LANES: usize = 16;
 
-/// Asks for a row's cache lines.
+/// Asks for the cache lines of some blocks, which need not exist.
 #[inline]
-fn prefetch(row: &[Block]) {
-    for block in row {
-        // SAFETY: a prefetch reads nothing that the program sees, and the address is that of a live block.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(block.0.as_ptr().cast()) };
+pub(super) fn prefetch(first: *const Block, count: usize) {
+    for number in 0..count {
+        // SAFETY: a prefetch reads nothing that the program sees, and is left out where there is no memory.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(number).cast()) };
     }
 }
 
@@ -35,9 +35,10 @@ fn prefetch(row: &[Block]) {
 pub(super) fn products_avx512<'a>(
     query: &[[Block; 2]],
     row_of: impl Fn(usize) -> &'a [Block],
+    ahead: impl Fn(usize),
     out: &mut [i32],
 ) {
-    in_groups_of_four!(query, row_of, out, four_avx512, one_avx512);
+    in_groups_of_four!(query, row_of, ahead, out, four_avx512, one_avx512);
 }
 
 /// Product of signed bytes. The instruction wants one side without a sign: 128 is added to it by flipping the sign's bit,
@@ -282,7 +283,8 @@ pub(super) fn four_queries_avx512(queries: [&[Block]; 4], rows: &[Block], out: &
     let (groups, rest) = out.as_chunks_mut::<4>();
     let grouped = groups.len() * 4;
     for (group, out) in groups.iter_mut().enumerate() {
-        let first = group * 4;
+        let first = group * GROUP;
+        fetch_behind(rows, width, first);
         *out = tile_avx512(
             queries,
             [row(first), row(first + 1), row(first + 2), row(first + 3)],
@@ -389,9 +391,10 @@ fn store128(sums: __m128i) -> [i32; 4] {
 pub(super) fn products_avx2<'a>(
     query: &[[Block; 2]],
     row_of: impl Fn(usize) -> &'a [Block],
+    ahead: impl Fn(usize),
     out: &mut [i32],
 ) {
-    in_groups_of_four!(query, row_of, out, four_avx2, one_avx2);
+    in_groups_of_four!(query, row_of, ahead, out, four_avx2, one_avx2);
 }
 
 /// The 32 bytes from `at` on.
