@@ -36,7 +36,7 @@ class Company:
         self._open -= 1
 
     def only(self) -> bool:
-        """Whether there is no more than one call."""
+        """Whether there is no other such call; streams may be open."""
         return self._open <= 1
 
     def stirred(self) -> None:

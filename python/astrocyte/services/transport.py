@@ -55,7 +55,7 @@ class Context:
     def __init__(self, call: GrpcCall, loop: asyncio.AbstractEventLoop, only: Callable[[], bool]) -> None:
         self._call = call
         self._loop = loop
-        # Whether no other call has to do with the loop.
+        # Whether no other call that gives one answer has to do with the loop.
         self._only = only
         self._code: grpc.StatusCode | None = None
         self._trailers: tuple[Metadatum, ...] = ()

@@ -4,7 +4,7 @@
 //! else to do, brings it as far as the socket itself ([`Drive::at_once`]); for all else the network's thread is woken.
 //! Either does all that is ready, one at a time: who finds the other at it has it look once more.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -17,8 +17,11 @@ use tokio::runtime::Handle;
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// How often one look follows the other before the network's thread goes on with it, after others of its tasks. An answer
-/// takes two. What a task may read in one turn is bounded by tokio, and more looks would not change that.
+/// takes two.
 const LOOKS: usize = 4;
+/// Tasks that may end in a look, for each of which another may have begun: a client that sends calls faster than they are
+/// refused must not have the thread to itself. What is read and written is bounded by tokio's budget.
+const ENDS: usize = 32;
 
 /// Nobody is at it; a task that is woken wakes the network's thread.
 const IDLE: u8 = 0;
@@ -62,20 +65,35 @@ impl Drive {
     }
 
     /// Does what wakes a task, then what the task has to do; the latter is left to a thread that is at it already.
+    ///
+    /// # Panics
+    /// On a thread of a runtime of tokio's.
     pub(super) fn at_once(&self, wakes: impl FnOnce()) {
         let free = self.0.step(IDLE, BUSY);
-        wakes();
+        let woken = catch_unwind(AssertUnwindSafe(wakes));
         if free {
-            let _runtime = self.0.runtime.enter();
-            self.0.advance();
+            // As a task, for only those have a budget: without one a flood would be read without end.
+            self.0.runtime.block_on(async { self.0.advance() });
         }
+        woken.unwrap_or_else(|panic| resume_unwind(panic));
     }
 }
 
 /// hyper begins a task for each call.
 impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for Drive {
     fn execute(&self, task: F) {
-        self.0.begin(Box::pin(task));
+        self.0.begin(Box::pin(Contained(Box::pin(task))));
+    }
+}
+
+/// A call, whose panic is the end of it and of nothing else.
+struct Contained(Task);
+
+impl Future for Contained {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context))).unwrap_or(Poll::Ready(()))
     }
 }
 
@@ -96,7 +114,7 @@ impl Tasks {
         let waker = Waker::from(self.clone());
         let mut context = Context::from_waker(&waker);
         for _ in 0..LOOKS {
-            // A connection that panics ends, as tokio's tasks do; nobody would be at it again.
+            // A connection that panics ends, as a task of tokio's does; nobody would be at it again.
             match catch_unwind(AssertUnwindSafe(|| self.look(&mut context))) {
                 Ok(Poll::Pending) => (),
                 Ok(Poll::Ready(())) | Err(_) => return self.end(),
@@ -117,7 +135,7 @@ impl Tasks {
 
     fn look(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut running = self.running.lock();
-        loop {
+        for _ in 0..ENDS {
             running.extend(self.begun.lock().drain(..));
             let found = running.poll_next_unpin(context);
             // One that began while the others were looked at has not been looked at.
@@ -128,6 +146,8 @@ impl Tasks {
                 _ => (),
             }
         }
+        context.waker().wake_by_ref();
+        Poll::Pending
     }
 
     fn wake_network(&self) {
@@ -142,8 +162,14 @@ impl Tasks {
         self.state.store(DONE, Ordering::Release);
         let running = std::mem::take(&mut *self.running.lock());
         let begun = std::mem::take(&mut *self.begun.lock());
-        drop((running, begun));
-        self.wake_network();
+        for task in running.into_iter().chain(begun) {
+            // After a panic another may follow from what it left; the rest must go all the same.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(task)));
+        }
+        let waker = self.waker.lock().take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 //! gRPC's own server for Python spends more on a call than a recall takes: a thread that polls, a lock that it shares with
 //! the one that answers, and an object for every step. Here one thread does all that is HTTP/2, TLS and gRPC's framing
 //! (hyper, h2, rustls and tonic, on tokio), and hands over a call once there is something to do about it. What it hands
-//! over, and how it is told of answers, are plain methods of [`Call`]; neither thread ever waits for the other. A thread that
-//! has nothing else to do sends its answer itself (`drive`).
+//! over, and how it is told of answers, are plain methods of [`Call`]; neither thread waits for the other. A thread that has
+//! nothing else to do sends its answer itself, and the connection's other calls are its own for as long (`drive`).
 
 mod answer;
 mod call;
@@ -196,6 +196,8 @@ impl Server {
         if let Some((close, thread)) = self.running.take() {
             let _ = close.send(());
             let _ = thread.join();
+            // A call that nobody took would keep the queue that it is in.
+            drop(self.shared.inbox.take());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::Barrier;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle, ThreadId};
 use std::time::Duration;
@@ -255,4 +255,88 @@ fn a_run_that_is_dropped_drops_its_tasks() {
         run.set(None);
     });
     assert_eq!(Arc::strong_count(&held), 1);
+}
+
+/// What never waits for anything, until it is told.
+async fn restless(ends: Arc<AtomicBool>) {
+    while !ends.load(Ordering::SeqCst) {
+        tokio::task::consume_budget().await;
+    }
+}
+
+/// A task in whose place another one comes, until it is told.
+fn replaced(drive: Drive, ends: Arc<AtomicBool>) -> Task {
+    Box::pin(async move {
+        if !ends.load(Ordering::SeqCst) {
+            let next = replaced(drive.clone(), ends);
+            drive.0.begin(next);
+        }
+    })
+}
+
+#[test]
+fn what_never_rests_is_left_to_the_network() {
+    for replaces in [false, true] {
+        let (bell, stop) = (bell(), Arc::new(AtomicBool::new(false)));
+        let (tells, told) = channel::<Drive>();
+        let (rung, stops) = (bell.listen(|| true), stop.clone());
+        let (drive, ends, network) = network(async move {
+            rung.await;
+            let drive = told.recv().expect("it is told");
+            if replaces {
+                drive.0.begin(replaced(drive.clone(), stops));
+            } else {
+                restless(stops).await;
+            }
+        });
+        tells.send(drive.clone()).expect("it is heard");
+        until(|| bell.waker.lock().is_some() && drive.0.state.load(Ordering::SeqCst) == IDLE);
+
+        // It comes back.
+        drive.at_once(|| bell.ring());
+
+        assert!(ends.try_recv().is_err());
+        stop.store(true, Ordering::SeqCst);
+        ends.recv_timeout(PATIENCE).expect("it comes");
+        network.join().expect("it ended well");
+    }
+}
+
+#[test]
+fn a_call_that_panics_ends_alone() {
+    use hyper::rt::Executor;
+
+    let (bell, held) = (bell(), Arc::new(()));
+    let (drive, ends, network) = network(bell.listen(|| true));
+    let holds = held.clone();
+    drive.execute(async move {
+        assert_eq!(
+            Arc::strong_count(&holds),
+            0,
+            "as a fault of a library would"
+        );
+    });
+    until(|| bell.waker.lock().is_some());
+    drive.at_once(|| ());
+    until(|| Arc::strong_count(&held) == 1);
+    assert!(ends.try_recv().is_err());
+
+    bell.ring();
+
+    ends.recv_timeout(PATIENCE).expect("it comes");
+    network.join().expect("it ended well");
+}
+
+#[test]
+fn a_panic_while_waking_leaves_the_tasks_to_others() {
+    let bell = bell();
+    let (drive, ends, network) = network(bell.listen(|| true));
+    until(|| bell.waker.lock().is_some() && drive.0.state.load(Ordering::SeqCst) == IDLE);
+
+    let woken = catch_unwind(AssertUnwindSafe(|| drive.at_once(|| panic!("a fault"))));
+
+    assert!(woken.is_err());
+    bell.ring();
+    ends.recv_timeout(PATIENCE).expect("it comes");
+    network.join().expect("it ended well");
 }

@@ -455,11 +455,14 @@ mod tests {
 
     #[test]
     fn every_kernel_picks_what_is_wanted_and_leaves_the_rest() {
-        const WORDS: usize = 9;
-        let words: [u64; WORDS] = std::array::from_fn(|at| match at % 4 {
+        const WORDS: usize = 15;
+        let words: [u64; WORDS] = std::array::from_fn(|at| match at % 7 {
             0 => 0,
             1 => u64::MAX,
             2 => 1 << 63 | 1,
+            3 => 1 << 5,
+            4 => 0b1111 << 20,
+            5 => 0b1_1111 << 50,
             _ => 0x9e37_79b9_7f4a_7c15_u64.rotate_left(at as u32),
         });
         let is_wanted = |at: usize| words[at / 64] >> (at % 64) & 1 == 1;
