@@ -13,7 +13,7 @@ case $kind in
 address)
     name=Address
     build=()
-    tests=(--tests)
+    tests=(--tests --features serve)
     faults=(use_after_free:heap-use-after-free out_of_bounds:heap-buffer-overflow)
     # Three laws of the large tier compare many thousand answers, which takes minutes each.
     options=(
