@@ -362,7 +362,7 @@ fn block_product([low, high]: &[Block; 2], row: &Block) -> i32 {
         .sum()
 }
 
-/// Rows that are looked at together.
+/// Rows that are looked at together, so that their loads and sums overlap.
 const GROUP: usize = 4;
 /// Rows here and there that are asked for ahead of their use: about as many as arrive while one cache miss is served.
 const AHEAD: usize = 16;
@@ -408,7 +408,7 @@ mod x86;
 #[cfg(target_arch = "x86_64")]
 use x86::prefetch;
 
-/// Asks for cache lines: where there is no portable way nothing is done, the processor reads ahead by itself.
+/// Asks for cache lines: where there is no portable way nothing is done. What lies in order the processor reads ahead by itself.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 fn prefetch(_first: *const Block, _count: usize) {}

@@ -14,10 +14,9 @@ use std::arch::x86_64::{
     _mm512_unpackhi_epi32, _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64,
     _mm512_xor_si512,
 };
-
 use std::mem::MaybeUninit;
 
-use super::{BYTES, Block, GROUP, Work, fetch_behind};
+use super::{BYTES, Block, Work, fetch_behind};
 
 /// Numbers of 32 bits in a register.
 const LANES: usize = 16;
@@ -283,7 +282,7 @@ pub(super) fn four_queries_avx512(queries: [&[Block]; 4], rows: &[Block], out: &
     let (groups, rest) = out.as_chunks_mut::<4>();
     let grouped = groups.len() * 4;
     for (group, out) in groups.iter_mut().enumerate() {
-        let first = group * GROUP;
+        let first = group * 4;
         fetch_behind(rows, width, first);
         *out = tile_avx512(
             queries,
