@@ -31,7 +31,9 @@ __all__ = [
     "describe_checkpoint",
     "encode_answer",
     "encode_answers",
+    "encode_found_trace",
     "encode_hits",
+    "encode_trace",
     "failpoint",
     "fuse_banks",
     "pii_kinds",
@@ -304,8 +306,11 @@ class RecallResponse:
     def feedback_terms(self) -> int:
         """Words that the first hits added to the query."""
     @property
-    def lead(self) -> list[tuple[int, int, float]]:
-        """The ``arms`` of the first hit of the fusion, whatever was lifted after it."""
+    def lead_scores(self) -> tuple[float, float] | None:
+        """What the first hit of the fusion scores in the semantic and the keyword arm, whatever was lifted after it.
+
+        0 in an arm that did not propose it; None where there are no hits.
+        """
     @property
     def lift_micros(self) -> float:
         """Time that `RecallRequest` ``lift`` took."""
@@ -422,14 +427,31 @@ def summarise(
     And the scores of each bank's first hit in the semantic and the keyword arm.
     """
 
-def encode_answer(result: object, windows: Sequence[bytes]) -> bytes:
+def encode_answer(result: object, trace: bytes | None) -> bytes:
     """The fields of `astrocyte.v1.RecallResponse` but its hits, of a `RecallResult`, in the order of their numbers.
 
-    ``windows`` are the time windows of its trace, as messages. Banks and engines of a trace are left out.
+    ``trace`` is the message of its trace, where it has one.
     """
 
 def encode_answers(answers: Sequence[tuple[bytes, bytes]]) -> bytes:
     """An `astrocyte.v1.BatchRecallResponse` of results that are `RecallResponse` in two pieces each."""
+
+def encode_found_trace(
+    response: RecallResponse,
+    rows: Sequence[tuple[object, ...]],
+    fusion: str,
+    latency_ms: float,
+    tier: int,
+    stages: Mapping[str, float],
+    windows: Sequence[bytes],
+    degraded: str,
+    intent: str,
+    intent_confidence: float,
+) -> bytes:
+    """An `astrocyte.v1.RecallTrace` of what the core answered; ``rows`` are those of its hits, as in `encode_hits`.
+
+    ``stages`` are milliseconds by name, ``windows`` its time windows as messages.
+    """
 
 def encode_hits(
     response: RecallResponse, rows: Sequence[tuple[object, ...]], bank_id: str, include_sources: bool
@@ -439,6 +461,9 @@ def encode_hits(
     A row is a `HydratedRow`; its chunk is the text. Fields stand in the order of their numbers, maps in that of their
     keys.
     """
+
+def encode_trace(trace: object, windows: Sequence[bytes]) -> bytes:
+    """An `astrocyte.v1.RecallTrace` of a `RecallTrace` without its banks and engines; ``windows`` as messages."""
 
 @final
 class Core:

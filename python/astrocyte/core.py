@@ -40,7 +40,9 @@ from astrocyte._core import (
     build_info,
     encode_answer,
     encode_answers,
+    encode_found_trace,
     encode_hits,
+    encode_trace,
 )  # fmt: skip
 from astrocyte.errors import DimensionMismatch, StoreError, ValidationError
 
@@ -68,7 +70,9 @@ __all__ = [
     "describe_checkpoint",
     "encode_answer",
     "encode_answers",
+    "encode_found_trace",
     "encode_hits",
+    "encode_trace",
     "failpoint",
     "fuse_banks",
     "pii_kinds",

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from copy import copy, deepcopy
+from dataclasses import FrozenInstanceError, replace
 from datetime import UTC, datetime
 from math import copysign
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import strategies
 from astrocyte import core
 from astrocyte.core import Core, RecallRequest, Row, content_hash, vector_bytes
-from astrocyte.model import Intent, RecallQuery, RecallResult, RecallTrace
+from astrocyte.model import Intent, QueryIntent, RecallQuery, RecallResult, RecallTrace
 from astrocyte.model import TimeRange as ModelRange
+from astrocyte.pipelines.recall_trace import Found, FoundTrace
 from astrocyte.pipelines.shaping import FoundHits
 from astrocyte.services import convert
 from astrocyte.services.convert.values import encode_range
@@ -162,9 +165,11 @@ def test_hits_are_a_sequence_like_the_tuple_of_them() -> None:
     assert replace(RecallResult(hits, 3, truncated=False)) == RecallResult(made, 3, truncated=False)
 
 
-def _windows(result: RecallResult) -> list[bytes]:
-    windows = () if result.trace is None else result.trace.time_windows
-    return [TimeRange(**encode_range(window)).SerializeToString() for window in windows]
+def _trace(result: RecallResult) -> bytes | None:
+    if result.trace is None:
+        return None
+    windows = [TimeRange(**encode_range(window)).SerializeToString() for window in result.trace.time_windows]
+    return core.encode_trace(result.trace, windows)
 
 
 @given(strategies.recall_results)
@@ -172,7 +177,7 @@ def test_the_rest_of_an_answer_is_what_protobuf_writes(result: RecallResult) -> 
     """With hits that are objects protobuf writes it all."""
     bare = replace(result, hits=())
     message = RecallResponse.FromString(convert.encode_recall_result(bare))
-    assert core.encode_answer(bare, _windows(bare)) == message.SerializeToString(deterministic=True)
+    assert core.encode_answer(bare, _trace(bare)) == message.SerializeToString(deterministic=True)
 
 
 def test_a_zero_below_zero_is_written_as_protobuf_writes_it() -> None:
@@ -181,7 +186,7 @@ def test_a_zero_below_zero_is_written_as_protobuf_writes_it() -> None:
     result = RecallResult((), 0, truncated=False, trace=trace)
     message = RecallResponse.FromString(convert.encode_recall_result(result))
     assert copysign(1.0, message.trace.latency_ms) == -1.0
-    assert core.encode_answer(result, []) == message.SerializeToString(deterministic=True)
+    assert core.encode_answer(result, _trace(result)) == message.SerializeToString(deterministic=True)
 
 
 def test_no_field_of_an_answer_is_forgotten() -> None:
@@ -208,7 +213,7 @@ def test_no_field_of_an_answer_is_forgotten() -> None:
     result = RecallResult(
         (), 7, truncated=True, trace=trace, authority_context="a", warnings=("w",), confidence=0.5, abstain=True
     )
-    message = RecallResponse.FromString(core.encode_answer(result, _windows(result)))
+    message = RecallResponse.FromString(core.encode_answer(result, _trace(result)))
     assert {field.name for field, _ in message.ListFields()} == set(RecallResponse.DESCRIPTOR.fields_by_name) - {"hits"}
     written = {field.name for field, _ in message.trace.ListFields()}
     # Answers of several banks, and of engines, are made by protobuf.
@@ -221,3 +226,45 @@ def test_an_answer_with_hits_that_nobody_looked_at_is_whole() -> None:
     result = RecallResult(hits, 3, truncated=False, trace=RecallTrace(position=9), confidence=0.0)
     message = RecallResponse.FromString(convert.encode_recall_result(result))
     assert message == RecallResponse.FromString(convert.encode_recall_result(replace(result, hits=tuple(hits))))
+
+
+def _found(windows: tuple[ModelRange, ...], rows: list[HydratedRow], intent: QueryIntent, degraded: str) -> FoundTrace:
+    hits = FoundHits(RecallQuery("tea", "bank"), RESPONSE, rows)
+    stages = {"embed": 0.25, "core": 1.5, "": -0.0}
+    return FoundTrace.of(Found(RESPONSE, hits, "rrf", 2.5, stages, windows, degraded, intent))
+
+
+@given(
+    st.lists(strategies.ranges, max_size=2),
+    st.lists(st.none() | details, min_size=3, max_size=3),
+    st.builds(QueryIntent, st.sampled_from(Intent), st.floats(0.0, 1.0)),
+    st.sampled_from(("", "vector_store")),
+)
+def test_a_trace_that_nobody_looked_at_is_written_as_one_that_was_made(
+    windows: list[ModelRange], chosen: list[HydratedRow | None], intent: QueryIntent, degraded: str
+) -> None:
+    rows = _rows(chosen)
+    trace = _found(tuple(windows), rows, intent, degraded)
+    result = RecallResult(FoundHits(RecallQuery("tea", "bank"), RESPONSE, rows), 3, truncated=False, trace=trace)
+    made = replace(trace)
+    assert type(made) is RecallTrace
+    assert convert.encode_recall_result(result) == convert.encode_recall_result(replace(result, trace=made))
+
+
+def test_a_trace_is_like_one_whose_fields_were_always_there() -> None:
+    rows = _rows([RICH, RICH, RICH])
+    trace = _found((), rows, QueryIntent(Intent.FACTUAL, 0.5), "")
+    made = replace(trace)
+    assert trace.layer_distribution == {RICH.memory_layer: 3}
+    assert trace.strategies_used == ("semantic", "keyword")
+    assert trace.total_candidates == sum(RESPONSE.arm_candidates)
+    assert trace == made
+    assert made == trace
+    assert trace == _found((), rows, QueryIntent(Intent.FACTUAL, 0.5), "")
+    assert trace != replace(made, degraded="cache")
+    assert replace(trace, degraded="cache") == replace(made, degraded="cache")
+    assert repr(trace) == repr(made)
+    assert copy(trace) == deepcopy(trace) == made
+    assert not hasattr(trace, "_nothing")
+    with pytest.raises(FrozenInstanceError):
+        trace.plan = "none"  # type: ignore[misc]  # which is what it says

@@ -204,11 +204,13 @@ def test_a_summary_says_what_the_answers_say() -> None:
         ]
         assert count == sum(counted for counted, _ in told)
         assert micros == pytest.approx(sum(spent for _, spent in told))
-    expected = []
-    for answer in filter(lambda answer: answer.hits, answers):
-        scores = {answer.arm_names[arm]: score for arm, _, score in answer.lead}
-        expected.append((scores.get("semantic", 0.0), scores.get("keyword", 0.0)))
-    assert best == expected
+    first = [
+        {answer.arm_names[arm]: score for arm, _, score in answer.hits[0].arms} if answer.hits else None
+        for answer in answers
+    ]
+    expected = [scores and (scores.get("semantic", 0.0), scores.get("keyword", 0.0)) for scores in first]
+    assert [answer.lead_scores for answer in answers] == expected
+    assert best == [scores for scores in expected if scores]
     assert summarise([]) == (0, False, [], [], [])
 
 

@@ -19,12 +19,8 @@ BASE, MEANING, WORDS = -3.6, 1.1, 0.12
 
 def confidence(response: RecallResponse) -> float:
     """From 0 to 1; 0 where there are no hits."""
-    lead = response.lead
-    if not lead:
-        return 0.0
-    names = response.arm_names
-    scores = {names[arm]: score for arm, _, score in lead}
-    return confidence_of(scores.get("semantic", 0.0), scores.get("keyword", 0.0))
+    scores = response.lead_scores
+    return 0.0 if scores is None else confidence_of(*scores)
 
 
 def confidence_of(meaning: float, words: float) -> float:

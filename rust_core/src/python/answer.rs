@@ -1,14 +1,21 @@
-//! What an answer says beside its hits, for the wire, of the result's and the trace's own attributes.
+//! What an answer says beside its hits, for the wire, of the result's and the trace's own attributes; or of what the core
+//! answered, where nobody looked at a trace, so that none was made.
 //!
 //! As in `encode`: all of it reads Python's objects. Attributes are asked for by interned names, which costs a tenth of
 //! what protobuf takes to have each of them set from Python.
 
+use std::collections::BTreeMap;
+
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
+use super::encode::layers;
+use super::response::RecallResponse;
 use crate::wire::Message;
 use crate::wire::answer::field;
+
+const MICROS_PER_MILLI: f64 = 1e3;
 
 /// Calls a method of [`Message`] with a field's number and the value of an attribute.
 macro_rules! copy {
@@ -27,7 +34,7 @@ macro_rules! copy {
 pub(super) fn encode_answer<'py>(
     py: Python<'py>,
     result: &Bound<'py, PyAny>,
-    windows: Vec<Bound<'py, PyBytes>>,
+    trace: Option<&[u8]>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let mut answer = Message::default();
     copy!(
@@ -38,9 +45,8 @@ pub(super) fn encode_answer<'py>(
         i64
     );
     copy!(answer.bool, result, "truncated", field::TRUNCATED, bool);
-    let trace = result.getattr(intern!(py, "trace"))?;
-    if !trace.is_none() {
-        answer.put_message(field::TRACE, &encode_trace(&trace, &windows)?);
+    if let Some(trace) = trace {
+        answer.put_encoded(field::TRACE, trace);
     }
     copy_text(
         &mut answer,
@@ -78,9 +84,81 @@ pub(super) fn encode_answers<'py>(
     PyBytes::new(py, batch.bytes())
 }
 
-fn encode_trace(trace: &Bound<'_, PyAny>, windows: &[Bound<'_, PyBytes>]) -> PyResult<Message> {
+/// The trace of an answer that was searched for, which is not made for it. See `_core.pyi`.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "one argument per part of it")]
+pub(super) fn encode_found_trace<'py>(
+    py: Python<'py>,
+    response: &RecallResponse,
+    rows: &Bound<'py, PyList>,
+    fusion: &str,
+    latency_ms: f64,
+    tier: i64,
+    stages: &Bound<'py, PyDict>,
+    windows: Vec<Bound<'py, PyBytes>>,
+    degraded: &str,
+    intent: &str,
+    intent_confidence: f64,
+) -> PyResult<Bound<'py, PyBytes>> {
     use field::trace as number;
-    let py = trace.py();
+    let answer = response.answer();
+    let arms = answer.arm_names.iter().zip(&answer.arm_candidates);
+    let (mut counts, mut timings) = (BTreeMap::new(), BTreeMap::new());
+    let mut message = Message::default();
+    let to = &mut message;
+    for ((name, &count), &micros) in arms.zip(&answer.arm_micros) {
+        if count > 0 {
+            to.put_text(number::STRATEGIES_USED, name);
+        }
+        counts.insert(&**name, i64::from(count));
+        timings.insert(&**name, micros / MICROS_PER_MILLI);
+    }
+    to.int(number::TOTAL_CANDIDATES, counts.values().sum());
+    to.text(number::FUSION_METHOD, fusion);
+    to.double(number::LATENCY_MS, latency_ms);
+    put_map(
+        to,
+        number::STRATEGY_TIMINGS_MS,
+        timings,
+        Message::put_double,
+    );
+    put_map(
+        to,
+        number::STRATEGY_CANDIDATE_COUNTS,
+        counts,
+        Message::put_int,
+    );
+    to.int(number::TIER_USED, tier);
+    let layers = layers(rows)?;
+    put_map(
+        to,
+        number::LAYER_DISTRIBUTION,
+        layers.iter().map(|(name, &count)| (&**name, count)),
+        Message::put_int,
+    );
+    put_dict(to, stages, number::STAGE_TIMINGS_MS, |entry, value| {
+        entry.put_double(2, value.extract()?);
+        Ok(())
+    })?;
+    to.text(number::PLAN, &answer.plan);
+    for window in windows {
+        to.put_encoded(number::TIME_WINDOWS, window.as_bytes());
+    }
+    to.int(number::POSITION, answer.position.cast_signed());
+    to.text(number::DEGRADED, degraded);
+    to.text(number::INTENT, intent);
+    to.double(number::INTENT_CONFIDENCE, intent_confidence);
+    Ok(PyBytes::new(py, message.bytes()))
+}
+
+/// A trace. See `_core.pyi`.
+#[pyfunction]
+pub(super) fn encode_trace<'py>(
+    py: Python<'py>,
+    trace: &Bound<'py, PyAny>,
+    windows: Vec<Bound<'py, PyBytes>>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    use field::trace as number;
     let mut message = Message::default();
     let to = &mut message;
     copy_texts(
@@ -147,7 +225,23 @@ fn encode_trace(trace: &Bound<'_, PyAny>, windows: &[Bound<'_, PyBytes>]) -> PyR
         f64
     );
     copy_text(to, trace, intern!(py, "tier_reason"), number::TIER_REASON)?;
-    Ok(message)
+    Ok(PyBytes::new(py, message.bytes()))
+}
+
+/// Writes a map, whose entries come in the order of their keys.
+fn put_map<'a, V>(
+    message: &mut Message,
+    number: u32,
+    map: impl IntoIterator<Item = (&'a str, V)>,
+    put: impl Fn(&mut Message, u32, V),
+) {
+    let mut entry = Message::default();
+    for (key, value) in map {
+        entry.clear();
+        entry.put_text(1, key);
+        put(&mut entry, 2, value);
+        message.put_message(number, &entry);
+    }
 }
 
 /// Copies an attribute that holds text or None.
@@ -217,8 +311,17 @@ fn copy_map<'py>(
     if map.is_none() {
         return Ok(());
     }
-    let mut entries = Vec::new();
-    for (key, value) in map.cast::<PyDict>()?.iter() {
+    put_dict(message, map.cast::<PyDict>()?, number, put)
+}
+
+fn put_dict<'py>(
+    message: &mut Message,
+    map: &Bound<'py, PyDict>,
+    number: u32,
+    put: impl Fn(&mut Message, &Bound<'py, PyAny>) -> PyResult<()>,
+) -> PyResult<()> {
+    let mut entries = Vec::with_capacity(map.len());
+    for (key, value) in map.iter() {
         entries.push((key.cast_into::<PyString>()?, value));
     }
     let mut entries = entries

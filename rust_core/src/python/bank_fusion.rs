@@ -7,9 +7,8 @@ use pyo3::prelude::*;
 use super::arguments::Text;
 use super::errors::{detached, invalid};
 use super::request::fusion_of;
-use super::response::{Hit, RecallResponse};
+use super::response::{Hit, RecallResponse, lead_scores};
 use crate::bank_fusion::{BankArm, BankHit, BankList, Share, fuse, split_budget as split};
-use crate::recall::{KEYWORD, SEMANTIC};
 use crate::types;
 
 /// What a bank answered, or hits in another order than that.
@@ -231,14 +230,7 @@ pub(super) fn summarise(answers: Vec<Py<RecallResponse>>) -> Summary {
             }
         }
         banks.push((answer.hits.len(), answer.position));
-        if !answer.lead.is_empty() {
-            let score = |name| {
-                let mut words = answer.lead.iter();
-                let word = words.find(|word| answer.arm_names[word.arm as usize] == name);
-                word.map_or(0.0, |word| word.score)
-            };
-            best.push((score(SEMANTIC), score(KEYWORD)));
-        }
+        best.extend(lead_scores(answer));
     }
     all
 }

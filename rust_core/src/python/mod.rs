@@ -25,7 +25,7 @@ use pyo3::prelude::*;
 #[pymodule(name = "_core")]
 mod core_module {
     #[pymodule_export]
-    use super::answer::{encode_answer, encode_answers};
+    use super::answer::{encode_answer, encode_answers, encode_found_trace, encode_trace};
     #[pymodule_export]
     use super::bank::{Bank, Core, describe_checkpoint, failpoint};
     #[pymodule_export]
@@ -87,7 +87,9 @@ fn declare_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
             "describe_checkpoint",
             "encode_answer",
             "encode_answers",
+            "encode_found_trace",
             "encode_hits",
+            "encode_trace",
             "failpoint",
             "fuse_banks",
             "pii_kinds",

@@ -6,12 +6,22 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::arguments::{Id, Text};
+use crate::recall::{KEYWORD, SEMANTIC};
 use crate::types;
 
 fn arm_scores(arms: &[types::ArmScore]) -> Vec<(u32, u32, f64)> {
     arms.iter()
         .map(|arm| (arm.arm, arm.rank, arm.score))
         .collect()
+}
+
+/// What the first hit scores in the semantic and the keyword arm, 0 in one that did not propose it.
+pub(super) fn lead_scores(answer: &types::RecallResponse) -> Option<(f64, f64)> {
+    let score = |name| {
+        let of = |word: &&types::ArmScore| answer.arm_names[word.arm as usize] == name;
+        answer.lead.iter().find(of).map_or(0.0, |word| word.score)
+    };
+    (!answer.lead.is_empty()).then(|| (score(SEMANTIC), score(KEYWORD)))
 }
 
 /// A hit of an answer, which it keeps: most are looked at by nobody, so none is copied.
@@ -192,8 +202,8 @@ impl RecallResponse {
     }
 
     #[getter]
-    fn lead(&self) -> Vec<(u32, u32, f64)> {
-        arm_scores(&self.answer.lead)
+    fn lead_scores(&self) -> Option<(f64, f64)> {
+        lead_scores(&self.answer)
     }
 
     #[getter]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any, TypeVar
 
-from astrocyte.core import encode_answer, encode_answers
+from astrocyte.core import encode_answer, encode_answers, encode_trace
 from astrocyte.errors import ValidationError
 from astrocyte.model import (
     ArmScore,
@@ -18,8 +18,10 @@ from astrocyte.model import (
     RecallResult,
     RecallTrace,
     TagMatch,
+    TimeRange,
 )
 from astrocyte.model.building import maker
+from astrocyte.pipelines.recall_trace import FoundTrace
 from astrocyte.pipelines.shaping import FoundHits
 from astrocyte.services.convert.engines import decode_engine_trace, set_engine_trace
 from astrocyte.services.convert.multi_bank import (
@@ -379,10 +381,11 @@ class BatchResults:
 def _pieces(result: RecallResult, written: bytes | None = None) -> tuple[bytes, bytes]:
     """An answer in bytes: its hits, where these come in one piece (they may be written already), and all the rest."""
     hits, trace = result.hits, result.trace
-    if isinstance(hits, FoundHits) and (trace is None or not (trace.banks or trace.engines)):
-        windows = () if trace is None else trace.time_windows
-        encoded = [types_pb2.TimeRange(**encode_range(window)).SerializeToString() for window in windows]
-        return hits.encoded() if written is None else written, encode_answer(result, encoded)
+    if isinstance(hits, FoundHits) and (
+        isinstance(trace, FoundTrace) or not (trace and (trace.banks or trace.engines))
+    ):
+        told = None if trace is None else _encode_trace(trace, hits)
+        return hits.encoded() if written is None else written, encode_answer(result, told)
     response = memory_pb2.RecallResponse()
     if result.authority_context:
         response.authority_context = result.authority_context
@@ -390,6 +393,16 @@ def _pieces(result: RecallResult, written: bytes | None = None) -> tuple[bytes, 
         response.confidence = result.confidence
     response.abstain = result.abstain
     return b"", _serialise(response, result)
+
+
+def _encode_trace(trace: RecallTrace, hits: FoundHits) -> bytes:
+    if isinstance(trace, FoundTrace):
+        return trace.encoded(hits.rows, _encode_window)
+    return encode_trace(trace, list(map(_encode_window, trace.time_windows)))
+
+
+def _encode_window(window: TimeRange) -> bytes:
+    return types_pb2.TimeRange(**encode_range(window)).SerializeToString()
 
 
 def decode_history_result(message: memory_pb2.HistoryResponse) -> HistoryResult:
