@@ -61,6 +61,15 @@ def path(name: str) -> str:
     return f"/{SERVICE}/{name}"
 
 
+def unknown(called: str) -> grpc.RpcMethodHandler[Any, Any]:
+    """Refuses what there is no method for."""
+
+    async def refuse(_: object, context: Any) -> None:
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, f"there is no method {called}")
+
+    return grpc.stream_stream_rpc_method_handler(refuse)
+
+
 @asynccontextmanager
 async def running(
     handlers: Mapping[str, grpc.RpcMethodHandler[Any, Any]], target: str = "127.0.0.1:0", **options: Any
@@ -68,7 +77,7 @@ async def running(
     """Serve methods by name; each of them of no kind, unless ``options`` say otherwise."""
     known = {path(name): (not handler.request_streaming, None) for name, handler in handlers.items()}
     native = GrpcServer(**{"methods": known, **OPTIONS, **options})
-    transport = Transport([grpc.method_handlers_generic_handler(SERVICE, dict(handlers))], native)
+    transport = Transport([grpc.method_handlers_generic_handler(SERVICE, dict(handlers))], unknown, native)
     port = transport.bind(target)
     transport.start()
     address = target if target.startswith("unix:") else f"127.0.0.1:{port}"

@@ -31,7 +31,7 @@ from astrocyte.services.admission import Admission
 from astrocyte.services.authentication import authenticator
 from astrocyte.services.draining import Draining
 from astrocyte.services.health import HEALTH_SERVICE, Health, health_handler
-from astrocyte.services.interceptors import Calls, Rules, UnknownMethods
+from astrocyte.services.interceptors import Calls, Rules
 from astrocyte.services.memory import MemoryServicer
 from astrocyte.services.method_limits import METHODS, rules_of
 from astrocyte.services.reflection import reflection_handlers
@@ -159,8 +159,8 @@ class Server:
         handlers.append(health_handler(self._health))
         if settings.server.reflection:
             handlers += reflection_handlers([*services, HEALTH_SERVICE.full_name])
-        handlers.append(UnknownMethods(calls))
-        self._transport = Transport(handlers, _native(settings.server, rules, calls.prefix))
+        native = _native(settings.server, rules, calls.prefix)
+        self._transport = Transport(handlers, calls.refusal, native)
 
     @property
     def waiting(self) -> dict[str, Callable[[], int]]:

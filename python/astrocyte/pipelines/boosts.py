@@ -72,7 +72,11 @@ class BoostStage:
 
     def wanted(self, query: RecallQuery) -> bool:
         """Whether one of them can lift anything for this query."""
-        return any(rule.wanted(query.query) for rule in self._rules)
+        # Every recall asks; a generator would cost as much as the rule.
+        for rule in self._rules:  # noqa: SIM110
+            if rule.wanted(query.query):
+                return True
+        return False
 
     def own(self, query: RecallQuery) -> BoundedBoost | None:
         """The boost of what the asker said, where it is the only one that can lift anything for this query."""

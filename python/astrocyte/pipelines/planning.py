@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from types import MappingProxyType
+from typing import Any
 
 from astrocyte.config import RecallSettings
 from astrocyte.core import RecallRequest
@@ -123,6 +124,7 @@ class Planner:
 
     def __init__(self, settings: RecallSettings, entities: EntityStore) -> None:
         self._settings = settings
+        self._fusion = str(settings.fusion_method)
         self._entities = entities
         self._time_tail_ms = round(settings.time_tail_days * DAY_MS)
         self._factors = {
@@ -198,7 +200,7 @@ class Planner:
 
     def fusion(self, query: RecallQuery) -> str:
         """How the arms' lists of a query become one."""
-        return str(query.fusion_method or self._settings.fusion_method)
+        return self._fusion if query.fusion_method is None else str(query.fusion_method)
 
     def arm_weights(self, plan: Plan) -> tuple[float, float, float]:
         """The weights of the semantic, the keyword and the temporal arm for an analysed query."""
@@ -276,40 +278,71 @@ class Planner:
     def request(self, plan: Plan) -> RecallRequest:
         """What the core is asked for an analysed query."""
         query, settings = plan.query, self._settings
-        memory_ids = None
-        if query.memory_ids:
-            memory_ids = [identity for one in query.memory_ids if (identity := id_to_bytes(one)) is not None]
         threshold = query.dedup_threshold if query.dedup_threshold is not None else settings.dedup_threshold
         return RecallRequest(
             text=query.query or None,
             vector=plan.vector,
             k=plan.pool or query.max_results,
             depth=max(self.depth(query), 0 if plan.fuses else plan.pool),
-            tags=query.tags,
-            tag_match=query.tag_match,
-            fact_types=query.fact_types,
-            metadata=metadata_pairs(query.metadata) if query.metadata else (),
-            session=query.session_id,
-            occurred=_range(query.time_range),
-            retained=_range(query.retained_range),
-            as_of=optional_ms(query.as_of),
-            valid_at=optional_ms(query.valid_at),
-            memory_ids=memory_ids,
             time_windows=plan.windows,
             time_tail_ms=self._time_tail_ms,
             fusion=self.fusion(query),
             rank_constant=query.rank_constant or settings.rank_constant,
-            external=[*(plan.outside or ()), *plan.names],
             weights=self.arm_weights(plan),
             feedback=self._feedback(plan),
             context_windows=settings.context_windows,
-            layer_weights=list(query.layer_weights.items()) if query.layer_weights else (),
             dedup_threshold=threshold,
             # Titles are short and are counted when they are made; what may still change its place, when it has one.
             budget=None if query.detail_level is DetailLevel.TITLES or plan.pool else plan.budget,
-            budget_whole=query.detail_level is DetailLevel.FULL,
-            lift=plan.lift,
+            **_narrowed(query),
+            **_dated(query),
+            **_brought(plan),
         )
+
+
+def _narrowed(query: RecallQuery) -> dict[str, Any]:
+    """The filter of a query, and what else few of them have: each argument costs the core a look through all names."""
+    narrowed: dict[str, Any] = {}
+    if query.tags:
+        narrowed["tags"], narrowed["tag_match"] = query.tags, query.tag_match
+    if query.fact_types:
+        narrowed["fact_types"] = query.fact_types
+    if query.metadata:
+        narrowed["metadata"] = metadata_pairs(query.metadata)
+    if query.session_id is not None:
+        narrowed["session"] = query.session_id
+    if query.memory_ids:
+        known = [identity for one in query.memory_ids if (identity := id_to_bytes(one)) is not None]
+        narrowed["memory_ids"] = known
+    if query.layer_weights:
+        narrowed["layer_weights"] = list(query.layer_weights.items())
+    if query.detail_level is DetailLevel.FULL:
+        narrowed["budget_whole"] = True
+    return narrowed
+
+
+def _dated(query: RecallQuery) -> dict[str, Any]:
+    """The times of a query's filter."""
+    dated: dict[str, Any] = {}
+    if query.time_range is not None:
+        dated["occurred"] = _range(query.time_range)
+    if query.retained_range is not None:
+        dated["retained"] = _range(query.retained_range)
+    if query.as_of is not None:
+        dated["as_of"] = optional_ms(query.as_of)
+    if query.valid_at is not None:
+        dated["valid_at"] = optional_ms(query.valid_at)
+    return dated
+
+
+def _brought(plan: Plan) -> dict[str, Any]:
+    """What others than the core's arms bring to an analysed plan."""
+    brought: dict[str, Any] = {}
+    if plan.outside or plan.names:
+        brought["external"] = [*(plan.outside or ()), *plan.names]
+    if plan.lift is not None:
+        brought["lift"] = plan.lift
+    return brought
 
 
 def visibility(query: RecallQuery) -> Visibility:
@@ -319,5 +352,5 @@ def visibility(query: RecallQuery) -> Visibility:
     return Visibility(optional_ms(query.as_of), optional_ms(query.valid_at))
 
 
-def _range(value: TimeRange | None) -> tuple[int | None, int | None] | None:
-    return None if value is None else (optional_ms(value.start), optional_ms(value.end))
+def _range(value: TimeRange) -> tuple[int | None, int | None]:
+    return optional_ms(value.start), optional_ms(value.end)

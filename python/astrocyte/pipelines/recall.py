@@ -139,15 +139,17 @@ class RecallPipeline:
     ) -> RecallResult:
         given = _given(bank, query, index, at)
         plan = Plan(bank, query, index, given, most_tokens, start, start, alone=True)
-        for embedder, texts, _ in self._waiting([plan]):
-            plan.vector = (await _embed(texts, embedder))[0]
-        await self._others.read([plan])
+        if self.waits(plan) and (embedder := self._spaces.embedder(index.model)) is not None:
+            plan.vector = (await _embed([query.query], embedder))[0]
+        if self._others.any:
+            await self._others.read([plan])
         plan.embedded = perf_counter()
         return await self.answer(plan)
 
     async def answer(self, plan: Plan) -> RecallResult:
         """The answer to a plan that has its vector; it is not kept."""
-        await self._others.propose([plan])
+        if self._others.propose_any:
+            await self._others.propose([plan])
         fusion = self._others.fusion
         if fusion is not None and plan.query.fusion_method is None:
             plan.fuses = True

@@ -57,9 +57,10 @@ class Rescorer:
 
     def pool(self, query: RecallQuery) -> int:
         """How many candidates a query needs; 0 where the core's answer stands."""
-        if self._tells_utility or any(stage.wanted(query) for stage in self._stages):
-            return max(self._pool, query.max_results)
-        return 0
+        wanted = self._tells_utility
+        for stage in self._stages:
+            wanted = wanted or stage.wanted(query)
+        return max(self._pool, query.max_results) if wanted else 0
 
     def lift(self, plan: Plan, fusion: str) -> Lift | None:
         """What the core may do in the place of the stages: all that they would, and no more rows are read than shown.

@@ -124,9 +124,10 @@ class Banks:
 
     async def ready_each(self, caller: Caller, operation: str, banks: Sequence[Bank]) -> Sequence[Bank]:
         """As `ready` of every bank, in order."""
-        if all(bank.key for bank in banks):
-            return banks
-        return [await self.ready(caller, operation, bank) for bank in banks]
+        for bank in banks:
+            if not bank.key:
+                return [await self.ready(caller, operation, bank) for bank in banks]
+        return banks
 
     def _read(self, caller: Caller, bank_id: str) -> Bank:
         """The bank from the store; its handle is kept."""

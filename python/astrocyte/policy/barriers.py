@@ -170,11 +170,10 @@ class Barriers:
         Raises:
             PiiRejected: Something was found that is refused.
         """
-        found = [
-            one
-            for bank_id, bank in self._distinct(bank_ids).items()
-            if bank.pii is not None and (one := await _seen(bank_id, bank.pii, query.query)) is not None
-        ]
+        found = []
+        for bank_id, bank in self._distinct(bank_ids).items():
+            if bank.pii is not None and (one := await _seen(bank_id, bank.pii, query.query)) is not None:
+                found.append(one)
         if not found:
             return query, ()
         refusing = [one for one in found if one.verdict.counts.get("reject")]
@@ -356,7 +355,9 @@ class _Seen(NamedTuple):
 
 async def _seen(bank_id: str, policy: PiiPolicy, text: str) -> _Seen | None:
     """What the policy finds in a query, if it looks there and finds anything."""
-    spans = await policy.examine((text,)) if "query" in policy.settings.scan else []
+    if "query" not in policy.settings.scan:
+        return None
+    spans = await policy.examine((text,)) if policy.asks else policy.find((text,))
     return _Seen(bank_id, policy.judge((text,), spans), policy.redactions(spans)) if spans else None
 
 

@@ -60,6 +60,7 @@ class Escalation:
         self._store = store
         self.retries = retries
         self._most = settings.escalation.cache_entries
+        self._keeps = any(own.escalation.degraded_mode == "cache" for own in overrides.every)
         # By bank and question; the writer's thread drops those of a bank whose content was erased, and counts that.
         self._lock = threading.Lock()
         self._answers: OrderedDict[tuple[int, bytes], RecallResult] = OrderedDict()
@@ -88,7 +89,7 @@ class Escalation:
 
     def keep(self, bank: Bank, query: RecallQuery, result: RecallResult, erasures: int) -> None:
         """Remember an answer, where it may be needed again and nothing was erased since it was begun."""
-        if self._overrides.of(bank.bank_id).escalation.degraded_mode != "cache":
+        if not self._keeps or self._overrides.of(bank.bank_id).escalation.degraded_mode != "cache":
             return
         key = _key(bank, query)
         with self._lock:

@@ -62,13 +62,16 @@ class Limits:
         self._everything = settings.homeostasis.rate_limits.global_per_minute
         self._quotas = quotas
         self._buckets = Buckets(clock)
+        # Mostly there are none, and every call asks.
+        self._limited = frozenset(
+            operation for operation in Operation for own in overrides.every if _is_limited(own, operation)
+        )
 
     async def admit_each(self, tenant: str, bank_ids: Sequence[str], operation: Operation) -> None:
         """As `admit` of the operation in every bank, one for each time that it is named."""
-        if self._everything is not None or any(
-            _rate(settings, operation) is not None or _quota(settings, operation) is not None
-            for settings in self._overrides.each(bank_ids)
-        ):
+        if self._everything is None and operation not in self._limited:
+            return
+        if self._everything is not None or any(_is_limited(own, operation) for own in self._overrides.each(bank_ids)):
             await self.admit([Demand(tenant, bank_id, operation) for bank_id in bank_ids])
 
     async def admit(self, demands: Sequence[Demand]) -> None:
@@ -117,6 +120,10 @@ class Limits:
         if late is not None and uses and self._quotas is not None:
             self._quotas.give_back(uses)
         _check(late)
+
+
+def _is_limited(settings: BankSettings, operation: Operation) -> bool:
+    return _rate(settings, operation) is not None or _quota(settings, operation) is not None
 
 
 def _rate(settings: BankSettings, operation: Operation) -> int | None:

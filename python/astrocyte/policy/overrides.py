@@ -55,6 +55,11 @@ class Overrides:
         return "" if template is None else template.name
 
     @property
+    def every(self) -> Collection[BankSettings]:
+        """The whole's blocks, and those of each bank and template that has its own."""
+        return (self._whole, *self._banks.values(), *self._templates.values())
+
+    @property
     def templates(self) -> Mapping[str, BankSettings]:
         """All blocks as they hold for the banks of each template."""
         return self._templates

@@ -142,6 +142,8 @@ class Recalling:
     def _whose(asking: Asking) -> list[str]:
         """The banks that judge an answer: what is from other banks is judged by those."""
         bank_ids = [bank.bank_id for bank in asking.banks]
+        if not asking.beside:
+            return bank_ids
         return bank_ids + [one.bank.bank_id for those in asking.beside.values() for one in those]
 
     def _told(

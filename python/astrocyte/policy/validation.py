@@ -322,10 +322,12 @@ class Validator:
             checks.label(query.session_id, f"{at}session_id", limits.name_chars)
 
     def _times(self, query: RecallQuery, at: str) -> None:
-        for name in ("as_of", "valid_at", "query_reference_date"):
-            value = getattr(query, name)
-            if value is not None:
-                checks.instant(value, f"{at}{name}")
+        if query.as_of is not None:
+            checks.instant(query.as_of, f"{at}as_of")
+        if query.valid_at is not None:
+            checks.instant(query.valid_at, f"{at}valid_at")
+        if query.query_reference_date is not None:
+            checks.instant(query.query_reference_date, f"{at}query_reference_date")
         if query.time_range is not None:
             checks.time_range(query.time_range, f"{at}time_range")
         if query.retained_range is not None:

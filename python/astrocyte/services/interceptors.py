@@ -214,17 +214,6 @@ class Calls:
         return f"{self.prefix}-{next(self._count):x}"
 
 
-class UnknownMethods(grpc.GenericRpcHandler):
-    """Answers calls of methods that do not exist, such as a later version's, like every other failure; comes last."""
-
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
-
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any]:
-        """A handler that refuses the call, whatever kind its caller thinks it is."""
-        return self._calls.refusal(handler_call_details.method)
-
-
 def _given_id(metadata: Metadata) -> str | None:
     """The caller's request id, where it is usable.
 

@@ -206,11 +206,20 @@ class Transport:
 
     Args:
         handlers: Who knows the handler of a method; the first that does answers.
+        unknown: Makes one for any other path.
         native: What listens.
     """
 
-    def __init__(self, handlers: Iterable[grpc.GenericRpcHandler], native: GrpcServer) -> None:
+    def __init__(
+        self,
+        handlers: Iterable[grpc.GenericRpcHandler],
+        unknown: Callable[[str], grpc.RpcMethodHandler[Any, Any]],
+        native: GrpcServer,
+    ) -> None:
         self._handlers = tuple(handlers)
+        self._unknown = unknown
+        # By path, of those that were asked for: there are only so many.
+        self._known: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
         self._native = native
         self._open: dict[int, Context] = {}
         self._company = Company()
@@ -226,6 +235,8 @@ class Transport:
     def start(self) -> None:
         """Take calls in."""
         self._loop = asyncio.get_running_loop()
+        self._around = copy_context()
+        self._around.run(lone_while, self._company.alone)
         self._loop.add_reader(self._native.fileno(), self._take)
         self._native.start()
 
@@ -259,25 +270,26 @@ class Transport:
                 self._begin(number, event)
 
     def _begin(self, number: int, call: GrpcCall) -> None:
-        details = CallDetails(call.path)
-        handler = None
-        for one in self._handlers:
-            if (handler := one.service(details)) is not None:  # type: ignore[arg-type]  # what of it they use
-                break
-        context = Context(call, self._loop, self._company.only)
-        if handler is None:
-            context.fail(grpc.StatusCode.UNIMPLEMENTED, "there is no such method")
-            return
-        self._open[number] = context
+        path = call.path
+        handler = self._known.get(path) or self._handler(path)
+        self._open[number] = context = Context(call, self._loop, self._company.only)
         streams = handler.request_streaming or handler.response_streaming
-        around = copy_context()
         if streams:
             self._company.stirred()
+            around = copy_context()
         else:
             self._company.came(call.seconds_waited())
-            around.run(lone_while, self._company.alone)
+            around = self._around.copy()
         context.task = task = self._loop.create_task(context.serve(handler), context=around)
         task.add_done_callback(lambda done: self._close(number, done, streams=streams))
+
+    def _handler(self, path: str) -> grpc.RpcMethodHandler[Any, Any]:
+        details: Any = CallDetails(path)
+        for one in self._handlers:
+            if (handler := one.service(details)) is not None:
+                self._known[path] = handler
+                return handler
+        return self._unknown(path)
 
     def _close(self, number: int, done: asyncio.Task[None], *, streams: bool) -> None:
         if not streams:
