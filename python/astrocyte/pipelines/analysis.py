@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from astrocyte.model import RecallQuery, TimeRange
 from astrocyte.pipelines.date_words import Calendar
-from astrocyte.pipelines.dates import find_windows, may_name_time
+from astrocyte.pipelines.dates import hinted_windows
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_ORDINAL = EPOCH.toordinal()
@@ -34,12 +34,12 @@ def from_ms(value: int) -> datetime:
 
 
 def time_windows(
-    text: str, *, first: int, last: int, reference: datetime | None, time_range: TimeRange | None
+    text: str | None, *, first: int, last: int, reference: datetime | None, time_range: TimeRange | None
 ) -> list[tuple[int, int]]:
     """Windows (first, last) in milliseconds that the question asks about.
 
     Args:
-        text: The question.
+        text: The question, where it may name a time; else None.
         first: The bank's earliest time of happening.
         last: Its latest; "yesterday" counts from there unless ``reference`` is given.
         reference: What relative dates count from.
@@ -53,10 +53,10 @@ def time_windows(
                 LATEST_MS if time_range.end is None else to_ms(time_range.end),
             )
         )
-    if not may_name_time(text):
+    if text is None:
         return windows
     today = reference.astimezone(UTC).date() if reference is not None else _day_of(last)
-    for start, end in find_windows(text, Calendar.of(_day_of(first), _day_of(last), today)):
+    for start, end in hinted_windows(text, Calendar.of(_day_of(first), _day_of(last), today)):
         windows.append(((start - EPOCH_ORDINAL) * DAY_MS, (end + 1 - EPOCH_ORDINAL) * DAY_MS - 1))
     return windows
 

@@ -69,7 +69,12 @@ def find_windows(text: str, bank: Calendar) -> list[Window]:
 
     Of more than `MOST_EXPRESSIONS` the most precise are taken.
     """
-    if not may_name_time(text) or ASKS_FOR_DATE.match(text):
+    return hinted_windows(text, bank) if may_name_time(text) else []
+
+
+def hinted_windows(text: str, bank: Calendar) -> list[Window]:
+    """As `find_windows`, of a text that `may_name_time`."""
+    if ASKS_FOR_DATE.match(text):
         return []
     return sorted(set(_joined(text, _expressions(text, bank), bank)))
 

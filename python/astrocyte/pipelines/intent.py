@@ -103,10 +103,11 @@ def classify(query: str) -> QueryIntent:
     first = WORD.search(head)
     if first is None:
         return NO_INTENT
+    start = first.start()
     words = CUE_WORDS.intersection(WORD.findall(head))
     sums: dict[Intent, float] = {}
     for intent, weight, pattern in OPENINGS:
-        if pattern.match(head, first.start()):
+        if pattern.match(head, start):
             sums[intent] = sums.get(intent, 0.0) + weight
     for intent, weight, cues, pattern_ in CUES if words else ():
         if not cues.isdisjoint(words) and (pattern_ is None or pattern_.search(head)):

@@ -151,7 +151,7 @@ class Planner:
             plan.windows_hold = not may_name_time(query.query)
             if query.time_range is not None or not plan.windows_hold:
                 plan.windows = time_windows(
-                    query.query,
+                    None if plan.windows_hold else query.query,
                     first=index.earliest,
                     last=index.latest,
                     reference=query.query_reference_date,

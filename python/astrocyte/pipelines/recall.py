@@ -159,6 +159,9 @@ class RecallPipeline:
                 return await self._beside(plan, self._finish, plan, response)
             # As it would be without: the core ranks the few that are wanted more closely than all.
             plan.fuses = False
+        if plan.index.small(self._settings.inline_rows):
+            # As `_beside` does, which would cost another coroutine.
+            return self._answer(plan)
         return await self._beside(plan, self._answer, plan)
 
     async def _beside(self, plan: Plan, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from astrocyte.core import RecallResponse, encode_found_trace
+from astrocyte.core import RecallResponse, encode_found_trace, encode_trace
 from astrocyte.model import MemoryHit, QueryIntent, RecallResult, RecallTrace, TimeRange
 from astrocyte.model.building import open_twin
 from astrocyte.pipelines.analysis import from_ms
@@ -45,7 +45,7 @@ class FoundTrace(RecallTrace):
     does, and the server asks for the bytes.
     """
 
-    __slots__ = ("_found", "_made")
+    __slots__ = ("_found",)
     __hash__ = None  # type: ignore[assignment]  # as equal to others as it is, it would have to be hashed as one
 
     def __new__(cls, *given: Any, **fields: Any) -> RecallTrace:  # type: ignore[misc]  # noqa: ANN401 - a trace's fields
@@ -57,12 +57,13 @@ class FoundTrace(RecallTrace):
         """One whose fields are still to be made."""
         made: FoundTrace = object.__new__(FoundTrace)
         _set(made, "_found", found)
-        _set(made, "_made", None)
         return made
 
     def encoded(self, rows: Sequence[HydratedRow], encode: Callable[[TimeRange], bytes]) -> bytes:
         """The trace as a message, of an answer whose hits have these rows; ``encode`` makes one of a time window."""
-        found: Found = self._found
+        found = self._found
+        if not isinstance(found, Found):
+            return encode_trace(found, [encode(window) for window in found.time_windows])
         return encode_found_trace(
             found.response,
             rows,
@@ -76,10 +77,11 @@ class FoundTrace(RecallTrace):
         )
 
     def _whole(self) -> RecallTrace:
-        if self._made is None:
-            _set(self, "_made", _closed(_open(self._found)))
-        made: RecallTrace = self._made
-        return made
+        found: Found | RecallTrace = self._found
+        if not isinstance(found, RecallTrace):
+            found = _closed(_open(found))
+            _set(self, "_found", found)
+        return found
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of a field that is not filled here
         if name.startswith("_"):

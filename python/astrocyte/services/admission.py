@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 from collections import deque
+from collections.abc import Callable
 
 from astrocyte.errors import RateLimited
 
@@ -34,6 +35,8 @@ class Admission:
         self._running = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._letting_in = False
+        # To ask for the one that runs is a system call in CPython before 3.12.
+        self._loop: asyncio.AbstractEventLoop | None = None
         # Until when calls may begin in this turn of the loop; None where none did yet.
         self._turn_until: float | None = None
         # When a call was let in last, and how many turns to spare for others since one was long.
@@ -110,8 +113,13 @@ class Admission:
         now = time.monotonic()
         if self._turn_until is None:
             self._turn_until = now + TURN_SECONDS
-            asyncio.get_running_loop().call_soon(self._end_turn)
+            self._soon(self._end_turn)
         return now < self._turn_until
+
+    def _soon(self, callback: Callable[..., None], *given: int) -> None:
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        self._loop.call_soon(callback, *given)
 
     def _end_turn(self) -> None:
         self._turn_until = None
@@ -120,11 +128,11 @@ class Admission:
         """Let the next one in by a turn of the loop of its own: several would be done in one."""
         if self._waiting and not self._letting_in:
             self._letting_in = True
-            asyncio.get_running_loop().call_soon(self._let_in, self._spare)
+            self._soon(self._let_in, self._spare)
 
     def _let_in(self, spare: int) -> None:
         if spare:
-            asyncio.get_running_loop().call_soon(self._let_in, spare - 1)
+            self._soon(self._let_in, spare - 1)
             return
         self._letting_in = False
         while self._waiting and self._running < self._limit:
