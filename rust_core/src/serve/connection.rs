@@ -1,19 +1,19 @@
 //! One connection from its first byte to its last, and the loop that takes new ones in.
 
-use std::io::Cursor;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::server::conn::http2::Builder;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, join, split};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::Shared;
 use super::call::Client;
+use super::corked::Corked;
 use super::drive::Drive;
 use super::exchange::exchange;
 use super::listen::Listener;
@@ -109,12 +109,9 @@ where
 
 /// The connection of a client that speaks HTTP/2, as it was before that was known. hyper would wait for the first words
 /// without end, and for the end of it too where the server stops.
-async fn greeted<S>(
-    mut stream: S,
-    stop: &mut watch::Receiver<bool>,
-) -> Option<impl AsyncRead + AsyncWrite + Unpin + Send + 'static>
+async fn greeted<S>(mut stream: S, stop: &mut watch::Receiver<bool>) -> Option<Corked<S>>
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: AsyncRead + Unpin,
 {
     let mut first = [0; PREFACE];
     let heard = tokio::select! {
@@ -123,8 +120,7 @@ where
     };
     // What speaks another protocol is for hyper to answer.
     heard.ok()?.ok()?;
-    let (reader, writer) = split(stream);
-    Some(join(Cursor::new(first).chain(reader), writer))
+    Some(Corked::new(stream, &first))
 }
 
 async fn serve<S>(shared: Arc<Shared>, stream: S, peer: Peer, mut stop: watch::Receiver<bool>)
@@ -134,7 +130,7 @@ where
     let Some(stream) = greeted(stream, &mut stop).await else {
         return;
     };
-    let drive = Drive::new();
+    let drive = Drive::new(stream.clone());
     drive
         .run(converse(shared, stream, peer, stop, drive.clone()))
         .await;

@@ -2,7 +2,8 @@
 //!
 //! To wake a thread that sleeps takes a good part of what a small call lasts. So a thread that has an answer, and nothing
 //! else to do, brings it as far as the socket itself ([`Drive::at_once`]); for all else the network's thread is woken.
-//! Either does all that is ready, one at a time: who finds the other at it has it look once more.
+//! Either does all that is ready, one at a time: who finds the other at it has it look once more. What the tasks have to
+//! send by then goes in one piece.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
@@ -36,6 +37,12 @@ const DONE: u8 = 3;
 #[derive(Clone)]
 pub(super) struct Drive(Arc<Tasks>);
 
+/// Where the tasks leave what is to be sent.
+pub(super) trait Line: Send + Sync {
+    /// Sends what was left there, as far as there is room; where there is too little, `context` is woken when there is more.
+    fn send(&self, context: &mut Context<'_>);
+}
+
 struct Tasks {
     state: AtomicU8,
     // Locked by who is at it.
@@ -43,17 +50,19 @@ struct Tasks {
     begun: Mutex<Vec<Task>>,
     // Of the network's thread.
     waker: Mutex<Option<Waker>>,
+    line: Box<dyn Line>,
     runtime: Handle,
 }
 
 impl Drive {
-    /// For the runtime that it is called in.
-    pub(super) fn new() -> Self {
+    /// For the runtime that it is called in; the tasks leave at the `line` what they send.
+    pub(super) fn new(line: impl Line + 'static) -> Self {
         Self(Arc::new(Tasks {
             state: AtomicU8::new(IDLE),
             running: Mutex::default(),
             begun: Mutex::default(),
             waker: Mutex::default(),
+            line: Box::new(line),
             runtime: Handle::current(),
         }))
     }
@@ -119,6 +128,11 @@ impl Tasks {
                 Ok(Poll::Pending) => (),
                 Ok(Poll::Ready(())) | Err(_) => return self.end(),
             }
+            if self.step(AGAIN, BUSY) {
+                // What that brings is sent along.
+                continue;
+            }
+            self.line.send(&mut context);
             if self.step(BUSY, IDLE) {
                 return;
             }
@@ -126,6 +140,7 @@ impl Tasks {
                 return self.end();
             }
         }
+        self.line.send(&mut context);
         // Whoever woke a task meanwhile found somebody at it.
         if self.state.swap(IDLE, Ordering::AcqRel) == DONE {
             return self.end();

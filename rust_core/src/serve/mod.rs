@@ -10,6 +10,7 @@ mod answer;
 mod call;
 mod codec;
 mod connection;
+mod corked;
 mod drive;
 mod exchange;
 mod headers;

@@ -11,6 +11,13 @@ use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// For tasks that send nothing.
+struct Nowhere;
+
+impl Line for Nowhere {
+    fn send(&self, _context: &mut Context<'_>) {}
+}
+
 /// A task that is woken by hand, counts what it was woken for, and ends when it has seen enough.
 struct Bell {
     rung: AtomicUsize,
@@ -63,7 +70,7 @@ fn network(
             .build()
             .expect("a runtime");
         runtime.block_on(async {
-            let drive = Drive::new();
+            let drive = Drive::new(Nowhere);
             let run = drive.run(task);
             told.send(drive).expect("it is heard");
             run.await;
@@ -242,7 +249,7 @@ fn a_run_that_is_dropped_drops_its_tasks() {
         .expect("a runtime");
     let held = Arc::new(());
     runtime.block_on(async {
-        let drive = Drive::new();
+        let drive = Drive::new(Nowhere);
         let (bell, holds, inner) = (bell(), held.clone(), drive.clone());
         let mut run = std::pin::pin!(Some(drive.run(async move {
             let _holds = (holds, inner);
