@@ -29,6 +29,7 @@ from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Core, RecallRequest, RecallResponse
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import Bank, MemoryHit, RecallQuery, RecallResult
+from astrocyte.model.building import open_twin
 from astrocyte.pipelines.abstention import confidence
 from astrocyte.pipelines.bank_index import BankIndex
 from astrocyte.pipelines.batching import FIRST, Ask, Batch
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     # It comes with an extra.
     from astrocyte.pipelines.foreign_dates import ForeignDates
 
+_OpenResult = open_twin(RecallResult)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -442,14 +444,18 @@ class RecallPipeline:
         fusion = plan.fusion_name or self._planner.fusion(query)
         trace = trace_of(plan, response, hits, fusion) if query.include_trace else None
         sure = confidence(response) if rows else 0.0
-        return RecallResult(
-            hits,
-            response.candidates + len(plan.external),
-            truncated,
-            trace,
-            confidence=sure,
-            abstain=sure < self._settings.abstention_floor,
-        )
+        made = _OpenResult()
+        made.hits = hits
+        made.total_available = response.candidates + len(plan.external)
+        made.truncated = truncated
+        made.trace = trace
+        made.authority_context = None
+        made.warnings = ()
+        made.confidence = sure
+        made.abstain = sure < self._settings.abstention_floor
+        made.__class__ = RecallResult
+        result: RecallResult = made
+        return result
 
     def _reordered(
         self, plan: Plan, response: RecallResponse, rows: list[HydratedRow]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from astrocyte.config import BankGroupSettings, MultiBankSettings
@@ -62,8 +63,9 @@ class BankSets:
         if not query.banks and query.bank_group is None:
             if query.strategy is not None:
                 raise ValidationError("has no effect on one bank; name several in banks", field=f"{at}strategy")
-            checks.bank_id(query.bank_id, f"{at}bank_id")
-            return BankSet((query.bank_id,))
+            if not isinstance(query.bank_id, str):
+                checks.bank_id(query.bank_id, f"{at}bank_id")
+            return _alone(query.bank_id, f"{at}bank_id")
         _check_exclusive(query, at)
         bank_ids = query.banks
         group: dict[str, Any] = {}
@@ -95,6 +97,13 @@ class BankSets:
         known = identity_values(caller)
         filled = {bank: _filled(bank, known, path) for bank in group.banks}
         return tuple(filled.values()), _of_group(group, filled)
+
+
+@lru_cache(maxsize=1024)
+def _alone(bank_id: str, path: str) -> BankSet:
+    """The set of one bank, whose name was looked at; most calls name the banks of calls before."""
+    checks.bank_id(bank_id, path)
+    return BankSet((bank_id,))
 
 
 def identity_values(caller: Caller) -> dict[str, str]:

@@ -1,13 +1,13 @@
 //! What happened to calls, for the thread that answers them: a queue, and a descriptor that is readable when it is not
 //! empty, which an event loop can wait for beside all else that it waits for.
 
-use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::net::UnixStream;
+use std::io;
+use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::bell::Bell;
 use super::call::Call;
 
 /// Something that the answering thread has to know.
@@ -25,25 +25,20 @@ pub enum Event {
 /// The queue of events. Any thread puts some in, one takes them out.
 pub(super) struct Inbox {
     events: Mutex<Vec<Event>>,
-    wakes: UnixStream,
-    waits: UnixStream,
+    bell: Bell,
 }
 
 impl Inbox {
     pub(super) fn new() -> io::Result<Self> {
-        let (wakes, waits) = UnixStream::pair()?;
-        wakes.set_nonblocking(true)?;
-        waits.set_nonblocking(true)?;
         Ok(Self {
             events: Mutex::default(),
-            wakes,
-            waits,
+            bell: Bell::new()?,
         })
     }
 
     /// Becomes readable when there is something to take.
     pub(super) fn descriptor(&self) -> RawFd {
-        self.waits.as_raw_fd()
+        self.bell.descriptor()
     }
 
     pub(super) fn put(&self, event: Event) {
@@ -52,15 +47,14 @@ impl Inbox {
         events.push(event);
         drop(events);
         if first {
-            // It fails when the descriptor is full of such bytes, which wake as well.
-            let _ = (&self.wakes).write(&[1]);
+            self.bell.ring();
         }
     }
 
     /// All that happened since, in its order.
     pub(super) fn take(&self) -> Vec<Event> {
-        // What is put in after this byte was read and before the lock is taken leaves a byte too many: a look in vain.
-        let _ = (&self.waits).read(&mut [0; 64]);
+        // What is put in after this and before the lock is taken rings for nothing: a look in vain.
+        self.bell.still();
         std::mem::take(&mut *self.events.lock())
     }
 }

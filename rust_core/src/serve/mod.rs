@@ -7,6 +7,7 @@
 //! nothing else to do sends its answer itself, and the connection's other calls are its own for as long (`drive`).
 
 mod answer;
+mod bell;
 mod call;
 mod codec;
 mod connection;

@@ -249,8 +249,15 @@ fn what_was_read_before_is_read_first() {
         let mut bytes = vec![0; room];
         let mut into = ReadBuf::new(&mut bytes);
         let mut context = Context::from_waker(Waker::noop());
-        assert!(Pin::new(&mut stream).poll_read(&mut context, &mut into).is_ready());
+        assert!(
+            Pin::new(&mut stream)
+                .poll_read(&mut context, &mut into)
+                .is_ready()
+        );
         into.filled().to_vec()
     };
-    assert_eq!([read(3), read(10), read(10)], [&b"fir"[..], b"st", b"behind"]);
+    assert_eq!(
+        [read(3), read(10), read(10)],
+        [&b"fir"[..], b"st", b"behind"]
+    );
 }
