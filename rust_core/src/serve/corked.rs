@@ -2,7 +2,7 @@
 //!
 //! h2 writes every large frame by itself: an answer would leave as headers and data, and then as ten bytes of trailers, without
 //! which its caller can do nothing. Each such write is a packet, a way through all of TCP, and may wake the caller. So what
-//! is written is held here, as by TCP_CORK, until the tasks have nothing more to do for now ([`Line::send`]).
+//! is written is held here, as by `TCP_CORK`, until the tasks have nothing more to do for now ([`Line::send`]).
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

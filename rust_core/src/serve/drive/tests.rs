@@ -18,6 +18,15 @@ impl Line for Nowhere {
     fn send(&self, _context: &mut Context<'_>) {}
 }
 
+/// Notes what a bell's tasks had heard each time something was sent.
+struct Noted(Arc<AtomicUsize>, Arc<Mutex<Vec<usize>>>);
+
+impl Line for Noted {
+    fn send(&self, _context: &mut Context<'_>) {
+        self.1.lock().push(self.0.load(Ordering::SeqCst));
+    }
+}
+
 /// A task that is woken by hand, counts what it was woken for, and ends when it has seen enough.
 struct Bell {
     rung: AtomicUsize,
@@ -63,6 +72,13 @@ fn bell() -> Arc<Bell> {
 fn network(
     task: impl Future<Output = ()> + Send + 'static,
 ) -> (Drive, Receiver<()>, JoinHandle<()>) {
+    network_with(task, Nowhere)
+}
+
+fn network_with(
+    task: impl Future<Output = ()> + Send + 'static,
+    line: impl Line + 'static,
+) -> (Drive, Receiver<()>, JoinHandle<()>) {
     let (told, tells) = channel();
     let (ended, ends) = channel();
     let thread = thread::spawn(move || {
@@ -70,7 +86,7 @@ fn network(
             .build()
             .expect("a runtime");
         runtime.block_on(async {
-            let drive = Drive::new(Nowhere);
+            let drive = Drive::new(line);
             let run = drive.run(task);
             told.send(drive).expect("it is heard");
             run.await;
@@ -344,6 +360,41 @@ fn a_panic_while_waking_leaves_the_tasks_to_others() {
 
     assert!(woken.is_err());
     bell.ring();
+    ends.recv_timeout(PATIENCE).expect("it comes");
+    network.join().expect("it ended well");
+}
+
+#[test]
+fn what_one_task_has_another_send_is_sent_along() {
+    let (first, second) = (bell(), bell());
+    let heard = Arc::new(AtomicUsize::new(0));
+    let sent = Arc::new(Mutex::default());
+    let count = |bell: &Arc<Bell>, then: Option<Arc<Bell>>| {
+        let (heard, mut rings) = (heard.clone(), 0);
+        bell.listen(move || {
+            heard.fetch_add(1, Ordering::SeqCst);
+            if let Some(then) = &then {
+                then.ring();
+            }
+            rings += 1;
+            rings == 2
+        })
+    };
+    // The second is looked at before the first, so that only another look finds it woken.
+    let tasks = [count(&second, None), count(&first, Some(second.clone()))];
+    let both = async move {
+        let [second, first] = tasks;
+        tokio::join!(second, first);
+    };
+    let (drive, ends, network) = network_with(both, Noted(heard.clone(), sent.clone()));
+    until(|| first.waker.lock().is_some() && second.waker.lock().is_some());
+    until(|| drive.0.state.load(Ordering::SeqCst) == IDLE && !sent.lock().is_empty());
+    sent.lock().clear();
+
+    drive.at_once(|| first.ring());
+    assert_eq!(*sent.lock(), [2]);
+
+    first.ring();
     ends.recv_timeout(PATIENCE).expect("it comes");
     network.join().expect("it ended well");
 }
