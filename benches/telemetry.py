@@ -26,8 +26,8 @@ from astrocyte.app import App
 from astrocyte.config import HookSettings, Settings
 from astrocyte.model import Caller, RecallQuery, RetainItem
 from astrocyte.policy.backend import Backend
-from astrocyte.policy.hooked import hooked
-from astrocyte.policy.hooks import Hooks
+from astrocyte.policy.observability.hooks import Hooks
+from astrocyte.policy.observability.hooks_middleware import hooked
 from benches.machine import describe
 from benches.turns import WARM_ROUNDS, by_turns, table
 

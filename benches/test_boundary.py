@@ -21,8 +21,8 @@ from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import RecallRequest, bundled_embedder
 from astrocyte.model import Caller, RecallQuery, RetainItem
-from astrocyte.policy.limits import Demand, Limits, Operation
-from astrocyte.policy.overrides import Overrides
+from astrocyte.policy.limits.rate_limits import Demand, Limits, Operation
+from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.services import convert
 from astrocyte.services.authentication import authenticator
 from astrocyte.stores.protocols import Passage, Visibility

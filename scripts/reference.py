@@ -24,7 +24,7 @@ from pydantic_core import PydanticUndefined
 
 from astrocyte.cli import cli
 from astrocyte.config import ServerSettings, Settings
-from astrocyte.config.homeostasis import QuotaSettings, RateLimitSettings
+from astrocyte.config.limits import QuotaSettings, RateLimitSettings
 from astrocyte.services.method_limits import METHODS, PLACES, Held
 
 ROOT = Path(__file__).resolve().parent.parent

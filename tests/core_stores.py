@@ -12,7 +12,7 @@ from typing import Any
 from astrocyte.core import Bank, Core, RecallRequest, Row
 from astrocyte.model import Bank as StoredBank
 from astrocyte.model import Entity, ForgetSelector
-from astrocyte.pipelines.preparing import usable
+from astrocyte.pipelines.index.embedding_spaces import usable
 from astrocyte.providers.storage import CURRENT, Document, EntityLink, StoreFilters, StoreHit, VectorItem
 from astrocyte.providers.storage.in_memory import InMemoryDocumentStore, InMemoryGraphStore, InMemoryVectorStore
 from astrocyte.stores.sqlite import open_store

@@ -28,8 +28,8 @@ from astrocyte.model import (
     TagMatch,
     TimeRange,
 )
-from astrocyte.pipelines.indexing import id_to_bytes
-from astrocyte.pipelines.planning import Plan, Planner
+from astrocyte.pipelines.index.rows import id_to_bytes
+from astrocyte.pipelines.search.core_request import Plan, Planner
 
 ME = Caller()
 BANK = "oracle"

@@ -17,7 +17,7 @@ from astrocyte.model import (
     ReflectQuery,
     RetainItem,
 )
-from astrocyte.pipelines.analysis import from_ms
+from astrocyte.pipelines.query.time_windows import from_ms
 from isolation_checks import Checks, text_of
 from isolation_model import BANKS
 

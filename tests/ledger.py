@@ -30,7 +30,7 @@ import apsw
 from astrocyte.client import RemoteBackend
 from astrocyte.errors import AstrocyteError, RateLimited, Unavailable
 from astrocyte.model import DedupAction, ForgetSelector, MemoryUpdate, RecallQuery, RetainItem
-from astrocyte.stores.sqlite.files import DATABASE
+from astrocyte.stores.sqlite.engine.data_directory import DATABASE
 from ledger_book import ME, Book, Entry, Operation, check
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from astrocyte.model import FusionMethod, MemoryHit
-from astrocyte.pipelines.routing import Route, route
-from astrocyte.pipelines.side_fusion import SideList, fuse_sides
+from astrocyte.pipelines.multi_bank.engine_fusion import SideList, fuse_sides
+from astrocyte.pipelines.query.engine_routing import Route, route
 from astrocyte.providers.engines import EngineCapabilities
 from benches.quality.data import Key, QuestionSet
 from benches.quality.metrics import mean, paired_interval

@@ -105,7 +105,7 @@ from astrocyte.model import (
     TemplateGrant,
     TimeRange,
 )
-from astrocyte.pipelines.extraction.inputs import (
+from astrocyte.pipelines.extraction.preview import (
     PreparedRetainInput,
     extraction_profile_for_source,
     merged_extraction_profiles,

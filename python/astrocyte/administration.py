@@ -28,7 +28,7 @@ from astrocyte.model import (
     ServerInfo,
 )
 from astrocyte.policy.backend import Backend
-from astrocyte.policy.trail import Verification, verify
+from astrocyte.policy.governance.audit_verification import Verification, verify
 
 # `Administration` has methods that hide `list` in a class body.
 Keys = list[KeyInfo]

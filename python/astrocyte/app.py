@@ -17,48 +17,46 @@ import structlog
 
 from astrocyte.config import Settings
 from astrocyte.config.extraction import merged_profiles
-from astrocyte.config.machine import memory_limit
+from astrocyte.config.source import memory_limit
 from astrocyte.core import Core, build_info
 from astrocyte.errors import AstrocyteError, ConfigError, frames
 from astrocyte.model import EngineOutbox, IndexMemory, ServerInfo
-from astrocyte.pipelines.checkpoints import Checkpoints, remove_directory
-from astrocyte.pipelines.explain import ExplainPipeline
+from astrocyte.pipelines.explain.pipeline import ExplainPipeline
+from astrocyte.pipelines.external_stores.adapters import Documents, Graph, Guarded, Kind, Vectors
+from astrocyte.pipelines.external_stores.stores import OutsideStores
 from astrocyte.pipelines.extraction.entities import create_extraction
 from astrocyte.pipelines.extraction.profiles import Profiles
 from astrocyte.pipelines.forget import ForgetPipeline
-from astrocyte.pipelines.multi_bank import MultiBankPipeline
-from astrocyte.pipelines.multimodal import Describer
-from astrocyte.pipelines.outside.kinds import Documents, Graph, Guarded, Kind, Vectors
-from astrocyte.pipelines.outside.stores import OutsideStores
-from astrocyte.pipelines.preparing import Preparer
-from astrocyte.pipelines.recall import RecallPipeline
-from astrocyte.pipelines.reflect import ReflectPipeline, check_models
-from astrocyte.pipelines.registry import IndexRegistry
-from astrocyte.pipelines.reindexing import Reindexer
-from astrocyte.pipelines.reranking import RerankedRecall
-from astrocyte.pipelines.retain import RetainPipeline
-from astrocyte.pipelines.spaces import Spaces
-from astrocyte.pipelines.tiered import TieredRecall, check_tiers
-from astrocyte.pipelines.update import UpdatePipeline
-from astrocyte.policy.authority import Authority
-from astrocyte.policy.barriers import Barriers
-from astrocyte.policy.curating import check_curation
-from astrocyte.policy.deliveries import Deliveries
-from astrocyte.policy.engines import Engines
-from astrocyte.policy.escalation import Escalation
+from astrocyte.pipelines.index.checkpoints import Checkpoints, remove_directory
+from astrocyte.pipelines.index.embedding_spaces import Spaces
+from astrocyte.pipelines.index.registry import IndexRegistry
+from astrocyte.pipelines.multi_bank.pipeline import MultiBankPipeline
+from astrocyte.pipelines.recall.pipeline import RecallPipeline
+from astrocyte.pipelines.recall.reranking import RerankedRecall
+from astrocyte.pipelines.recall.tiered import TieredRecall, check_tiers
+from astrocyte.pipelines.reflect.pipeline import ReflectPipeline, check_models
+from astrocyte.pipelines.reindex.pipeline import Reindexer
+from astrocyte.pipelines.retain.drafts import Preparer
+from astrocyte.pipelines.retain.multimodal import Describer
+from astrocyte.pipelines.retain.pipeline import RetainPipeline
+from astrocyte.pipelines.retain.update import UpdatePipeline
+from astrocyte.policy.engines.outbox_relay import Deliveries
+from astrocyte.policy.engines.registry import Engines
 from astrocyte.policy.gate import Pipelines
-from astrocyte.policy.limits import Limits
-from astrocyte.policy.noise import Noise
-from astrocyte.policy.overrides import Overrides
+from astrocyte.policy.governance.recall_authority import Authority
+from astrocyte.policy.limits.daily_quotas import Quotas
+from astrocyte.policy.limits.rate_limits import Limits
+from astrocyte.policy.limits.storage_quota import StorageQuota
+from astrocyte.policy.observability.telemetry import Telemetry
+from astrocyte.policy.operations.curation import check_curation
 from astrocyte.policy.policies import Policies
-from astrocyte.policy.quotas import Quotas
-from astrocyte.policy.reranking import create_reranking
-from astrocyte.policy.retries import Retries
-from astrocyte.policy.scoring_model import ModelScorer
-from astrocyte.policy.signal_quality import SignalQuality
-from astrocyte.policy.stages import Stages
-from astrocyte.policy.storage import StorageQuota
-from astrocyte.policy.telemetry import Telemetry
+from astrocyte.policy.privacy.barriers import Barriers
+from astrocyte.policy.quality.content_scoring import ModelScorer
+from astrocyte.policy.quality.noisy_banks import Noise
+from astrocyte.policy.quality.signal_quality import SignalQuality
+from astrocyte.policy.resilience.degraded_mode import Escalation
+from astrocyte.policy.resilience.retry_queue import Retries
+from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.providers.breaker import Breaker
 from astrocyte.providers.guarded import GuardedEmbedder, GuardedModel
 from astrocyte.providers.protocols import Embedder, LanguageModel
@@ -74,12 +72,13 @@ from astrocyte.providers.registry import (
 )
 from astrocyte.stores.protocols import MemoryStore
 from astrocyte.stores.sqlite import open_store, system_clock
-from astrocyte.stores.sqlite.files import CHECKPOINTS, QUOTAS
-from astrocyte.stores.sqlite.quotas import SqliteQuotaBook
+from astrocyte.stores.sqlite.engine.data_directory import CHECKPOINTS, QUOTAS
+from astrocyte.stores.sqlite.tables.quotas import SqliteQuotaBook
+from astrocyte.wiring.custom_stages import Stages, create_reranking
 
 if TYPE_CHECKING:
     # It comes with an extra.
-    from astrocyte.pipelines.foreign_dates import ForeignDates
+    from astrocyte.pipelines.query.multilingual_dates import ForeignDates
 
 log = structlog.get_logger(__name__)
 
@@ -298,7 +297,7 @@ def _foreign_dates(settings: Settings) -> ForeignDates | None:
         return None
     try:
         # Not everybody has the extra.
-        from astrocyte.pipelines.foreign_dates import ForeignDates  # noqa: PLC0415
+        from astrocyte.pipelines.query.multilingual_dates import ForeignDates  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise settings.refusal(
             ("recall", "date_languages"), f"needs {error.name}: pip install 'astrocyte-grpc[dates]'"

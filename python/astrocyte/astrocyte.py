@@ -53,8 +53,8 @@ from astrocyte.model import (
     TagMatch,
 )
 from astrocyte.policy.backend import Backend
-from astrocyte.policy.engines import Engines
-from astrocyte.policy.hooked import Hookable
+from astrocyte.policy.engines.registry import Engines
+from astrocyte.policy.observability.hooks_middleware import Hookable
 from astrocyte.providers.engines import EngineProvider
 from astrocyte.providers.hybrid import HybridEngineProvider
 

@@ -35,7 +35,7 @@ from astrocyte.model import (
     TagMatch,
     TimeRange,
 )
-from astrocyte.policy import checks
+from astrocyte.policy.requests import field_checks
 
 Texts = list[str]
 Metadata = dict[str, MetadataValue]
@@ -167,9 +167,9 @@ def caller_of(context: AstrocyteContext | None) -> Caller:
         return Caller()
     if context.actor is not None:
         _check_actor(context.actor, context.principal)
-    checks.name(context.principal, "context.principal")
+    field_checks.name(context.principal, "context.principal")
     tenant = context.tenant_id or DEFAULT_TENANT
-    checks.name(tenant, "context.tenant_id")
+    field_checks.name(tenant, "context.tenant_id")
     behalf = None if context.on_behalf_of is None else _identity(context.on_behalf_of, "context.on_behalf_of")
     return Caller(tenant, context.principal, behalf)
 
@@ -182,7 +182,7 @@ def _identity(actor: ActorIdentity, field: str) -> str:
         )
     _refuse_claims(actor, field)
     principal = f"{actor.type}:{actor.id}"
-    checks.name(principal, f"{field}.id")
+    field_checks.name(principal, f"{field}.id")
     return principal
 
 

@@ -32,16 +32,16 @@ from astrocyte.services.authentication import authenticator
 from astrocyte.services.draining import Draining
 from astrocyte.services.health import HEALTH_SERVICE, Health, health_handler
 from astrocyte.services.interceptors import Calls, Rules
+from astrocyte.services.load_shedding import refusals
 from astrocyte.services.memory import MemoryServicer
 from astrocyte.services.method_limits import METHODS, rules_of
 from astrocyte.services.reflection import reflection_handlers
-from astrocyte.services.shedding import refusals
 from astrocyte.services.transport import Transport
 from astrocyte.v1 import admin_pb2, memory_pb2
 
 if TYPE_CHECKING:
     # It comes with an extra.
-    from astrocyte.policy.tracing import Tracing
+    from astrocyte.policy.observability.tracing import Tracing
 
 MEMORY_SERVICE: ServiceDescriptor = memory_pb2.DESCRIPTOR.services_by_name["MemoryService"]
 ADMIN_SERVICE: ServiceDescriptor = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]

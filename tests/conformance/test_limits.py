@@ -9,7 +9,7 @@ import pytest
 
 from astrocyte.config import HomeostasisSettings, LimitSettings, RecallSettings
 from astrocyte.model.references import MOST_NAMED
-from astrocyte.policy.validation import DEFAULT_PAGE, REQUEST_ID_CHARS
+from astrocyte.policy.requests.validation import DEFAULT_PAGE, REQUEST_ID_CHARS
 
 PROTOCOL = Path(__file__).resolve().parents[2] / "proto" / "astrocyte" / "v1"
 LIMITS = LimitSettings()

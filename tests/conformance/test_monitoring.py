@@ -22,7 +22,7 @@ from prometheus_client import generate_latest
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, RecallQuery, RetainItem
-from astrocyte.policy.metrics import Metrics
+from astrocyte.policy.observability.metrics import Metrics
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES = ROOT / "deploy/prometheus/alerts.yaml"

@@ -10,7 +10,7 @@ from astrocyte.errors import (
     StoreError,
 )
 from astrocyte.model import Bank, ForgetSelector, Memory
-from astrocyte.pipelines.analysis import to_ms
+from astrocyte.pipelines.query.time_windows import to_ms
 from astrocyte.stores.protocols import (
     MemoryStore,
     Passage,

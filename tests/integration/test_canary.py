@@ -18,9 +18,9 @@ from opentelemetry import trace
 
 from astrocyte import HookEvent, HookKind
 from astrocyte.errors import ValidationError
-from astrocyte.policy import hooks
-from astrocyte.policy.fronts import OPERATIONS, STREAMS
 from astrocyte.policy.gate import Gate
+from astrocyte.policy.observability import hooks
+from astrocyte.policy.observability.method_proxy import OPERATIONS, STREAMS
 from astrocyte.providers.messages import Completion, Prompt
 from astrocyte.v1 import memory_pb2
 from canary import CANARY, WORD, Sinks, answer_tells, error_tells, with_canary

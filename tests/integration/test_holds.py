@@ -6,7 +6,7 @@ from google.rpc import error_details_pb2
 
 from astrocyte.errors import LegalHoldActive
 from astrocyte.model import Caller, ForgetSelector, RetainItem
-from astrocyte.policy.trail import verify
+from astrocyte.policy.governance.audit_verification import verify
 from astrocyte.v1 import memory_pb2
 from serving import detail, reason, serving
 

@@ -13,7 +13,7 @@ from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError, LimitReached
 from astrocyte.model import Caller
-from astrocyte.policy.limits import Limits, Operation
+from astrocyte.policy.limits.rate_limits import Limits, Operation
 from astrocyte.server import ADMIN_SERVICE, MEMORY_SERVICE
 from astrocyte.services import interceptors
 from astrocyte.services.admission import Admission

@@ -14,8 +14,8 @@ from typing import Any
 import grpc
 import pytest
 
+from astrocyte.call_context import is_lone
 from astrocyte.core import GrpcServer
-from astrocyte.pipelines.lone import is_lone
 from astrocyte.services.company import MET_SECONDS
 from astrocyte.services.transport import Context, Refusal
 from serving import trailer

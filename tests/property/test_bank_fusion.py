@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import plain_fusion
 from astrocyte.core import Hit
 from astrocyte.model import FusionMethod
-from astrocyte.pipelines.bank_fusion import BankArm, BankList, Candidate, Fusion, fuse, share
+from astrocyte.pipelines.multi_bank.fusion import BankArm, BankList, Candidate, Fusion, fuse, share
 from plain_fusion import Offered, PlainArm, PlainList
 
 ARMS = ("semantic", "keyword", "temporal")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, ForgetSelector, MemoryUpdate, RecallQuery, RetainItem
-from astrocyte.pipelines.analysis import from_ms
+from astrocyte.pipelines.query.time_windows import from_ms
 
 ME = Caller()
 MOST = 200

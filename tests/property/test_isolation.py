@@ -37,12 +37,12 @@ from astrocyte.model import (
     RecallQuery,
     ReflectQuery,
 )
-from astrocyte.pipelines.bank_index import BankIndex
-from astrocyte.pipelines.registry import IndexRegistry
-from astrocyte.policy.engines import Engine
-from astrocyte.policy.foreign import Foreign, _of_memory
+from astrocyte.pipelines.index.bank_index import BankIndex
+from astrocyte.pipelines.index.registry import IndexRegistry
+from astrocyte.policy.banks.cross_references import Relevance, Relevant
+from astrocyte.policy.engines.registry import Engine
+from astrocyte.policy.engines.result_screening import Foreign, _of_memory
 from astrocyte.policy.permissions import REQUIRED
-from astrocyte.policy.relevance import Relevance, Relevant
 from astrocyte.providers.engines import EngineAnswer
 from astrocyte.providers.hybrid import HybridEngineProvider
 from astrocyte.stores.sqlite import store as sqlite_store
@@ -311,9 +311,9 @@ def of_all(self: Engine, tenant: str, bank_id: str) -> bool:
 @pytest.mark.parametrize(
     ("guard", "without"),
     [
-        ("astrocyte.policy.foreign.Foreign._own", believing),
-        ("astrocyte.policy.relevance.Relevance._readable", unasked),
-        ("astrocyte.policy.engines.Engine.stands_beside", of_all),
+        ("astrocyte.policy.engines.result_screening.Foreign._own", believing),
+        ("astrocyte.policy.banks.cross_references.Relevance._readable", unasked),
+        ("astrocyte.policy.engines.registry.Engine.stands_beside", of_all),
     ],
 )
 def test_without_what_holds_engines_and_references_the_machine_finds_leaks(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Bank, Caller, ForgetSelector, FusionMethod, MemoryHit, MemoryUpdate, RecallQuery, RetainItem
-from astrocyte.pipelines.analysis import from_ms
+from astrocyte.pipelines.query.time_windows import from_ms
 
 ME = Caller()
 # Short turns that share words: neighbours in a session lend one another their scores, so order of arrival shows.

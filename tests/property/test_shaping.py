@@ -17,8 +17,8 @@ from astrocyte import core
 from astrocyte.core import Core, RecallRequest, Row, content_hash, vector_bytes
 from astrocyte.model import Intent, QueryIntent, RecallQuery, RecallResult, RecallTrace
 from astrocyte.model import TimeRange as ModelRange
-from astrocyte.pipelines.recall_trace import Found, FoundTrace
-from astrocyte.pipelines.shaping import FoundHits
+from astrocyte.pipelines.recall.hits import FoundHits
+from astrocyte.pipelines.recall.trace import Found, FoundTrace
 from astrocyte.services import convert
 from astrocyte.services.convert.values import encode_range
 from astrocyte.stores.protocols import HydratedRow

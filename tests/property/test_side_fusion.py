@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from astrocyte.core import count_tokens
 from astrocyte.model import FusionMethod, MemoryHit
-from astrocyte.pipelines.external import within
-from astrocyte.pipelines.side_fusion import SideList, fuse_sides
+from astrocyte.pipelines.multi_bank.engine_fusion import SideList, fuse_sides
+from astrocyte.pipelines.recall.external_context import within
 
 K = 60.0
 BANKS = ("a", "b")

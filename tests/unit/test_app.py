@@ -17,7 +17,7 @@ from astrocyte.config import Settings
 from astrocyte.errors import RateLimited, RequestIdReused, StoreError
 from astrocyte.model import Caller, RetainItem
 from astrocyte.stores.sqlite import SqliteStore
-from astrocyte.stores.sqlite.files import BALLAST, DATABASE
+from astrocyte.stores.sqlite.engine.data_directory import BALLAST, DATABASE
 from faulty_disk import failing_sync, faulty_disk
 
 ME = Caller()

@@ -5,7 +5,7 @@ from pydantic import BaseModel
 
 from astrocyte.config import DedupSettings, Settings, load_settings
 from astrocyte.errors import ConfigError
-from astrocyte.policy.overrides import Overrides
+from astrocyte.policy.settings.bank_settings import Overrides
 
 
 def write(folder: Path, text: str) -> Path:

@@ -19,9 +19,9 @@ from astrocyte.model import (
     TagMatch,
     TimeRange,
 )
-from astrocyte.pipelines.filtering import compile_filter
-from astrocyte.pipelines.planning import Planner
-from astrocyte.pipelines.registry import IndexRegistry
+from astrocyte.pipelines.index.registry import IndexRegistry
+from astrocyte.pipelines.recall.row_filter import compile_filter
+from astrocyte.pipelines.search.core_request import Planner
 from astrocyte.stores.protocols import IndexBatch
 from astrocyte.stores.sqlite import store as sqlite_store
 
@@ -185,7 +185,7 @@ async def test_memory_ids_hold_whatever_the_index_says(lying: App) -> None:
 async def test_without_the_second_look_a_lying_index_would_be_believed(
     lying: App, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], expected: set[str]
 ) -> None:
-    monkeypatch.setattr("astrocyte.pipelines.recall.compile_filter", lambda _query: None)
+    monkeypatch.setattr("astrocyte.pipelines.recall.pipeline.compile_filter", lambda _query: None)
     assert await met(lying, options) > expected
 
 

@@ -10,7 +10,7 @@ from astrocyte.config import Settings, load_settings
 from astrocyte.config.banks import at
 from astrocyte.errors import ConfigError
 from astrocyte.model import Caller, FusionMethod, RecallQuery, RetainItem
-from astrocyte.pipelines.outside.kinds import Graph
+from astrocyte.pipelines.external_stores.adapters import Graph
 from astrocyte.providers.storage import StoreFilters
 
 ME = Caller()

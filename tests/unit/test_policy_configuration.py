@@ -13,7 +13,7 @@ from astrocyte.config import Settings, load_settings
 from astrocyte.config.banks import at
 from astrocyte.errors import ConfigError
 from astrocyte.model import Caller, RecallQuery, ReflectQuery, RetainItem
-from astrocyte.policy.overrides import Overrides
+from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.providers.engines import EngineCapabilities
 from engines import Shelf
 

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from astrocyte.config import BankSettings, Settings, load_settings
 from astrocyte.config.banks import SHARED, at
-from astrocyte.config.profiles import PROFILES, ProfileName, profile_values
-from astrocyte.config.templates import PLACEHOLDERS, bind, closest
+from astrocyte.config.templates import PLACEHOLDERS, PROFILES, ProfileName, bind, closest, profile_values
 from astrocyte.errors import ConfigError
-from astrocyte.policy.overrides import Overrides
+from astrocyte.policy.settings.bank_settings import Overrides
 
 PRINTED = """
 bank_templates:

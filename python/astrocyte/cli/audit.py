@@ -7,7 +7,7 @@ import click
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.output import OUT, grid, print_json, stamp
 from astrocyte.model import AuditEvent
-from astrocyte.policy.trail import verify
+from astrocyte.policy.governance.audit_verification import verify
 
 SHA256_BYTES = 32
 

@@ -31,7 +31,7 @@ from astrocyte.model import (
     Permission,
     ServerInfo,
 )
-from astrocyte.policy.operating import USUAL_WAIT_SECONDS
+from astrocyte.policy.operations.long_running import USUAL_WAIT_SECONDS
 from astrocyte.services import convert
 from astrocyte.v1 import admin_pb2
 

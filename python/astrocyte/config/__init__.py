@@ -20,11 +20,7 @@ from astrocyte.config.access import AccessControlSettings, AccessGrant, BankGran
 from astrocyte.config.auth import ApiKey, AuthSettings, CertificateSettings, JwtSettings
 from astrocyte.config.banks import BankDefaultSettings, BankSettings, check_shared, complete, spell_out
 from astrocyte.config.barriers import BarrierSettings, DlpSettings, PiiSettings
-from astrocyte.config.curated_recall import CuratedRecallSettings
-from astrocyte.config.curation import CuratedRetainSettings
-from astrocyte.config.embedding import EmbedderName, EmbedderSettings, EmbeddingSettings
 from astrocyte.config.engines import EngineName, EngineSettings, HybridSettings
-from astrocyte.config.escalation import CircuitBreakerSettings, EscalationSettings
 from astrocyte.config.extraction import (
     Chunking,
     ChunkingSettings,
@@ -35,19 +31,27 @@ from astrocyte.config.extraction import (
     check_embedding_model,
     check_profiles,
 )
-from astrocyte.config.forget import ForgetSettings
-from astrocyte.config.homeostasis import HomeostasisSettings
-from astrocyte.config.hooks import HookSettings
-from astrocyte.config.index import IndexSettings
+from astrocyte.config.index import EmbedderName, EmbedderSettings, EmbeddingSettings, IndexSettings, ReindexSettings
+from astrocyte.config.limits import CircuitBreakerSettings, EscalationSettings, HomeostasisSettings
 from astrocyte.config.multi_bank import BankGroupSettings, MultiBankSettings
-from astrocyte.config.observability import ObservabilitySettings
+from astrocyte.config.observability import HookSettings, ObservabilitySettings
 from astrocyte.config.pipeline import PipelineSettings, name_once
-from astrocyte.config.recall import RecallSettings, RecallWeights
-from astrocyte.config.recall_authority import RecallAuthoritySettings
+from astrocyte.config.recall import (
+    CuratedRecallSettings,
+    RecallAuthoritySettings,
+    RecallSettings,
+    RecallWeights,
+    TieredRetrievalSettings,
+)
 from astrocyte.config.reflect import AdversarialDefenseSettings, AgenticReflectSettings, ReflectSettings
-from astrocyte.config.reindex import ReindexSettings
+from astrocyte.config.retain import (
+    CuratedRetainSettings,
+    DedupSettings,
+    NoisyBankSettings,
+    ScoringSettings,
+    SignalQualitySettings,
+)
 from astrocyte.config.section import Count, Seconds, Section
-from astrocyte.config.signal_quality import DedupSettings, NoisyBankSettings, ScoringSettings, SignalQualitySettings
 from astrocyte.config.source import (
     KeyPath,
     SourceLines,
@@ -65,9 +69,8 @@ from astrocyte.config.stages import (
     RetrievalSettings,
     check_stages,
 )
-from astrocyte.config.storage import OutsideStoreSettings
+from astrocyte.config.store import ForgetSettings, OutsideStoreSettings
 from astrocyte.config.templates import BankTemplateSettings, TemplateGrant, TemplateName
-from astrocyte.config.tiered_retrieval import TieredRetrievalSettings
 from astrocyte.errors import ConfigError
 
 __all__ = [

@@ -9,15 +9,12 @@ from pydantic import BaseModel, Field
 
 from astrocyte.config.access import BankGrant
 from astrocyte.config.barriers import BarrierSettings, DlpSettings
-from astrocyte.config.curation import CuratedRetainSettings
-from astrocyte.config.escalation import EscalationSettings
 from astrocyte.config.extraction import ExtractionSettings
-from astrocyte.config.homeostasis import HomeostasisSettings
-from astrocyte.config.profiles import ProfileName, profile_values
+from astrocyte.config.limits import EscalationSettings, HomeostasisSettings
+from astrocyte.config.retain import CuratedRetainSettings, SignalQualitySettings
 from astrocyte.config.section import Section
-from astrocyte.config.signal_quality import SignalQualitySettings
 from astrocyte.config.source import KeyPath, SourceLines, merge
-from astrocyte.config.templates import BankTemplateSettings, closest, readable
+from astrocyte.config.templates import BankTemplateSettings, ProfileName, closest, profile_values, readable
 from astrocyte.errors import ConfigError
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
 from pydantic import Field
 
-from astrocyte.config.section import Section
+from astrocyte.config.section import Count, Seconds, Section
 
 
 class IndexSettings(Section):
@@ -91,4 +93,58 @@ class IndexSettings(Section):
         le=8,
         description="Checkpoints that are kept of a large bank, each as large as its index and its vectors: where the "
         "disk has damaged the newest, the one before is used, and at last the rows.",
+    )
+
+
+# A share of something, both ends included.
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class ReindexSettings(Section):
+    """How banks move to another embedding model, in the background."""
+
+    share: float = Field(
+        0.5, gt=0.0, le=1.0, description="Share of the time that a reindex works; for the rest of it, it rests."
+    )
+    batch_texts: Count = Field(64, description="Texts that are embedded at once.")
+    attempts: Count = Field(5, description="How often a text is sent to an embedder that fails, before the move fails.")
+    retry_seconds: Seconds = Field(1.0, description="Rest before the second attempt; it doubles with each.")
+    sample: int = Field(
+        64,
+        ge=0,
+        le=1_000,
+        description="Memories whose words both indexes are asked before a move, unless the request says; 0 asks none.",
+    )
+    min_overlap: Share = Field(
+        0.0,
+        description="Mean share of the first ten memories that both answers must hold, or the bank stays as it is; a "
+        "request may say otherwise.",
+    )
+    keep_hours: float = Field(
+        168.0,
+        ge=0.0,
+        le=876_000.0,
+        description="How long the former vectors are kept to go back to; 0 drops them at once.",
+    )
+
+
+# What an embedder is called in the settings; banks know it by its model.
+EmbedderName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
+
+
+class EmbeddingSettings(Section):
+    """What turns text into vectors: the embedder of banks that name no other model."""
+
+    provider: str = Field("static", min_length=1, description="static, openai, fastembed, or another entry point.")
+    options: dict[str, Any] = Field(
+        default_factory=dict, repr=False, description="Handed to the provider, which checks them."
+    )
+
+
+class EmbedderSettings(Section):
+    """Another embedder, for banks of its model."""
+
+    provider: str = Field(min_length=1, description="static, openai, fastembed, or another entry point.")
+    options: dict[str, Any] = Field(
+        default_factory=dict, repr=False, description="Handed to the provider, which checks them."
     )

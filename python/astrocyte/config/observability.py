@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from astrocyte.config.section import Section
+from astrocyte.config.section import Count, Seconds, Section
 
 
 class ObservabilitySettings(Section):
@@ -37,3 +37,14 @@ class ObservabilitySettings(Section):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="The least important events that `astrocyte serve` logs."
     )
+
+
+class HookSettings(Section):
+    """Functions of others that are told what happened, on a thread of their own."""
+
+    enabled: tuple[str, ...] = Field(
+        (),
+        description="Entry points of the group `astrocyte.hooks`, each of which registers its functions at the start.",
+    )
+    queue_size: Count = Field(1_000, description="Events that wait for functions that are slow; further ones are lost.")
+    timeout_seconds: Seconds = Field(10.0, description="Then an `async` function is given up.")

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from astrocyte.config.banks import at, nested
 from astrocyte.config.extraction import ChunkingSettings, EntityExtractionSettings, PipelineEmbeddingSettings
-from astrocyte.config.multimodal import MultimodalSettings
+from astrocyte.config.recall import RerankingSettings
 from astrocyte.config.reflect import ReflectSettings
-from astrocyte.config.reranking import RerankingSettings
+from astrocyte.config.retain import MultimodalSettings
 from astrocyte.config.section import Section
 from astrocyte.config.source import KeyPath, SourceLines, line_of, merge
 from astrocyte.config.stages import PipelineFusionSettings, QueryAnalysisSettings, RetrievalSettings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 from pydantic import ValidationError as PydanticError
 
 from astrocyte.errors import ConfigError
@@ -213,3 +214,60 @@ def _all_keys(model: type[BaseModel], path: KeyPath) -> Iterator[str]:
         # A mapping of models repeats what stands elsewhere.
         if below is not None and typing.get_origin(info.annotation) is not dict:
             yield from _all_keys(below, (*path, name))
+
+
+# OpenTelemetry's names of its exporters, by what the protocol's variable may say.
+OTLP = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
+
+
+def secret(name: str) -> SecretStr | None:
+    """The variable of that name, such as ``OPENAI_API_KEY``; None where it is missing or empty."""
+    value = os.environ.get(name, "").strip()
+    return SecretStr(value) if value else None
+
+
+def span_exporters(environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Names of the exporters that spans go to, as ``OTEL_TRACES_EXPORTER`` lists them; empty for ``none``.
+
+    It is ``otlp`` by default, which ``OTEL_EXPORTER_OTLP_TRACES_PROTOCOL`` or ``OTEL_EXPORTER_OTLP_PROTOCOL`` makes
+    gRPC (the default) or HTTP.
+
+    Args:
+        environ: Variables to read instead of the process's.
+
+    Raises:
+        ConfigError: The protocol is another.
+    """
+    variables = os.environ if environ is None else environ
+    named = variables.get("OTEL_TRACES_EXPORTER", "").strip() or "otlp"
+    names = [name.strip() for name in named.split(",")]
+    return tuple(_otlp(variables) if name == "otlp" else name for name in names if name and name != "none")
+
+
+def _otlp(variables: Mapping[str, str]) -> str:
+    for variable in ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
+        protocol = variables.get(variable, "").strip()
+        if protocol in OTLP:
+            return OTLP[protocol]
+        if protocol:
+            raise ConfigError(
+                f"{variable} is {protocol[:64]!r}; it is one of {', '.join(OTLP)}", metadata={"key": variable}
+            )
+    return OTLP["grpc"]
+
+
+# The limit of this process's control group, second and first version; "max" or a huge number where there is none.
+CGROUP_FILES = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+def memory_limit(cgroup_files: tuple[Path, ...] = CGROUP_FILES) -> int:
+    """Bytes of memory that this process may use: the machine's, or less where its control group says so."""
+    limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for file in cgroup_files:
+        try:
+            text = file.read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+        if text.isdecimal():
+            limit = min(limit, int(text))
+    return limit

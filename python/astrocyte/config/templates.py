@@ -9,14 +9,15 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import lru_cache
-from typing import Annotated
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Annotated, Any, Literal, get_args
 
+import yaml
 from pydantic import Field, field_validator
 from pydantic import ValidationError as PydanticError
 
 from astrocyte.config.access import PRINCIPAL_CHARS, PermissionName
-from astrocyte.config.profiles import ProfileName
 from astrocyte.config.section import Section
 
 # What braces may hold. A slip of the pen in a grant would else mean everybody, as an unbound placeholder does.
@@ -135,3 +136,19 @@ def _placeholders(text: str) -> list[str]:
             raise ValueError(f"{text!r}: expected one of {', '.join(PLACEHOLDERS)} in braces, got {name!r}")
         names.append(name)
     return names
+
+
+ProfileName = Literal["minimal", "personal", "support", "coding", "research", "gdpr", "hipaa", "pdpa"]
+PROFILES: tuple[ProfileName, ...] = get_args(ProfileName)
+
+
+def profile_values(name: object) -> dict[str, Any]:
+    """What a profile says, as a bank's block would; nothing for a name that is none, which its field refuses."""
+    return _read(name) if name in PROFILES and isinstance(name, str) else {}
+
+
+@cache
+def _read(name: str) -> dict[str, Any]:
+    text = files("astrocyte").joinpath("profiles", f"{name}.yaml").read_text(encoding="utf-8")
+    values: dict[str, Any] = yaml.safe_load(text)
+    return values

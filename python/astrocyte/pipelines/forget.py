@@ -15,10 +15,10 @@ from functools import partial
 
 from astrocyte.config import ForgetSettings
 from astrocyte.model import Bank, ForgetResult, ForgetSelector, Memory
-from astrocyte.pipelines.analysis import DAY_MS
-from astrocyte.pipelines.checkpoints import Checkpoints, without_checkpoints
-from astrocyte.pipelines.outside.stores import OutsideStores
-from astrocyte.pipelines.reindexing import Reindexer
+from astrocyte.pipelines.external_stores.stores import OutsideStores
+from astrocyte.pipelines.index.checkpoints import Checkpoints, without_checkpoints
+from astrocyte.pipelines.query.time_windows import DAY_MS
+from astrocyte.pipelines.reindex.pipeline import Reindexer
 from astrocyte.stores.outbox import CopyOrder
 from astrocyte.stores.protocols import MemoryStore, RequestKey
 

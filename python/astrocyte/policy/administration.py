@@ -29,16 +29,16 @@ from astrocyte.model import (
     Permission,
     ServerInfo,
 )
-from astrocyte.pipelines.registry import IndexRegistry
-from astrocyte.policy.access import Access
-from astrocyte.policy.bank_sets import BankSets
-from astrocyte.policy.banks import Banks
-from astrocyte.policy.engine_writing import EngineWriting
-from astrocyte.policy.granting import Granting
-from astrocyte.policy.holding import Holding
-from astrocyte.policy.keys import Keys
-from astrocyte.policy.operating import Operating
-from astrocyte.policy.patterns import ANY
+from astrocyte.pipelines.index.registry import IndexRegistry
+from astrocyte.policy.auth.access_control import Access
+from astrocyte.policy.auth.api_keys import Keys
+from astrocyte.policy.auth.grants import Granting
+from astrocyte.policy.banks.lifecycle import Banks
+from astrocyte.policy.banks.selection import BankSets
+from astrocyte.policy.engines.writes import EngineWriting
+from astrocyte.policy.glob_patterns import ANY
+from astrocyte.policy.governance.legal_holds import Holding
+from astrocyte.policy.operations.long_running import Operating
 from astrocyte.policy.policies import Policies
 from astrocyte.stores.protocols import MemoryStore
 

@@ -389,7 +389,8 @@ class Backend(Protocol):
     ) -> AuditPage:
         """A page of the tenant's trail, oldest first; of one bank, or all.
 
-        Without ``bank_id`` the caller needs admin in all banks. `astrocyte.policy.trail.verify` checks the whole.
+        Without ``bank_id`` the caller needs admin in all banks.
+        `astrocyte.policy.governance.audit_verification.verify` checks the whole trail.
         """
 
     async def start_reindex(  # noqa: PLR0913 - the parts of a reindex, and the request's key

@@ -37,43 +37,43 @@ from astrocyte.model import (
     RetainResult,
     ServerInfo,
 )
-from astrocyte.pipelines.explain import ExplainPipeline
+from astrocyte.pipelines.explain.pipeline import ExplainPipeline
 from astrocyte.pipelines.forget import ForgetPipeline
-from astrocyte.pipelines.multi_bank import MultiBankPipeline
-from astrocyte.pipelines.multimodal import Describer
-from astrocyte.pipelines.recall import RecallPipeline
-from astrocyte.pipelines.reflect import ReflectPipeline
-from astrocyte.pipelines.registry import IndexRegistry
-from astrocyte.pipelines.reindexing import Reindexer
-from astrocyte.pipelines.retain import RetainPipeline
-from astrocyte.pipelines.spaces import Spaces
-from astrocyte.pipelines.update import UpdatePipeline
-from astrocyte.policy.access import Access
+from astrocyte.pipelines.index.embedding_spaces import Spaces
+from astrocyte.pipelines.index.registry import IndexRegistry
+from astrocyte.pipelines.multi_bank.pipeline import MultiBankPipeline
+from astrocyte.pipelines.recall.pipeline import RecallPipeline
+from astrocyte.pipelines.reflect.pipeline import ReflectPipeline
+from astrocyte.pipelines.reindex.pipeline import Reindexer
+from astrocyte.pipelines.retain.multimodal import Describer
+from astrocyte.pipelines.retain.pipeline import RetainPipeline
+from astrocyte.pipelines.retain.update import UpdatePipeline
 from astrocyte.policy.administration import Administration
-from astrocyte.policy.bank_sets import BankSets
-from astrocyte.policy.banks import Banks
-from astrocyte.policy.curating import Curating
-from astrocyte.policy.engine_reflecting import EngineReflecting
-from astrocyte.policy.engine_writing import EngineWriting
-from astrocyte.policy.engines import Engines
-from astrocyte.policy.explaining import Explaining
-from astrocyte.policy.foreign import Foreign
-from astrocyte.policy.granting import Granting
-from astrocyte.policy.holding import Holding
-from astrocyte.policy.hybrid import Hybrid
-from astrocyte.policy.intake import Intake
-from astrocyte.policy.keys import Keys
-from astrocyte.policy.limits import Demand, Operation
-from astrocyte.policy.operating import Operating
-from astrocyte.policy.paging import decode_token, encode_token
+from astrocyte.policy.auth.access_control import Access
+from astrocyte.policy.auth.api_keys import Keys
+from astrocyte.policy.auth.grants import Granting
+from astrocyte.policy.banks.cross_references import Relevance
+from astrocyte.policy.banks.lifecycle import Banks
+from astrocyte.policy.banks.selection import BankSets
+from astrocyte.policy.engines.recall import Hybrid
+from astrocyte.policy.engines.reflect import EngineReflecting
+from astrocyte.policy.engines.registry import Engines
+from astrocyte.policy.engines.result_screening import Foreign
+from astrocyte.policy.engines.writes import EngineWriting
+from astrocyte.policy.governance.legal_holds import Holding
+from astrocyte.policy.limits.rate_limits import Demand, Operation
+from astrocyte.policy.operations.curation import Curating
+from astrocyte.policy.operations.explain import Explaining
+from astrocyte.policy.operations.long_running import Operating
+from astrocyte.policy.operations.media_intake import Intake
+from astrocyte.policy.operations.recall import Recalling
+from astrocyte.policy.operations.reflect import Reflecting
+from astrocyte.policy.operations.retain import Retaining
 from astrocyte.policy.permissions import FORGET_ALL
 from astrocyte.policy.policies import Policies
-from astrocyte.policy.recalling import Recalling
-from astrocyte.policy.reflecting import Reflecting
-from astrocyte.policy.relevance import Relevance
-from astrocyte.policy.requests import key_of
-from astrocyte.policy.retaining import Retaining
-from astrocyte.policy.validation import LARGEST_POSITION, Validator
+from astrocyte.policy.requests.idempotency import key_of
+from astrocyte.policy.requests.page_tokens import decode_token, encode_token
+from astrocyte.policy.requests.validation import LARGEST_POSITION, Validator
 from astrocyte.stores.access import AccessStore, KeyStore
 from astrocyte.stores.audit import AuditStore
 from astrocyte.stores.holds import HoldStore

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 from astrocyte.model import Bank
 from astrocyte.pipelines.extraction.profiles import Profiles
-from astrocyte.policy.authority import Authority
-from astrocyte.policy.barriers import Barriers
-from astrocyte.policy.deliveries import Deliveries
-from astrocyte.policy.engines import Engines
-from astrocyte.policy.escalation import Escalation
-from astrocyte.policy.limits import Limits
-from astrocyte.policy.overrides import Overrides
-from astrocyte.policy.signal_quality import SignalQuality
-from astrocyte.policy.storage import StorageQuota
+from astrocyte.policy.engines.outbox_relay import Deliveries
+from astrocyte.policy.engines.registry import Engines
+from astrocyte.policy.governance.recall_authority import Authority
+from astrocyte.policy.limits.rate_limits import Limits
+from astrocyte.policy.limits.storage_quota import StorageQuota
+from astrocyte.policy.privacy.barriers import Barriers
+from astrocyte.policy.quality.signal_quality import SignalQuality
+from astrocyte.policy.resilience.degraded_mode import Escalation
+from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.providers.protocols import LanguageModel
 
 

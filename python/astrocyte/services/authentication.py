@@ -15,7 +15,7 @@ from typing import Any
 from astrocyte.config import Settings
 from astrocyte.errors import AuthorizationError, ConfigError, ValidationError
 from astrocyte.model import DEFAULT_PRINCIPAL, DEFAULT_TENANT, Caller
-from astrocyte.policy import checks
+from astrocyte.policy.requests import field_checks
 from astrocyte.services.transport import Context
 
 HEADER = "authorization"
@@ -99,8 +99,8 @@ class _Bearers:
 
 def _tokens(settings: Settings) -> Bearer:
     try:
-        from astrocyte.policy.jwks import KeySet  # noqa: PLC0415 - PyJWT is an extra
-        from astrocyte.policy.tokens import Tokens  # noqa: PLC0415 - as above
+        from astrocyte.policy.auth.jwks import KeySet  # noqa: PLC0415 - PyJWT is an extra
+        from astrocyte.policy.auth.jwt_verifier import Tokens  # noqa: PLC0415 - as above
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"auth.jwt needs {error.name}, which is not installed; install astrocyte-grpc[jwt]",
@@ -156,7 +156,7 @@ def _claimed(caller: Caller, claims: dict[str, str | bytes]) -> Caller:
         return caller
     if caller.on_behalf_of not in {None, behalf}:
         raise AuthorizationError(f"the metadata {BEHALF_HEADER} is not what the credential says; leave it out")
-    checks.name(behalf, BEHALF_HEADER)
+    field_checks.name(behalf, BEHALF_HEADER)
     return replace(caller, on_behalf_of=str(behalf))
 
 

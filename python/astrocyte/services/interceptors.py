@@ -23,6 +23,7 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
+from astrocyte.call_context import ends_in, seconds_left
 from astrocyte.errors import (
     AstrocyteError,
     CapabilityNotSupported,
@@ -32,7 +33,6 @@ from astrocyte.errors import (
     frames,
 )
 from astrocyte.model import Caller
-from astrocyte.pipelines.time_left import ends_in, seconds_left
 from astrocyte.services.admission import Admission
 from astrocyte.services.authentication import Authenticate, Metadata
 from astrocyte.services.draining import Draining
@@ -42,7 +42,7 @@ from astrocyte.services.transport import Context
 
 if TYPE_CHECKING:
     # It comes with an extra.
-    from astrocyte.policy.tracing import Tracing
+    from astrocyte.policy.observability.tracing import Tracing
 
 REQUEST_ID_KEY = "x-request-id"
 # Ids from callers are echoed and logged, so they must be short and plain.

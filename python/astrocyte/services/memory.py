@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 from astrocyte.model import Caller
-from astrocyte.pipelines.early import heard_early
+from astrocyte.pipelines.recall.batch import heard_early
 from astrocyte.policy.backend import Backend
 from astrocyte.services import convert
 from astrocyte.services.draining import Draining
-from astrocyte.services.streaming import Requests, retain_stream
+from astrocyte.services.retain_stream import Requests, retain_stream
 from astrocyte.v1 import memory_pb2
 
 

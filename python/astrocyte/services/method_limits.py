@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from astrocyte.config import ServerSettings
-from astrocyte.policy.limits import Operation
+from astrocyte.policy.limits.rate_limits import Operation
 from astrocyte.services.admission import Admission
 from astrocyte.services.interceptors import Rules
 

@@ -13,7 +13,7 @@ from grpc import StatusCode
 
 if TYPE_CHECKING:
     # It comes with an extra.
-    from astrocyte.policy.tracing import Tracing
+    from astrocyte.policy.observability.tracing import Tracing
 
 Serve = Callable[[Any, Any], Any]
 

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, NoReturn
 import grpc
 import structlog
 
+from astrocyte.call_context import lone_while
 from astrocyte.core import GrpcCall, GrpcServer
 from astrocyte.errors import DeadlineExceeded, frames
-from astrocyte.pipelines.lone import lone_while
 from astrocyte.services.company import Company
 
 # How long answers that are on their way may take once the last call has ended.

@@ -16,7 +16,7 @@ from astrocyte.errors import DiskFull, RateLimited, StoreError, StoreLocked
 from astrocyte.model import Bank, ForgetSelector
 from astrocyte.stores.protocols import IndexBatch, Insert, NewMemory, RequestKey
 from astrocyte.stores.sqlite import SqliteStore, open_store
-from astrocyte.stores.sqlite.files import BALLAST, DATABASE
+from astrocyte.stores.sqlite.engine.data_directory import BALLAST, DATABASE
 from faulty_disk import FaultyDisk, failing_sync, faulty_disk, no_space
 from memories import current, insert, listed, make_bank, memory, memory_id
 
@@ -344,7 +344,7 @@ def test_the_settings_that_durability_rests_on(tmp_path: Path) -> None:
 
 
 async def test_a_read_that_takes_too_long_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("astrocyte.stores.sqlite.connections.READ_LIMIT_SECONDS", 0.05)
+    monkeypatch.setattr("astrocyte.stores.sqlite.engine.connections.READ_LIMIT_SECONDS", 0.05)
     store = open_store(tmp_path, ballast_bytes=0)
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
     with pytest.raises(StoreError, match="longer"):

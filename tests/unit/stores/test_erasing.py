@@ -19,9 +19,9 @@ from astrocyte.errors import BankNotFound, MemoryNotFound, StoreError
 from astrocyte.model import Bank, Entity, ForgetSelector
 from astrocyte.stores.protocols import ChunkRecord, Insert, NewMemory, RequestKey
 from astrocyte.stores.sqlite import SqliteStore
-from astrocyte.stores.sqlite.files import DATABASE
-from astrocyte.stores.sqlite.scrub import gap
-from astrocyte.stores.sqlite.transaction import Transaction
+from astrocyte.stores.sqlite.deletion.scrubbing import gap
+from astrocyte.stores.sqlite.engine.data_directory import DATABASE
+from astrocyte.stores.sqlite.engine.transaction import Transaction
 from memories import Clock, current, insert, listed, make_bank, memory, memory_id, replace, vector
 
 LATER = 10**13
@@ -204,7 +204,7 @@ async def test_an_erasure_waits_for_a_reader_and_says_when_it_cannot(
     store = SqliteStore(tmp_path / "data", busy_seconds=0.05)
     bank = await make_bank(store)
     await insert(store, bank, secretive(1), secretive(2))
-    monkeypatch.setattr("astrocyte.stores.sqlite.cleaning.CLEAN_SECONDS", 0.2)
+    monkeypatch.setattr("astrocyte.stores.sqlite.deletion.vacuum.CLEAN_SECONDS", 0.2)
     reader = apsw.Connection(str(tmp_path / "data" / DATABASE))
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM memories").fetchall()

@@ -8,8 +8,8 @@ import pytest
 
 from astrocyte.errors import SchemaTooNew, StoreError
 from astrocyte.stores.sqlite import open_store
-from astrocyte.stores.sqlite.files import DATABASE
-from astrocyte.stores.sqlite.migrations import APPLICATION_ID, Migration, load_migrations, migrate
+from astrocyte.stores.sqlite.engine.data_directory import DATABASE
+from astrocyte.stores.sqlite.engine.migrations import APPLICATION_ID, Migration, load_migrations, migrate
 
 ONE = Migration(1, "one", "CREATE TABLE one (a INTEGER); INSERT INTO one VALUES (1);")
 TWO = Migration(2, "two", "CREATE TABLE two (b INTEGER); INSERT INTO one VALUES (2);")

@@ -13,9 +13,9 @@ from astrocyte.config import EntityExtractionSettings, Settings
 from astrocyte.config.extraction import EntityMode
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import Entity, RetainItem
-from astrocyte.pipelines.extraction import model as by_model
-from astrocyte.pipelines.extraction import rules
-from astrocyte.pipelines.extraction.custom import load_extractor
+from astrocyte.pipelines.extraction import llm_entities as by_model
+from astrocyte.pipelines.extraction import rule_entities
+from astrocyte.pipelines.extraction.custom_extractor import load_extractor
 from astrocyte.pipelines.extraction.profiles import Profiles
 from astrocyte.pipelines.extraction.protocols import EntityExtractor
 from astrocyte.providers.protocols import LanguageModel
@@ -89,14 +89,14 @@ class EntityExtraction:
         return self._by_rules(content, speaker), ()
 
     def _by_rules(self, content: str, speaker: str | None) -> tuple[Entity, ...]:
-        return self._kept([*_speaker(speaker), *rules.entities(content)])
+        return self._kept([*_speaker(speaker), *rule_entities.entities(content)])
 
     def _by_metadata(self, item: RetainItem, speaker: str | None) -> list[Entity]:
         found = _speaker(speaker)
         for key, kind in self._settings.metadata_keys.items():
             value = item.metadata.get(key)
             if isinstance(value, str):
-                found += [Entity(name.strip(), kind or rules.NAME) for name in BETWEEN.split(value)]
+                found += [Entity(name.strip(), kind or rule_entities.NAME) for name in BETWEEN.split(value)]
         return found
 
     async def _by_model(self, model: LanguageModel, content: str, speaker: str | None) -> Found:
@@ -126,7 +126,7 @@ class EntityExtraction:
         for name, kind in found:
             if not (0 < len(name) <= MOST_NAME_CHARS and name.isprintable()):
                 continue
-            entity = Entity(name, kind if TYPE.fullmatch(kind) else rules.NAME)
+            entity = Entity(name, kind if TYPE.fullmatch(kind) else rule_entities.NAME)
             if not entity.id.endswith(":"):
                 kept.setdefault(entity.id, entity)
             if len(kept) == self._settings.max_entities:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from astrocyte.config import ExtractionProfileSettings
 from astrocyte.model import RetainItem
-from astrocyte.pipelines.extraction.mapping import mapped
+from astrocyte.pipelines.extraction.json_paths import mapped
 
 # The profile of items that have none.
 PLAIN = ExtractionProfileSettings()

@@ -21,8 +21,8 @@ from astrocyte.model import (
     TimeRange,
 )
 from astrocyte.model.building import maker
-from astrocyte.pipelines.recall_trace import FoundTrace
-from astrocyte.pipelines.shaping import FoundHits
+from astrocyte.pipelines.recall.hits import FoundHits
+from astrocyte.pipelines.recall.trace import FoundTrace
 from astrocyte.services.convert.engines import decode_engine_trace, set_engine_trace
 from astrocyte.services.convert.multi_bank import (
     FUSION_METHODS,

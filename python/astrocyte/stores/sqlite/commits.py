@@ -22,7 +22,7 @@ from astrocyte.stores.protocols import (
     WriteOutcome,
     memory_etag,
 )
-from astrocyte.stores.sqlite import holding, outbox, queueing, requests, spaces
+from astrocyte.stores.sqlite.engine.transaction import BankWork, Transaction
 from astrocyte.stores.sqlite.rows import (
     Row,
     encode_entities,
@@ -32,7 +32,7 @@ from astrocyte.stores.sqlite.rows import (
     insert_rows,
     passage_key,
 )
-from astrocyte.stores.sqlite.transaction import BankWork, Transaction
+from astrocyte.stores.sqlite.tables import holds, idempotency, outbox, retry_queue, vectors
 
 FLOAT_BYTES = 4
 
@@ -63,12 +63,12 @@ def commit(  # noqa: PLR0913, PLR0917 - the parts of one transaction
     copies: CopyOrder | None = None,
 ) -> tuple[list[WriteOutcome], bytes | None]:
     """Do all writes; see `MemoryStore.commit`."""
-    earlier = requests.stored(transaction.connection, bank.tenant, request)
+    earlier = idempotency.stored(transaction.connection, bank.tenant, request)
     if earlier is not None:
         return [], earlier
     work = transaction.bank(bank)
     if dequeue:
-        queueing.dequeue(transaction.connection, bank, dequeue)
+        retry_queue.dequeue(transaction.connection, bank, dequeue)
     outcomes: list[WriteOutcome] = []
     for kind, run in groupby(writes, type):
         if kind is Insert:
@@ -77,16 +77,16 @@ def commit(  # noqa: PLR0913, PLR0917 - the parts of one transaction
             outcomes += [_replace(transaction.connection, work, write) for write in run if isinstance(write, Replace)]
     _let_wait(transaction.connection, work, copies, outcomes)
     for key, response in settle(outcomes) if settle is not None else ():
-        if requests.stored(transaction.connection, bank.tenant, key) is not None:
+        if idempotency.stored(transaction.connection, bank.tenant, key) is not None:
             raise Conflict(
                 f"request_id {key.request_id!r} has been answered before; ask for that answer on its own",
                 metadata={"request_id": key.request_id},
             )
-        requests.store(transaction.connection, bank.tenant, key, response, work.now, bank_key=bank.key)
+        idempotency.store(transaction.connection, bank.tenant, key, response, work.now, bank_key=bank.key)
     if request is None:
         return outcomes, None
     response = respond(outcomes) if respond is not None else b""
-    requests.store(transaction.connection, bank.tenant, request, response, work.now, bank_key=bank.key)
+    idempotency.store(transaction.connection, bank.tenant, request, response, work.now, bank_key=bank.key)
     return outcomes, response
 
 
@@ -131,7 +131,7 @@ def _replace(connection: apsw.Connection, work: BankWork, write: Replace) -> Wri
         )
     if fetch(connection, "SELECT content FROM contents WHERE row_key = ?", (row_key,)) != [(memory.content,)]:
         # Old versions stay, but not what a reader of today would find.
-        holding.check_memories(connection, bank, [memory.memory_id])
+        holds.check_memories(connection, bank, [memory.memory_id])
     position = work.change(ChangeKind.UPDATED, memory.memory_id)
     connection.execute(
         "UPDATE memories SET known_until = ?, ended_position = ? WHERE row_key = ?", (work.now, position, row_key)
@@ -209,7 +209,7 @@ class _VersionRows:
         insert_rows(self._connection, "tags", self._tags)
         insert_rows(self._connection, "entities", self._entities)
         insert_rows(self._connection, "chunks", self._chunks)
-        for table, rows in zip(spaces.SETS, self._embeddings, strict=True):
+        for table, rows in zip(vectors.SETS, self._embeddings, strict=True):
             insert_rows(self._connection, table, rows)
 
     def _vector(self, key: int, ordinal: int, vector: bytes | None) -> None:
@@ -237,9 +237,9 @@ class _VersionRows:
     def _spare(self, key: int, spare: SpareVectors) -> None:
         """Vectors of the model that the bank is moving to; of any other they are of no use."""
         if not self._asked:
-            self._building, self._asked = spaces.building(self._connection, self._work.bank.key), True
+            self._building, self._asked = vectors.building(self._connection, self._work.bank.key), True
         if spare.model == self._building:
             self._embeddings[1 - self._work.vector_set].extend(
-                (passage_key(key, ordinal), spare.model, vector or spaces.NO_DIRECTION)
+                (passage_key(key, ordinal), spare.model, vector or vectors.NO_DIRECTION)
                 for ordinal, vector in enumerate((spare.whole, *spare.chunks), start=-1)
             )

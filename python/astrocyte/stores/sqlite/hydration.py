@@ -13,7 +13,7 @@ import apsw
 
 from astrocyte.model import Bank
 from astrocyte.stores.protocols import HydratedRow, Visibility
-from astrocyte.stores.sqlite.connections import Connections
+from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.rows import HYDRATED_COLUMNS, PASSAGES_PER_ROW, decode_hydrated
 
 # CROSS JOIN keeps the order: the passages asked for first.

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from astrocyte.model import Bank, BankStats, Change, ChangeKind, ForgetSelector, Memory, Reference
 from astrocyte.stores.protocols import RequestKey, VersionRecord
 from astrocyte.stores.queue import QueuedItem
-from astrocyte.stores.sqlite import holding, queueing, requests
-from astrocyte.stores.sqlite.connections import Connections
-from astrocyte.stores.sqlite.forgetting import LISTED_IDS, selection
+from astrocyte.stores.sqlite.deletion.soft_delete import LISTED_IDS, selection
+from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.records import records
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, MEMORY_COLUMNS, decode_bank, decode_memory, fetch, to_datetime
+from astrocyte.stores.sqlite.tables import holds, idempotency, retry_queue
 
 _MEMORIES = f"SELECT {MEMORY_COLUMNS} FROM memories m JOIN contents c USING (row_key)"
 # The bank exists, and is the caller's: a handle is not taken at its word.
@@ -98,12 +98,12 @@ class Reads:
     def queued(self, bank: Bank, after: int, limit: int) -> list[QueuedItem]:
         """See `RetryQueue.queued`."""
         rows = self._connections.query(
-            f"SELECT {queueing.COLUMNS} FROM queued_retains WHERE bank_key = ?1 AND queue_key > ?2 AND group_key <="
+            f"SELECT {retry_queue.COLUMNS} FROM queued_retains WHERE bank_key = ?1 AND queue_key > ?2 AND group_key <="
             " (SELECT max(group_key) FROM (SELECT group_key FROM queued_retains WHERE bank_key = ?1 AND queue_key > ?2"
             " ORDER BY queue_key LIMIT ?3)) ORDER BY queue_key",
             (bank.key, after, limit),
         )
-        return [queueing.decode_row(row) for row in rows]
+        return [retry_queue.decode_row(row) for row in rows]
 
     def bank_stats(self, bank: Bank) -> BankStats:
         """See `MemoryStore.bank_stats`."""
@@ -135,7 +135,7 @@ class Reads:
 
     def find_response(self, tenant: str, request: RequestKey) -> bytes | None:
         """See `MemoryStore.find_response`."""
-        return requests.matching(self._connections.query(requests.FIND, (tenant, request.request_id)), request)
+        return idempotency.matching(self._connections.query(idempotency.FIND, (tenant, request.request_id)), request)
 
     def memory(
         self, bank: Bank, memory_id: str, version: int | None = None, *, include_forgotten: bool
@@ -194,11 +194,11 @@ class Reads:
     def select(self, bank: Bank, selector: ForgetSelector, *, include_forgotten: bool) -> tuple[int, list[str]]:
         """See `MemoryStore.select`."""
         sql, bindings = selection(bank, selector, forgotten=include_forgotten)
-        condition, waiting = queueing.selection(bank, selector)
+        condition, waiting = retry_queue.selection(bank, selector)
         with self._connections.snapshot() as connection:
             rows = fetch(connection, sql, bindings)
-            holding.check_memories(connection, bank, [row[0] for row in rows])
-            holding.check_queue(connection, bank, selector)
+            holds.check_memories(connection, bank, [row[0] for row in rows])
+            holds.check_queue(connection, bank, selector)
             rows += fetch(
                 connection, f"SELECT memory_id FROM queued_retains WHERE {condition} ORDER BY queue_key", waiting
             )

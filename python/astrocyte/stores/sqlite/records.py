@@ -10,8 +10,8 @@ import apsw
 
 from astrocyte.model import Bank
 from astrocyte.stores.protocols import ChunkRecord, NewMemory, SpareVectors, VersionRecord
-from astrocyte.stores.sqlite import spaces
 from astrocyte.stores.sqlite.rows import PASSAGES_PER_ROW, RECORD_COLUMNS, decode_record, fetch, passage_key
+from astrocyte.stores.sqlite.tables import vectors as spaces
 
 # Ordinal of a version's whole among its passages.
 WHOLE = -1

@@ -31,24 +31,33 @@ from astrocyte.stores.protocols import (
     WriteOutcome,
 )
 from astrocyte.stores.queue import QueuedItem
-from astrocyte.stores.sqlite import banks, commits, forgetting, naming, queueing, requests
-from astrocyte.stores.sqlite.auditing import SqliteAudit
-from astrocyte.stores.sqlite.cleaning import Cleaner
-from astrocyte.stores.sqlite.connections import Connections, check_sqlite_version
-from astrocyte.stores.sqlite.erasing import Eraser
-from astrocyte.stores.sqlite.files import BALLAST, DATABASE, Ballast, DirectoryLock, create_private, sync_directory
-from astrocyte.stores.sqlite.following import SqliteFollowing
-from astrocyte.stores.sqlite.granting import SqliteAccess
-from astrocyte.stores.sqlite.holding import SqliteHolds
+from astrocyte.stores.sqlite import commits
+from astrocyte.stores.sqlite.deletion import soft_delete
+from astrocyte.stores.sqlite.deletion.erasure import Eraser
+from astrocyte.stores.sqlite.deletion.scrubbing import Scrubber
+from astrocyte.stores.sqlite.deletion.vacuum import Cleaner
+from astrocyte.stores.sqlite.engine.connections import Connections, check_sqlite_version
+from astrocyte.stores.sqlite.engine.data_directory import (
+    BALLAST,
+    DATABASE,
+    Ballast,
+    DirectoryLock,
+    create_private,
+    sync_directory,
+)
+from astrocyte.stores.sqlite.engine.migrations import load_migrations, migrate
+from astrocyte.stores.sqlite.engine.transaction import Clock, Transaction
+from astrocyte.stores.sqlite.engine.writer import Writer
 from astrocyte.stores.sqlite.hydration import Hydration
-from astrocyte.stores.sqlite.keys import SqliteKeys
-from astrocyte.stores.sqlite.migrations import load_migrations, migrate
-from astrocyte.stores.sqlite.operating import SqliteOperations
-from astrocyte.stores.sqlite.outbox import SqliteOutbox
 from astrocyte.stores.sqlite.reads import Reads
-from astrocyte.stores.sqlite.scrub import Scrubber
-from astrocyte.stores.sqlite.transaction import Clock, Transaction
-from astrocyte.stores.sqlite.writer import Writer
+from astrocyte.stores.sqlite.tables import banks, entities, idempotency, retry_queue
+from astrocyte.stores.sqlite.tables.api_keys import SqliteKeys
+from astrocyte.stores.sqlite.tables.audit import SqliteAudit
+from astrocyte.stores.sqlite.tables.change_feed import SqliteFollowing
+from astrocyte.stores.sqlite.tables.grants import SqliteAccess
+from astrocyte.stores.sqlite.tables.holds import SqliteHolds
+from astrocyte.stores.sqlite.tables.operations import SqliteOperations
+from astrocyte.stores.sqlite.tables.outbox import SqliteOutbox
 
 DEFAULTS = StoreSettings()
 # Responses that one purge job removes.
@@ -275,7 +284,7 @@ class SqliteStore:
     ) -> None:
         """Put items at the end of their bank's retry queue."""
         await self._writer.submit(
-            lambda transaction: queueing.enqueue(transaction, bank, items, limit, responses), weight=len(items)
+            lambda transaction: retry_queue.enqueue(transaction, bank, items, limit, responses), weight=len(items)
         )
 
     def queued_count(self) -> int:
@@ -327,8 +336,8 @@ class SqliteStore:
     ) -> tuple[int, list[str], int]:
         """Forget what the selector meets at commit time."""
         return await self._writer.submit(
-            lambda transaction: forgetting.forget(
-                transaction, bank, selector, forgetting.Tombstone(reason, principal, purge_after), request, copies
+            lambda transaction: soft_delete.forget(
+                transaction, bank, selector, soft_delete.Tombstone(reason, principal, purge_after), request, copies
             ),
             frees=True,
         )
@@ -345,7 +354,7 @@ class SqliteStore:
     ) -> tuple[list[str], int, ErasureReceipt]:
         """Erase rows, forgotten ones included."""
         # Due at once and at any time, so that purge takes up what a crash leaves.
-        tombstone = forgetting.Tombstone(reason, principal, purge_after=0, erasing=True)
+        tombstone = soft_delete.Tombstone(reason, principal, purge_after=0, erasing=True)
         return await self._writer.submit_sliced(lambda: self._eraser.erase(bank, selector, tombstone, request, copies))
 
     async def undelete(
@@ -359,7 +368,7 @@ class SqliteStore:
     ) -> Memory:
         """Bring a forgotten memory back."""
         version = await self._writer.submit(
-            lambda transaction: forgetting.undelete(transaction, bank, memory_id, principal, request, copies)
+            lambda transaction: soft_delete.undelete(transaction, bank, memory_id, principal, request, copies)
         )
         memory = self.memory(bank, memory_id, version=version)
         if memory is None:
@@ -373,13 +382,13 @@ class SqliteStore:
         expired = EXPIRED_AT_ONCE
         while expired == EXPIRED_AT_ONCE:
             expired = await self._writer.submit(
-                lambda transaction: requests.expire(transaction.connection, before, EXPIRED_AT_ONCE), frees=True
+                lambda transaction: idempotency.expire(transaction.connection, before, EXPIRED_AT_ONCE), frees=True
             )
         return total
 
     def naming(self, bank: Bank, names: Sequence[str], *, as_of: int | None, most: int) -> Mapping[str, Sequence[str]]:
         """Memories by the names that they hold."""
-        return naming.naming(self._connections, bank, names, as_of, most)
+        return entities.naming(self._connections, bank, names, as_of, most)
 
     def changes(self, bank: Bank, *, after: int, limit: int) -> list[Change]:
         """The change log after a position."""

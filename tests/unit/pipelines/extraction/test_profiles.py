@@ -14,10 +14,10 @@ from astrocyte.config import Settings, load_settings
 from astrocyte.config.extraction import builtin_profiles
 from astrocyte.errors import ConfigError, PiiRejected, ValidationError
 from astrocyte.model import Caller, Memory, MemoryUpdate, RecallQuery, RetainItem
-from astrocyte.pipelines.extraction import mapping
-from astrocyte.policy.barriers import Barriers
+from astrocyte.pipelines.extraction import json_paths as mapping
 from astrocyte.policy.gate import Gate
-from astrocyte.policy.intake import Intake
+from astrocyte.policy.operations.media_intake import Intake
+from astrocyte.policy.privacy.barriers import Barriers
 
 ME = Caller()
 TICKET = {

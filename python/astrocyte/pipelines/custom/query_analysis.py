@@ -1,0 +1,98 @@
+"""What a question says beyond its words, where another reads it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from astrocyte.model import Intent, QueryIntent, TimeRange
+from astrocyte.pipelines.custom.bounded_call import BoundedStage, UnusableError
+from astrocyte.pipelines.query.time_windows import EARLIEST_MS, LATEST_MS, to_ms, today_of
+from astrocyte.pipelines.search.core_request import Plan, Reading
+from astrocyte.providers.stages import QueryAnalyser, QueryAnalysis
+
+STAGE = "query_analysis"
+MOST_WINDOWS = 16
+
+
+class CustomAnalysis:
+    """Asks a query analyser, within bounds.
+
+    Args:
+        analyser: Whom.
+        stage: How.
+    """
+
+    def __init__(self, analyser: QueryAnalyser, stage: BoundedStage) -> None:
+        self.analyser = analyser
+        self._stage = stage
+
+    async def analyse(self, plans: Sequence[Plan]) -> None:
+        """Give the plans what the analyser says; each question is read once."""
+        asked: dict[tuple[str, object], list[Plan]] = {}
+        for plan in plans:
+            if plan.query.query and plan.reading is None:
+                asked.setdefault((plan.query.query, today_of(plan.query, plan.index.latest)), []).append(plan)
+        for alike in asked.values():
+            await self._read(alike)
+
+    async def _read(self, plans: Sequence[Plan]) -> None:
+        """Of plans whose question, and whose today, is the same."""
+        plan = plans[0]
+        question, today = plan.query.query, today_of(plan.query, plan.index.latest)
+        outcome = await self._stage.call(
+            plan.bank.bank_id,
+            lambda deadline: self.analyser.analyse(question, today=today, deadline=deadline),
+            _checked,
+        )
+        for one in plans:
+            one.reading = outcome.value
+            one.spent = {**one.spent, STAGE: outcome.millis}
+            if outcome.problem:
+                one.missed(self._stage.told(outcome.problem))
+
+
+def read_over(plan: Plan) -> None:
+    """Let an analysed plan have what another reads in its question; the caller's own range stays a window."""
+    reading = plan.reading
+    if reading is None:
+        return
+    if reading.intent is not None:
+        plan.intent = reading.intent
+    if reading.windows is not None:
+        own = () if plan.query.time_range is None else (_window(plan.query.time_range),)
+        plan.windows = list(dict.fromkeys([*own, *reading.windows]))
+        plan.windows_hold = False
+
+
+def _checked(analysis: object) -> Reading:
+    """An analysis as it is used.
+
+    Raises:
+        UnusableError: It is none, or a part of it is out of bounds.
+    """
+    if not isinstance(analysis, QueryAnalysis):
+        raise UnusableError
+    intent = None
+    if analysis.intent is not None:
+        # Of any type: others wrote it.
+        sure: object = analysis.confidence
+        if not isinstance(sure, (int, float)) or not math.isfinite(sure) or not 0.0 <= sure <= 1.0:
+            raise UnusableError
+        intent = QueryIntent(Intent(analysis.intent), float(sure))
+    if analysis.windows is None:
+        return Reading(intent, None)
+    if len(analysis.windows) > MOST_WINDOWS:
+        raise UnusableError
+    return Reading(intent, tuple(_window(one) for one in analysis.windows))
+
+
+def _window(span: TimeRange) -> tuple[int, int]:
+    ends = (span.start, span.end)
+    if any(end is not None and end.tzinfo is None for end in ends):
+        raise UnusableError
+    first = EARLIEST_MS if span.start is None else to_ms(span.start)
+    last = LATEST_MS if span.end is None else to_ms(span.end)
+    if first > last:
+        raise UnusableError
+    return first, last

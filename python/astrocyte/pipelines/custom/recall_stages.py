@@ -1,0 +1,88 @@
+"""Whoever has a part in a recall beside the core: readers of the question, stores and arms, and another fusion."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from astrocyte.pipelines.custom.fusion import CustomFusion
+from astrocyte.pipelines.custom.query_analysis import CustomAnalysis
+from astrocyte.pipelines.custom.retrieval_arms import CustomArms
+from astrocyte.pipelines.external_stores.stores import OutsideStores
+from astrocyte.pipelines.query.time_windows import today_of
+from astrocyte.pipelines.search.core_request import Plan
+
+if TYPE_CHECKING:
+    # It comes with an extra.
+    from astrocyte.pipelines.query.multilingual_dates import ForeignDates
+
+
+@dataclass(frozen=True, slots=True)
+class RecallStages:
+    """The steps that others wrote: who reads the question, proposes memories beside the arms, and makes one list."""
+
+    analysis: CustomAnalysis | None = None
+    arms: CustomArms | None = None
+    fusion: CustomFusion | None = None
+
+
+NO_STAGES = RecallStages()
+
+
+class Others:
+    """Asks them.
+
+    Args:
+        outside: Stores from outside, if there are any.
+        foreign: Knows dates of other languages, if they are wanted.
+        stages: Steps that others wrote.
+        executor: Where dates are looked for.
+    """
+
+    def __init__(
+        self, outside: OutsideStores | None, foreign: ForeignDates | None, stages: RecallStages, executor: Executor
+    ) -> None:
+        self._outside = outside
+        self._foreign = foreign
+        self._stages = stages
+        self._executor = executor
+        self.fusion = stages.fusion
+        self.propose_any = outside is not None or stages.arms is not None
+        self.any = self.propose_any or foreign is not None or stages != NO_STAGES
+
+    async def read(self, plans: Sequence[Plan]) -> None:
+        """Let them read the questions: for dates of other languages, and for what they ask."""
+        if self._foreign is not None:
+            await self._date(plans, self._foreign)
+        if self._stages.analysis is not None:
+            await self._stages.analysis.analyse(plans)
+
+    async def propose(self, plans: Sequence[Plan]) -> None:
+        """Give the plans what stores and arms propose, all asked at once."""
+        if not self.propose_any:
+            return
+        waiting = [plan for plan in plans if plan.outside is None]
+        arms = self._stages.arms
+        if arms is None:
+            if self._outside is not None:
+                await self._outside.ask(waiting)
+            return
+        asked = asyncio.gather(*[arms.ask(plan) for plan in waiting])
+        if self._outside is not None:
+            await asyncio.gather(self._outside.ask(waiting), asked)
+        lists = await asked
+        for plan, own in zip(waiting, lists, strict=True):
+            plan.outside = [*(plan.outside or ()), *own]
+            plan.asked = perf_counter()
+
+    async def _date(self, plans: Sequence[Plan], foreign: ForeignDates) -> None:
+        """Find dates of other languages in the questions, off the loop: each takes tens of milliseconds."""
+        run = asyncio.get_running_loop().run_in_executor
+        for plan in plans:
+            today = today_of(plan.query, plan.index.latest)
+            if today is not None and plan.query.query:
+                plan.foreign = await run(self._executor, foreign.windows, plan.query.query, today)

@@ -1,0 +1,1 @@
+"""Why a memory is, or is not, in an answer."""

@@ -1,0 +1,161 @@
+"""The kinds of stores from outside, alike to what follows and asks them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Protocol, TypeVar
+
+from astrocyte.errors import ProviderUnavailable
+from astrocyte.pipelines.external_stores.items import documents_of, links_of, vectors_of
+from astrocyte.pipelines.search.entity_arm import phrases
+from astrocyte.providers.breaker import Breaker
+from astrocyte.providers.storage import DocumentStore, GraphStore, OutsideStore, StoreFilters, StoreHit, VectorStore
+from astrocyte.stores.protocols import VersionRecord
+
+T = TypeVar("T")
+
+# Of a question.
+MOST_ENTITIES = 16
+
+
+class Kind(Protocol):
+    """A store from outside behind what its kind has of its own."""
+
+    @property
+    def name(self) -> str:
+        """Of its setting, and of its arm."""
+
+    @property
+    def weight(self) -> float:
+        """Of its arm."""
+
+    @property
+    def store(self) -> OutsideStore:
+        """The store."""
+
+    async def put(self, versions: Sequence[VersionRecord], name: str) -> None:
+        """Store versions of a bank of that name."""
+
+    async def ask(
+        self, text: str, vector: bytes | None, name: str, limit: int, filters: StoreFilters
+    ) -> Sequence[StoreHit]:
+        """What it proposes; nothing where the question has not what it searches by."""
+
+
+class Vectors:
+    """`Kind` of a vector store."""
+
+    name = "vector_store"
+
+    def __init__(self, store: VectorStore, weight: float) -> None:
+        self.store = store
+        self.weight = weight
+
+    async def put(self, versions: Sequence[VersionRecord], name: str) -> None:
+        """Store the vectors of versions."""
+        items = vectors_of(versions, name)
+        if items:
+            await self.store.store_vectors(items)
+
+    async def ask(
+        self, text: str, vector: bytes | None, name: str, limit: int, filters: StoreFilters
+    ) -> Sequence[StoreHit]:
+        """What is near the question's vector."""
+        del text
+        if vector is None:
+            return []
+        hits = await self.store.search_similar(vector, name, limit, filters)
+        # Cosines again: of these, unlike of the scores, nothing is near 0.
+        return [replace(hit, score=2.0 * hit.score - 1.0) for hit in hits]
+
+
+class Documents:
+    """`Kind` of a document store."""
+
+    name = "document_store"
+
+    def __init__(self, store: DocumentStore, weight: float) -> None:
+        self.store = store
+        self.weight = weight
+
+    async def put(self, versions: Sequence[VersionRecord], name: str) -> None:
+        """Store the texts of versions."""
+        documents = documents_of(versions, name)
+        if documents:
+            await self.store.store_documents(documents)
+
+    async def ask(
+        self, text: str, vector: bytes | None, name: str, limit: int, filters: StoreFilters
+    ) -> Sequence[StoreHit]:
+        """What has words of the question."""
+        del vector
+        return await self.store.search_fulltext(text, name, limit, filters) if text else []
+
+
+class Graph:
+    """`Kind` of a graph store.
+
+    Args:
+        store: Who is asked.
+        weight: Of its arm.
+        depth: How many names apart a walk goes; further, everything is beside everything.
+        most: How many memories it may propose; None for as many as any store.
+    """
+
+    name = "graph_store"
+
+    def __init__(self, store: GraphStore, weight: float, depth: int = 2, most: int | None = None) -> None:
+        self.store = store
+        self.weight = weight
+        self._depth = depth
+        self._most = most
+
+    async def put(self, versions: Sequence[VersionRecord], name: str) -> None:
+        """Store what versions name."""
+        links = links_of(versions, name)
+        if links:
+            await self.store.link_memories_to_entities(links)
+
+    async def ask(
+        self, text: str, vector: bytes | None, name: str, limit: int, filters: StoreFilters
+    ) -> Sequence[StoreHit]:
+        """What names what the question does, or what is named beside that."""
+        del vector
+        entities = await self.store.query_entities(phrases(text), name, MOST_ENTITIES) if text else []
+        most = limit if self._most is None else min(limit, self._most)
+        return await self.store.query_neighbors(entities, name, self._depth, most, filters) if entities else []
+
+
+class Guarded:
+    """A store whose calls end in time, and which is left alone for a while when it fails again and again.
+
+    Args:
+        kind: The store.
+        breaker: Its own.
+    """
+
+    def __init__(self, kind: Kind, breaker: Breaker) -> None:
+        self.kind = kind
+        self._breaker = breaker
+
+    async def call(self, work: Callable[[], Awaitable[T]], seconds: float) -> T:
+        """The result of one call to the store.
+
+        Raises:
+            CircuitOpen: It failed so often that it was not asked.
+            ProviderUnavailable: It failed, or did not answer in time.
+        """
+        with self._breaker.call():
+            try:
+                async with asyncio.timeout(seconds):
+                    return await work()
+            except TimeoutError as error:
+                raise self._failure(f"did not answer in {seconds:g} s") from error
+            except Exception as error:
+                # Without its message, which could hold what was sent.
+                raise self._failure(f"failed ({type(error).__name__})") from error
+
+    def _failure(self, problem: str) -> ProviderUnavailable:
+        return ProviderUnavailable(f"{self.kind.name} {problem}", metadata={"provider": self.kind.name})

@@ -1,0 +1,76 @@
+"""The stores from outside of one server, together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor
+
+from astrocyte.config import Settings
+from astrocyte.errors import ProviderUnavailable
+from astrocyte.model import Bank
+from astrocyte.pipelines.external_stores.adapters import Guarded
+from astrocyte.pipelines.external_stores.search import Asker
+from astrocyte.pipelines.external_stores.sync import Follower
+from astrocyte.pipelines.search.core_request import Plan
+from astrocyte.stores.following import FollowedStore
+from astrocyte.stores.protocols import MemoryStore
+
+
+class OutsideStores:
+    """Follows the truth with each store, and asks them in recalls.
+
+    Args:
+        stores: Those that the settings name, at least one.
+        truth: What they follow.
+        followed: The truth, as followers read it.
+        settings: How long things may take.
+        executor: Where the truth is read.
+    """
+
+    def __init__(
+        self,
+        stores: Sequence[Guarded],
+        truth: MemoryStore,
+        followed: FollowedStore,
+        settings: Settings,
+        executor: Executor,
+    ) -> None:
+        self._settings = settings.outside_stores
+        self._followers = {
+            store.kind.name: Follower(store, truth, followed, settings.outside_stores, executor) for store in stores
+        }
+        self._asker = Asker(stores, followed.installation, settings.recall, settings.outside_stores.recall_seconds)
+
+    def start(self) -> None:
+        """Follow from now on, in the background; a second call does nothing."""
+        for follower in self._followers.values():
+            follower.start()
+
+    async def close(self) -> None:
+        """Stop, and release connections."""
+        await asyncio.gather(*[follower.close() for follower in self._followers.values()])
+
+    async def ask(self, plans: Iterable[Plan]) -> None:
+        """Give the plans what the stores propose."""
+        await self._asker.ask(plans)
+
+    async def confirm(self, bank: Bank, position: int) -> None:
+        """Return once all stores have the bank's changes up to a position.
+
+        Raises:
+            ProviderUnavailable: One has not in time; it will be tried again until it has.
+        """
+        waiting = {
+            name: asyncio.create_task(follower.reached(bank, position)) for name, follower in self._followers.items()
+        }
+        _, late = await asyncio.wait(waiting.values(), timeout=self._settings.erase_seconds)
+        for task in late:
+            task.cancel()
+        names = ", ".join(name for name, task in waiting.items() if task in late)
+        if names:
+            raise ProviderUnavailable(
+                f"{names} has not confirmed within {self._settings.erase_seconds:g} s: here it is done, and there it "
+                "will be; ask again, with the same request id, to hear of it",
+                metadata={"provider": names},
+            )

@@ -1,0 +1,209 @@
+"""Keeping a store from outside equal to the truth.
+
+The change log says which memories changed; what goes out is what they are now, so that a change which is followed twice
+does no harm, and one that has been overtaken none either. The position that the store has reached is kept in the store,
+after what it stands for. A store that was away goes on from there, and one that is ahead of the truth, which then came
+out of a backup, begins anew. What was forgotten or erased leaves the store with the same step; a deleted bank leaves it
+when all banks are compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Executor
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+import structlog
+
+from astrocyte.config import OutsideStoreSettings
+from astrocyte.errors import AstrocyteError, CircuitOpen, frames
+from astrocyte.model import Bank, Change
+from astrocyte.pipelines.external_stores.adapters import Guarded
+from astrocyte.pipelines.external_stores.items import name_of
+from astrocyte.stores.following import FollowedStore
+from astrocyte.stores.protocols import IndexBatch, MemoryStore, VersionRecord
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Changes followed in one step: its items are a few megabytes at the most.
+CHANGES_AT_ONCE = 256
+BANKS_AT_ONCE = 1_000
+# How long to rest after a failure that says no other time.
+REST_SECONDS = 1.0
+
+log = structlog.get_logger(__name__)
+
+
+class Follower:
+    """Brings the changes of all banks to one store.
+
+    Args:
+        store: Where they go.
+        truth: Where they come from.
+        followed: The truth, as followers read it.
+        settings: How long things may take.
+        executor: Where the truth is read.
+    """
+
+    def __init__(
+        self,
+        store: Guarded,
+        truth: MemoryStore,
+        followed: FollowedStore,
+        settings: OutsideStoreSettings,
+        executor: Executor,
+    ) -> None:
+        self._guarded = store
+        self._outside = store.kind.store
+        self._truth = truth
+        self._followed = followed
+        self._settings = settings
+        self._executor = executor
+        # Banks that have changed, or whose position outside is not known; and how far each is, once it is known.
+        self._waiting: dict[int, Bank] = {}
+        self._reached: dict[int, int] = {}
+        self._changed = asyncio.Event()
+        self._moved = asyncio.Condition()
+        self._task: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        truth.subscribe(self._on_commit)
+
+    def start(self) -> None:
+        """Follow from now on, in the background of the running loop; a second call does nothing."""
+        if self._task is None:
+            self._loop = asyncio.get_running_loop()
+            self._task = self._loop.create_task(self._follow_for_ever(), name=f"astrocyte-{self._guarded.kind.name}")
+
+    async def close(self) -> None:
+        """Stop; the next process goes on from where the store is."""
+        self._loop = None
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+        await self._outside.close()
+
+    async def reached(self, bank: Bank, position: int) -> None:
+        """Return once the store has the bank's changes up to a position; after a start, once it is known to."""
+        async with self._moved:
+            await self._moved.wait_for(lambda: self._reached.get(bank.key, -1) >= position)
+
+    def _on_commit(self, batch: IndexBatch) -> None:
+        loop = self._loop
+        if loop is not None:
+            # A loop that closed has nobody left to wake.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._note, batch.bank)
+
+    def _note(self, bank: Bank) -> None:
+        self._waiting[bank.key] = bank
+        self._changed.set()
+
+    async def _follow_for_ever(self) -> None:
+        while True:
+            rest = REST_SECONDS
+            try:
+                await self._compare()
+                while await self._change_within(self._settings.compare_seconds):
+                    await self._catch_up()
+                continue
+            except CircuitOpen as error:
+                rest = max(error.retry_after, REST_SECONDS)
+            except AstrocyteError as error:
+                log.warning("outside_store_behind", store=self._guarded.kind.name, reason=error.reason)
+            except Exception as error:  # noqa: BLE001 - what has not been followed still waits
+                # No traceback: it could show the values of variables, which are content.
+                log.error(  # noqa: TRY400
+                    "outside_store_behind",
+                    store=self._guarded.kind.name,
+                    error=type(error).__name__,
+                    frames=frames(error),
+                )
+            await asyncio.sleep(rest)
+
+    async def _change_within(self, seconds: float) -> bool:
+        """Wait for a change; False once it is time to compare."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+                return True
+        return False
+
+    async def _compare(self) -> None:
+        """Let go of banks that are no more, and bring all others up to date."""
+        banks: list[Bank] = []
+        while found := await self._read(self._banks_after, banks[-1].key if banks else 0):
+            banks += found
+        names = {name_of(self._followed.installation, bank) for bank in banks}
+        prefix = f"{self._followed.installation}/"
+        for name in await self._call(partial(self._outside.list_banks, prefix)):
+            if name not in names:
+                await self._call(partial(self._outside.drop_bank, name))
+        self._waiting |= {bank.key: bank for bank in banks}
+        self._reached = {bank.key: self._reached[bank.key] for bank in banks if bank.key in self._reached}
+        await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        self._changed.clear()
+        while self._waiting:
+            key = next(iter(self._waiting))
+            bank = self._waiting.pop(key)
+            try:
+                await self._follow(bank)
+            except BaseException:
+                self._waiting.setdefault(key, bank)
+                raise
+
+    async def _follow(self, bank: Bank) -> None:
+        name = name_of(self._followed.installation, bank)
+        position = self._reached.get(bank.key)
+        if position is None:
+            position = await self._call(partial(self._outside.position, name))
+            current = self._truth.get_bank(bank.tenant, bank.bank_id)
+            if current is not None and current.key == bank.key and position > current.position:
+                await self._call(partial(self._outside.drop_bank, name))
+                position = 0
+            await self._at(bank, position)
+        while changes := await self._read(self._changes_after, bank, position):
+            await self._bring(bank, name, changes)
+            position = changes[-1].position
+            await self._at(bank, position)
+
+    async def _bring(self, bank: Bank, name: str, changes: Sequence[Change]) -> None:
+        """Make the store hold of these memories what the truth does, and note that."""
+        # A change of the bank as a whole names no memory.
+        memory_ids = list(dict.fromkeys(change.memory_id for change in changes if change.memory_id))
+        versions = await self._read(self._versions, bank, memory_ids)
+        held = {version.memory.memory_id for version in versions}
+        gone = [memory_id for memory_id in memory_ids if memory_id not in held]
+        if gone:
+            await self._call(partial(self._outside.delete, gone, name))
+        if versions:
+            await self._call(partial(self._guarded.kind.put, versions, name))
+        await self._call(partial(self._outside.advance, name, changes[-1].position))
+
+    async def _at(self, bank: Bank, position: int) -> None:
+        async with self._moved:
+            self._reached[bank.key] = position
+            self._moved.notify_all()
+
+    async def _call(self, work: Callable[[], Awaitable[T]]) -> T:
+        return await self._guarded.call(work, self._settings.write_seconds)
+
+    async def _read(self, read: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Read the truth beside the loop: vectors of many memories take their time."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, partial(read, *arguments, **named))
+
+    def _banks_after(self, key: int) -> list[Bank]:
+        return self._followed.banks(after=key, limit=BANKS_AT_ONCE)
+
+    def _changes_after(self, bank: Bank, position: int) -> list[Change]:
+        return self._truth.changes(bank, after=position, limit=CHANGES_AT_ONCE)
+
+    def _versions(self, bank: Bank, memory_ids: Sequence[str]) -> list[VersionRecord]:
+        return self._followed.versions(bank, memory_ids)

@@ -1,0 +1,1 @@
+"""The index of each bank: loading, rows, checkpoints and embedding spaces."""

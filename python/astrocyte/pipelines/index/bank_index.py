@@ -1,0 +1,122 @@
+"""The index of one bank, as the registry keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from time import perf_counter
+from typing import ParamSpec, TypeVar
+
+from astrocyte.core import Bank as CoreBank
+from astrocyte.core import Row
+from astrocyte.model import Bank, BankIndexStats
+from astrocyte.pipelines.index.rows import event_time, row_of
+from astrocyte.stores.protocols import IndexBatch, VersionRecord
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# What is measured walks the bank's labels and conversations, so it is done when this share of the rows is new.
+MEASURED_SHARE = 16
+# Recalls of which about as many make the usual time of one.
+REMEMBERED = 8
+# What a loaded bank holds besides its core's bytes: the registry's objects, and the sizes that allocators round up to.
+BYTES_PER_BANK = 8 << 10
+
+
+class BankIndex:
+    """The index of one bank, with the span of times of what it holds.
+
+    The span only grows: it says which years the bank is about, and a forgotten memory does not unsay that.
+
+    Args:
+        core: The bank, empty or from a checkpoint.
+        model: The embedding model of all its vectors.
+    """
+
+    __slots__ = ("core", "earliest", "latest", "measured_rows", "model", "pieces", "row_count", "usual_seconds")
+
+    def __init__(self, core: CoreBank, model: str) -> None:
+        self.core = core
+        self.model = model
+        self.measured_rows = 0
+        self.row_count = 0
+        # Rows of a memory on the average, its whole among them, when it was last measured.
+        self.pieces = 1.0
+        # What a recall takes; nothing is known before the first.
+        self.usual_seconds: float | None = None
+        self.earliest: int | None = None
+        self.latest: int | None = None
+        if core.position:
+            self.row_count = core.stats()["rows"]
+            self.earliest, self.latest = core.times() or (None, None)
+
+    def apply(self, batch: IndexBatch) -> None:
+        """Take one commit."""
+        self.core.apply(batch.position, self.rows(batch.upserts), batch.ended, batch.removed)
+
+    def space_of(self, bank: Bank) -> Bank:
+        """The bank with the model of this index, which the bank may have left since, or come to."""
+        if bank.embedding_model == self.model:
+            return bank
+        return replace(bank, embedding_model=self.model, dimensions=self.core.dimensions)
+
+    def small(self, rows: int) -> bool:
+        """Whether so few rows were ever added that work on them is sure to be short."""
+        return self.row_count <= rows
+
+    def timed(self, recall: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+        """The result of a recall, whose time is counted; the last ones count most."""
+        start = perf_counter()
+        result = recall(*given, **named)
+        seconds = perf_counter() - start
+        usual = seconds if self.usual_seconds is None else self.usual_seconds
+        self.usual_seconds = usual + (seconds - usual) / REMEMBERED
+        return result
+
+    def quick(self, seconds: float) -> bool:
+        """Whether a recall usually takes no longer."""
+        return self.usual_seconds is not None and self.usual_seconds <= seconds
+
+    def measure(self) -> int:
+        """Bytes that the index holds in memory."""
+        self.measured_rows = self.row_count
+        stats = self.core.stats()
+        self.pieces = stats["rows"] / max(stats["versions"], 1)
+        return stats["bytes"] + BYTES_PER_BANK
+
+    def stats(self) -> BankIndexStats:
+        """What the index holds."""
+        stats = self.core.stats()
+        return BankIndexStats(
+            rows=stats["rows"],
+            dead_rows=stats["dead_rows"],
+            terms=stats["terms"],
+            sessions=stats["sessions"],
+            vector_bytes=stats["bytes_vectors"],
+            keyword_bytes=stats["bytes_lexical"],
+            column_bytes=stats["bytes_columns"],
+            scratch_bytes=stats["bytes_scratch"],
+            segments=stats["segments"],
+            graph_rows=stats["graph_rows"],
+            graph_bytes=stats["bytes_graphs"],
+            sampled_walks=stats["sampled"],
+            sampled_recall=stats["sampled_found"] / stats["sampled_wanted"] if stats["sampled_wanted"] else None,
+            widened=stats["widened"],
+        )
+
+    @property
+    def grown(self) -> bool:
+        """Whether enough came since the last measure to take another."""
+        return (self.row_count - self.measured_rows) * MEASURED_SHARE > self.row_count
+
+    def rows(self, versions: tuple[VersionRecord, ...] | list[VersionRecord]) -> list[Row]:
+        """Index rows of the versions, whose times widen the span."""
+        for version in versions:
+            time = event_time(version)
+            if self.earliest is None or time < self.earliest:
+                self.earliest = time
+            if self.latest is None or time > self.latest:
+                self.latest = time
+            self.row_count += 1 + len(version.memory.chunks)
+        return [row_of(version) for version in versions]

@@ -1,0 +1,108 @@
+"""Which embedder makes vectors for which bank, now and while the bank moves to another.
+
+A bank's handle may be older than the bank's last move, so it is not asked which model the bank has: its index is, which
+holds vectors of one model, and what moved in the time of this process is remembered here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from astrocyte.errors import ConfigError, DimensionMismatch
+from astrocyte.model import Bank, Embedding
+from astrocyte.providers.protocols import Embedder
+from astrocyte.stores.protocols import IndexBatch
+
+
+class Spaces:
+    """The embedders by their models. Safe to use from any thread.
+
+    Args:
+        default: That of banks which name no model.
+        others: What other banks may be moved to, or have.
+
+    Raises:
+        ConfigError: Two of them have the same model.
+    """
+
+    def __init__(self, default: Embedder, others: Iterable[Embedder] = ()) -> None:
+        self.default = default
+        self._embedders = {default.model_id: default}
+        for embedder in others:
+            if embedder.model_id in self._embedders:
+                raise ConfigError(
+                    f"embedders: two make vectors of {embedder.model_id!r}; name each model once",
+                    metadata={"key": "embedders", "model": embedder.model_id},
+                )
+            self._embedders[embedder.model_id] = embedder
+        # Banks that moved since this process began, by key: what is known of a bank from before does not say it.
+        self._moved: dict[int, tuple[str, int]] = {}
+        # Where banks are on their way to, by key.
+        self._targets: dict[int, str] = {}
+
+    @property
+    def models(self) -> list[str]:
+        """The models that this server makes vectors of, the default one first."""
+        return list(self._embedders)
+
+    def embedder(self, model: str) -> Embedder | None:
+        """What makes vectors of a model, if anything here does."""
+        return self._embedders.get(model)
+
+    def is_waited_for(self, model: str) -> bool:
+        """Whether vectors of a model come from somebody who does not answer at once."""
+        embedder = self._embedders.get(model)
+        return embedder is not None and not embedder.local
+
+    def target(self, bank: Bank) -> Embedder | None:
+        """What makes the vectors that a bank is to have next, while it moves."""
+        model = self._targets.get(bank.key)
+        return None if model is None else self._embedders.get(model)
+
+    def aim(self, bank: Bank, model: str | None) -> None:
+        """What is written into the bank from now on gets vectors of this model too; None ends that."""
+        if model is None:
+            self._targets.pop(bank.key, None)
+        else:
+            self._targets[bank.key] = model
+
+    def fresh(self, bank: Bank) -> Bank:
+        """The bank with the model that it has now."""
+        moved = self._moved.get(bank.key)
+        return bank if moved is None else replace(bank, embedding_model=moved[0], dimensions=moved[1])
+
+    def fresh_each(self, banks: list[Bank]) -> list[Bank]:
+        """As `fresh` of every bank."""
+        return list(map(self.fresh, banks)) if self._moved else banks
+
+    def on_commit(self, batch: IndexBatch) -> None:
+        """Hear of a commit; after the index has."""
+        if batch.moved:
+            self._moved[batch.bank.key] = (batch.bank.embedding_model, batch.bank.dimensions)
+
+    async def close(self) -> None:
+        """Release the connections of all embedders."""
+        for embedder in self._embedders.values():
+            await embedder.close()
+
+
+def check_space(bank: Bank, embedding: Embedding, at: str) -> None:
+    """Raise `DimensionMismatch` where a vector does not live in the bank's space."""
+    if embedding.model != bank.embedding_model:
+        raise DimensionMismatch(
+            f"bank {bank.bank_id!r} holds vectors of {bank.embedding_model!r}, got one of {embedding.model!r}",
+            field=f"{at}embedding.model",
+            metadata={"bank_model": bank.embedding_model, "model": embedding.model},
+        )
+    if embedding.dimensions != bank.dimensions:
+        raise DimensionMismatch(
+            f"bank {bank.bank_id!r} holds vectors of {bank.dimensions} dimensions, got {embedding.dimensions}",
+            field=f"{at}embedding.dimensions",
+            metadata={"bank_dimensions": str(bank.dimensions), "dimensions": str(embedding.dimensions)},
+        )
+
+
+def usable(vector: bytes) -> bytes | None:
+    """The vector, or None where it is all zero: text without a known token has no direction."""
+    return vector if vector.strip(b"\x00") else None

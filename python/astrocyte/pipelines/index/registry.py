@@ -1,0 +1,479 @@
+"""The indexes of all banks: loaded on first use, from a checkpoint or rows, kept equal to the store by its commits.
+
+The store calls `IndexRegistry.on_commit` after each commit, in order. A bank that is being loaded collects those
+batches; the loader replays them over what it read before the index is shown, so none is lost. A batch that the loader
+had read already is replayed over its own effect, which changes nothing: the core ignores positions that it holds, and
+puts a version in the place of its like. An index that failed to take a batch is dropped and built anew on next use.
+
+All indexes together stay within a budget of memory. What passes it lets go of the least recently used ones, down to a
+lower mark, so that not every load evicts. An evicted bank loses nothing, since its rows are the truth: commits pass it
+by, and its next use loads it again. A call that holds an evicted index finishes on it.
+
+A bank that moves to another embedding model has two indexes for a while: the one that answers, and the next one, which
+follows the commits too. The commit of the move puts the next one in the place of the other, so that every recall is
+answered by one of the two, and none that begins later by the first. Where there is no next one, because it was evicted
+or missed vectors, the first use after the move loads it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+
+import structlog
+
+from astrocyte.core import Core, failpoint
+from astrocyte.errors import BankNotFound, FailedPrecondition, frames
+from astrocyte.model import Bank, IndexMemory
+from astrocyte.pipelines.index.bank_index import BankIndex
+from astrocyte.pipelines.index.checkpoints import GROWN_SHARE, LEFT_SHARE, Checkpoints
+from astrocyte.pipelines.index.loading import load_index, load_slowly
+from astrocyte.stores.protocols import IndexBatch, MemoryStore
+
+# Each round applies what came during the one before, which is less every time; a few leave next to nothing.
+CATCH_UP_ROUNDS = 4
+
+# Down to this share of the budget, least recently used first: each eviction then pays for many loads.
+LOW_MARK = 0.9
+
+log = structlog.get_logger(__name__)
+
+
+class _Slot:
+    """One bank's place: a shown index, or batches that wait for the loader."""
+
+    __slots__ = (
+        "bank",
+        "bytes",
+        "gone",
+        "index",
+        "loading",
+        "lock",
+        "next",
+        "next_bytes",
+        "next_pending",
+        "pending",
+        "used",
+    )
+
+    def __init__(self, bank: Bank) -> None:
+        self.bank = bank
+        self.lock = threading.Lock()
+        self.index: BankIndex | None = None
+        self.pending: list[IndexBatch] = []
+        self.loading: asyncio.Future[BankIndex] | None = None
+        # The index of the model that the bank moves to, once it is whole; and what waits for whoever builds it.
+        self.next: BankIndex | None = None
+        self.next_pending: list[IndexBatch] | None = None
+        self.next_bytes = 0
+        # When it was used last, in uses of any bank.
+        self.used = 0
+        # What the registry counts for it. Once it is gone from the registry it counts for nothing.
+        self.bytes = 0
+        self.gone = False
+
+
+class IndexRegistry:
+    """Finds, loads, feeds and evicts the indexes. One event loop uses it; the store's writer thread feeds it.
+
+    Args:
+        store: Whose banks.
+        core: What makes the indexes.
+        executor: Where they are loaded and let go.
+        memory_bytes: Bytes that all indexes together may hold; 0 is without bounds. The bank that was used last stays
+            in memory whatever its size.
+        checkpoints: Where large banks are kept over a restart; None keeps none.
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        core: Core,
+        executor: Executor,
+        *,
+        memory_bytes: int = 0,
+        checkpoints: Checkpoints | None = None,
+    ) -> None:
+        self._checkpoints = checkpoints
+        self._store = store
+        self._core = core
+        self._executor = executor
+        self._budget = memory_bytes
+        # Guards the dictionary and the counts; taken after a slot's lock, never before it.
+        self._lock = threading.Lock()
+        self._slots: dict[int, _Slot] = {}
+        self._bytes = self._loads = self._evictions = self._uses = 0
+        self._shedding = False
+        self._waiters: dict[int, set[Callable[[], None]]] = {}
+        store.subscribe(self.on_commit)
+
+    def loaded(self, bank: Bank) -> BankIndex | None:
+        """The bank's index, if it is in memory; counts as a use."""
+        slot = self._slots.get(bank.key)
+        return None if slot is None else self._used(slot)
+
+    def peek(self, bank: Bank) -> BankIndex | None:
+        """The bank's index, if it is in memory; whoever only looks at it does not keep it there."""
+        slot = self._slots.get(bank.key)
+        return None if slot is None else slot.index
+
+    @property
+    def memory(self) -> IndexMemory:
+        """What the indexes hold."""
+        with self._lock:
+            loaded = sum(slot.index is not None for slot in self._slots.values())
+            return IndexMemory(loaded, self._bytes, self._budget, self._loads, self._evictions)
+
+    def sampled_recall(self, rows: int) -> float | None:
+        """The least `sampled_recall` of the banks that ever had so many rows; None where none has one."""
+        with self._lock:
+            indexes = [slot.index for slot in self._slots.values()]
+        large = [index.stats() for index in indexes if index is not None and not index.small(rows - 1)]
+        return min((stats.sampled_recall for stats in large if stats.sampled_recall is not None), default=None)
+
+    async def get(self, bank: Bank) -> BankIndex:
+        """The bank's index, loaded if it is not; callers that come meanwhile share one load.
+
+        Raises:
+            BankNotFound: It was deleted meanwhile.
+        """
+        with self._lock:
+            slot = self._slots.setdefault(bank.key, _Slot(bank))
+        index = self._used(slot)
+        if index is not None:
+            return index
+        if slot.loading is None:
+            loop = asyncio.get_running_loop()
+            slot.loading = loop.run_in_executor(self._executor, self._load, bank, slot)
+            slot.loading.add_done_callback(lambda done: self._loaded(bank.key, slot, done))
+        # A caller that gives up must not stop the load for the others.
+        return await asyncio.shield(slot.loading)
+
+    def drop(self, bank: Bank) -> None:
+        """Forget the bank's index; the next use loads it again."""
+        slot = self._slots.get(bank.key)
+        if slot is not None:
+            self._discard(bank.key, slot)
+        self._notify(bank.key)
+
+    async def discard(self, bank: Bank) -> None:
+        """Remove what the disk has of a deleted bank's index."""
+        self.drop(bank)
+        if self._checkpoints is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self._checkpoints.discard, bank.key)
+
+    def close(self) -> None:
+        """Write checkpoints of the large banks that changed, and wait for them. The indexes stay."""
+        if self._checkpoints is None:
+            return
+        for slot in tuple(self._slots.values()):
+            if slot.index is not None:
+                self._keep(slot.bank, slot.index, LEFT_SHARE)
+        self._checkpoints.close()
+
+    def on_commit(self, batch: IndexBatch) -> None:
+        """Take one commit; called by the store after each, in order, from its writer thread."""
+        slot = self._slots.get(batch.bank.key)
+        failpoint("apply.before")
+        if slot is not None:
+            with slot.lock:
+                if slot.index is None:
+                    slot.pending.append(batch)
+                elif batch.moved:
+                    self._move(slot, slot.index, batch)
+                else:
+                    self._apply(slot, batch)
+                    self._feed(slot, batch)
+            if self._over_budget and not self._shedding:
+                self._shedding = True
+                # Not here: every write of the store waits for this.
+                self._executor.submit(self._shed)
+        failpoint("apply.after")
+        self._notify(batch.bank.key)
+
+    def build_next(self, bank: Bank, pace: Callable[[], None]) -> BankIndex | None:
+        """The index of the bank's vectors of another model, which follows the commits from now on.
+
+        Args:
+            bank: With the model that it moves to.
+            pace: Called between two steps of some milliseconds, to leave time for others.
+
+        Returns:
+            None where the bank's own index is not in memory, or left it meanwhile: then get it, and try again.
+        """
+        slot = self._slots.get(bank.key)
+        if slot is None or slot.index is None:
+            return None
+        with slot.lock:
+            slot.next, slot.next_pending = None, []
+        position = self._store.get_bank(bank.tenant, bank.bank_id)
+        if position is None or position.key != bank.key:
+            raise BankNotFound(bank.bank_id)
+        index = load_slowly(self._store, self._core, replace(bank, position=position.position), pace)
+        for _ in range(CATCH_UP_ROUNDS):
+            with slot.lock:
+                batches, slot.next_pending = slot.next_pending or [], []
+            for batch in batches:
+                index.apply(in_space(batch, index.model) or batch)
+        with slot.lock:
+            rest, slot.next_pending = slot.next_pending or [], None
+            if slot.gone or slot.index is None:
+                return None
+            slot.next = index
+            for batch in rest:
+                self._feed(slot, batch)
+            slot.next_bytes = index.measure()
+            self._charge(slot, slot.index.measure())
+        if self._over_budget:
+            self._shed()
+        return index
+
+    def drop_next(self, bank: Bank) -> None:
+        """Let go of what `build_next` made, if the bank has not moved to it."""
+        slot = self._slots.get(bank.key)
+        if slot is None:
+            return
+        with slot.lock:
+            slot.next, slot.next_pending, slot.next_bytes = None, None, 0
+            if slot.index is not None:
+                self._charge(slot, slot.index.measure())
+
+    async def wait_for(self, bank: Bank, position: int, timeout_seconds: float) -> None:
+        """Return once the bank's index has reached ``position``.
+
+        Raises:
+            FailedPrecondition: It had not in time.
+        """
+        index = await self.get(bank)
+        if index.core.position >= position:
+            return
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                with self.subscribed(bank) as changed:
+                    while (index := await self.get(bank)).core.position < position:
+                        changed.clear()
+                        if index.core.position < position:
+                            await changed.wait()
+        except TimeoutError:
+            raise FailedPrecondition(
+                f"bank {bank.bank_id!r} is at position {index.core.position}; min_position {position} was not reached "
+                f"in {timeout_seconds:g} s; use a position that a retain into this bank returned",
+                metadata={
+                    "bank_id": bank.bank_id,
+                    "position": str(index.core.position),
+                    "min_position": str(position),
+                },
+            ) from None
+
+    @contextlib.contextmanager
+    def subscribed(self, bank: Bank) -> Iterator[asyncio.Event]:
+        """An event that is set after each commit in the bank, and when the bank goes."""
+        event = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def wake() -> None:
+            # A loop that closed has nobody left to wake.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(event.set)
+
+        self._waiters.setdefault(bank.key, set()).add(wake)
+        try:
+            yield event
+        finally:
+            waiters = self._waiters[bank.key]
+            waiters.discard(wake)
+            if not waiters:
+                del self._waiters[bank.key]
+
+    def _notify(self, bank_key: int) -> None:
+        for wake in tuple(self._waiters.get(bank_key, ())):
+            wake()
+
+    def _load(self, bank: Bank, slot: _Slot) -> BankIndex:
+        """Load the index, then catch up with the commits that came meanwhile. Runs in the executor."""
+        index = None
+        while index is None:
+            current = self._store.get_bank(bank.tenant, bank.bank_id)
+            if current is None or current.key != bank.key:
+                raise BankNotFound(bank.bank_id)
+            slot.bank = current
+            index = self._caught_up(slot, load_index(self._store, self._core, self._checkpoints, current))
+        with self._lock:
+            self._loads += 1
+        self._keep(slot.bank, index)
+        if self._over_budget:
+            self._shed()
+        return index
+
+    def _caught_up(self, slot: _Slot, index: BankIndex) -> BankIndex | None:
+        """The loaded index, shown once it is up to date; None where its bank has moved to another model meanwhile."""
+        for _ in range(CATCH_UP_ROUNDS):
+            with slot.lock:
+                batches, slot.pending = slot.pending, []
+            if not _applied(index, batches):
+                return None
+        with slot.lock:
+            # The writer waits for this short rest: a load must end even where commits come faster than it applies them.
+            batches, slot.pending = slot.pending, []
+            if not _applied(index, batches):
+                return None
+            slot.index = index
+            self._charge(slot, index.measure())
+        return index
+
+    def _feed(self, slot: _Slot, batch: IndexBatch) -> None:
+        """Give a commit to the next index of a bank that moves."""
+        if slot.next_pending is not None:
+            slot.next_pending.append(batch)
+        elif slot.next is not None:
+            fitting = in_space(batch, slot.next.model)
+            try:
+                if fitting is not None:
+                    slot.next.apply(fitting)
+            except Exception as error:  # noqa: BLE001 - it answers nobody yet, and can be built again
+                log.warning("next_index_dropped", bank_key=slot.bank.key, error=type(error).__name__)
+                fitting = None
+            if fitting is None:
+                slot.next = None
+
+    def _move(self, slot: _Slot, former: BankIndex, batch: IndexBatch) -> None:
+        """Let the next index answer from here on."""
+        index, slot.next = slot.next, None
+        slot.next_pending, slot.next_bytes = None, 0
+        slot.index = None
+        # What it held is freed elsewhere: every write of the store waits for this.
+        self._executor.submit(self._released, former)
+        if self._checkpoints is not None:
+            self._checkpoints.outdate(batch.bank.key)
+        if index is None or index.model != batch.bank.embedding_model:
+            self._discard(batch.bank.key, slot)
+            return
+        slot.bank = batch.bank
+        slot.index = index
+        self._apply(slot, batch)
+
+    def _released(self, former: BankIndex) -> None:
+        """Let go of an index, unless a call is still at it."""
+        del former
+        self._core.release_memory()
+
+    def _keep(self, bank: Bank, index: BankIndex, share: float = GROWN_SHARE) -> None:
+        """Have a checkpoint written, if it is time for one."""
+        if self._checkpoints is not None and self._checkpoints.due(bank.key, index, share):
+            self._checkpoints.write(bank, index.core)
+
+    def _let_go(self, bank: Bank, index: BankIndex, size: int) -> None:
+        """Have a checkpoint of an evicted bank written, if that is worth it and not too many wait for that."""
+        room = round(self._budget * (1.0 - LOW_MARK))
+        if self._checkpoints is not None and self._checkpoints.due_evicted(bank.key, index, room):
+            self._checkpoints.write(bank, index.core, size)
+
+    def _loaded(self, bank_key: int, slot: _Slot, done: asyncio.Future[BankIndex]) -> None:
+        slot.loading = None
+        if done.cancelled() or done.exception() is not None:
+            # The slot would collect batches for ever; the next use starts afresh.
+            self._discard(bank_key, slot)
+
+    def _apply(self, slot: _Slot, batch: IndexBatch) -> None:
+        index = slot.index
+        if index is None:
+            return
+        try:
+            index.apply(batch)
+            if index.grown:
+                self._charge(slot, index.measure())
+            self._keep(batch.bank, index)
+        except Exception as error:  # noqa: BLE001 - whatever went wrong, the answer is the same
+            # The commit stands, whatever the index says: the rows are the truth, and the index is built anew from them.
+            slot.index = None
+            self._discard(batch.bank.key, slot)
+            # No traceback: it could show the values of variables, which are content.
+            log.error(  # noqa: TRY400
+                "index_dropped",
+                bank_key=batch.bank.key,
+                position=batch.position,
+                error=type(error).__name__,
+                frames=frames(error),
+            )
+
+    def _used(self, slot: _Slot) -> BankIndex | None:
+        self._uses += 1
+        slot.used = self._uses
+        return slot.index
+
+    @property
+    def _over_budget(self) -> bool:
+        return 0 < self._budget < self._bytes
+
+    def _charge(self, slot: _Slot, size: int) -> None:
+        """Count a slot as so many bytes, beside those of its next index."""
+        size += slot.next_bytes
+        with self._lock:
+            if not slot.gone:
+                self._bytes += size - slot.bytes
+                slot.bytes = size
+
+    def _discard(self, bank_key: int, slot: _Slot) -> None:
+        """Take a slot out of the registry, if it is there still."""
+        with self._lock:
+            self._take_out(bank_key, slot)
+
+    def _take_out(self, bank_key: int, slot: _Slot) -> None:
+        if self._slots.get(bank_key) is slot:
+            del self._slots[bank_key]
+        self._bytes -= slot.bytes
+        slot.bytes = 0
+        slot.gone = True
+
+    def _shed(self) -> None:
+        """Let go of the least recently used indexes, if all together pass the budget. Runs in the executor."""
+        with self._lock:
+            self._shedding = False
+            if not self._over_budget:
+                return
+            by_use = sorted(
+                ((key, slot) for key, slot in self._slots.items() if slot.index is not None),
+                key=lambda place: place[1].used,
+            )
+            evicted: list[tuple[Bank, BankIndex, int]] = []
+            # The last one stays: somebody is about to use it.
+            for key, slot in by_use[:-1]:
+                if self._bytes <= self._budget * LOW_MARK:
+                    break
+                size = slot.bytes
+                self._take_out(key, slot)
+                if slot.index is not None:
+                    evicted.append((slot.bank, slot.index, size))
+                # A commit that found the slot before it went out has the index in its hands, or finds none.
+                slot.index = slot.next = None
+            self._evictions += len(evicted)
+        # Freed without the lock, for which every look-up of a bank waits.
+        while evicted:
+            self._let_go(*evicted.pop())
+        self._core.release_memory()
+
+
+def in_space(batch: IndexBatch, model: str) -> IndexBatch | None:
+    """A commit with the vectors of a model; None where a version lacks them."""
+    upserts = []
+    for version in batch.upserts:
+        memory = version.memory.in_space(model)
+        if memory is None:
+            return None
+        upserts.append(replace(version, memory=memory))
+    return replace(batch, upserts=tuple(upserts))
+
+
+def _applied(index: BankIndex, batches: Sequence[IndexBatch]) -> bool:
+    """Apply commits to an index that was loaded; False where they come from after a move to another model."""
+    for batch in batches:
+        if batch.position <= index.core.position:
+            continue
+        if batch.bank.embedding_model != index.model:
+            return False
+        index.apply(batch)
+    return True

@@ -1,0 +1,1 @@
+"""Recall over several banks, and beside engines."""

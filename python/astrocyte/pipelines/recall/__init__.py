@@ -1,0 +1,1 @@
+"""One recall: embedding, the core, ranking steps, hits and trace."""

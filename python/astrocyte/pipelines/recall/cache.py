@@ -1,0 +1,136 @@
+"""Answers kept for the same question to the same state of a bank.
+
+The key is the bank, the position of its index, the ceiling of tokens and every field of the query, so that an answer
+can never outlive what it was made of: any commit moves the position. Who may ask is checked before, at every call. A
+commit also drops the bank's answers, so that what was forgotten is in no memory.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from astrocyte.model import MemoryHit, RecallQuery, RecallResult
+from astrocyte.pipelines.recall.hits import FoundHits
+from astrocyte.stores.protocols import HydratedRow, IndexBatch
+
+# What is around a hit's texts, and around an answer: rows, hits of the core, times, the trace, the entry itself.
+HIT_BYTES = 1_000
+ANSWER_BYTES = 6_000
+
+
+@dataclass(slots=True)
+class _Bank:
+    """Sizes of one bank's answers at one position, by name."""
+
+    position: int
+    sizes: dict[bytes, int] = field(default_factory=dict)
+
+
+class RecallCache:
+    """The answers used last, within a budget of bytes. Safe to use from any thread.
+
+    Args:
+        most_bytes: Budget; 0 keeps nothing.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._lock = threading.Lock()
+        self._answers: OrderedDict[tuple[int, bytes], RecallResult] = OrderedDict()
+        self._banks: dict[int, _Bank] = {}
+        self._bytes = 0
+
+    @property
+    def enabled(self) -> bool:
+        """Whether anything can be kept."""
+        return self._most_bytes > 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Estimate of what is kept."""
+        return self._bytes
+
+    def get(self, bank: int, position: int, name: bytes) -> RecallResult | None:
+        """The answer to the question of that name at that position, if it is kept."""
+        with self._lock:
+            held = self._banks.get(bank)
+            if held is None or held.position != position or name not in held.sizes:
+                return None
+            self._answers.move_to_end((bank, name))
+            return self._answers[bank, name]
+
+    def put(self, bank: int, position: int, name: bytes, answer: RecallResult, current: Callable[[], int]) -> None:
+        """Keep an answer that was made at ``position``, if the bank is there still.
+
+        Args:
+            bank: Key of the bank.
+            position: Where the index was before the answer was made.
+            name: Of the question; see `name_of`.
+            answer: What was answered.
+            current: Where the index is now. Asked under the lock: a commit moves the index first, and drops the bank's
+                answers then, so that nothing older stays.
+        """
+        size = size_of(answer.hits)
+        if size > self._most_bytes:
+            return
+        with self._lock:
+            if current() != position:
+                return
+            held = self._banks.get(bank)
+            if held is None or held.position != position:
+                self._drop(bank)
+                held = self._banks[bank] = _Bank(position)
+            self._bytes += size - held.sizes.get(name, 0)
+            held.sizes[name] = size
+            self._answers[bank, name] = answer
+            self._answers.move_to_end((bank, name))
+            while self._bytes > self._most_bytes:
+                self._drop_oldest()
+
+    def on_commit(self, batch: IndexBatch) -> None:
+        """Drop the bank's answers; the store calls it after each commit, when the index has taken it."""
+        with self._lock:
+            self._drop(batch.bank.key)
+
+    def drop(self, bank: int) -> None:
+        """Drop the bank's answers."""
+        with self._lock:
+            self._drop(bank)
+
+    def _drop(self, bank: int) -> None:
+        held = self._banks.pop(bank, None)
+        if held is not None:
+            for name, size in held.sizes.items():
+                self._bytes -= size
+                del self._answers[bank, name]
+
+    def _drop_oldest(self) -> None:
+        (bank, name), _ = self._answers.popitem(last=False)
+        held = self._banks[bank]
+        self._bytes -= held.sizes.pop(name)
+        if not held.sizes:
+            del self._banks[bank]
+
+
+def name_of(query: RecallQuery, most_tokens: int) -> bytes:
+    """A digest of every field, with the types of its values: ``1``, ``1.0`` and ``True`` ask for different metadata."""
+    return blake2b(f"{most_tokens} {query!r}".encode("utf-8", "surrogatepass"), digest_size=32).digest()
+
+
+def size_of(hits: Sequence[MemoryHit]) -> int:
+    """Estimate of an answer's bytes."""
+    held = hits.rows if isinstance(hits, FoundHits) else hits
+    return ANSWER_BYTES + sum(map(_size, held))
+
+
+def _size(held: HydratedRow | MemoryHit) -> int:
+    texts = [held.content, held.chunk_text] if isinstance(held, HydratedRow) else [held.text]
+    parts = [*texts, *(held.tags or ())]
+    for key, value in (held.metadata or {}).items():
+        parts += [key, str(value)]
+    return HIT_BYTES + sum(map(sys.getsizeof, parts))

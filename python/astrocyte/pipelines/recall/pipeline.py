@@ -1,0 +1,514 @@
+"""Recall: from a question to ranked memories.
+
+1. analyse: dates in the question become time windows (`analysis`), its words say what it asks for (`intent`);
+2. embed the question, where the bank's space is the server's, unless the caller sent a vector;
+3. ask the stores from outside, where there are any, what they propose (`outside`);
+4. core: filter, arms, words that the first hits add, fusion, dedup and token budget, in one call (`planning`);
+5. hydrate: read every hit back from the database, which decides whether it may be seen, and whether it meets the
+   query's filter (`filtering`);
+6. shape: stages after the core, where one is on (`rescoring`), detail level, budget of the first hit, what the caller
+   brings from elsewhere (`external`), confidence (`abstention`), trace.
+
+Steps 1 and 4 to 6 are one synchronous function. It runs on the event loop for small banks, where a change of thread
+would cost more than it frees, and for a call that is alone; else in the executor. A batch goes in parts (`batching`),
+step 2 with them where nobody has to be waited for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextvars import copy_context
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from astrocyte.call_context import is_lone
+from astrocyte.config import Settings
+from astrocyte.core import Bank as CoreBank
+from astrocyte.core import Core, RecallRequest, RecallResponse
+from astrocyte.errors import AstrocyteError
+from astrocyte.model import Bank, MemoryHit, RecallQuery, RecallResult
+from astrocyte.model.building import open_twin
+from astrocyte.pipelines.custom.query_analysis import read_over
+from astrocyte.pipelines.custom.recall_stages import NO_STAGES, Others, RecallStages
+from astrocyte.pipelines.external_stores.stores import OutsideStores
+from astrocyte.pipelines.index.bank_index import BankIndex
+from astrocyte.pipelines.index.embedding_spaces import Spaces, check_space, usable
+from astrocyte.pipelines.index.registry import IndexRegistry
+from astrocyte.pipelines.recall.batch import FIRST, Ask, Batch, early_listener
+from astrocyte.pipelines.recall.boosts import BoostStage
+from astrocyte.pipelines.recall.cache import RecallCache, name_of
+from astrocyte.pipelines.recall.confidence import confidence
+from astrocyte.pipelines.recall.external_context import blend, passing
+from astrocyte.pipelines.recall.hits import found
+from astrocyte.pipelines.recall.post_ranking import Rescorer, reordered
+from astrocyte.pipelines.recall.row_filter import compile_filter
+from astrocyte.pipelines.recall.trace import again, trace_of
+from astrocyte.pipelines.search.candidates import Candidate
+from astrocyte.pipelines.search.core_request import Plan, Planner, visibility
+from astrocyte.providers.protocols import Embedder
+from astrocyte.stores.entities import EntityStore
+from astrocyte.stores.protocols import HydratedRow, MemoryStore, Visibility
+
+if TYPE_CHECKING:
+    # It comes with an extra.
+    from astrocyte.pipelines.query.multilingual_dates import ForeignDates
+
+_OpenResult = open_twin(RecallResult)
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Of the questions that the event loop embeds and analyses for a batch: it takes some 40 microseconds of a short one.
+QUICK_CHARS = 1024
+
+
+class RecallPipeline:
+    """Answers queries."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the composition root hands over what a recall touches
+        self,
+        store: MemoryStore,
+        core: Core,
+        registry: IndexRegistry,
+        spaces: Spaces,
+        settings: Settings,
+        executor: Executor,
+        entities: EntityStore,
+        clock: Callable[[], int],
+        outside: OutsideStores | None = None,
+        foreign: ForeignDates | None = None,
+        stages: RecallStages = NO_STAGES,
+    ) -> None:
+        self._store = store
+        self._core = core
+        self._registry = registry
+        self._spaces = spaces
+        self._settings = settings.recall
+        self._executor = executor
+        self._others = Others(outside, foreign, stages, executor)
+        self._planner = Planner(settings.recall, entities)
+        self._rescorer = Rescorer(settings, clock)
+        if self._rescorer.usage is not None:
+            store.subscribe(self._rescorer.usage.on_commit)
+        self._cache = RecallCache(settings.recall.cache_bytes)
+        if self._cache.enabled:
+            # After the registry, which subscribed before: see `RecallCache.put`.
+            store.subscribe(self._cache.on_commit)
+
+    def forget(self, bank: Bank) -> None:
+        """Keep nothing of a bank that was deleted."""
+        self._cache.drop(bank.key)
+
+    async def kept(self, bank: Bank, query: RecallQuery, most_tokens: int) -> RecallResult | None:
+        """The answer that is kept for the same question, if there is one.
+
+        Raises:
+            FailedPrecondition: ``min_position`` was not reached in time.
+        """
+        if not self._cache.enabled:
+            return None
+        start = perf_counter()
+        index = await self._index(bank, query)
+        answer = self._cache.get(bank.key, index.core.position, name_of(query, most_tokens))
+        return None if answer is None else again(answer, start)
+
+    async def run(self, bank: Bank, query: RecallQuery, most_tokens: int, at: str = "") -> RecallResult:
+        """The answer to one query, under a ceiling of tokens.
+
+        Raises:
+            DimensionMismatch: The query's vector does not live in the bank's space; its field is prefixed by ``at``.
+            FailedPrecondition: ``min_position`` was not reached in time.
+            ProviderUnavailable: The embedder failed.
+        """
+        start = perf_counter()
+        index = await self._index(bank, query)
+        if not self._cache.enabled:
+            return await self._searched(bank, query, index, most_tokens, start, at)
+        position, name = index.core.position, name_of(query, most_tokens)
+        kept = self._cache.get(bank.key, position, name)
+        if kept is not None:
+            return again(kept, start)
+        answer = await self._searched(bank, query, index, most_tokens, start, at)
+        self._cache.put(bank.key, position, name, answer, lambda: index.core.position)
+        return answer
+
+    async def _searched(
+        self, bank: Bank, query: RecallQuery, index: BankIndex, most_tokens: int, start: float, at: str
+    ) -> RecallResult:
+        given = _given(bank, query, index, at)
+        plan = Plan(bank, query, index, given, most_tokens, start, start, alone=True)
+        if self.waits(plan) and (embedder := self._spaces.embedder(index.model)) is not None:
+            plan.vector = (await _embed([query.query], embedder))[0]
+        if self._others.any:
+            await self._others.read([plan])
+        plan.embedded = perf_counter()
+        return await self.answer(plan)
+
+    async def answer(self, plan: Plan) -> RecallResult:
+        """The answer to a plan that has its vector; it is not kept."""
+        if self._others.propose_any:
+            await self._others.propose([plan])
+        fusion = self._others.fusion
+        if fusion is not None and plan.query.fusion_method is None:
+            plan.fuses = True
+            response = await self._beside(plan, self._looked, plan)
+            await fusion.fuse(plan, response, self._planner.list_weights(plan))
+            if plan.fused is not None or not response.hits:
+                return await self._beside(plan, self._finish, plan, response)
+            # As it would be without: the core ranks the few that are wanted more closely than all.
+            plan.fuses = False
+        if plan.index.small(self._settings.inline_rows):
+            # As `_beside` does, which would cost another coroutine.
+            return self._answer(plan)
+        return await self._beside(plan, self._answer, plan)
+
+    async def _beside(self, plan: Plan, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+        """The result of work on a bank: off the loop for those that are large, unless nobody else waits for the loop.
+
+        To change the thread and back again costs a lone caller a fifth of a recall of a million memories.
+        """
+        index = plan.index
+        if index.small(self._settings.inline_rows):
+            return work(*given, **named)
+        if index.quick(self._settings.lone_ms / 1e3) and is_lone():
+            return index.timed(work, *given, **named)
+        run = asyncio.get_running_loop().run_in_executor
+        return await run(self._executor, partial(index.timed, work, *given, **named))
+
+    async def run_many(self, requests: Sequence[tuple[Bank, RecallQuery, int, str]]) -> list[RecallResult]:
+        """The answers to many queries, each with the arguments of `run` and equal to its answer.
+
+        They are spread over the threads.
+
+        Raises:
+            AstrocyteError: As `run`, of the first query that cannot be answered.
+        """
+        if self._others.fusion is not None:
+            # The other fusion is asked about each.
+            return [await self.run(*request) for request in requests]
+        start = perf_counter()
+        plans = []
+        for bank, query, most_tokens, at in requests:
+            # Mostly there is nothing to wait for.
+            plan = self.plan_now(bank, query, most_tokens, start, at)
+            if plan is None:
+                plan = await self.plan(bank, query, most_tokens, start, at)
+            plan.alone = True
+            plans.append(plan)
+        waits = self._others.any or any(map(self._spaces.is_waited_for, {plan.index.model for plan in plans}))
+        if waits:
+            await self.embed(plans)
+        return await self._answer_all(plans, embedded=waits)
+
+    async def plan(self, bank: Bank, query: RecallQuery, most_tokens: int, start: float, at: str = "") -> Plan:
+        """A query with the bank's index, and with its vector if it brought one.
+
+        Raises:
+            DimensionMismatch: The query's vector does not live in the bank's space; its field is prefixed by ``at``.
+            FailedPrecondition: ``min_position`` was not reached in time.
+        """
+        index = await self._index(bank, query)
+        return Plan(bank, query, index, _given(bank, query, index, at), most_tokens, start, start)
+
+    def plan_now(self, bank: Bank, query: RecallQuery, most_tokens: int, start: float, at: str = "") -> Plan | None:
+        """As `plan`, or None where the bank's index would have to be waited for."""
+        index = self._registry.loaded(bank)
+        if index is None or (query.min_position and index.core.position < query.min_position):
+            return None
+        return Plan(bank, query, index, _given(bank, query, index, at), most_tokens, start, start)
+
+    async def embed(self, plans: Sequence[Plan]) -> None:
+        """Give the plans their vectors, each text embedded once, where the server can make one for the bank.
+
+        And what stores from outside propose.
+
+        Raises:
+            ProviderUnavailable: The embedder failed.
+        """
+        failure: AstrocyteError | None = None
+        for embedder, texts, waiting in self._waiting(plans):
+            try:
+                vectors = dict(zip(texts, await _embed(texts, embedder), strict=True))
+            except AstrocyteError as error:
+                # Banks of other models have nothing to do with it.
+                failure = failure or error
+                continue
+            for plan in waiting:
+                plan.vector = vectors[plan.query.query]
+        if failure is not None:
+            raise failure
+        await self._others.read(plans)
+        embedded = perf_counter()
+        for plan in plans:
+            plan.embedded = embedded
+        await self._others.propose(plans)
+
+    def _embed_now(self, plans: Sequence[Plan]) -> None:
+        """As `embed`, on the thread that asks for the plans, where all models are local and nobody else is asked."""
+        for embedder, texts, waiting in self._waiting(plans):
+            vectors = dict(zip(texts, map(usable, embedder.embed_now(texts)), strict=True))
+            embedded = perf_counter()
+            for plan in waiting:
+                plan.vector = vectors[plan.query.query]
+                # As if it had not been queued.
+                plan.embedded = embedded - plan.queued
+
+    def _waiting(self, plans: Sequence[Plan]) -> Iterator[tuple[Embedder, list[str], list[Plan]]]:
+        """The plans that wait for vectors, by who makes them, with each text once."""
+        waiting = [plan for plan in plans if self.waits(plan)]
+        for model in dict.fromkeys([plan.index.model for plan in waiting]):
+            embedder = self._spaces.embedder(model)
+            if embedder is not None:
+                alike = [plan for plan in waiting if plan.index.model == model]
+                yield embedder, list(dict.fromkeys([plan.query.query for plan in alike])), alike
+
+    def waits(self, plan: Plan) -> bool:
+        """Whether a plan needs a vector that the server can make, and has none yet.
+
+        A query that silences the semantic arm needs none, unless a store from outside looks at it.
+        """
+        if plan.vector is not None or self._spaces.embedder(plan.index.model) is None:
+            return False
+        return self._others.propose_any or plan.query.weights.get("semantic", 1.0) > 0.0
+
+    async def _answer_all(self, plans: list[Plan], *, embedded: bool) -> list[RecallResult]:
+        """Answers in order, from questions to hits."""
+        if not plans:
+            # Every query of a batch is about several banks.
+            return []
+        ask = partial(self._asked, embedded=embedded)
+        if len(plans) <= FIRST:
+            # Then the core spreads them.
+            return await self._aside(partial(self._answer_few, plans, ask))
+        queue = self._core.recall_queue(len(plans))
+        try:
+            batch = Batch(plans, queue, ask, self._found)
+            if self._quickly_asked(plans[:FIRST]):
+                # Others search while a thread is woken for the rest.
+                batch.ask_next()
+            return await self._aside(batch.run)
+        finally:
+            queue.stop()
+
+    def _quickly_asked(self, plans: Sequence[Plan]) -> bool:
+        """Whether the event loop may ask for some plans: it takes less than a change of thread."""
+        chars = sum([len(plan.query.query) for plan in plans])
+        return chars <= QUICK_CHARS and not any(self._planner.looks_up(plan.query) for plan in plans)
+
+    def _aside(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Work on a thread of the executor, with what is known of the call."""
+        return asyncio.get_running_loop().run_in_executor(self._executor, copy_context().run, work)
+
+    def _answer_few(self, plans: list[Plan], ask: Ask) -> list[RecallResult]:
+        requests = ask(plans)
+        start = perf_counter()
+        responses = self._core.recall_many(requests)
+        return self._found(plans, responses, [perf_counter() - start] * len(plans))
+
+    def _asked(self, plans: list[Plan], *, embedded: bool) -> list[tuple[CoreBank, RecallRequest]]:
+        """What the core is asked for plans of a batch."""
+        began = perf_counter()
+        for plan in plans:
+            plan.queued = began - (plan.asked or plan.embedded)
+        if not embedded:
+            self._embed_now(plans)
+        requests = []
+        for plan in plans:
+            self._analyse(plan)
+            requests.append((plan.index.core, self._planner.request(plan)))
+        return requests
+
+    def _found(
+        self, plans: list[Plan], responses: list[RecallResponse], seconds: Sequence[float]
+    ) -> list[RecallResult]:
+        """Results of what the core found for plans of a batch, each in so many seconds; whoever wants to hears them."""
+        searched = perf_counter()
+        for plan, spent in zip(plans, seconds, strict=True):
+            plan.searched = searched
+            plan.waited = searched - plan.analysed - (plan.naming or 0.0) - spent
+        results = self._finish_all(plans, responses)
+        if (listener := early_listener()) is not None:
+            for result in results:
+                listener(result)
+        return results
+
+    async def _index(self, bank: Bank, query: RecallQuery) -> BankIndex:
+        """The bank's index, at the position that the query asks for or beyond."""
+        index = self._registry.loaded(bank)
+        if index is None:
+            index = await self._registry.get(bank)
+        if query.min_position and index.core.position < query.min_position:
+            await self._registry.wait_for(bank, query.min_position, self._settings.min_position_seconds)
+            index = await self._registry.get(bank)
+        return index
+
+    def request(self, plan: Plan) -> RecallRequest:
+        """What the core was asked for a plan that was answered."""
+        return self._planner.request(plan)
+
+    def _answer(self, plan: Plan) -> RecallResult:
+        return self._finish(plan, self._looked(plan))
+
+    def _looked(self, plan: Plan) -> RecallResponse:
+        """What the core ranks for a plan."""
+        self._analyse(plan)
+        response = plan.index.core.recall(self._planner.request(plan))
+        plan.searched = perf_counter()
+        return response
+
+    def search(self, plans: Sequence[Plan]) -> list[RecallResponse]:
+        """What the core ranks for each plan, in one call for all, over all processors."""
+        requests: list[tuple[CoreBank, RecallRequest]] = []
+        while (place := len(requests)) < len(plans):
+            # Banks that are asked the same query share what is found out about it, and mostly the request too.
+            plan, like = plans[place], plans[place - 1] if place else None
+            if like is not None and like.query is not plan.query:
+                like = None
+            self._analyse(plan, like)
+            shared = like is not None and self._planner.alike(plan, like)
+            request = requests[-1][1] if shared else self._planner.request(plan)
+            alike = plans[place : place + 1 + self._planner.follow(plans, place)]
+            requests += [(one.index.core, request) for one in alike]
+        responses = self._core.recall_many(requests)
+        searched = perf_counter()
+        for plan in plans:
+            plan.searched = searched
+        return responses
+
+    def _finish_all(self, plans: list[Plan], responses: list[RecallResponse]) -> list[RecallResult]:
+        """As `_finish` of each, with one read for all that look in the same way."""
+        looks: dict[Visibility, dict[int, list[int]]] = {}
+        for number, plan in enumerate(plans):
+            looks.setdefault(visibility(plan.query), {}).setdefault(plan.bank.key, []).append(number)
+        results: list[RecallResult | None] = [None] * len(plans)
+        for looked, banks in looks.items():
+            asked = [
+                (plans[numbers[0]].bank, [passage for number in numbers for passage in responses[number].passages])
+                for numbers in banks.values()
+            ]
+            read = self._store.hydrate_each(asked, looked)
+            hydrated = perf_counter()
+            for numbers, rows, (_, passages) in zip(banks.values(), read, asked, strict=True):
+                # Rows come in the order in which they were asked for.
+                whole = len(rows) == len(passages)
+                known = {} if whole else {row[:2]: row for row in rows}
+                start = 0
+                for number in numbers:
+                    plan, response = plans[number], responses[number]
+                    plan.hydrated = hydrated
+                    end = start + len(response.passages)
+                    own = rows[start:end] if whole else [known[one] for one in passages[start:end] if one in known]
+                    results[number] = self._result(plan, response, _meeting(plan.query, own))
+                    start = end
+        return [result for result in results if result is not None]
+
+    def rows(self, plan: Plan, passages: Sequence[tuple[int, int]]) -> list[HydratedRow]:
+        """Those of the passages that the database lets this query see, in the order given."""
+        return _meeting(plan.query, self._store.hydrate(plan.bank, passages, visibility(plan.query)))
+
+    def rows_each(self, asked: Sequence[tuple[Plan, Sequence[tuple[int, int]]]]) -> list[list[HydratedRow]]:
+        """As `rows` of each plan of one query, for banks of which each comes once; by one read."""
+        if not asked:
+            return []
+        passages = [(plan.bank, wanted) for plan, wanted in asked]
+        read = self._store.hydrate_each(passages, visibility(asked[0][0].query))
+        return [_meeting(plan.query, rows) for (plan, _), rows in zip(asked, read, strict=True)]
+
+    def arm_weights(self, plan: Plan) -> tuple[float, float, float]:
+        """The weights of the semantic, the keyword and the temporal arm for an analysed query."""
+        return self._planner.arm_weights(plan)
+
+    def _finish(self, plan: Plan, response: RecallResponse) -> RecallResult:
+        rows = self.rows(plan, response.passages)
+        plan.hydrated = perf_counter()
+        return self._result(plan, response, rows)
+
+    def _result(self, plan: Plan, response: RecallResponse, rows: list[HydratedRow]) -> RecallResult:
+        query = plan.query
+        if plan.lift:
+            plan.stages = {BoostStage.name: response.lift_micros / 1e3}
+        if plan.pool and not plan.lift:
+            hits, truncated = self._reordered(plan, response, rows)
+        else:
+            hits, truncated = found(query, response, rows, plan.budget)
+        if query.external_context:
+            plan.external = passing(query)
+            weight = self._settings.external_weight
+            hits, dropped = blend(query, hits, plan.external, weight=weight, budget=plan.budget)
+            truncated = truncated or dropped
+            plan.blended = perf_counter()
+        fusion = plan.fusion_name or self._planner.fusion(query)
+        trace = trace_of(plan, response, hits, fusion) if query.include_trace else None
+        sure = confidence(response) if rows else 0.0
+        made = _OpenResult()
+        made.hits = hits
+        made.total_available = response.candidates + len(plan.external)
+        made.truncated = truncated
+        made.trace = trace
+        made.authority_context = None
+        made.warnings = ()
+        made.confidence = sure
+        made.abstain = sure < self._settings.abstention_floor
+        made.__class__ = RecallResult
+        result: RecallResult = made
+        return result
+
+    def _reordered(
+        self, plan: Plan, response: RecallResponse, rows: list[HydratedRow]
+    ) -> tuple[Sequence[MemoryHit], bool]:
+        """The hits in the order of the stages after the core, within the budget; and whether one was cut or dropped."""
+        candidates = self.rescored(plan, response, rows)
+        hits, truncated = reordered(plan.query, candidates, response.arm_names, plan.budget)
+        plan.candidates = candidates
+        self.note_use(plan, hits)
+        return hits, truncated
+
+    def note_use(self, plan: Plan, hits: Sequence[MemoryHit]) -> None:
+        """Count that candidates of a plan were of use, where that is counted."""
+        if self._rescorer.usage is not None and not plan.trial:
+            shown = {hit.memory_id for hit in hits}
+            self._rescorer.usage.note([one.row for one in plan.candidates or () if one.row.memory_id in shown])
+
+    def rescored(self, plan: Plan, response: RecallResponse, rows: list[HydratedRow]) -> list[Candidate]:
+        """What the core ranked, in the order of the stages after it."""
+        candidates, plan.stages = self._rescorer.run(plan, self._planner.fusion(plan.query), response, rows)
+        return candidates
+
+    def unit(self, plan: Plan) -> float:
+        """What a deviation, or a first place of rrf, is in the scores of a plan's answer."""
+        return self._rescorer.unit(plan.query, self._planner.fusion(plan.query))
+
+    def _analyse(self, plan: Plan, like: Plan | None = None) -> None:
+        self._planner.analyse(plan, like)
+        plan.pool = self._rescorer.pool(plan.query) if like is None else like.pool
+        if plan.foreign:
+            plan.windows = list(dict.fromkeys([*plan.windows, *plan.foreign]))
+            # Relative ones count from each bank's own newest memory.
+            plan.windows_hold = False
+        read_over(plan)
+        if plan.fuses:
+            # All that any arm proposes.
+            plan.pool = max(plan.pool, self._planner.proposals(plan))
+        elif plan.pool and plan.alone and not plan.reranks:
+            plan.lift = self._rescorer.lift(plan, self._planner.fusion(plan.query))
+
+
+async def _embed(texts: list[str], embedder: Embedder) -> list[bytes | None]:
+    vectors = embedder.embed_now(texts) if embedder.local else await embedder.embed(texts)
+    return [usable(vector) for vector in vectors]
+
+
+def _given(bank: Bank, query: RecallQuery, index: BankIndex, at: str) -> bytes | None:
+    """The caller's vector, if one came and it lives in the space of the bank's index."""
+    if query.embedding is None:
+        return None
+    check_space(index.space_of(bank), query.embedding, at)
+    return query.embedding.values
+
+
+def _meeting(query: RecallQuery, rows: list[HydratedRow]) -> list[HydratedRow]:
+    """The rows that meet the query's filter, whatever the index believed."""
+    meets = compile_filter(query)
+    return rows if meets is None else [row for row in rows if meets(row)]

@@ -1,0 +1,257 @@
+"""Which sentences of the recalled memories bear on a question, how much, and who said them of whom.
+
+A sentence counts by the rank of its memory, by the words and the meaning that it shares with the question, by what it
+adds to the question's words, by its date where the question has one, and by whose it is: where the question names one
+of the speakers, what that speaker says of himself and what others tell him of himself speaks for the answer, and what
+another says of himself against it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from operator import mul
+
+from astrocyte.core import vector_values
+from astrocyte.model import MemoryHit, TimeRange
+from astrocyte.pipelines.text.chunking import SENTENCE_END, cut_at
+from astrocyte.pipelines.text.stemming import content_of, content_words, words_of
+
+Embed = Callable[[Sequence[str]], list[bytes]]
+
+# Memories that are read sentence by sentence, and sentences of which the meaning is compared: beyond these nothing was
+# chosen on development data, and each costs some ten microseconds.
+MOST_MEMORIES = 8
+MOST_COMPARED = 8
+# A memory of more sentences than this is a document; its chunk is what was found.
+MOST_SENTENCES = 24
+# Weights of what a sentence counts by. Set by hand; docs/quality.md says what half or double of each changes.
+RANK, MEANING, WORDS, OWNER, NEWS, DATE = 0.5, 1.0, 0.5, 0.25, 0.2, 0.3
+QUESTION_BACK, CAPTION = 0.5, 0.2
+# New words up to which a sentence is worth more.
+MOST_NEWS = 6
+# Who speaks of himself, and who of whom he speaks to.
+CONTRACTED = ("", *[f"{mark}{ending}" for mark in "'\u2019" for ending in ("m", "ve", "d", "ll", "re")])
+FIRST_PERSON = frozenset(
+    {
+        "my",
+        "me",
+        "mine",
+        "myself",
+        "our",
+        "ours",
+        "us",
+        *[f"{who}{ending}" for who in ("i", "we") for ending in CONTRACTED],
+    }
+)
+SECOND_PERSON = frozenset({"your", "yours", "yourself", *[f"you{ending}" for ending in CONTRACTED]})
+# A description of an attached picture, as importers write it.
+CAPTION_TEXT = re.compile(r"\[(?:image|photo|picture)\b")
+CAPTION_START = re.compile(r"\s(?=\[(?:image|photo|picture)\b)")
+ENDING_QUESTIONS = frozenset({'?"', "?'", "?)", "?\u201d"})
+# What may stand at the start of a question and is no name.
+CAPITAL = re.compile(r"(?<![.!?] )(?<!^)\b[A-Z\u00c0-\u00de][\w\u2019'-]+")
+
+
+@dataclass(slots=True)
+class Sentence:
+    """A sentence of a recalled memory. ``owner`` is 1 where it speaks of whom the question names, -1 of another."""
+
+    text: str
+    hit: int
+    place: int
+    words: frozenset[str]
+    first_person: bool = False
+    second_person: bool = False
+    meaning: float = 0.0
+    owner: float = 0.0
+    score: float = 0.0
+
+
+@dataclass(slots=True)
+class Evidence:
+    """The question against the memories.
+
+    Attributes:
+        hits: The memories, best first.
+        sentences: Theirs, best first.
+        support: Score of the best sentence that speaks of whom the question names, less that of the best one that
+            speaks of another; 0 where the question names no speaker or several.
+        covered: Largest share of the question's words that one memory holds, by weight.
+        meaning: Largest cosine of a sentence.
+        unknown: Names in the question that no memory holds.
+        speaker: Whom the question names, where that is one of the speakers.
+    """
+
+    hits: tuple[MemoryHit, ...]
+    sentences: list[Sentence]
+    support: float = 0.0
+    covered: float = 0.0
+    meaning: float = 0.0
+    unknown: tuple[str, ...] = ()
+    speaker: str | None = None
+
+
+@dataclass(slots=True)
+class _Question:
+    text: str
+    words: list[str]
+    speaker: str | None
+    named: frozenset[str]
+    weights: dict[str, float] = field(default_factory=dict)
+    weight: float = 1.0
+
+
+def gather(question: str, hits: Sequence[MemoryHit], embed: Embed, windows: Sequence[TimeRange] = ()) -> Evidence:
+    """Read the memories for the question.
+
+    Args:
+        question: What is asked.
+        hits: What was recalled for it, best first.
+        embed: Texts to unit vectors of little-endian f32, at once.
+        windows: Times that the question names.
+    """
+    read = tuple(hits[:MOST_MEMORIES])
+    if not read:
+        return Evidence((), [], unknown=tuple(_names(question)))
+    asked = _question(question, read)
+    sentences = [sentence for number, hit in enumerate(read) for sentence in _sentences(number, hit)]
+    _weigh(asked, sentences)
+    ranks = _ranks(read)
+    dated = [_in_windows(hit, windows) for hit in read]
+    for sentence in sentences:
+        _score(sentence, asked, read[sentence.hit], ranks[sentence.hit], dated=dated[sentence.hit])
+    sentences.sort(key=lambda sentence: -sentence.score)
+    compared = sentences[:MOST_COMPARED]
+    texts = [question, *[sentence.text for sentence in compared]]
+    vectors = embed(texts)
+    ours = vector_values(vectors[0])
+    for sentence, vector in zip(compared, vectors[1:], strict=True):
+        sentence.meaning = sum(map(mul, ours, vector_values(vector)))
+        sentence.score += MEANING * sentence.meaning
+    compared.sort(key=lambda sentence: -sentence.score)
+    return Evidence(
+        read,
+        compared,
+        support=_support(compared, asked),
+        covered=_covered(sentences, asked),
+        meaning=max([sentence.meaning for sentence in compared], default=0.0),
+        unknown=_unknown(question, read),
+        speaker=asked.speaker,
+    )
+
+
+def _question(text: str, hits: Sequence[MemoryHit]) -> _Question:
+    said = {word.partition("'")[0].partition("\u2019")[0] for word in words_of(text)}
+    speakers = {hit.speaker for hit in hits if hit.speaker}
+    # A name of spaces alone is none.
+    named = sorted(speaker for speaker in speakers if (words := speaker.lower().split()) and words[0] in said)
+    names = frozenset(word for speaker in named for word in content_words(speaker))
+    words = [word for word in dict.fromkeys(content_words(text)) if word not in names]
+    return _Question(text, words, named[0] if len(named) == 1 else None, names)
+
+
+def _sentences(number: int, hit: MemoryHit) -> list[Sentence]:
+    pieces = cut_at(hit.text, SENTENCE_END)
+    if "[" in hit.text:
+        pieces = [part for piece in pieces for part in CAPTION_START.split(piece)]
+    texts = [text for piece in pieces if (text := piece.strip())]
+    return [_sentence(text, number, place) for place, text in enumerate(texts[:MOST_SENTENCES])]
+
+
+def _sentence(text: str, number: int, place: int) -> Sentence:
+    words = words_of(text)
+    return Sentence(
+        text,
+        number,
+        place,
+        frozenset(content_of(words)),
+        first_person=not FIRST_PERSON.isdisjoint(words),
+        second_person=not SECOND_PERSON.isdisjoint(words),
+    )
+
+
+def _weigh(asked: _Question, sentences: Sequence[Sentence]) -> None:
+    """A word counts the more, the fewer of the sentences hold it."""
+    counts = Counter(word for sentence in sentences for word in sentence.words)
+    asked.weights = {word: math.log(1 + len(sentences) / (1 + counts[word])) for word in asked.words}
+    asked.weight = sum(asked.weights.values()) or 1.0
+
+
+def _ranks(hits: Sequence[MemoryHit]) -> list[float]:
+    """Scores from 1 for the best hit to 0 for the last."""
+    best, last = hits[0].score, hits[-1].score
+    return [(hit.score - last) / (best - last) if best > last else 1.0 for hit in hits]
+
+
+def _in_windows(hit: MemoryHit, windows: Sequence[TimeRange]) -> bool:
+    at = hit.occurred_at
+    return at is not None and any(
+        (window.start is None or window.start <= at) and (window.end is None or at <= window.end) for window in windows
+    )
+
+
+def _score(sentence: Sentence, asked: _Question, hit: MemoryHit, rank: float, *, dated: bool) -> None:
+    """What a sentence counts by without its meaning."""
+    words, text = sentence.words, sentence.text
+    shared = words & asked.weights.keys()
+    overlap = sum([asked.weights[word] for word in shared]) / asked.weight
+    news = len(words) - len(shared) - len(words & asked.named)
+    sentence.owner = _owner(sentence, hit.speaker, asked.speaker) if asked.speaker else 0.0
+    sentence.score = (
+        RANK * rank
+        + WORDS * overlap
+        + OWNER * sentence.owner
+        + NEWS * min(news, MOST_NEWS) / MOST_NEWS
+        + DATE * dated
+        - QUESTION_BACK * (text[-1] == "?" or text[-2:] in ENDING_QUESTIONS)
+        - CAPTION * (text[0] == "[" and CAPTION_TEXT.match(text) is not None)
+    )
+
+
+def _owner(sentence: Sentence, speaker: str | None, named: str) -> float:
+    """Whose a sentence is: of the one whom the question names (1), of another (-1), or in between."""
+    if speaker is None:
+        return 0.0
+    if speaker == named:
+        return 1.0 if sentence.first_person or not sentence.second_person else -0.5
+    if sentence.first_person:
+        return -1.0
+    if sentence.second_person:
+        return 1.0
+    return 0.3 if named.lower().split()[0] in sentence.text.lower() else -0.3
+
+
+def _support(sentences: Sequence[Sentence], asked: _Question) -> float:
+    if asked.speaker is None:
+        return 0.0
+    # Without what the owner itself counts.
+    scores = [(sentence.owner, sentence.score - OWNER * sentence.owner) for sentence in sentences]
+    own = max((score for owner, score in scores if owner > 0), default=0.0)
+    other = max((score for owner, score in scores if owner < 0), default=0.0)
+    return own - other
+
+
+def _covered(sentences: Sequence[Sentence], asked: _Question) -> float:
+    held: dict[int, set[str]] = {}
+    for sentence in sentences:
+        held.setdefault(sentence.hit, set()).update(sentence.words)
+    return (
+        max((sum(asked.weights[word] for word in asked.words if word in words) for words in held.values()), default=0.0)
+        / asked.weight
+    )
+
+
+def _names(question: str) -> list[str]:
+    return list(dict.fromkeys(name.removesuffix("'s").removesuffix("\u2019s") for name in CAPITAL.findall(question)))
+
+
+def _unknown(question: str, hits: Sequence[MemoryHit]) -> tuple[str, ...]:
+    names = _names(question)
+    if not names:
+        return ()
+    known = " ".join([f"{hit.speaker or ''} {hit.text}" for hit in hits]).lower()
+    return tuple(name for name in names if name.lower() not in known)

@@ -1,0 +1,405 @@
+"""Reflect: from a question to an answer out of memory.
+
+1. recall, more memories than a caller would look at, behind the same filters;
+2. read them for the question (`synthesis.evidence`), which says how likely they hold an answer;
+3. abstain below the floor; check what the question takes for granted, where that is on;
+4. answer: by sentences, by a language model, by one that searches, or by a synthesiser of others;
+5. where that cannot be done, what ``fallback_strategy`` says; then cut to the token budget, cite, remark.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from astrocyte.config import Settings
+from astrocyte.core import bundled_embedder, count_tokens
+from astrocyte.errors import CapabilityNotSupported, ConfigError, DeadlineExceeded, ProviderUnavailable
+from astrocyte.model import (
+    Citation,
+    Intent,
+    MemoryHit,
+    RecallQuery,
+    RecallResult,
+    RecallTrace,
+    ReflectMode,
+    ReflectQuery,
+    ReflectResult,
+)
+from astrocyte.pipelines.query.intent import classify
+from astrocyte.pipelines.reflect import agent, extractive, premises
+from astrocyte.pipelines.reflect import llm_answer as single
+from astrocyte.pipelines.reflect.confidence import confidence
+from astrocyte.pipelines.reflect.custom_synthesis import STAGE, CustomSynthesis
+from astrocyte.pipelines.reflect.draft import ABSTENTION, Draft, abstention
+from astrocyte.pipelines.reflect.evidence import MOST_MEMORIES, Evidence, gather
+from astrocyte.pipelines.reflect.prompts import Variant
+from astrocyte.pipelines.text import detail_levels
+from astrocyte.providers.protocols import LanguageModel
+
+# Questions for what no memory says outright.
+CONCLUDING = re.compile(r"\b(?:would|likely|probably|might|considered|interested in|prefer|leaning)\b", re.IGNORECASE)
+# Confidence below which a model is told that the evidence looks weak.
+WEAK = 0.3
+# How far a caller's skepticism, 3 unless said otherwise, moves the floor of abstention.
+NEUTRAL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a reflect may say and see.
+
+    Attributes:
+        most_tokens: Ceiling of the answer's tokens.
+        recall: Asks the bank, or the banks, of the request, whichever a query names; what comes back was looked at for
+            personal data.
+    """
+
+    most_tokens: int
+    recall: Callable[[RecallQuery], Awaitable[RecallResult]]
+
+
+@dataclass(slots=True)
+class _Work:
+    """A reflect on its way."""
+
+    query: ReflectQuery
+    recalled: RecallResult
+    evidence: Evidence
+    confidence: float
+    intent: Intent
+    allowance: Allowance
+    deadline: float
+    # When its memories were there, by `perf_counter`.
+    start: float
+    tokens_used: int = 0
+    # What could not answer, and why.
+    missed: str = ""
+
+
+class ReflectPipeline:
+    """Answers questions from memory.
+
+    Args:
+        model: The language model, if there is one.
+        settings: Modes, bounds, floors.
+        synthesis: Who answers in mode custom.
+    """
+
+    def __init__(
+        self, model: LanguageModel | None, settings: Settings, synthesis: CustomSynthesis | None = None
+    ) -> None:
+        self._model = model
+        self._synthesis = synthesis
+        self._reads = settings.pipeline.query_analysis.mode == "custom"
+        self._settings = settings.pipeline.reflect
+        self._agentic = settings.agentic_reflect
+        self._defense = settings.adversarial_defense
+        self._fallback = settings.fallback_strategy
+        # Comparing a dozen sentences must not cost a call over the network.
+        self._embed = bundled_embedder().embed
+
+    async def run(self, query: ReflectQuery, allowance: Allowance) -> ReflectResult:
+        """The answer.
+
+        Args:
+            query: What is asked.
+            allowance: What it may say and see.
+
+        Raises:
+            CapabilityNotSupported: The mode needs a language model, and there is none.
+            ProviderUnavailable: The language model, or the embedder, failed, and there is nothing to fall back on.
+            DeadlineExceeded: The language model did not answer in time, and there is nothing to fall back on.
+        """
+        mode = self._mode(query)
+        work = await self._begin(query, mode, allowance)
+        early = await self._early(work, mode)
+        if early is not None:
+            return early
+        try:
+            draft = await self._answer(work, mode)
+        except (ProviderUnavailable, DeadlineExceeded, CapabilityNotSupported) as error:
+            return await self._fall_back(work, mode, error)
+        return self._result(work, draft, mode)
+
+    async def stream(self, query: ReflectQuery, allowance: Allowance) -> AsyncIterator[str | ReflectResult]:
+        """Pieces of the answer as they come, and last of all the whole result; arguments and errors as of `run`.
+
+        A language model in one call is streamed; other answers come as one piece. What fails after the first piece
+        raises, since that piece cannot be taken back.
+        """
+        mode = self._mode(query)
+        work = await self._begin(query, mode, allowance)
+        result = await self._early(work, mode)
+        if result is None and mode is ReflectMode.LLM and self._model is not None:
+            begun = False
+            try:
+                async with aclosing(single.stream(self._model, self._task(work))) as pieces:  # type: ignore[type-var]
+                    async for piece in pieces:
+                        if isinstance(piece, Draft):
+                            result = self._result(work, piece, mode)
+                        else:
+                            begun = True
+                            yield piece
+            except (ProviderUnavailable, DeadlineExceeded) as error:
+                if begun:
+                    raise
+                result = await self._fall_back(work, mode, error)
+            if result is not None and begun:
+                yield result
+                return
+        if result is None:
+            try:
+                result = self._result(work, await self._answer(work, mode), mode)
+            except (ProviderUnavailable, DeadlineExceeded, CapabilityNotSupported) as error:
+                result = await self._fall_back(work, mode, error)
+        yield result.answer
+        yield result
+
+    def _mode(self, query: ReflectQuery) -> ReflectMode:
+        """Who is to answer."""
+        if query.mode is not None:
+            return query.mode
+        if self._settings.mode != "auto":
+            return ReflectMode(self._settings.mode)
+        if self._model is None:
+            return ReflectMode.EXTRACTIVE
+        return ReflectMode.AGENTIC if self._agentic.enabled else ReflectMode.LLM
+
+    async def _begin(self, query: ReflectQuery, mode: ReflectMode, allowance: Allowance) -> _Work:
+        deadline = time.monotonic() + self._settings.deadline_seconds
+        recalled = await allowance.recall(self._as_recall(query, mode))
+        start = time.perf_counter()
+        windows = recalled.trace.time_windows if recalled.trace is not None else ()
+        evidence = gather(query.query, recalled.hits, self._embed, windows)
+        # Whoever reads questions for recalls has read this one.
+        read = recalled.trace.intent if self._reads and recalled.trace is not None else classify(query.query).intent
+        return _Work(query, recalled, evidence, confidence(evidence), read, allowance, deadline, start)
+
+    def _as_recall(self, query: ReflectQuery, mode: ReflectMode) -> RecallQuery:
+        most = self._settings.recall_max_results
+        return RecallQuery(
+            query.query,
+            query.bank_id,
+            # What is not read for its sentences need not be fetched.
+            max_results=min(most, MOST_MEMORIES) if mode is ReflectMode.EXTRACTIVE else most,
+            tags=query.tags,
+            tag_match=query.tag_match,
+            fact_types=query.fact_types,
+            session_id=query.session_id,
+            time_range=query.time_range,
+            as_of=query.as_of,
+            valid_at=query.valid_at,
+            query_reference_date=query.query_reference_date,
+            include_sources=query.include_sources,
+            embedding=query.embedding,
+            min_position=query.min_position,
+        )
+
+    async def _early(self, work: _Work, mode: ReflectMode) -> ReflectResult | None:
+        """The answer of a question that need not, or must not, be synthesised."""
+        if not work.recalled.hits:
+            return self._result(work, abstention(0.0, extractive.remarks(work.evidence)), mode)
+        if self._defense.abstention_enabled and work.confidence < self._floor(work):
+            return self._result(work, abstention(work.confidence, extractive.remarks(work.evidence)), mode)
+        if self._defense.premise_verification_enabled and self._model is not None and mode != ReflectMode.EXTRACTIVE:
+            return await self._unsupported(work, mode)
+        return None
+
+    def _floor(self, work: _Work) -> float:
+        if self._defense.abstention_floor_intent_only and work.intent not in {Intent.EXPLORATORY, Intent.UNKNOWN}:
+            return 0.0
+        dispositions = work.query.dispositions
+        skepticism = NEUTRAL if dispositions is None else dispositions.skepticism
+        return min(1.0, self._defense.abstention_floor * (skepticism - 1) / (NEUTRAL - 1))
+
+    async def _unsupported(self, work: _Work, mode: ReflectMode) -> ReflectResult | None:
+        """The answer that what is taken for granted does not hold, if it does not; a check that fails is none."""
+        if self._model is None:
+            return None
+        try:
+            premise, used = await premises.unsupported(
+                self._model,
+                work.query.query,
+                lambda text, count: self._search(work, text, None, count),
+                min_confidence=self._defense.premise_verification_min_confidence,
+                deadline=work.deadline,
+            )
+        except (ProviderUnavailable, DeadlineExceeded):
+            return None
+        work.tokens_used += used.total
+        if premise is None:
+            return None
+        draft = abstention(
+            work.confidence / 2, (f"Memory does not support what the question takes for granted: {premise}",)
+        )
+        return self._result(work, draft, mode)
+
+    async def _answer(self, work: _Work, mode: ReflectMode) -> Draft:
+        if mode is ReflectMode.EXTRACTIVE:
+            return self._extract(work)
+        if mode is ReflectMode.CUSTOM:
+            return await self._by_another(work)
+        if self._model is None:
+            raise CapabilityNotSupported(
+                f"reflect in mode {str(mode)!r} needs a language model; set llm_provider, or ask for mode 'extractive'",
+                metadata={"parameter": "mode", "mode": str(mode)},
+            )
+        if mode is ReflectMode.LLM:
+            return await single.answer(self._model, self._task(work))
+        return await agent.answer(
+            self._model,
+            self._task(work),
+            self._agentic,
+            lambda text, as_of, count: self._search(work, text, as_of, count),
+        )
+
+    async def _by_another(self, work: _Work) -> Draft:
+        if self._synthesis is None:
+            raise CapabilityNotSupported(
+                "reflect in mode 'custom' needs pipeline.reflect.custom_synthesiser",
+                metadata={"parameter": "mode", "mode": str(ReflectMode.CUSTOM)},
+            )
+        return await self._synthesis.answer(self._task(work))
+
+    def _extract(self, work: _Work) -> Draft:
+        wish = work.query.max_tokens or self._settings.extractive_max_tokens
+        draft = extractive.compose(
+            work.evidence,
+            max_tokens=min(wish, work.allowance.most_tokens),
+            by_time=work.intent is Intent.TEMPORAL,
+        )
+        return replace(draft, confidence=work.confidence)
+
+    def _task(self, work: _Work) -> single.Task:
+        return single.Task(
+            query=work.query,
+            hits=tuple(work.recalled.hits),
+            variant=_variant(work),
+            max_tokens=min(work.query.max_tokens or self._settings.synthesis_max_tokens, work.allowance.most_tokens),
+            temperature=self._settings.temperature,
+            deadline=work.deadline,
+            confidence=work.confidence,
+            authority=work.recalled.authority_context,
+        )
+
+    async def _search(self, work: _Work, text: str, as_of: datetime | None, count: int) -> tuple[MemoryHit, ...]:
+        """A further recall, behind the same filters, and never later than the question looks from."""
+        limits = [instant for instant in (work.query.as_of, as_of) if instant is not None]
+        query = replace(
+            self._as_recall(work.query, ReflectMode.AGENTIC),
+            query=text,
+            max_results=count,
+            as_of=min(limits, default=None),
+            embedding=None,
+            include_trace=False,
+        )
+        found = await work.allowance.recall(query)
+        told = dict.fromkeys((*work.recalled.warnings, *found.warnings))
+        work.recalled = replace(work.recalled, warnings=tuple(told))
+        return tuple(found.hits)
+
+    async def _fall_back(
+        self, work: _Work, mode: ReflectMode, error: ProviderUnavailable | DeadlineExceeded | CapabilityNotSupported
+    ) -> ReflectResult:
+        """What the settings say where who should answer cannot.
+
+        Raises:
+            AstrocyteError: The error, where they say nothing.
+        """
+        work.missed = f"{STAGE} ({error.reason.lower()})"
+        who = "synthesiser" if mode is ReflectMode.CUSTOM else "language model"
+        remark = (f"The {who} could not answer; this is what memory says.",)
+        if (
+            self._fallback == "local_llm"
+            and mode in {ReflectMode.AGENTIC, ReflectMode.CUSTOM}
+            and self._model is not None
+        ):
+            draft = await single.answer(self._model, self._task(work))
+            return replace(self._result(work, draft, ReflectMode.LLM), fallback_used=True)
+        if self._fallback == "extractive":
+            draft = self._extract(work)
+            draft = replace(draft, observations=(*draft.observations, *remark))
+            return replace(self._result(work, draft, ReflectMode.EXTRACTIVE), fallback_used=True)
+        if self._fallback == "degrade":
+            draft = replace(_joined(work), observations=remark)
+            return replace(self._result(work, draft, None), fallback_used=True)
+        raise error
+
+    def _result(self, work: _Work, draft: Draft, mode: ReflectMode | None) -> ReflectResult:
+        # A ceiling below the length of the abstention is a strange wish, but a ceiling.
+        text = draft.text if draft.text != ABSTENTION else detail_levels.cut(draft.text, work.allowance.most_tokens)
+        return ReflectResult(
+            answer=text,
+            confidence=draft.confidence,
+            sources=draft.sources if work.query.include_sources else None,
+            observations=(*draft.observations, *work.recalled.warnings),
+            authority_context=work.recalled.authority_context,
+            citations=draft.citations,
+            abstained=draft.abstained,
+            mode=mode,
+            truncated=draft.truncated,
+            tokens_used=draft.tokens_used + work.tokens_used,
+            trace=_traced(work),
+        )
+
+
+def _traced(work: _Work) -> RecallTrace | None:
+    """The trace of the recall, with what came after it."""
+    trace = work.recalled.trace
+    if trace is None:
+        return None
+    stages = {**(trace.stage_timings_ms or {}), STAGE: (time.perf_counter() - work.start) * 1e3}
+    degraded = ", ".join(filter(None, (trace.degraded, work.missed)))
+    return replace(trace, stage_timings_ms=stages, degraded=degraded)
+
+
+def _variant(work: _Work) -> Variant:
+    """What this kind of question needs to be told."""
+    if work.intent is Intent.TEMPORAL:
+        return Variant.TEMPORAL
+    if work.intent in {Intent.EXPLORATORY, Intent.COMPARATIVE, Intent.RELATIONAL}:
+        return Variant.SYNTHESIS
+    if CONCLUDING.search(work.query.query):
+        return Variant.INFERENCE
+    return Variant.STRICT if work.confidence < WEAK else Variant.DEFAULT
+
+
+def _joined(work: _Work) -> Draft:
+    """The memories one below the other, best first, as many as fit."""
+    budget = min(work.query.max_tokens or work.allowance.most_tokens, work.allowance.most_tokens)
+    text, citations, sources, truncated = "", [], [], False
+    for hit in work.recalled.hits:
+        joint = "\n" if text else ""
+        if count_tokens(f"{text}{joint}{hit.text}") > budget:
+            truncated = True
+            continue
+        start = len(text) + len(joint)
+        citations.append(Citation(start, start + len(hit.text), hit.memory_id or ""))
+        text = f"{text}{joint}{hit.text}"
+        sources.append(hit)
+    return Draft(text, tuple(citations), tuple(sources), confidence=work.confidence, truncated=truncated)
+
+
+def check_models(settings: Settings, model: LanguageModel | None) -> None:
+    """Refuse settings that would never do anything without a language model, where there is none.
+
+    Raises:
+        ConfigError: Names the first of them.
+    """
+    if model is not None:
+        return
+    fallback, mode = settings.fallback_strategy, settings.pipeline.reflect.mode
+    wants = {
+        "fallback_strategy": fallback == "local_llm",
+        "pipeline.reflect.mode": mode in {"llm", "agentic"} and fallback == "error",
+        "agentic_reflect.enabled": settings.agentic_reflect.enabled,
+        "adversarial_defense.premise_verification_enabled": settings.adversarial_defense.premise_verification_enabled,
+    }
+    for key, wanted in wants.items():
+        if wanted:
+            raise ConfigError(f"{key} needs a language model: set llm_provider", metadata={"key": key})

@@ -1,0 +1,1 @@
+"""Moving a bank to another embedding model."""

@@ -1,0 +1,1 @@
+"""One retain: drafts, duplicates, curation and the commit."""

@@ -1,0 +1,245 @@
+"""What is done with each draft: stored, stored and flagged, put in a memory's place, or left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from astrocyte.config import DedupSettings
+from astrocyte.core import Bank as CoreBank
+from astrocyte.core import Core, Row
+from astrocyte.errors import Conflict
+from astrocyte.model import Bank, CurationAction, DedupAction, RetainItem
+from astrocyte.pipelines.index.rows import ID_PREFIX, id_to_bytes
+from astrocyte.pipelines.query.time_windows import DAY_MS, optional_ms
+from astrocyte.pipelines.retain.drafts import Draft
+from astrocyte.pipelines.retain.near_duplicates import differs
+from astrocyte.stores.protocols import Insert, MemoryStore, NewMemory, Replace, Write, WriteOutcome
+
+
+class Near(NamedTuple):
+    """A near duplicate that the guard let pass."""
+
+    memory_id: str
+    similarity: float
+
+
+@dataclass(slots=True)
+class Decision:
+    """What will be done with a draft.
+
+    ``write`` is None where it is left out. ``same`` is the memory of the same content, where one is known: the store
+    has the last word on that, so the draft is given to it all the same.
+    """
+
+    draft: Draft
+    write: Write | None
+    near: Near | None = None
+    same: str | None = None
+
+
+class Decider:
+    """Decides on the drafts of one commit, each in view of what the earlier ones leave behind."""
+
+    def __init__(self, bank: Bank, index: CoreBank, store: MemoryStore, dedup: DedupSettings, principal: str) -> None:
+        self._bank = bank
+        self._index = index
+        self._store = store
+        self._dedup = dedup
+        self._principal = principal
+        # Memories as the decisions so far leave them, by id, and what these have by content hash.
+        self._pending: dict[str, NewMemory] = {}
+        self._hashes: dict[bytes, str] = {}
+        self._recent: _Recent | None = None
+
+    def decide(self, drafts: Sequence[Draft]) -> list[Decision]:
+        """One decision for each draft, in their order."""
+        if len(drafts) > 1:
+            self._recent = _Recent(self._bank.dimensions)
+        kept = self._index.contains_hashes([draft.content_hash for draft in drafts])
+        similar = self._similar(drafts)
+        return [
+            self._decision(draft, None if same is None else f"{ID_PREFIX}{same.hex()}", hits)
+            for draft, same, hits in zip(drafts, kept, similar, strict=True)
+        ]
+
+    def _similar(self, drafts: Sequence[Draft]) -> list[list[Near]]:
+        """The stored memories nearest to each draft that reach its threshold, nearest first."""
+        asked = [(draft, draft.vector) for draft in drafts if draft.vector is not None and self._compared(draft)]
+        if not asked:
+            return [[] for _ in drafts]
+        thresholds = [self._threshold(draft.item) for draft, _ in asked]
+        found = self._index.near_duplicates([vector for _, vector in asked], min(thresholds))
+        near = {
+            id(draft): [Near(f"{ID_PREFIX}{key.hex()}", cosine) for _, key, cosine in hits if cosine >= threshold]
+            for (draft, _), hits, threshold in zip(asked, found, thresholds, strict=True)
+        }
+        return [near.get(id(draft), []) for draft in drafts]
+
+    def _decision(self, draft: Draft, indexed: str | None, stored: list[Near]) -> Decision:
+        if draft.left_out:
+            return Decision(draft, None)
+        same = self._hashes.get(draft.content_hash)
+        if same is None and indexed not in self._pending:
+            same = indexed
+        if same is not None:
+            self._note(same, draft)
+            return Decision(draft, Insert(draft.memory(self._principal)), same=same)
+        if draft.curation is not None and draft.target_etag is not None and draft.curation.target_id is not None:
+            return self._curated(draft, draft.curation.target_id, draft.target_etag)
+        # What an earlier draft replaces is no longer what the index says.
+        near = [one for one in stored if one.memory_id not in self._pending]
+        if self._recent is not None and self._compared(draft):
+            near += self._recent.near(draft, self._threshold(draft.item))
+        for one in near:
+            kept, etag = self._kept(one.memory_id)
+            if kept is not None and not _distinct(kept, draft):
+                return self._repeated(draft, one, kept, etag)
+        return self._insert(draft)
+
+    def _curated(self, draft: Draft, target_id: str, expected: str) -> Decision:
+        """The replacement of the memory that a language model chose.
+
+        Raises:
+            Conflict: It is no longer what the model saw.
+        """
+        kept, etag = self._kept(target_id)
+        if kept is None or etag != expected:
+            raise Conflict(f"memory {target_id!r} changed since it was decided on", metadata={"memory_id": target_id})
+        if draft.curation is not None and draft.curation.action is CurationAction.MERGE:
+            # What is said of both parts holds for the whole.
+            tags = tuple(dict.fromkeys((*kept.tags, *draft.item.tags)))
+            metadata = {**kept.metadata, **draft.item.metadata}
+            draft = replace(draft, item=replace(draft.item, tags=tags, metadata=metadata))
+        return self._replaced(draft, target_id, kept, etag)
+
+    def _kept(self, memory_id: str) -> tuple[NewMemory | None, str | None]:
+        """A memory as it will be when this draft's turn comes, and its etag where the store has it so."""
+        pending = self._pending.get(memory_id)
+        if pending is not None:
+            return pending, None
+        version = self._store.version(self._bank, memory_id)
+        return (None, None) if version is None else (version.memory, version.etag)
+
+    def _repeated(self, draft: Draft, near: Near, kept: NewMemory, etag: str | None) -> Decision:
+        """What the caller wants done with a near duplicate."""
+        action = draft.item.dedup_action or DedupAction(self._dedup.action)
+        if action is DedupAction.WARN:
+            return self._insert(draft, near)
+        if action is DedupAction.SKIP:
+            return Decision(draft, None, near)
+        return self._replaced(draft, near.memory_id, kept, etag, near)
+
+    def _replaced(
+        self, draft: Draft, memory_id: str, kept: NewMemory, etag: str | None, near: Near | None = None
+    ) -> Decision:
+        memory = _filled(draft.memory(self._principal, memory_id), kept)
+        if self._hashes.get(kept.content_hash) == memory_id:
+            del self._hashes[kept.content_hash]
+        self._put(memory, draft)
+        return Decision(draft, Replace(memory, etag), near)
+
+    def _insert(self, draft: Draft, near: Near | None = None) -> Decision:
+        memory = draft.memory(self._principal)
+        self._put(memory, draft)
+        return Decision(draft, Insert(memory), near)
+
+    def _put(self, memory: NewMemory, draft: Draft) -> None:
+        self._pending[memory.memory_id] = memory
+        self._hashes[memory.content_hash] = memory.memory_id
+        if self._recent is not None:
+            self._recent.put(memory.memory_id, draft)
+
+    def _note(self, same: str, draft: Draft) -> None:
+        """Let later drafts find a stored memory by this draft's vector, which may not be the memory's own."""
+        if self._recent is not None and same not in self._pending:
+            self._recent.put(same, draft)
+
+    def _threshold(self, item: RetainItem) -> float:
+        wish = item.dedup_threshold
+        return self._dedup.similarity_threshold if wish is None else wish
+
+    def _compared(self, draft: Draft) -> bool:
+        """Whether near duplicates of a draft are looked for: by rule, or because its item says how.
+
+        Not where a language model has decided already.
+        """
+        item = draft.item
+        if draft.curation is not None and draft.curation.applied:
+            return False
+        return self._dedup.enabled or item.dedup_action is not None or item.dedup_threshold is not None
+
+
+class _Recent:
+    """The drafts of one batch, searched for near duplicates among themselves."""
+
+    def __init__(self, dimensions: int) -> None:
+        self._bank = Core().bank(dimensions)
+        self._rows: dict[str, int] = {}
+        self._position = 0
+
+    def near(self, draft: Draft, threshold: float) -> list[Near]:
+        """Memories that earlier drafts of the batch became and this one resembles, nearest first."""
+        if draft.vector is None or not self._rows:
+            return []
+        hits = self._bank.near_duplicates([draft.vector], threshold)[0]
+        return [Near(f"{ID_PREFIX}{identity.hex()}", similarity) for _, identity, similarity in hits]
+
+    def put(self, memory_id: str, draft: Draft) -> None:
+        """Let later drafts find a memory by this draft's vector, and by no earlier one."""
+        earlier = self._rows.pop(memory_id, None)
+        self._position += 1
+        upserts = []
+        if draft.vector is not None:
+            self._rows[memory_id] = key = self._position
+            identity = id_to_bytes(memory_id) or bytes(16)
+            upserts.append(Row(key, identity, draft.content_hash, "", draft.vector, tokens=0, known_from=0))
+        self._bank.apply(self._position, upserts, (), () if earlier is None else (earlier,))
+
+
+def check_outcomes(decisions: Sequence[Decision], outcomes: Sequence[WriteOutcome]) -> None:
+    """Refuse a commit in which a decision rests on a memory that did not come about as foreseen.
+
+    Raises:
+        Conflict: Content was stored, or forgotten, by another write meanwhile.
+    """
+    relied = {decision.near.memory_id for decision in decisions if decision.near is not None}
+    written = iter(outcomes)
+    for decision in decisions:
+        if decision.write is None:
+            continue
+        dropped = next(written).duplicate_of is not None
+        if isinstance(decision.write, Insert):
+            memory_id = decision.same or decision.write.memory.memory_id
+            if memory_id in relied and dropped != (decision.same is not None):
+                raise Conflict("another write changed what this one compared with; retry", metadata={})
+
+
+def _distinct(kept: NewMemory, draft: Draft) -> bool:
+    """Whether likeness deceives: another speaker, another day, or words that may say something else."""
+    occurred_at = optional_ms(draft.item.occurred_at)
+    return (
+        (kept.speaker or None) != draft.speaker
+        or (
+            kept.occurred_at is not None
+            and occurred_at is not None
+            and kept.occurred_at // DAY_MS != occurred_at // DAY_MS
+        )
+        or differs(kept.content, draft.content)
+    )
+
+
+def _filled(memory: NewMemory, kept: NewMemory) -> NewMemory:
+    """The new version with what the item leaves open taken from the kept one."""
+    return replace(
+        memory,
+        tags=memory.tags or kept.tags,
+        metadata=memory.metadata or kept.metadata,
+        source=memory.source or kept.source,
+        session_id=memory.session_id or kept.session_id,
+        speaker=memory.speaker or kept.speaker,
+        occurred_at=kept.occurred_at if memory.occurred_at is None else memory.occurred_at,
+        valid_from=kept.valid_from if memory.valid_from is None else memory.valid_from,
+        valid_until=kept.valid_until if memory.valid_until is None else memory.valid_until,
+    )

@@ -1,0 +1,1 @@
+"""The request to the core, and candidates of further arms."""

@@ -1,0 +1,355 @@
+"""What a recall asks of the core: the question analysed, the weights of the arms, and the request made of it all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from types import MappingProxyType
+from typing import Any
+
+from astrocyte.config import RecallSettings
+from astrocyte.core import RecallRequest
+from astrocyte.model import Bank, DetailLevel, Intent, MemoryHit, QueryIntent, RecallQuery, TimeRange
+from astrocyte.pipelines.index.bank_index import BankIndex
+from astrocyte.pipelines.index.rows import id_to_bytes, metadata_pairs
+from astrocyte.pipelines.query.date_parser import may_name_time
+from astrocyte.pipelines.query.intent import NO_INTENT, classify
+from astrocyte.pipelines.query.time_windows import DAY_MS, optional_ms, time_windows
+from astrocyte.pipelines.search.candidates import Candidate
+from astrocyte.pipelines.search.entity_arm import External, entity_list
+from astrocyte.stores.entities import EntityStore
+from astrocyte.stores.protocols import Visibility
+
+NOW = Visibility()
+# Milliseconds of nothing.
+NO_TIMES: Mapping[str, float] = MappingProxyType({})
+
+# Of the core, in the order of their weights.
+ARMS = ("semantic", "keyword", "temporal")
+
+# What a store from outside proposes: its name, its weight, and memories with scores, best first.
+OutsideList = tuple[str, float, list[tuple[bytes, float]]]
+# A boost that the core adds: its name, the labels of what it lifts, how much, how far a hit that feedback kept at the
+# head is above the next one, and the hits and tokens that are wanted of the candidates.
+Lift = tuple[str, list[tuple[str, str]], float, float, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What another read in a question; None leaves a part to the rules. Windows are in milliseconds, ends included."""
+
+    intent: QueryIntent | None
+    windows: tuple[tuple[int, int], ...] | None
+
+
+class Findings:
+    """What becomes known of a query on its way, and when each stage ended, in seconds: as it is before any.
+
+    ``windows_hold`` says that the windows are not those of this bank's times, but of the query alone.
+    ``pool`` is how many candidates stages after the core look at, 0 where none does; ``stages`` their milliseconds.
+    ``outside`` is None until the stores and arms from outside were asked; ``degraded`` names what gave nothing.
+    ``spent`` and ``proposing`` are milliseconds of steps, and of lists, that others make.
+    ``fuses`` says that another fusion has a word, ``fused`` its scores by identity, ``fusion_name`` what it is called.
+    """
+
+    windows: Sequence[tuple[int, int]] = ()
+    windows_hold: bool = False
+    intent: QueryIntent = NO_INTENT
+    budget: int = 0
+    # How long it waited in its batch until it was analysed.
+    queued: float = 0.0
+    # How long it waited, analysed, for a thread to search, and found, for the one that makes its answer.
+    waited: float = 0.0
+    analysed: float = 0.0
+    searched: float = 0.0
+    hydrated: float = 0.0
+    external: Sequence[MemoryHit] = ()
+    blended: float = 0.0
+    pool: int = 0
+    lift: Lift | None = None
+    stages: Mapping[str, float] = NO_TIMES
+    outside: list[OutsideList] | None = None
+    degraded: str = ""
+    asked: float = 0.0
+    # How long names were looked up, where they were.
+    naming: float | None = None
+    names: Sequence[External] = ()
+    # Windows of dates in other languages than English, where these are looked for.
+    foreign: Sequence[tuple[int, int]] = ()
+    # Whether a reranker has the last word, on these candidates, of these arms.
+    reranks: bool = False
+    candidates: list[Candidate] | None = None
+    arm_names: Sequence[str] = ()
+    reading: Reading | None = None
+    spent: Mapping[str, float] = NO_TIMES
+    proposing: Mapping[str, float] = NO_TIMES
+    fuses: bool = False
+    fused: Mapping[bytes, float] | None = None
+    fusion_name: str = ""
+
+
+@dataclass(eq=False)
+class Plan(Findings):
+    """A query on its way to one bank. What is not found yet it has no place for, so that making many costs little.
+
+    ``alone`` says that nobody but the answer needs the candidates, so that the core may do a boost, ``lift``, itself.
+    ``trial`` is True for a recall that only explains another, and so is no use of a memory.
+    """
+
+    bank: Bank
+    query: RecallQuery
+    index: BankIndex
+    vector: bytes | None
+    most_tokens: int
+    start: float
+    embedded: float
+    alone: bool = False
+    trial: bool = False
+
+    def missed(self, what: str) -> None:
+        """Note what gave nothing; a trace says it once."""
+        if what not in self.degraded.split(", "):
+            self.degraded = ", ".join(filter(None, (self.degraded, what)))
+
+
+class Planner:
+    """Makes requests of queries.
+
+    Args:
+        settings: Weights, depths, what is on.
+        entities: Knows which memories name what.
+    """
+
+    def __init__(self, settings: RecallSettings, entities: EntityStore) -> None:
+        self._settings = settings
+        self._fusion = str(settings.fusion_method)
+        self._entities = entities
+        self._time_tail_ms = round(settings.time_tail_days * DAY_MS)
+        self._factors = {
+            Intent(name): (factor.semantic, factor.keyword, factor.temporal)
+            for name, factor in settings.intent.factors.items()
+        }
+        weights, rrf_weights = settings.weights, settings.rrf_weights
+        self._weights = {
+            "relative_score": (weights.semantic, weights.keyword, weights.temporal),
+            "rrf": (rrf_weights.semantic, rrf_weights.keyword, rrf_weights.temporal),
+        }
+
+    def analyse(self, plan: Plan, like: Plan | None = None) -> None:
+        """Find out what the question says beyond its words, and what its answer may hold.
+
+        Args:
+            plan: Whose.
+            like: An analysed plan of the same query, for another bank.
+        """
+        index, query = plan.index, plan.query
+        if like is not None and like.windows_hold:
+            plan.windows, plan.windows_hold = like.windows, True
+        elif index.earliest is not None and index.latest is not None:
+            plan.windows_hold = not may_name_time(query.query)
+            if query.time_range is not None or not plan.windows_hold:
+                plan.windows = time_windows(
+                    None if plan.windows_hold else query.query,
+                    first=index.earliest,
+                    last=index.latest,
+                    reference=query.query_reference_date,
+                    time_range=query.time_range,
+                )
+        if like is not None:
+            plan.intent = like.intent
+        elif self._factors or query.include_trace:
+            plan.intent = classify(query.query)
+        # A caller's budget is capped by the configured ceiling.
+        wish = query.max_tokens
+        plan.budget = plan.most_tokens if wish is None else min(wish, plan.most_tokens)
+        plan.analysed = perf_counter()
+        plan.names = self._named(plan)
+
+    def follow(self, plans: Sequence[Plan], place: int) -> int:
+        """How many of the plans behind the analysed one at a place took over what was found out for that.
+
+        These are of the same query, for other banks, of which the core is asked the same. The first one of which it
+        would not be, or that is of another query, is left as it was, and so are all behind it: it has to be analysed.
+        """
+        like = plans[place]
+        # Some of what is found out is of one bank.
+        if not like.windows_hold or like.outside or like.naming is not None:
+            return 0
+        query, vector, most_tokens, alone = like.query, like.vector, like.most_tokens, like.alone
+        windows, intent, budget, analysed = like.windows, like.intent, like.budget, like.analysed
+        pool, lift, feedback = like.pool, like.lift, self._feedback(like)
+        count = 0
+        for plan in plans[place + 1 :]:
+            if (
+                plan.query is not query
+                or plan.vector is not vector
+                or plan.most_tokens != most_tokens
+                or plan.alone is not alone
+                or plan.outside
+                or plan.foreign
+                or plan.reading is not None
+                or self._feedback(plan) != feedback
+            ):
+                break
+            plan.windows, plan.windows_hold, plan.intent, plan.analysed = windows, True, intent, analysed
+            plan.budget, plan.pool, plan.lift = budget, pool, lift
+            count += 1
+        return count
+
+    def fusion(self, query: RecallQuery) -> str:
+        """How the arms' lists of a query become one."""
+        return self._fusion if query.fusion_method is None else str(query.fusion_method)
+
+    def arm_weights(self, plan: Plan) -> tuple[float, float, float]:
+        """The weights of the semantic, the keyword and the temporal arm for an analysed query."""
+        query = plan.query
+        weights = self._weights[self.fusion(query)]
+        if query.weights:
+            given = query.weights
+            return (
+                given.get("semantic", weights[0]),
+                given.get("keyword", weights[1]),
+                given.get("temporal", weights[2]),
+            )
+        factors = self._factors.get(plan.intent.intent)
+        if factors:
+            return (weights[0] * factors[0], weights[1] * factors[1], weights[2] * factors[2])
+        return weights
+
+    def list_weights(self, plan: Plan) -> dict[str, float]:
+        """The weight of each list of an analysed plan."""
+        own = dict(zip(ARMS, self.arm_weights(plan), strict=True))
+        return {**own, **{name: weight for name, weight, _ in (*(plan.outside or ()), *plan.names)}}
+
+    def _named(self, plan: Plan) -> list[External]:
+        """The list of the entity arm, where it has a weight and finds anything."""
+        query = plan.query
+        weight = self._entity_weight(query)
+        if not weight or not query.query:
+            return []
+        start = perf_counter()
+        found = entity_list(
+            self._entities,
+            plan.bank,
+            query.query,
+            as_of=optional_ms(query.as_of),
+            rows=plan.index.row_count,
+            weight=weight,
+        )
+        plan.naming = perf_counter() - start
+        return found
+
+    def looks_up(self, query: RecallQuery) -> bool:
+        """Whether the store is asked for memories that a query names."""
+        return bool(self._entity_weight(query))
+
+    def _entity_weight(self, query: RecallQuery) -> float:
+        settings = self._settings
+        weights = settings.rrf_weights if self.fusion(query) == "rrf" else settings.weights
+        return query.weights.get("entity", weights.entity)
+
+    def alike(self, plan: Plan, other: Plan) -> bool:
+        """Whether the core is asked the same for two analysed plans of one query."""
+        return (
+            plan.windows == other.windows
+            and plan.vector == other.vector
+            and plan.budget == other.budget
+            # What these hold is of one bank.
+            and not (plan.outside or other.outside or plan.names or other.names)
+            and plan.lift == other.lift
+            and self._feedback(plan) == self._feedback(other)
+        )
+
+    def _feedback(self, plan: Plan) -> float:
+        # The first hits of long memories are about everything.
+        return self._settings.feedback if plan.index.pieces <= self._settings.feedback_pieces else 0.0
+
+    def depth(self, query: RecallQuery) -> int:
+        """Candidates of each arm."""
+        return max(self._settings.depth, self._settings.overfetch * query.max_results)
+
+    def proposals(self, plan: Plan) -> int:
+        """So many memories at the most are in the lists of an analysed plan."""
+        own = len(ARMS) * self.depth(plan.query)
+        return own + sum(len(hits) for _, _, hits in (*(plan.outside or ()), *plan.names))
+
+    def request(self, plan: Plan) -> RecallRequest:
+        """What the core is asked for an analysed query."""
+        query, settings = plan.query, self._settings
+        threshold = query.dedup_threshold if query.dedup_threshold is not None else settings.dedup_threshold
+        return RecallRequest(
+            text=query.query or None,
+            vector=plan.vector,
+            k=plan.pool or query.max_results,
+            depth=max(self.depth(query), 0 if plan.fuses else plan.pool),
+            time_windows=plan.windows,
+            time_tail_ms=self._time_tail_ms,
+            fusion=self.fusion(query),
+            rank_constant=query.rank_constant or settings.rank_constant,
+            weights=self.arm_weights(plan),
+            feedback=self._feedback(plan),
+            context_windows=settings.context_windows,
+            dedup_threshold=threshold,
+            # Titles are short and are counted when they are made; what may still change its place, when it has one.
+            budget=None if query.detail_level is DetailLevel.TITLES or plan.pool else plan.budget,
+            **_narrowed(query),
+            **_dated(query),
+            **_brought(plan),
+        )
+
+
+def _narrowed(query: RecallQuery) -> dict[str, Any]:
+    """The filter of a query, and what else few of them have: each argument costs the core a look through all names."""
+    narrowed: dict[str, Any] = {}
+    if query.tags:
+        narrowed["tags"], narrowed["tag_match"] = query.tags, query.tag_match
+    if query.fact_types:
+        narrowed["fact_types"] = query.fact_types
+    if query.metadata:
+        narrowed["metadata"] = metadata_pairs(query.metadata)
+    if query.session_id is not None:
+        narrowed["session"] = query.session_id
+    if query.memory_ids:
+        known = [identity for one in query.memory_ids if (identity := id_to_bytes(one)) is not None]
+        narrowed["memory_ids"] = known
+    if query.layer_weights:
+        narrowed["layer_weights"] = list(query.layer_weights.items())
+    if query.detail_level is DetailLevel.FULL:
+        narrowed["budget_whole"] = True
+    return narrowed
+
+
+def _dated(query: RecallQuery) -> dict[str, Any]:
+    """The times of a query's filter."""
+    dated: dict[str, Any] = {}
+    if query.time_range is not None:
+        dated["occurred"] = _range(query.time_range)
+    if query.retained_range is not None:
+        dated["retained"] = _range(query.retained_range)
+    if query.as_of is not None:
+        dated["as_of"] = optional_ms(query.as_of)
+    if query.valid_at is not None:
+        dated["valid_at"] = optional_ms(query.valid_at)
+    return dated
+
+
+def _brought(plan: Plan) -> dict[str, Any]:
+    """What others than the core's arms bring to an analysed plan."""
+    brought: dict[str, Any] = {}
+    if plan.outside or plan.names:
+        brought["external"] = [*(plan.outside or ()), *plan.names]
+    if plan.lift is not None:
+        brought["lift"] = plan.lift
+    return brought
+
+
+def visibility(query: RecallQuery) -> Visibility:
+    """When the query looks."""
+    if query.as_of is None and query.valid_at is None:
+        return NOW
+    return Visibility(optional_ms(query.as_of), optional_ms(query.valid_at))
+
+
+def _range(value: TimeRange) -> tuple[int | None, int | None]:
+    return optional_ms(value.start), optional_ms(value.end)

@@ -1,0 +1,1 @@
+"""Chunking, normalisation, snippets and detail levels."""

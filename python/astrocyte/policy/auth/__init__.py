@@ -1,0 +1,1 @@
+"""Authentication and authorisation: API keys, JWTs, grants and access control."""

@@ -1,0 +1,396 @@
+"""What waits in the outbox goes to the engines: at once, by the call that made it wait, or in the background.
+
+For each engine and bank one delivery runs at a time, in the order of the changes, so that a copy never arrives after
+what took it back. What goes out is what the memory is then: one that was forgotten while it waited is forgotten there,
+and never sent. What is sent twice, because a server died before it could note that it arrived, is stored once: a new
+memory goes by one request id, and of one that changed all is forgotten first. An engine that fails rests, longer each
+time; what it refuses is set aside for a while, and what comes after goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import takewhile
+from weakref import WeakValueDictionary
+
+from astrocyte.errors import (
+    AstrocyteError,
+    CircuitOpen,
+    FailedPrecondition,
+    LimitReached,
+    ProviderUnavailable,
+    QuotaExceeded,
+    RateLimited,
+    frames,
+)
+from astrocyte.model import (
+    ALSO_RELEVANT_TO,
+    DEFAULT_PRINCIPAL,
+    Bank,
+    EngineOutbox,
+    ForgetSelector,
+    Memory,
+    OutboxState,
+    RetainItem,
+)
+from astrocyte.pipelines.query.time_windows import from_ms
+from astrocyte.policy.engines.registry import Engine, Engines, cause_of
+from astrocyte.policy.events import emit
+from astrocyte.providers.engines import EngineCall, EngineItem
+from astrocyte.stores.outbox import LOSING, START, CopyAction, CopyOrder, Outbox, WaitingCopy
+from astrocyte.stores.protocols import MemoryStore
+
+BOTH = "both"
+# Of memories that one call of an engine stores: enough to catch up at some hundreds a second over any network.
+ITEMS_AT_ONCE = 32
+# Of ids in one call that forgets.
+IDS_AT_ONCE = 512
+# Where more wait before it, a call does not wait for its own copies, unless both sides are required.
+AHEAD = 256
+# How long an engine rests after its first failure, and at the most; and when to look again where nothing failed, for a
+# caller may give up between its commit and its delivery.
+REST_SECONDS, LONGEST_REST_SECONDS = 1.0, 60.0
+# When what was refused is offered again: until then somebody may have given the right that was missing.
+REFUSED_SECONDS = 600.0
+# Refusals that pass by themselves.
+PASSING = (RateLimited.reason, LimitReached.reason, QuotaExceeded.reason)
+WAITING = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """A change that an engine refused, when it is offered again (by the loop's clock), and what it said."""
+
+    position: int
+    again: float
+    error: AstrocyteError
+
+
+@dataclass(slots=True)
+class _Lane:
+    """What this process knows of the way to an engine.
+
+    ``failures`` counts those since its last success. ``refused`` is by bank and memory. ``resting`` says that there is
+    nothing to do before a time that is known.
+    """
+
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    failures: int = 0
+    error: AstrocyteError | None = None
+    refused: dict[tuple[int, str], _Refusal] = field(default_factory=dict)
+    resting: bool = False
+    task: asyncio.Task[None] | None = None
+
+
+class Deliveries:
+    """Brings engines what waits for them.
+
+    Args:
+        engines: All of them.
+        store: What the memories are.
+        outbox: What waits.
+    """
+
+    def __init__(self, engines: Engines, store: MemoryStore, outbox: Outbox) -> None:
+        self._engines = engines
+        self._store = store
+        self._outbox = outbox
+        self._lanes: dict[str, _Lane] = {}
+        # By engine and bank; who holds or awaits one keeps it alive.
+        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        self._started = False
+
+    def start(self) -> None:
+        """Deliver in the background of the running loop from now on; a second call does nothing."""
+        self._started = True
+        for engine in self._engines:
+            self._lane(engine)
+
+    async def close(self) -> None:
+        """Stop; what waits is there for the next process."""
+        self._started = False
+        for lane in self._lanes.values():
+            if lane.task is not None:
+                lane.task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await lane.task
+                lane.task = None
+
+    def wake(self) -> None:
+        """An engine is back: look at what waits now."""
+        for lane in self._lanes.values():
+            lane.changed.set()
+
+    def note(self, engine: str) -> None:
+        """Something waits for an engine: look at it, unless there is a reason to wait."""
+        lane = self._lanes.get(engine)
+        if lane is not None and not lane.resting:
+            lane.changed.set()
+
+    def order(self, tenant: str, bank_id: str, principal: str, behalf: str | None, hops: int) -> CopyOrder | None:
+        """Where copies of what a call changes in a bank are to go, if anywhere.
+
+        Args:
+            tenant: The bank's.
+            bank_id: The bank.
+            principal: Who the caller counts as.
+            behalf: For whom it acts; None or "" for nobody.
+            hops: Servers that the call had passed.
+        """
+        engine = self._engines.beside(tenant, bank_id)
+        if engine is None or engine.settings.retain_target != BOTH or hops >= engine.settings.most_hops:
+            return None
+        self._lane(engine)
+        name = behalf or principal
+        return CopyOrder(engine.name, "" if name == DEFAULT_PRINCIPAL else name, hops + 1, engine.settings.outbox_limit)
+
+    def turn(self, engine: Engine, bank_id: str) -> asyncio.Lock:
+        """What is held while anything about a bank is changed at an engine; it is given in the order of asking."""
+        key = (engine.name, bank_id)
+        lock = self._turns.get(key)
+        if lock is None:
+            lock = self._turns[key] = asyncio.Lock()
+        return lock
+
+    async def bring(self, engine: Engine, bank: Bank, memory_ids: Sequence[str]) -> None:
+        """Let an engine have what it should of these memories now, after what waits before them.
+
+        Raises:
+            AstrocyteError: It does not have all of it; what is left waits.
+        """
+        lane = self._lane(engine)
+        place: tuple[int, str] | None = START
+        try:
+            while place is not None and self._outbox.still_waiting(engine.name, bank, memory_ids):
+                if place == START and not engine.settings.require_both and self._far(engine, bank, memory_ids):
+                    raise _waits(engine)
+                async with self._in_turn(engine, lane, bank):
+                    place = await self._step(engine, lane, bank, place)
+        except (AstrocyteError, asyncio.CancelledError):
+            self.note(engine.name)
+            raise
+        left = self._outbox.still_waiting(engine.name, bank, memory_ids)
+        refusals = [lane.refused.get((bank.key, memory_id)) for memory_id in memory_ids if memory_id in left]
+        if left:
+            self.note(engine.name)
+            raise next((one.error for one in refusals if one is not None), _waits(engine))
+
+    def left(self, engine: Engine, bank: Bank, memory_ids: Sequence[str]) -> set[str]:
+        """Which of these memories still wait."""
+        return self._outbox.still_waiting(engine.name, bank, memory_ids)
+
+    async def forgotten(
+        self, engine: Engine, call: EngineCall, bank: Bank, selector: ForgetSelector, position: int
+    ) -> int:
+        """Let an engine, which has forgotten what the selector meets, forget all else that was forgotten here by then.
+
+        The caller holds the bank's turn. Returns how many memories more went.
+
+        Raises:
+            AstrocyteError: It may still hold some of it, which waits.
+        """
+        if selector == ForgetSelector(scope=selector.scope) and selector.scope:
+            await self._outbox.forgotten(engine.name, bank, position)
+            return 0
+        gone = frozenset(selector.memory_ids) if selector == ForgetSelector(memory_ids=selector.memory_ids) else set()
+        count, place = 0, START
+        while rows := self._outbox.waiting(engine.name, bank, after=place, limit=IDS_AT_ONCE, actions=LOSING):
+            due = list(takewhile(lambda one: one.position <= position, rows))
+            for action in LOSING:
+                ids = tuple(one.memory_id for one in due if one.action is action and one.memory_id not in gone)
+                if ids:
+                    erasing = action is CopyAction.ERASE
+                    count += await engine.forget(call, ForgetSelector(memory_ids=ids), compliance=erasing)
+            await self._outbox.delivered(engine.name, bank, due)
+            if len(due) < len(rows):
+                break
+            place = rows[-1].place
+        return count
+
+    def state(self, engine: Engine) -> EngineOutbox | None:
+        """How the outbox of an engine is; None for one that keeps no copies."""
+        if engine.settings.retain_target != BOTH:
+            return None
+        lane = self._lanes.get(engine.name, _Lane())
+        waiting, limit = self._outbox.waiting_count(engine.name), engine.settings.outbox_limit
+        since = self._outbox.waiting_since(engine.name) if waiting else None
+        state = OutboxState.DRAINING
+        if not waiting:
+            state = OutboxState.EMPTY
+        elif waiting >= limit:
+            state = OutboxState.FULL
+        elif lane.failures or lane.resting:
+            state = OutboxState.RESTING
+        return EngineOutbox(
+            state, waiting, min(waiting, len(lane.refused)), limit, None if since is None else from_ms(since)
+        )
+
+    def _lane(self, engine: Engine) -> _Lane:
+        """What is known of the way to an engine; what waits for it is looked at in the background from now on."""
+        lane = self._lanes.setdefault(engine.name, _Lane())
+        if lane.task is None and self._started and engine.settings.retain_target == BOTH:
+            work = self._drain_for_ever(engine, lane)
+            lane.task = asyncio.get_running_loop().create_task(work, name=f"astrocyte-outbox-{engine.name}")
+        return lane
+
+    def _far(self, engine: Engine, bank: Bank, memory_ids: Sequence[str]) -> bool:
+        """Whether so much waits before a bank's memories that nobody should wait for it."""
+        first = {one.memory_id for one in self._outbox.waiting(engine.name, bank, limit=AHEAD)}
+        return len(first) == AHEAD and first.isdisjoint(memory_ids)
+
+    @asynccontextmanager
+    async def _in_turn(self, engine: Engine, lane: _Lane, bank: Bank) -> AsyncIterator[None]:
+        """Hold a bank's turn, for which nobody waits longer than for the engine itself.
+
+        Raises:
+            ProviderUnavailable: It did not come, or the engine failed for who was before: it would fail again.
+        """
+        before, turn = lane.failures, self.turn(engine, bank.bank_id)
+        try:
+            async with asyncio.timeout(engine.settings.write_timeout_seconds):
+                await turn.acquire()
+        except TimeoutError as error:
+            raise _waits(engine) from error
+        try:
+            if lane.failures > before and lane.error is not None:
+                raise ProviderUnavailable(lane.error.message, metadata=lane.error.metadata) from lane.error
+            yield
+        finally:
+            turn.release()
+
+    async def _drain_for_ever(self, engine: Engine, lane: _Lane) -> None:
+        while True:
+            lane.changed.clear()
+            try:
+                rest = await self._drain(engine, lane)
+            except CircuitOpen as error:
+                rest = max(error.retry_after, REST_SECONDS)
+            except AstrocyteError:
+                rest = min(REST_SECONDS * 2 ** max(0, min(lane.failures, 16) - 1), LONGEST_REST_SECONDS)
+            except Exception as error:  # noqa: BLE001 - what waits is still there, and the next round may fare better
+                emit("delivery_failed", engine=engine.name, error=type(error).__name__, place=frames(error)[-1])
+                rest = LONGEST_REST_SECONDS
+            lane.resting = rest is not None
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LONGEST_REST_SECONDS if rest is None else rest):
+                    await lane.changed.wait()
+            lane.resting = False
+
+    async def _drain(self, engine: Engine, lane: _Lane) -> float | None:
+        """Deliver all that waits; returns in how many seconds something that was refused is offered again.
+
+        Raises:
+            AstrocyteError: Something failed that may pass; the rest still waits.
+        """
+        now = asyncio.get_running_loop().time()
+        before = self._outbox.waiting_count(engine.name)
+        for bank in self._outbox.waiting_banks(engine.name) if before else ():
+            # What was put in under other settings waits for these to come back.
+            place = START if self._engines.of_bank(bank) is engine else None
+            while place is not None:
+                async with self._in_turn(engine, lane, bank):
+                    place = await self._step(engine, lane, bank, place)
+        moved = before - self._outbox.waiting_count(engine.name)
+        if moved > 0:
+            emit("outbox_drained", engine=engine.name, amount=moved)
+        # What was due by then was offered again in this round, or is there no more.
+        lane.refused = {key: one for key, one in lane.refused.items() if one.again > now}
+        now = asyncio.get_running_loop().time()
+        return min((max(0.0, one.again - now) for one in lane.refused.values()), default=None)
+
+    async def _step(self, engine: Engine, lane: _Lane, bank: Bank, place: tuple[int, str]) -> tuple[int, str] | None:
+        """Deliver the next few changes of a bank after a place; returns the place of the last, None after the end."""
+        rows = self._outbox.waiting(engine.name, bank, after=place, limit=ITEMS_AT_ONCE)
+        if not rows:
+            return None
+        now = asyncio.get_running_loop().time()
+        due = [one for one in rows if not _set_aside(lane, bank, one, now)]
+        if not due:
+            return rows[-1].place
+        run = list(takewhile(lambda one: _together(one) == _together(due[0]), due))
+        await self._hand_over(engine, lane, bank, run)
+        return run[-1].place
+
+    async def _hand_over(self, engine: Engine, lane: _Lane, bank: Bank, run: Sequence[WaitingCopy]) -> None:
+        """Let an engine do what changes of one kind need, and take them out; or set aside what it refuses.
+
+        Raises:
+            AstrocyteError: It failed, and may not fail again.
+        """
+        try:
+            await self._tell(engine, bank, run)
+        except AstrocyteError as error:
+            if not isinstance(error, FailedPrecondition) or cause_of(error) in PASSING:
+                lane.failures, lane.error = lane.failures + 1, error
+                raise
+            lane.failures = 0
+            if len(run) > 1:
+                for one in run:
+                    await self._hand_over(engine, lane, bank, [one])
+                return
+            again = asyncio.get_running_loop().time() + REFUSED_SECONDS
+            lane.refused[bank.key, run[0].memory_id] = _Refusal(run[0].position, again, error)
+            emit("copy_refused", bank_id=bank.bank_id, engine=engine.name, reason=cause_of(error))
+            return
+        lane.failures = 0
+        for one in run:
+            lane.refused.pop((bank.key, one.memory_id), None)
+        await self._outbox.delivered(engine.name, bank, run)
+
+    async def _tell(self, engine: Engine, bank: Bank, run: Sequence[WaitingCopy]) -> None:
+        """Bring an engine what memories are now: forget there what they were, then store what they are."""
+        first, seconds = run[0], engine.settings.write_timeout_seconds
+        call = EngineCall(bank.bank_id, bank.tenant, first.principal, first.hops, seconds)
+        now = {one.memory_id: None if one.action in LOSING else self._store.memory(bank, one.memory_id) for one in run}
+        old = tuple(one.memory_id for one in run if now[one.memory_id] is None or one.action is not CopyAction.COPY)
+        if old:
+            erasing = first.action is CopyAction.ERASE
+            await engine.forget(call, ForgetSelector(memory_ids=old), compliance=erasing)
+        items = [_copy_of(memory, one) for one in run if (memory := now[one.memory_id]) is not None]
+        if items:
+            await engine.retain(call, items)
+
+
+def _waits(engine: Engine) -> ProviderUnavailable:
+    return ProviderUnavailable(
+        f"engine {engine.name!r} does not have it yet; it waits behind other changes",
+        metadata={"engine": engine.name, "cause": WAITING},
+    )
+
+
+def _set_aside(lane: _Lane, bank: Bank, one: WaitingCopy, now: float) -> bool:
+    """Whether just this change was refused, a short time ago."""
+    refusal = lane.refused.get((bank.key, one.memory_id))
+    return refusal is not None and refusal.position == one.position and now < refusal.again
+
+
+def _together(one: WaitingCopy) -> tuple[object, ...]:
+    """Equal for what one call can be made for, and does not mix what must be gone with what may come back."""
+    return one.principal, one.hops, one.action if one.action in LOSING else CopyAction.COPY
+
+
+def _copy_of(memory: Memory, one: WaitingCopy) -> EngineItem:
+    """The current version of a memory, as it is stored elsewhere, where this server's other banks mean nothing."""
+    item = RetainItem(
+        content=memory.content,
+        content_type=memory.content_type,
+        metadata={key: value for key, value in memory.metadata.items() if key != ALSO_RELEVANT_TO},
+        tags=memory.tags,
+        occurred_at=memory.occurred_at,
+        valid_from=memory.valid_from,
+        valid_until=memory.valid_until,
+        source=memory.source,
+        session_id=memory.session_id,
+        speaker=memory.speaker,
+        fact_type=memory.fact_type,
+    )
+    request_id = f"{memory.memory_id}.{one.position}"
+    if one.action is CopyAction.REPLACE:
+        # An earlier try may have stored it, and this one has forgotten that: it must not be taken for a repetition.
+        request_id = f"{request_id}.{secrets.token_hex(8)}"
+    return EngineItem(item, memory.memory_id, request_id)

@@ -1,0 +1,123 @@
+"""Answers that an engine makes by itself, judged like everything else that it brings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from astrocyte.config.engines import PIPELINE
+from astrocyte.core import count_tokens
+from astrocyte.errors import AstrocyteError, FailedPrecondition, ProviderUnavailable
+from astrocyte.model import Bank, Caller, MemoryHit, RecallQuery, RecallResult, ReflectQuery, ReflectResult
+from astrocyte.pipelines.text import detail_levels
+from astrocyte.policy.engines.registry import Engine, Engines, cause_of
+from astrocyte.policy.engines.result_screening import Foreign
+from astrocyte.policy.events import emit
+from astrocyte.policy.privacy.barriers import Barriers
+from astrocyte.providers.engines import EngineAnswer
+
+# Sources that an answer may name, as many as a recall may have hits.
+MOST_SOURCES = 200
+
+
+class EngineReflecting:
+    """Lets engines answer for the banks where they should.
+
+    Args:
+        engines: All of them.
+        foreign: Judges what they bring.
+        barriers: Judge what they say.
+        name_of: Who a caller counts as.
+    """
+
+    def __init__(
+        self, engines: Engines, foreign: Foreign, barriers: Barriers, name_of: Callable[[Caller], str]
+    ) -> None:
+        self._engines = engines
+        self._foreign = foreign
+        self._barriers = barriers
+        self._name_of = name_of
+
+    async def answer(
+        self, caller: Caller, operation: str, bank: Bank, query: ReflectQuery, most_tokens: int
+    ) -> ReflectResult | None:
+        """The answer of the engine that should give it, under a ceiling; None where the pipeline has to.
+
+        Raises:
+            ProviderUnavailable: It failed, and both sides are required.
+            FailedPrecondition: It refused, or cannot be asked, and both sides are required.
+        """
+        engine = self._engines.of_bank(bank)
+        if engine is None or engine.settings.reflect_target == PIPELINE:
+            return None
+        past = query.as_of is not None or query.valid_at is not None
+        try:
+            if engine.too_far(caller) or (past and not engine.able.time_travel):
+                raise FailedPrecondition(
+                    f"engine {engine.name!r} cannot be asked this", metadata={"engine": engine.name}
+                )
+            limit = min(most_tokens, query.max_tokens or most_tokens)
+            return await self._asked(caller, operation, engine, bank, replace(query, max_tokens=limit))
+        except AstrocyteError as error:
+            emit("engine_failed", operation=operation, bank_id=bank.bank_id, engine=engine.name, reason=cause_of(error))
+            if engine.settings.require_both:
+                raise
+            return None
+
+    async def _asked(
+        self, caller: Caller, operation: str, engine: Engine, bank: Bank, query: ReflectQuery
+    ) -> ReflectResult:
+        seconds = engine.settings.reflect_timeout_seconds
+        call = engine.call_for(caller, self._name_of(caller), bank.bank_id, seconds)
+        question = replace(query, embedding=None, min_position=0, include_sources=True)
+        result: object = await engine.ask(lambda: engine.provider.reflect(call, question), seconds)
+        if not isinstance(result, ReflectResult):
+            raise ProviderUnavailable(
+                f"engine {engine.name!r} answered with something else than an answer",
+                metadata={"engine": engine.name, "cause": "not_an_answer"},
+            )
+        said = self._barriers.foreign(
+            bank.bank_id,
+            operation,
+            RecallResult((MemoryHit(result.answer, 0.0, bank_id=bank.bank_id),), 0, truncated=False),
+        )
+        if not said.hits:
+            raise ProviderUnavailable(
+                f"engine {engine.name!r} said what the bank's barrier refuses",
+                metadata={"engine": engine.name, "cause": "PII_REJECTED"},
+            )
+        asked = RecallQuery(query.query, bank.bank_id, max_results=MOST_SOURCES, include_sources=query.include_sources)
+        judged = self._foreign.judge(
+            engine.name, bank, operation, _filters(asked, query), EngineAnswer(tuple(result.sources or ()))
+        )
+        limit = query.max_tokens or 0
+        text = said.hits[0].text
+        cut = count_tokens(text) > limit
+        text = detail_levels.cut(text, limit) if cut else text
+        same = text == result.answer
+        shown = {hit.memory_id for hit in judged.hits}
+        confidence = result.confidence if isinstance(result.confidence, float) else 0.0
+        return ReflectResult(
+            answer=text,
+            confidence=min(1.0, max(0.0, confidence)),
+            sources=judged.hits if query.include_sources else None,
+            observations=(f"answered by engine {engine.name}", *said.warnings, *judged.warnings),
+            # Places in an answer that was changed are not those that the engine meant.
+            citations=tuple(one for one in result.citations if one.memory_id in shown) if same else (),
+            abstained=bool(result.abstained),
+            truncated=cut or bool(result.truncated),
+        )
+
+
+def _filters(asked: RecallQuery, query: ReflectQuery) -> RecallQuery:
+    """The recall with the filters of a reflect."""
+    return replace(
+        asked,
+        tags=query.tags,
+        tag_match=query.tag_match,
+        fact_types=query.fact_types,
+        session_id=query.session_id,
+        time_range=query.time_range,
+        as_of=query.as_of,
+        valid_at=query.valid_at,
+    )

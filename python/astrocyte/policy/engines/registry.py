@@ -1,0 +1,288 @@
+"""The engines beside the pipeline: which one stands beside a bank, and how it is called.
+
+A call has a deadline and passes the engine's own circuit breaker. What an engine does wrong becomes
+`ProviderUnavailable`, or `DeadlineExceeded` where it was late; what it refuses, such as a caller whom it does not let
+in, becomes `FailedPrecondition` and says nothing about its health. Messages of engines are never repeated: they may
+hold anything. The metadata of all three have ``engine`` and, where it said one, its reason as ``cause``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import TypeVar
+
+from astrocyte.config import Settings
+from astrocyte.config.engines import PIPELINE, HybridSettings
+from astrocyte.errors import (
+    AccessDenied,
+    AlreadyExists,
+    AstrocyteError,
+    CapabilityNotSupported,
+    ConfigError,
+    Conflict,
+    DeadlineExceeded,
+    FailedPrecondition,
+    MessageTooLarge,
+    NotFound,
+    PiiRejected,
+    ProviderUnavailable,
+    QuotaExceeded,
+    RateLimited,
+    ValidationError,
+)
+from astrocyte.model import DEFAULT_PRINCIPAL, Bank, Caller, EngineInfo, ForgetResult, ForgetSelector, RetainResult
+from astrocyte.policy.glob_patterns import matches
+from astrocyte.providers.breaker import Breaker
+from astrocyte.providers.engines import EngineCall, EngineHealth, EngineItem, EngineProvider
+from astrocyte.providers.hybrid import HybridEngineProvider
+
+T = TypeVar("T")
+# What an engine may say without being broken.
+REFUSALS = (
+    AccessDenied,
+    AlreadyExists,
+    CapabilityNotSupported,
+    Conflict,
+    FailedPrecondition,
+    MessageTooLarge,
+    NotFound,
+    PiiRejected,
+    QuotaExceeded,
+    RateLimited,
+    ValidationError,
+)
+# How long somebody waits who asks how an engine is.
+HEALTH_SECONDS = 2.0
+# Of what an engine says about its health.
+SHOWN_CHARS = 200
+
+
+class Engine:
+    """One engine, guarded.
+
+    Args:
+        name: What traces and errors call it.
+        kind: Its provider's name.
+        settings: What it does, and for which banks.
+        provider: It.
+        breaker: Its own.
+    """
+
+    def __init__(
+        self, name: str, kind: str, settings: HybridSettings, provider: EngineProvider, breaker: Breaker
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.settings = settings
+        self.provider = provider
+        self.breaker = breaker
+        self.able = provider.capabilities()
+        self._check()
+
+    def stands_beside(self, tenant: str, bank_id: str) -> bool:
+        """Whether it has anything to do with the bank."""
+        return tenant == self.settings.tenant and any(matches(one, bank_id) for one in self.settings.banks)
+
+    def too_far(self, caller: Caller) -> bool:
+        """Whether a call has passed as many servers as it may: the next one could be the first."""
+        return caller.hops >= self.settings.most_hops
+
+    def call_for(self, caller: Caller, principal: str, bank_id: str, timeout_seconds: float) -> EngineCall:
+        """For whom it is asked; ``principal`` is who the caller counts as."""
+        name = caller.on_behalf_of or principal
+        return EngineCall(
+            bank_id, caller.tenant, "" if name == DEFAULT_PRINCIPAL else name, caller.hops + 1, timeout_seconds
+        )
+
+    async def ask(self, work: Callable[[], Awaitable[T]], seconds: float) -> T:
+        """What the engine answers.
+
+        Raises:
+            FailedPrecondition: It works, and does not do that.
+            DeadlineExceeded: It did not answer in time.
+            ProviderUnavailable: It failed; or `CircuitOpen`, it did so often, and was not asked.
+        """
+        refusal: AstrocyteError | None = None
+        with self.breaker.call():
+            try:
+                async with asyncio.timeout(seconds):
+                    return await work()
+            except REFUSALS as error:
+                refusal = error
+            except (TimeoutError, DeadlineExceeded) as error:
+                raise DeadlineExceeded(
+                    f"engine {self.name!r} did not answer in {seconds:g} s", metadata={"engine": self.name}
+                ) from error
+            except AstrocyteError as error:
+                raise self._failure(error.reason) from error
+            except Exception as error:
+                raise self._failure(type(error).__name__) from error
+        raise FailedPrecondition(
+            f"engine {self.name!r} refused: {refusal.reason}",
+            metadata={"engine": self.name, "cause": refusal.reason},
+        ) from refusal
+
+    async def retain(self, call: EngineCall, items: Sequence[EngineItem]) -> list[RetainResult]:
+        """What became of items that are stored there.
+
+        Raises:
+            AstrocyteError: As `ask`; it may have stored some of them.
+        """
+        results = list(await self.ask(lambda: self.provider.retain(call, items), call.timeout_seconds))
+        if len(results) != len(items) or not all(isinstance(result, RetainResult) for result in results):
+            raise ProviderUnavailable(
+                f"engine {self.name!r} answered with something else than a result for each item",
+                metadata={"engine": self.name, "cause": "not_an_answer"},
+            )
+        return results
+
+    async def forget(
+        self, call: EngineCall, selector: ForgetSelector, *, compliance: bool = False, reason: str | None = None
+    ) -> int:
+        """How many memories are forgotten there.
+
+        Raises:
+            AstrocyteError: As `ask`; it may still hold them.
+        """
+        result: object = await self.ask(
+            lambda: self.provider.forget(call, selector, compliance=compliance, reason=reason), call.timeout_seconds
+        )
+        if not isinstance(result, ForgetResult):
+            raise ProviderUnavailable(
+                f"engine {self.name!r} did not say what it forgot",
+                metadata={"engine": self.name, "cause": "not_an_answer"},
+            )
+        return max(0, result.deleted_count)
+
+    async def describe(self) -> EngineInfo:
+        """What it is, and how it is now."""
+        health = EngineHealth(healthy=False)
+        try:
+            async with asyncio.timeout(HEALTH_SECONDS):
+                health = await self.provider.health()
+        except AstrocyteError as error:
+            health = EngineHealth(healthy=False, detail=error.reason)
+        except Exception as error:  # noqa: BLE001 - whatever an engine does, somebody asked how it is
+            health = EngineHealth(healthy=False, detail=type(error).__name__)
+        return EngineInfo(
+            name=self.name,
+            provider=self.kind,
+            banks=self.settings.banks,
+            retain_target=self.settings.retain_target,
+            read_only=self.settings.read_only,
+            healthy=health.healthy,
+            circuit=str(self.breaker.state),
+            capabilities=self.able.names(),
+            detail=str(health.detail)[:SHOWN_CHARS],
+        )
+
+    def _check(self) -> None:
+        """Refuse settings that the engine cannot fulfil."""
+        settings = self.settings
+        wanted = {
+            "retain": settings.retain_target != PIPELINE,
+            "forget": not settings.read_only,
+            "reflect": settings.reflect_target != PIPELINE,
+        }
+        for ability, needed in wanted.items():
+            if needed and not getattr(self.able, ability):
+                hint = "; set read_only" if ability == "forget" and settings.retain_target == PIPELINE else ""
+                raise ConfigError(
+                    f"engines.{self.name}: its provider cannot {ability}, and the settings need it{hint}",
+                    metadata={"key": f"engines.{self.name}"},
+                )
+
+    def _failure(self, cause: str) -> ProviderUnavailable:
+        return ProviderUnavailable(
+            f"engine {self.name!r} failed ({cause})", metadata={"engine": self.name, "cause": cause}
+        )
+
+
+class Engines:
+    """All engines, in the order of the configuration.
+
+    Args:
+        settings: When a circuit opens.
+        around: What is laid around each, given its name; None lays nothing.
+    """
+
+    def __init__(
+        self, settings: Settings, around: Callable[[str, EngineProvider], EngineProvider] | None = None
+    ) -> None:
+        self._settings = settings
+        self._around = around or (lambda _, engine: engine)
+        self._engines: list[Engine] = []
+        self._watch: Callable[[Breaker], None] | None = None
+
+    def subscribe(self, watch: Callable[[Breaker], None]) -> None:
+        """Tell ``watch`` of each engine's breaker, of those that come later too."""
+        self._watch = watch
+        for engine in self._engines:
+            watch(engine.breaker)
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._engines)
+
+    def __iter__(self) -> Iterator[Engine]:
+        """All of them."""
+        return iter(self._engines)
+
+    def add(self, name: str, kind: str, settings: HybridSettings, provider: EngineProvider) -> None:
+        """Let an engine stand beside its banks.
+
+        Raises:
+            ConfigError: There is one of that name, the name is the pipeline's, or it cannot do what it should.
+        """
+        if name == PIPELINE or any(one.name == name for one in self._engines):
+            raise ConfigError(f"engines.{name}: the name is taken; choose another", metadata={"key": f"engines.{name}"})
+        breaker = Breaker(f"engine:{name}", self._settings.escalation.circuit_breaker)
+        self._engines.append(Engine(name, kind, settings, self._around(name, provider), breaker))
+        if self._watch is not None:
+            self._watch(breaker)
+
+    def replace_pipeline(self, name: str, engine: EngineProvider) -> None:
+        """Let an engine keep and find the memories of all banks that no other stands beside, and answer if it can.
+
+        Raises:
+            ConfigError: As `add`.
+        """
+        target = "engine" if engine.capabilities().reflect else PIPELINE
+        options = {"reflect_target": target}
+        self.attach(
+            HybridEngineProvider(engine, retain_target="engine", pipeline_recall_weight=0.0, name=name, options=options)
+        )
+
+    def attach(self, hybrid: HybridEngineProvider | EngineProvider) -> None:
+        """As `add`, for an engine that a program brings; a bare one takes the place of the pipeline.
+
+        Raises:
+            ConfigError: As `add`; or the pipeline of the hybrid is not the one that there is.
+        """
+        if not isinstance(hybrid, HybridEngineProvider):
+            hybrid = HybridEngineProvider(hybrid, retain_target="engine", pipeline_recall_weight=0.0)
+        if hybrid.pipeline is not None:
+            hybrid.pipeline.check(self._settings)
+        self.add(hybrid.name, type(hybrid.engine).__name__, hybrid.settings(), hybrid.engine)
+
+    def beside(self, tenant: str, bank_id: str) -> Engine | None:
+        """The first engine that stands beside a bank."""
+        return next((one for one in self._engines if one.stands_beside(tenant, bank_id)), None)
+
+    def of_bank(self, bank: Bank) -> Engine | None:
+        """As `beside`."""
+        return self.beside(bank.tenant, bank.bank_id)
+
+    async def describe(self) -> list[EngineInfo]:
+        """All of them, asked together how they are."""
+        return list(await asyncio.gather(*[one.describe() for one in self._engines]))
+
+    async def close(self) -> None:
+        """Release their connections, whatever one of them does."""
+        await asyncio.gather(*[one.provider.close() for one in self._engines], return_exceptions=True)
+
+
+def cause_of(error: AstrocyteError) -> str:
+    """The reason for which a side did not answer: the engine's own, where it said one."""
+    return error.metadata.get("cause") or error.reason

@@ -1,0 +1,1 @@
+"""Legal holds, audit verification and recall authority."""

@@ -1,0 +1,128 @@
+"""Legal holds and the trail by call: who may place, release and read them, and what they say."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Sequence
+
+from astrocyte.config import LimitSettings
+from astrocyte.errors import ValidationError
+from astrocyte.model import AuditPage, Caller, Hold, HoldPage
+from astrocyte.policy.auth.access_control import NO_BANK, Access
+from astrocyte.policy.banks.lifecycle import Banks
+from astrocyte.policy.requests import field_checks
+from astrocyte.policy.requests.idempotency import key_of
+from astrocyte.policy.requests.page_tokens import decode_token, encode_token
+from astrocyte.policy.requests.validation import LARGEST_POSITION, Validator
+from astrocyte.stores.audit import AuditStore
+from astrocyte.stores.holds import HoldStore, NewHold
+
+# They are listed with commas between, and stand in errors.
+_HOLD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,63}")
+
+
+class Holding:
+    """The gate's holds and trail; see `astrocyte.policy.backend.Backend` for what each operation does and raises.
+
+    Args:
+        holds: Where the holds are.
+        audit: Where the trail is.
+        banks: The banks that are held.
+        access: Who may.
+        check: The limits of requests.
+        limits: How many ids and tags a hold may name.
+    """
+
+    def __init__(
+        self,
+        holds: HoldStore,
+        audit: AuditStore,
+        banks: Banks,
+        access: Access,
+        check: Validator,
+        limits: LimitSettings,
+    ) -> None:
+        self._holds = holds
+        self._audit = audit
+        self._banks = banks
+        self._access = access
+        self._check = check
+        self._limits = limits
+
+    async def place(  # noqa: PLR0913 - the parts of a hold, and the request's key
+        self,
+        caller: Caller,
+        bank_id: str,
+        *,
+        reason: str,
+        memory_ids: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        hold_id: str | None = None,
+        request_id: str | None = None,
+    ) -> Hold:
+        """Place a hold."""
+        self._banks.require(caller, "PlaceHold", bank_id)
+        field_checks.label(reason, "reason", self._limits.text_chars)
+        field_checks.labels(memory_ids, "memory_ids", self._limits.memory_ids, self._limits.name_chars)
+        field_checks.labels(tags, "tags", self._limits.tags, self._limits.tag_chars)
+        if hold_id is not None:
+            _check_hold_id(hold_id)
+        self._check.request_id(request_id)
+        bank = self._banks.current(caller, "PlaceHold", bank_id)
+        named = tuple(dict.fromkeys(memory_ids)), tuple(dict.fromkeys(tags))
+        new = NewHold(hold_id or f"hold-{uuid.uuid4().hex}", *named, reason)
+        request = key_of(request_id, "place_hold", bank_id, hold_id, *named, reason)
+        return await self._holds.place(bank, new, by=self._access.name(caller), request=request)
+
+    async def release(self, caller: Caller, bank_id: str, hold_id: str, *, request_id: str | None = None) -> Hold:
+        """Release a hold."""
+        self._banks.require(caller, "ReleaseHold", bank_id)
+        _check_hold_id(hold_id)
+        self._check.request_id(request_id)
+        bank = self._banks.current(caller, "ReleaseHold", bank_id)
+        request = key_of(request_id, "release_hold", bank_id, hold_id)
+        return await self._holds.release(bank, hold_id, by=self._access.name(caller), request=request)
+
+    async def page(
+        self, caller: Caller, *, bank_id: str = "", released: bool = False, page_size: int = 0, page_token: str = ""
+    ) -> HoldPage:
+        """A page of holds."""
+        if not bank_id:
+            self._access.require_pattern(caller, "ListHolds", NO_BANK)
+        bank = self._banks.current(caller, "ListHolds", bank_id) if bank_id else None
+        limit = self._check.page_size(page_size)
+        scope = ("holds", caller.tenant, bank_id, released)
+        after = _place(page_token, scope)
+        rows = self._holds.listed(caller.tenant, bank=bank, released=released, after=after, limit=limit + 1)
+        token = encode_token(scope, [rows[limit - 1][0]]) if len(rows) > limit else ""
+        return HoldPage(tuple(hold for _, hold in rows[:limit]), token)
+
+    async def trail(self, caller: Caller, *, bank_id: str = "", page_size: int = 0, page_token: str = "") -> AuditPage:
+        """A page of the trail."""
+        if not bank_id:
+            self._access.require_pattern(caller, "ListAuditEvents", NO_BANK)
+        bank_key = self._banks.current(caller, "ListAuditEvents", bank_id).key if bank_id else None
+        limit = self._check.page_size(page_size)
+        scope = ("audit", caller.tenant, bank_key)
+        after = _place(page_token, scope)
+        events, head, digest = self._audit.read(caller.tenant, bank_key=bank_key, after=after, limit=limit + 1)
+        token = encode_token(scope, [events[limit - 1].sequence]) if len(events) > limit else ""
+        return AuditPage(tuple(events[:limit]), head, digest, token)
+
+
+def _check_hold_id(hold_id: object) -> None:
+    if not isinstance(hold_id, str) or not _HOLD_ID.fullmatch(hold_id):
+        raise ValidationError(
+            "expected 1 to 64 characters of [A-Za-z0-9._:@-], the first one a letter or digit, got "
+            f"{ascii(hold_id)[: field_checks.SHOWN_CHARS]}",
+            field="hold_id",
+        )
+
+
+def _place(page_token: str, scope: tuple[object, ...]) -> int:
+    """After which row a page begins."""
+    after = int(decode_token(page_token, scope, int, 1)[0]) if page_token else 0
+    if not 0 <= after <= LARGEST_POSITION:
+        raise ValidationError("is not a token of this server; start again without it", field="page_token")
+    return after

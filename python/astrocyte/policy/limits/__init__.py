@@ -1,0 +1,1 @@
+"""Rate limits, daily quotas and the storage quota."""

@@ -1,0 +1,165 @@
+"""Rates and daily quotas of operations: a call is admitted by all limits that it touches, or by none.
+
+    await limits.admit([Demand("default", "bank-a", Operation.RECALL), Demand("default", "bank-b", Operation.RECALL)])
+
+Nothing is consumed by a refusal. Without limits, as by default, a call costs a look-up or two.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from astrocyte.config import BankSettings, Settings
+from astrocyte.errors import LimitReached
+from astrocyte.policy.events import emit
+from astrocyte.policy.limits.daily_quotas import Quotas
+from astrocyte.policy.limits.token_bucket import NANOSECONDS, Buckets, Draw
+from astrocyte.policy.settings.bank_settings import Overrides
+from astrocyte.stores.quotas import Use
+
+# The bucket of all together; no demand has such a key.
+EVERYTHING = ()
+
+
+class Operation(StrEnum):
+    """What is limited. An update counts as a retain, a history as a recall."""
+
+    RETAIN = "retain"
+    RECALL = "recall"
+    REFLECT = "reflect"
+
+
+class Demand(NamedTuple):
+    """So many operations in a bank."""
+
+    tenant: str
+    bank_id: str
+    operation: Operation
+    amount: int = 1
+
+
+class Limits:
+    """What may still come.
+
+    Args:
+        settings: The limit of all together.
+        overrides: The limits of each bank.
+        quotas: What is left of today; None where no bank has a daily quota.
+        clock: Nanoseconds that never go back.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        overrides: Overrides,
+        quotas: Quotas | None,
+        clock: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._overrides = overrides
+        self._everything = settings.homeostasis.rate_limits.global_per_minute
+        self._quotas = quotas
+        self._buckets = Buckets(clock)
+        # Mostly there are none, and every call asks.
+        self._limited = frozenset(
+            operation for operation in Operation for own in overrides.every if _is_limited(own, operation)
+        )
+
+    async def admit_each(self, tenant: str, bank_ids: Sequence[str], operation: Operation) -> None:
+        """As `admit` of the operation in every bank, one for each time that it is named."""
+        if self._everything is None and operation not in self._limited:
+            return
+        if self._everything is not None or any(_is_limited(own, operation) for own in self._overrides.each(bank_ids)):
+            await self.admit([Demand(tenant, bank_id, operation) for bank_id in bank_ids])
+
+    async def admit(self, demands: Sequence[Demand]) -> None:
+        """Let a call with these demands pass; several for the same bank and operation add up.
+
+        Raises:
+            LimitReached: A limit is reached; nothing was consumed of any.
+        """
+        draws: dict[object, Draw] = {}
+        uses: dict[Use, tuple[int, int]] = {}
+        known: tuple[BankSettings, Operation] | None = None
+        rate = quota = None
+        for demand in demands:
+            tenant, bank_id, operation, amount = demand
+            settings = self._overrides.of(bank_id)
+            if known is None or settings is not known[0] or operation is not known[1]:
+                # Most banks of a call have the same settings.
+                known = settings, operation
+                rate, quota = _rate(settings, operation), _quota(settings, operation)
+            if rate is not None:
+                key = (tenant, bank_id, operation)
+                earlier = draws.get(key)
+                draws[key] = Draw(key, rate, amount if earlier is None else earlier.tokens + amount)
+            if quota is not None:
+                use = Use(tenant, bank_id, operation)
+                uses[use] = (amount + uses.get(use, (0, 0))[0], quota)
+        if self._everything is not None:
+            draws[EVERYTHING] = Draw(EVERYTHING, self._everything, sum(demand.amount for demand in demands))
+        if draws or uses:
+            await self._consume(draws, uses)
+
+    async def close(self) -> None:
+        """Give back what was reserved and not used."""
+        if self._quotas is not None:
+            await self._quotas.close()
+
+    async def _consume(self, draws: dict[object, Draw], uses: dict[Use, tuple[int, int]]) -> None:
+        if uses and self._quotas is not None:
+            # The quota waits for the disk, so rates are looked at before, and drawn from after it.
+            _check(self._buckets.wait(draws))
+            refused = await self._quotas.take(uses)
+            if refused is not None:
+                use, seconds = refused
+                raise _reached("day", uses[use][1], seconds, use.operation, use.bank_id)
+        late = self._buckets.take(draws)
+        if late is not None and uses and self._quotas is not None:
+            self._quotas.give_back(uses)
+        _check(late)
+
+
+def _is_limited(settings: BankSettings, operation: Operation) -> bool:
+    return _rate(settings, operation) is not None or _quota(settings, operation) is not None
+
+
+def _rate(settings: BankSettings, operation: Operation) -> int | None:
+    limits = settings.homeostasis.rate_limits
+    match operation:
+        case Operation.RETAIN:
+            return limits.retain_per_minute
+        case Operation.RECALL:
+            return limits.recall_per_minute
+        case Operation.REFLECT:
+            return limits.reflect_per_minute
+
+
+def _quota(settings: BankSettings, operation: Operation) -> int | None:
+    quotas = settings.homeostasis.quotas
+    match operation:
+        case Operation.RETAIN:
+            return quotas.retain_per_day
+        case Operation.REFLECT:
+            return quotas.reflect_per_day
+        case Operation.RECALL:
+            return None
+
+
+def _check(refused: tuple[Draw, int] | None) -> None:
+    if refused is not None:
+        draw, wait = refused
+        bank_id, operation = ("", "") if draw.key == EVERYTHING else (draw.key[1], draw.key[2])  # type: ignore[index]
+        raise _reached("minute", draw.per_minute, wait / NANOSECONDS, operation, bank_id)
+
+
+def _reached(kind: str, limit: int, seconds: float, operation: str, bank_id: str) -> LimitReached:
+    emit("rate_limited", operation=operation, bank_id=bank_id, kind=kind, limit=limit, retry_after=round(seconds, 3))
+    what = f"{operation} in bank {bank_id!r}" if bank_id else "this server"
+    return LimitReached(
+        f"the limit of {limit} a {kind} for {what} is reached; try again in {seconds:.3f} s",
+        retry_after=seconds,
+        metadata={"kind": kind, "limit": str(limit), "operation": operation, "bank_id": bank_id},
+    )

@@ -1,0 +1,1 @@
+"""Metrics, spans and hooks around the backend."""

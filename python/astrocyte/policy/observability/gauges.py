@@ -1,0 +1,84 @@
+"""Metrics that are read when they are asked for: how much waits, here and for engines, and how well graphs find."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from astrocyte.config import IndexSettings
+from astrocyte.errors import StoreError
+from astrocyte.model import EngineOutbox
+from astrocyte.pipelines.index.registry import IndexRegistry
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.queue import RetryQueue
+
+
+class Levels(Collector):
+    """Reads on the thread that answers scrapes.
+
+    Args:
+        queue: Where memories wait for a provider.
+        store: Where writes wait.
+        registry: Whose graphs are compared with a scan.
+        settings: When there are graphs, and what they have to find.
+        outboxes: What waits for engines, by their names.
+    """
+
+    def __init__(
+        self,
+        queue: RetryQueue,
+        store: MemoryStore,
+        registry: IndexRegistry,
+        settings: IndexSettings,
+        outboxes: Callable[[], Mapping[str, EngineOutbox]],
+    ) -> None:
+        self._queues: dict[str, Callable[[], int]] = {
+            "retry": queue.queued_count,
+            "writes": lambda: store.waiting_writes,
+        }
+        self._registry = registry
+        self._settings = settings
+        self._outboxes = outboxes
+
+    def add(self, queues: Mapping[str, Callable[[], int]]) -> None:
+        """Tell what waits in these queues too, by their names; each is read on the thread that answers scrapes."""
+        # Another mapping: a scrape may be going over this one.
+        self._queues = {**self._queues, **queues}
+
+    def describe(self) -> list[Metric]:
+        """What there is, without reading it."""
+        return [*self._families()]
+
+    def collect(self) -> Iterator[Metric]:
+        """All of it."""
+        depth, floor, sampled, behind = self._families()
+        for queue, read in self._queues.items():
+            # A store that cannot be read says so elsewhere; the other metrics are wanted then more than ever.
+            with contextlib.suppress(StoreError):
+                depth.add_metric((queue,), read())
+        floor.add_metric((), self._settings.recall_floor)
+        graph_rows = self._settings.graph_rows
+        lowest = self._registry.sampled_recall(graph_rows) if graph_rows else None
+        if lowest is not None:
+            sampled.add_metric((), lowest)
+        with contextlib.suppress(StoreError):
+            for engine, state in self._outboxes().items():
+                depth.add_metric((f"engine:{engine}",), state.waiting)
+                waited = 0.0 if state.since is None else (datetime.now(UTC) - state.since).total_seconds()
+                behind.add_metric((engine,), max(0.0, waited))
+        yield from (depth, floor, sampled, behind)
+
+    @staticmethod
+    def _families() -> tuple[GaugeMetricFamily, ...]:
+        return (
+            GaugeMetricFamily("astrocyte_queue_depth", "What waits, by queue.", labels=("queue",)),
+            GaugeMetricFamily("astrocyte_recall_floor", "Share of the nearest rows that graphs have to find."),
+            GaugeMetricFamily("astrocyte_sampled_recall", "Share that they found, in the bank where it is least."),
+            GaugeMetricFamily(
+                "astrocyte_engine_behind_seconds", "How long an engine has not had what it should.", labels=("engine",)
+            ),
+        )

@@ -1,0 +1,151 @@
+"""Who watches from outside, as the settings want it: spans, metrics, hooks. What nobody wants costs nothing.
+
+Spans and metrics come with the extra ``telemetry``, whose packages are imported only where they are wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from astrocyte.config import Settings
+from astrocyte.model import EngineOutbox, ServerInfo
+from astrocyte.pipelines.index.registry import IndexRegistry
+from astrocyte.policy.backend import Backend
+from astrocyte.policy.gate import Gate, Pipelines
+from astrocyte.policy.observability.hooks import Hooks, load
+from astrocyte.policy.observability.hooks_middleware import hooked
+from astrocyte.providers.engines import EngineProvider
+from astrocyte.providers.protocols import Embedder, LanguageModel
+from astrocyte.stores.protocols import MemoryStore
+from astrocyte.stores.queue import RetryQueue
+
+if TYPE_CHECKING:
+    # They come with the extra.
+    from astrocyte.policy.observability.gauges import Levels
+    from astrocyte.policy.observability.metrics import Metrics
+    from astrocyte.policy.observability.tracing import Tracing
+
+
+class Telemetry:
+    """What is made around the parts of an application, and around its gate.
+
+    Args:
+        settings: What is wanted.
+
+    Raises:
+        ConfigError: The extra is missing, the environment names an exporter of spans that there is not, or a hook
+            cannot be used.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.metrics: Metrics | None = None
+        self.tracing: Tracing | None = None
+        self._levels: Levels | None = None
+        self._hooks: Hooks | None = None
+        with ExitStack() as undo:
+            undo.callback(self.close)
+            if settings.observability.prometheus_enabled:
+                with self._extra("prometheus_enabled"):
+                    from astrocyte.policy.observability.metrics import Metrics  # noqa: PLC0415 - not everybody has the extra
+                self.metrics = Metrics(settings.observability, settings.vector_store)
+            if settings.observability.otel_enabled:
+                with self._extra("otel_enabled"):
+                    from astrocyte.policy.observability.tracing import Tracing  # noqa: PLC0415 - as above
+                self.tracing = Tracing(settings.vector_store)
+            if settings.hooks.enabled:
+                self._hooks = Hooks(settings.hooks)
+                load(self._hooks, settings.hooks.enabled)
+            undo.pop_all()
+
+    def embedder(self, embedder: Embedder, provider: str) -> Embedder:
+        """The embedder of a provider as it is to be used."""
+        if self.tracing is None:
+            return embedder
+        from astrocyte.policy.observability.tracing_middleware import traced_embedder  # noqa: PLC0415 - as above
+
+        return traced_embedder(embedder, provider, self.tracing)
+
+    def language_model(self, model: LanguageModel) -> LanguageModel:
+        """The language model as it is to be used."""
+        if self.tracing is None:
+            return model
+        from astrocyte.policy.observability.tracing_middleware import traced_model  # noqa: PLC0415 - as above
+
+        return traced_model(model, self._settings.llm_provider, self.tracing)
+
+    def engine(self, name: str, engine: EngineProvider) -> EngineProvider:
+        """The engine as it is to be used."""
+        if self.tracing is None:
+            return engine
+        from astrocyte.policy.observability.tracing_middleware import traced_engine  # noqa: PLC0415 - as above
+
+        return traced_engine(name, engine, self.tracing)
+
+    def pipelines(self, pipelines: Pipelines) -> Pipelines:
+        """The pipelines as the gate is to use them."""
+        if self.tracing is None:
+            return pipelines
+        from astrocyte.policy.observability.tracing_middleware import traced_pipelines  # noqa: PLC0415 - as above
+
+        return traced_pipelines(pipelines, self.tracing)
+
+    def watch(
+        self,
+        queue: RetryQueue,
+        store: MemoryStore,
+        registry: IndexRegistry,
+        outboxes: Callable[[], Mapping[str, EngineOutbox]],
+    ) -> None:
+        """Tell what waits in these, where metrics are wanted."""
+        if self.metrics is not None:
+            from astrocyte.policy.observability.gauges import Levels  # noqa: PLC0415 - as above
+
+            self._levels = Levels(queue, store, registry, self._settings.index, outboxes)
+            self.metrics.watch(self._levels)
+
+    def watch_queues(self, queues: Mapping[str, Callable[[], int]]) -> None:
+        """Tell how much waits in these queues, by their names, where metrics are wanted."""
+        if self._levels is not None:
+            self._levels.add(queues)
+
+    def gate(self, info: ServerInfo, parts: tuple[Any, ...]) -> Gate:
+        """The gate of these parts."""
+        if self.metrics is None:
+            return Gate(*parts)
+        from astrocyte.policy.observability.metrics_middleware import ObservedGate  # noqa: PLC0415 - as above
+
+        self.metrics.describe(info)
+        return ObservedGate(self.metrics, *parts)
+
+    def backend(self, gate: Gate) -> Backend:
+        """What the doors open to: the gate, with what is laid around it."""
+        backend: Backend = gate
+        if self.tracing is not None:
+            from astrocyte.policy.observability.tracing_middleware import traced_backend  # noqa: PLC0415 - as above
+
+            backend = traced_backend(backend, self.tracing)
+        if self._hooks is not None:
+            backend = hooked(backend, self._hooks)
+        return backend
+
+    def close(self) -> None:
+        """Call no hooks, serve no more metrics, and send the spans that wait. A second call does nothing."""
+        if self._hooks is not None:
+            self._hooks.close()
+        if self.metrics is not None:
+            self.metrics.close()
+        if self.tracing is not None:
+            self.tracing.close()
+
+    @contextmanager
+    def _extra(self, name: str) -> Iterator[None]:
+        """Import here what a setting needs."""
+        try:
+            yield
+        except ModuleNotFoundError as error:
+            raise self._settings.refusal(
+                ("observability", name), f"needs {error.name}: pip install 'astrocyte-grpc[telemetry]'"
+            ) from error

@@ -1,0 +1,1 @@
+"""What the gate does for each kind of call."""

@@ -1,0 +1,201 @@
+"""Long-running operations by call: who may start, read and end them, and what they say."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from time import monotonic
+
+from astrocyte.config import Settings
+from astrocyte.errors import FailedPrecondition, NotFound, ValidationError
+from astrocyte.model import Bank, Caller, Operation, OperationPage
+from astrocyte.pipelines.index.embedding_spaces import Spaces
+from astrocyte.pipelines.reindex.pipeline import Reindexer
+from astrocyte.policy.auth.access_control import NO_BANK, Access
+from astrocyte.policy.banks.lifecycle import Banks
+from astrocyte.policy.requests import field_checks
+from astrocyte.policy.requests.idempotency import key_of
+from astrocyte.policy.requests.page_tokens import decode_token, encode_token
+from astrocyte.policy.requests.validation import LARGEST_POSITION, Validator
+from astrocyte.stores.operations import NewReindex, OperationStore
+
+# How long a wait lasts where the caller does not say, and at most: then the caller asks again.
+USUAL_WAIT_SECONDS = 30.0
+MOST_WAIT_SECONDS = 300.0
+MOST_SAMPLE = 1_000
+ID_CHARS = 64
+
+
+class Operating:
+    """The gate's operations; see `astrocyte.policy.backend.Backend` for what each does and raises.
+
+    Args:
+        operations: Where they are.
+        reindexer: What does them.
+        spaces: The embedders that there are.
+        banks: What they are about.
+        access: Who may.
+        check: The limits of requests.
+        settings: What reindexes are held to, and what stands in their way.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the gate hands over what it guards
+        self,
+        operations: OperationStore,
+        reindexer: Reindexer,
+        spaces: Spaces,
+        banks: Banks,
+        access: Access,
+        check: Validator,
+        settings: Settings,
+    ) -> None:
+        self._operations = operations
+        self._reindexer = reindexer
+        self._spaces = spaces
+        self._banks = banks
+        self._access = access
+        self._check = check
+        self._settings = settings
+
+    async def start_reindex(  # noqa: PLR0913 - the parts of a reindex, and the request's key
+        self,
+        caller: Caller,
+        bank_id: str,
+        *,
+        embedding_model: str | None = None,
+        rollback: bool = False,
+        min_overlap: float | None = None,
+        sample: int | None = None,
+        request_id: str | None = None,
+    ) -> Operation:
+        """Move a bank to another embedding model."""
+        self._banks.require(caller, "StartReindex", bank_id)
+        if (embedding_model is not None) == rollback:
+            raise ValidationError("is needed, or rollback, and not both", field="embedding_model")
+        if embedding_model is not None:
+            field_checks.label(embedding_model, "embedding_model", self._settings.limits.name_chars)
+        if min_overlap is not None:
+            field_checks.number(min_overlap, "min_overlap", 0.0, 1.0)
+        if sample is not None:
+            field_checks.integer(sample, "sample_size", 0, MOST_SAMPLE)
+        self._check.request_id(request_id)
+        bank = self._banks.current(caller, "StartReindex", bank_id)
+        self._refuse_copies()
+        given = self._settings.reindex
+        new = NewReindex(
+            f"op-{uuid.uuid4().hex}",
+            embedding_model,
+            self._dimensions(bank, embedding_model),
+            given.min_overlap if min_overlap is None else min_overlap,
+            given.sample if sample is None else sample,
+        )
+        request = key_of(request_id, "start_reindex", bank_id, embedding_model, rollback, min_overlap, sample)
+        started = await self._operations.start(bank, new, by=self._access.name(caller), request=request)
+        self._reindexer.notify()
+        return started
+
+    async def get(self, caller: Caller, bank_id: str, operation_id: str) -> Operation:
+        """One operation."""
+        return self._read(*self._named(caller, "GetOperation", bank_id, operation_id))
+
+    async def page(
+        self, caller: Caller, *, bank_id: str = "", page_size: int = 0, page_token: str = ""
+    ) -> OperationPage:
+        """A page of operations."""
+        if not bank_id:
+            self._access.require_pattern(caller, "ListOperations", NO_BANK)
+        bank = self._banks.current(caller, "ListOperations", bank_id) if bank_id else None
+        limit = self._check.page_size(page_size)
+        scope = ("operations", caller.tenant, bank_id)
+        after = int(decode_token(page_token, scope, int, 1)[0]) if page_token else 0
+        if not 0 <= after <= LARGEST_POSITION:
+            raise ValidationError("is not a token of this server; start again without it", field="page_token")
+        rows = self._operations.listed(caller.tenant, bank=bank, after=after, limit=limit + 1)
+        token = encode_token(scope, [rows[limit - 1][0]]) if len(rows) > limit else ""
+        return OperationPage(tuple(operation for _, operation in rows[:limit]), token)
+
+    async def wait(
+        self, caller: Caller, bank_id: str, operation_id: str, *, timeout_seconds: float | None = None
+    ) -> Operation:
+        """An operation once it is done, or when the time is up."""
+        if timeout_seconds is not None:
+            field_checks.number(timeout_seconds, "timeout", 0.0, MOST_WAIT_SECONDS)
+        bank, name = self._named(caller, "WaitOperation", bank_id, operation_id)
+        end = monotonic() + (USUAL_WAIT_SECONDS if timeout_seconds is None else timeout_seconds)
+        with self._reindexer.subscribed() as changed:
+            while True:
+                changed.clear()
+                # The caller may lose the right while it waits.
+                self._access.require(caller, "WaitOperation", bank_id, bank)
+                operation = self._read(bank, name)
+                left = end - monotonic()
+                if operation.done or left <= 0:
+                    return operation
+                try:
+                    async with asyncio.timeout(left):
+                        await changed.wait()
+                except TimeoutError:
+                    continue
+
+    async def cancel(
+        self, caller: Caller, bank_id: str, operation_id: str, *, request_id: str | None = None
+    ) -> Operation:
+        """End an operation."""
+        self._check.request_id(request_id)
+        bank, name = self._named(caller, "CancelOperation", bank_id, operation_id)
+        request = key_of(request_id, "cancel_operation", bank_id, operation_id)
+        ended = await self._operations.cancel(bank, name, by=self._access.name(caller), request=request)
+        self._reindexer.notify()
+        return ended
+
+    def _named(self, caller: Caller, call: str, bank_id: str, operation_id: str) -> tuple[Bank, str]:
+        self._banks.require(caller, call, bank_id)
+        field_checks.label(operation_id, "operation_id", ID_CHARS)
+        return self._banks.current(caller, call, bank_id), operation_id
+
+    def _read(self, bank: Bank, operation_id: str) -> Operation:
+        operation = self._operations.get(bank, operation_id)
+        if operation is None:
+            raise NotFound(
+                f"there is no operation {operation_id!r} of bank {bank.bank_id!r}",
+                metadata={"operation_id": operation_id, "bank_id": bank.bank_id},
+            )
+        return operation
+
+    def _dimensions(self, bank: Bank, model: str | None) -> int:
+        """Those of the model, or of the one to go back to, which this server must be able to make vectors of."""
+        name, field = model, "embedding_model"
+        if name is None:
+            former = self._operations.former(bank)
+            if former is None:
+                # The store says so, unless this request was answered before.
+                return 0
+            name, field = former[0], "rollback"
+        embedder = self._spaces.embedder(name)
+        if embedder is None:
+            raise ValidationError(
+                f"this server makes no vectors of {name!r}; it makes those of {', '.join(self._spaces.models)}: add an "
+                "embedder to the setting embedders",
+                field=field,
+                metadata={"embedding_model": name},
+            )
+        return embedder.dimensions
+
+    def _refuse_copies(self) -> None:
+        """Refuse what would leave vectors of the former model somewhere.
+
+        Raises:
+            FailedPrecondition: A store from outside has copies of them, or one model alone makes those of images.
+        """
+        if self._settings.vector_store not in {"sqlite", "in_memory"}:
+            raise FailedPrecondition(
+                f"vector_store {self._settings.vector_store!r} holds copies of the vectors, which would not move; "
+                "reindex without it",
+                metadata={"key": "vector_store"},
+            )
+        if self._settings.pipeline.multimodal.mode == "multimodal_embed":
+            raise FailedPrecondition(
+                "vectors of images and recordings are made by one model only, so their banks cannot move; "
+                "set pipeline.multimodal.mode to another one",
+                metadata={"key": "pipeline.multimodal.mode"},
+            )

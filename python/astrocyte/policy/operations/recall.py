@@ -1,0 +1,233 @@
+"""What the gate does for a recall, a batch of them and a look back: limits, checks, barriers, pipeline, barriers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from astrocyte.errors import CircuitOpen
+from astrocyte.model import (
+    Bank,
+    BankStrategy,
+    Caller,
+    HistoryResult,
+    MemoryHit,
+    RecallQuery,
+    RecallResult,
+)
+from astrocyte.pipelines.multi_bank.bank_answers import Question
+from astrocyte.pipelines.multi_bank.pipeline import MultiBankPipeline
+from astrocyte.pipelines.recall.pipeline import RecallPipeline
+from astrocyte.policy.banks.cross_references import Relevance
+from astrocyte.policy.banks.lifecycle import Banks
+from astrocyte.policy.banks.selection import BankSet, BankSets
+from astrocyte.policy.engines.recall import Asking, Hybrid
+from astrocyte.policy.limits.rate_limits import Operation
+from astrocyte.policy.policies import Policies
+from astrocyte.policy.requests.validation import Validator
+
+
+class Recalling:
+    """Judges and answers queries; the gate's arguments, as far as they matter here."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the gate hands over what it guards
+        self,
+        policies: Policies,
+        banks: Banks,
+        bank_sets: BankSets,
+        recall: RecallPipeline,
+        multi_bank: MultiBankPipeline,
+        check: Validator,
+        hybrid: Hybrid,
+        relevance: Relevance,
+    ) -> None:
+        self._limits = policies.limits
+        self._barriers = policies.barriers
+        self._authority = policies.authority
+        self._overrides = policies.overrides
+        self._escalation = policies.escalation
+        self._banks = banks
+        self._bank_sets = bank_sets
+        self._recall = recall
+        self._multi_bank = multi_bank
+        self._check = check
+        self._hybrid = hybrid
+        self._relevance = relevance
+
+    async def one(self, caller: Caller, operation: str, query: RecallQuery) -> RecallResult:
+        """The answer of the bank, or the banks, that a query names."""
+        asked = self._banks_of(caller, operation, query)
+        await self._limits.admit_each(caller.tenant, asked.bank_ids, Operation.RECALL)
+        self._check.query(query)
+        expected = self._banks.expected_each(caller, operation, asked.bank_ids)
+        query, warnings = await self._barriers.query(operation, query, asked.bank_ids)
+        banks = await self._banks.ready_each(caller, operation, expected)
+        asking = self._asking(caller, operation, asked.strategy, banks, query)
+        result = await self._answered(asking)
+        return self._told(self._whose(asking), operation, result, warnings)
+
+    async def batch(self, caller: Caller, queries: Sequence[RecallQuery]) -> list[RecallResult]:
+        """Answer all queries, or fail with the first that cannot be answered."""
+        self._check.query_count(queries)
+        # What depends on the banks alone is found once for all queries about the same.
+        sets, places = self._banks_of_each(caller, "BatchRecall", queries)
+        every = [bank_id for place in places for bank_id in sets[place].bank_ids]
+        await self._limits.admit_each(caller.tenant, every, Operation.RECALL)
+        self._check.queries(queries)
+        expected = [self._banks.expected_each(caller, "BatchRecall", one.bank_ids) for one in sets]
+        screened = await self._barriers.queries("BatchRecall", queries, [one.bank_ids for one in sets], places)
+        banks = [await self._banks.ready_each(caller, "BatchRecall", own) for own in expected]
+        # All but the query, which is put into its own where it is needed.
+        alike = [
+            self._asking(caller, "BatchRecall", one.strategy, own, queries[0])
+            for one, own in zip(sets, banks, strict=True)
+        ]
+        plain = [self._is_plain(asking) for asking in alike]
+        whose = [self._whose(asking) for asking in alike]
+        asked = [
+            (index, alike[place], place, query, warnings)
+            for index, (place, (query, warnings)) in enumerate(zip(places, screened, strict=True))
+        ]
+        alone = [
+            (asking.banks[0], query, asking.most_tokens, f"queries[{index}].")
+            for index, asking, place, query, _ in asked
+            if plain[place]
+        ]
+        answers = iter(await self._answers(alone))
+        results = [
+            next(answers) if plain[place] else await self._answered(asking._replace(query=query), f"queries[{index}].")
+            for index, asking, place, query, _ in asked
+        ]
+        return [
+            self._told(whose[place], "BatchRecall", result, warnings)
+            for result, (*_, place, _, warnings) in zip(results, asked, strict=True)
+        ]
+
+    async def history(self, caller: Caller, query: RecallQuery) -> HistoryResult:
+        """Recall as of an instant."""
+        as_of = self._check.history(query)
+        result = await self.one(caller, "History", query)
+        return HistoryResult(
+            result.hits,
+            result.total_available,
+            result.truncated,
+            as_of,
+            query.bank_id,
+            result.trace,
+            result.warnings,
+        )
+
+    async def evidence(
+        self, caller: Caller, operation: str, strategy: BankStrategy | None, banks: Sequence[Bank], query: RecallQuery
+    ) -> RecallResult:
+        """What is found in the bank, or in several by the strategy, for an answer to be made of."""
+        asking = self._asking(caller, operation, strategy, banks, query)
+
+        async def local(query: RecallQuery) -> RecallResult:
+            return await self._found(asking._replace(query=query), self._barriers.refuses_evidence)
+
+        return await self._hybrid.recall(asking, local)
+
+    def _asking(
+        self, caller: Caller, operation: str, strategy: BankStrategy | None, banks: Sequence[Bank], query: RecallQuery
+    ) -> Asking:
+        """A recall that was let pass, with what other banks have that is relevant to its own."""
+        most_tokens = self._most_tokens(*[bank.bank_id for bank in banks])
+        return Asking(caller, operation, banks, query, most_tokens, strategy, self._relevance.beside(caller, banks))
+
+    def _is_plain(self, asking: Asking) -> bool:
+        """Whether a recall is about one bank and nothing else."""
+        return asking.strategy is None and not asking.beside and not self._hybrid.concerns(asking.banks)
+
+    @staticmethod
+    def _whose(asking: Asking) -> list[str]:
+        """The banks that judge an answer: what is from other banks is judged by those."""
+        bank_ids = [bank.bank_id for bank in asking.banks]
+        if not asking.beside:
+            return bank_ids
+        return bank_ids + [one.bank.bank_id for those in asking.beside.values() for one in those]
+
+    def _told(
+        self, bank_ids: Sequence[str], operation: str, result: RecallResult, warnings: tuple[str, ...]
+    ) -> RecallResult:
+        """An answer as it may leave."""
+        return self._authority.told(self._barriers.output(bank_ids, operation, result, warnings))
+
+    async def _answered(self, asking: Asking, at: str = "") -> RecallResult:
+        """The answer of the pipeline, and of the engines beside the banks where there are any."""
+        if self._is_plain(asking):
+            return await self._answer(asking.banks[0], asking.query, asking.most_tokens)
+
+        async def local(query: RecallQuery) -> RecallResult:
+            if asking.strategy is None and not asking.beside:
+                return await self._answer(asking.banks[0], query, asking.most_tokens)
+            return await self._answer_several(asking._replace(query=query), at)
+
+        return await self._hybrid.recall(asking, local)
+
+    async def _found(self, asking: Asking, refuses: Callable[[MemoryHit], bool], at: str = "") -> RecallResult:
+        """What the pipelines find in the bank, or in several by the strategy: of equals, one that is not refused."""
+        query, banks, most_tokens = asking.query, asking.banks, asking.most_tokens
+        if asking.strategy is None and not asking.beside:
+            return await self._recall.run(banks[0], query, most_tokens)
+        strategy = asking.strategy or BankStrategy()
+        return await self._multi_bank.run(Question(query, banks, strategy, most_tokens, at, refuses, asking.beside))
+
+    async def _answer_several(self, asking: Asking, at: str = "") -> RecallResult:
+        """The answer of several banks, or what there is while the provider that they need is left alone."""
+        try:
+            return await self._found(asking, self._barriers.refuses, at)
+        except CircuitOpen as failure:
+            if asking.strategy is None:
+                return await self._answer(asking.banks[0], asking.query, asking.most_tokens)
+            return self._escalation.recall_several(asking.banks, failure)
+
+    async def _answer(self, bank: Bank, query: RecallQuery, most_tokens: int) -> RecallResult:
+        """The pipeline's answer, or what there is while its provider is left alone."""
+        erasures = self._escalation.erasures
+        try:
+            result = await self._recall.run(bank, query, most_tokens)
+        except CircuitOpen as failure:
+            return self._escalation.recall(bank, query, failure)
+        self._escalation.keep(bank, query, result, erasures)
+        return result
+
+    async def _answers(self, requests: Sequence[tuple[Bank, RecallQuery, int, str]]) -> list[RecallResult]:
+        """What `_answer` gives for each, together."""
+        erasures = self._escalation.erasures
+        try:
+            results = await self._recall.run_many(requests)
+        except CircuitOpen:
+            # Some of them may need no provider.
+            return [await self._answer(bank, query, most_tokens) for bank, query, most_tokens, _ in requests]
+        for (bank, query, *_), result in zip(requests, results, strict=True):
+            self._escalation.keep(bank, query, result, erasures)
+        return results
+
+    def _banks_of(self, caller: Caller, operation: str, query: RecallQuery, at: str = "") -> BankSet:
+        """The banks that a query names, each of which the caller may use for this, before any is looked at."""
+        asked = self._bank_sets.resolve(caller, query, at)
+        self._banks.require_each(caller, operation, asked)
+        return asked
+
+    def _banks_of_each(
+        self, caller: Caller, operation: str, queries: Sequence[RecallQuery]
+    ) -> tuple[list[BankSet], list[int]]:
+        """As `_banks_of` each query: the sets, one for all that name the same bank alone, and whose set is where."""
+        sets: list[BankSet] = []
+        places: list[int] = []
+        alone: dict[str, int] = {}
+        for index, query in enumerate(queries):
+            is_alone = not query.banks and query.bank_group is None and query.strategy is None
+            # What a caller in the process sends as a name may be anything.
+            place = alone.get(query.bank_id) if is_alone and isinstance(query.bank_id, str) else None
+            if place is None:
+                place = len(sets)
+                sets.append(self._banks_of(caller, operation, query, f"queries[{index}]."))
+                if is_alone:
+                    alone[query.bank_id] = place
+            places.append(place)
+        return sets, places
+
+    def _most_tokens(self, *bank_ids: str) -> int:
+        """Ceiling of a recall's token budget; of several banks, the lowest holds."""
+        return min([own.homeostasis.recall_max_tokens for own in self._overrides.each(bank_ids)])

@@ -1,0 +1,143 @@
+"""What a reflect must pass: access, rates and quotas, shape, the bank, personal data in the question, in this order.
+
+And what it may say: how much, and of which memories, once personal data in them was dealt with. What a model is shown,
+and what it finds by itself, goes through the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from astrocyte.errors import CircuitOpen
+from astrocyte.model import (
+    Bank,
+    BankStrategy,
+    Caller,
+    RecallQuery,
+    RecallResult,
+    ReflectQuery,
+    ReflectResult,
+)
+from astrocyte.pipelines.reflect.pipeline import Allowance, ReflectPipeline
+from astrocyte.policy.banks.lifecycle import Banks
+from astrocyte.policy.banks.selection import BankSet, BankSets
+from astrocyte.policy.engines.reflect import EngineReflecting
+from astrocyte.policy.limits.rate_limits import Operation
+from astrocyte.policy.policies import Policies
+from astrocyte.policy.requests.validation import Validator
+
+# Finds the memories of one bank, where there is no strategy, or of several, for a caller by a call.
+Recall = Callable[[Caller, str, BankStrategy | None, Sequence[Bank], RecallQuery], Awaitable[RecallResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Admitted:
+    """A reflect that may be answered, from these banks, and what its caller is to be told."""
+
+    banks: Sequence[Bank]
+    query: ReflectQuery
+    allowance: Allowance
+    warnings: tuple[str, ...]
+
+    def told(self, result: ReflectResult) -> ReflectResult:
+        """The result with the warnings."""
+        if not self.warnings:
+            return result
+        return replace(result, observations=(*(result.observations or ()), *self.warnings))
+
+
+class Reflecting:
+    """The part of the gate that answers from memory; see `astrocyte.policy.backend.Backend`.
+
+    Args:
+        policies: How often, and how much.
+        banks: Which there are, and who may read them.
+        bank_sets: What a query names.
+        pipeline: Answers.
+        recall: Finds what it answers from.
+        check: The limits of requests.
+        engines: Who answers in its stead, for some banks.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the gate hands over what it guards
+        self,
+        policies: Policies,
+        banks: Banks,
+        bank_sets: BankSets,
+        pipeline: ReflectPipeline,
+        recall: Recall,
+        check: Validator,
+        engines: EngineReflecting,
+    ) -> None:
+        self._engines = engines
+        self._policies = policies
+        self._banks = banks
+        self._bank_sets = bank_sets
+        self._pipeline = pipeline
+        self._recall = recall
+        self._check = check
+
+    async def one(self, caller: Caller, query: ReflectQuery) -> ReflectResult:
+        """Answer a question."""
+        call = await self._admitted(caller, "Reflect", query)
+        answer = await self._elsewhere(caller, "Reflect", call)
+        if answer is not None:
+            return call.told(answer)
+        try:
+            return call.told(await self._pipeline.run(call.query, call.allowance))
+        except CircuitOpen as failure:
+            return call.told(self._policies.escalation.reflect(call.banks, failure))
+
+    async def stream(self, caller: Caller, query: ReflectQuery) -> AsyncIterator[str | ReflectResult]:
+        """Answer a question in pieces."""
+        call = await self._admitted(caller, "StreamReflect", query)
+        answer = await self._elsewhere(caller, "StreamReflect", call)
+        if answer is not None:
+            yield answer.answer
+            yield call.told(answer)
+            return
+        begun = False
+        try:
+            async with aclosing(self._pipeline.stream(call.query, call.allowance)) as pieces:  # type: ignore[type-var]
+                async for piece in pieces:
+                    begun = True
+                    yield piece if isinstance(piece, str) else call.told(piece)
+        except CircuitOpen as failure:
+            if begun:
+                raise
+            result = call.told(self._policies.escalation.reflect(call.banks, failure))
+            yield result.answer
+            yield result
+
+    async def _elsewhere(self, caller: Caller, operation: str, call: _Admitted) -> ReflectResult | None:
+        """The answer of an engine, where one answers for the bank; several banks are the pipeline's."""
+        if len(call.banks) != 1:
+            return None
+        most_tokens = call.allowance.most_tokens
+        return await self._engines.answer(caller, operation, call.banks[0], call.query, most_tokens)
+
+    async def _admitted(self, caller: Caller, operation: str, query: ReflectQuery) -> _Admitted:
+        asked = self._bank_sets.resolve(caller, query)
+        self._banks.require_each(caller, operation, asked)
+        await self._policies.limits.admit_each(caller.tenant, asked.bank_ids, Operation.REFLECT)
+        self._check.reflect(query)
+        expected = self._banks.expected_each(caller, operation, asked.bank_ids)
+        query, warnings = await self._policies.barriers.query(operation, query, asked.bank_ids)
+        banks = await self._banks.ready_each(caller, operation, expected)
+        return _Admitted(banks, query, self._allowance(caller, operation, asked, banks), warnings)
+
+    def _allowance(self, caller: Caller, operation: str, asked: BankSet, banks: Sequence[Bank]) -> Allowance:
+        """What the banks allow together: of their ceilings the lowest holds, and each judges its own memories."""
+        barriers = self._policies.barriers
+
+        async def recall(query: RecallQuery) -> RecallResult:
+            found = await self._recall(caller, operation, asked.strategy, banks, query)
+            found = replace(found, hits=tuple(found.hits))
+            # What is relevant to a bank may be another's, which judges it.
+            bank_ids = list(dict.fromkeys([*asked.bank_ids, *(hit.bank_id for hit in found.hits if hit.bank_id)]))
+            return self._policies.authority.evidence(barriers.evidence(bank_ids, operation, found))
+
+        most = min(self._policies.overrides.of(bank.bank_id).homeostasis.reflect_max_tokens for bank in banks)
+        return Allowance(most, recall)

@@ -1,0 +1,1 @@
+"""Barriers for personal data and secrets, on the way in and out."""

@@ -1,0 +1,397 @@
+"""What may cross into memory and out of it: shapes of content, personal data, keys of metadata.
+
+1. content (`shapes`): too long, blank, binary, of a format that is not taken;
+2. personal data and secrets (`pii`) in content, metadata, tags, source and speaker: redacted, refused or told;
+3. metadata (`shapes`): keys that have no place in a memory.
+
+Each bank has its own blocks. What was done is told to the caller in the answer's warnings and to the operator as an
+event: types, counts and numbers of keys, never what was found.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeVar
+
+from astrocyte.config import Settings
+from astrocyte.config.banks import BankSettings
+from astrocyte.config.barriers import RESERVED
+from astrocyte.errors import ConfigError, PiiRejected, ValidationError
+from astrocyte.model import MemoryHit, MemoryUpdate, Metadata, RecallQuery, RecallResult, ReflectQuery, RetainItem
+from astrocyte.pipelines.multi_bank.trace import recounted
+from astrocyte.pipelines.recall.external_context import brought
+from astrocyte.pipelines.text.normalisation import normalise
+from astrocyte.policy.events import emit
+from astrocyte.policy.privacy import content_rules
+from astrocyte.policy.privacy.hit_screening import is_refused, judged
+from astrocyte.policy.privacy.pii_detectors import Span, create_detector
+from astrocyte.policy.privacy.pii_policy import Action, PiiPolicy, Verdict, listed, redacted
+from astrocyte.policy.privacy.text_fields import Parts, item_parts, update_parts
+from astrocyte.policy.settings.bank_settings import Overrides
+from astrocyte.providers.protocols import LanguageModel
+
+T = TypeVar("T", RetainItem, MemoryUpdate)
+Q = TypeVar("Q", RecallQuery, ReflectQuery)
+# The fields of `_Bank` that look at what was found.
+LOOKERS = ("pii", "outgoing", "evidence", "leaving")
+EVENTS: Mapping[Action, str] = {"redact": "pii_redacted", "reject": "pii_rejected", "warn": "pii_detected"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Bank:
+    """A bank's settings, and its policy about personal data; None where that is switched off."""
+
+    settings: BankSettings
+    pii: PiiPolicy | None
+    # For hits, and for what answers are made of; None where they are not looked at.
+    outgoing: PiiPolicy | None
+    evidence: PiiPolicy | None
+    # For what models are shown that are no part of this process: either of them.
+    leaving: PiiPolicy | None
+
+
+class Barriers:
+    """The barriers of all banks.
+
+    Args:
+        settings: The whole's, with those of its banks.
+        language_model: Whom the modes that need one ask.
+        embedding_models: The server's own; vectors of their spaces can be made anew when a content was redacted.
+
+    Raises:
+        ConfigError: A pattern cannot be run in linear time; with its line.
+    """
+
+    def __init__(
+        self, settings: Settings, embedding_models: Iterable[str], language_model: LanguageModel | None = None
+    ) -> None:
+        overrides = Overrides(settings)
+        self._overrides = overrides
+        self._embedding_models = frozenset(embedding_models)
+        # No bank has an empty id: that is all the others.
+        self._whole = _bank(settings, overrides.of(""), (), language_model)
+        self._banks = {
+            name: _bank(settings, overrides.of(name), ("banks", name), language_model) for name in settings.banks
+        }
+        self._templates = {
+            name: _bank(settings, own, ("bank_templates", name), language_model)
+            for name, own in overrides.templates.items()
+        }
+        every = (self._whole, *self._banks.values(), *self._templates.values())
+        # Mostly nobody looks at answers, and many of them ask.
+        self._lookers = {name for name in LOOKERS if any(getattr(bank, name) is not None for bank in every)}
+
+    def skips(self, bank_id: str, item: RetainItem) -> bool:
+        """Whether an item has nothing to store, and the bank's settings do not make that an error."""
+        parts: object = getattr(item, "parts", None)
+        if parts or self._of(bank_id).settings.barriers.validation.reject_empty_content:
+            return False
+        # What is no item, or holds no text, is an error all the same.
+        content: object = getattr(item, "content", None)
+        return isinstance(content, str) and not normalise(content, str(item.content_type))
+
+    async def item(
+        self, bank_id: str, operation: str, item: RetainItem, at: str, *, quiet: bool = False
+    ) -> tuple[RetainItem, tuple[str, ...]]:
+        """An item as it may be stored, and what its caller is to be told. ``at`` is its path in the request.
+
+        ``quiet`` tells the operator nothing: the call changes nothing.
+
+        Raises:
+            ValidationError: A shape, or a key of metadata, is refused.
+            PiiRejected: Something was found that is refused.
+            ProviderUnavailable: The model of the bank's mode could not look.
+        """
+        bank = self._of(bank_id)
+        barriers = bank.settings.barriers
+        content_rules.check_content(item.content, barriers.validation, f"{at}content")
+        content_rules.check_content_type(item.content_type, barriers.validation, f"{at}content_type")
+        warnings: tuple[str, ...] = ()
+        if bank.pii is not None:
+            scan = bank.pii.settings.scan
+            parts = item_parts(item, (*scan, "content") if item.pii_detected else scan)
+            verdict = await _examined(bank.pii, parts)
+            if item.pii_detected:
+                verdict = _declared(bank.pii, parts, verdict)
+            if not quiet:
+                _emit(bank_id, operation, verdict)
+            _refuse(verdict, at.rstrip(".") or "item")
+            warnings = verdict.warnings()
+            if verdict.changed:
+                item = parts.put(item, verdict)
+                item = self._without_vector(item, at) if "content" in parts.changed(verdict) else item
+        elif item.pii_detected:
+            warnings = ("pii: pii_detected was set and stored as it came, since this bank's barrier is switched off",)
+        metadata, stripped = content_rules.strip_metadata(item.metadata, barriers.metadata, f"{at}metadata")
+        if stripped:
+            item = replace(item, metadata=metadata)
+            warnings = (*warnings, f"metadata: left out {', '.join(map(ascii, stripped))}")
+            if not quiet:
+                emit("metadata_stripped", bank_id=bank_id, operation=operation, count=len(stripped))
+        return item, warnings
+
+    async def update(self, bank_id: str, update: MemoryUpdate, *, quiet: bool = False) -> MemoryUpdate:
+        """An update as it may be made.
+
+        Its answer is the memory, which shows placeholders but no missing key: so keys of metadata are refused here,
+        not left out.
+
+        Raises:
+            ValidationError: A shape, or a key of metadata, is refused.
+            PiiRejected: Something was found that is refused.
+        """
+        bank = self._of(bank_id)
+        barriers = bank.settings.barriers
+        if "content" in update.fields:
+            content_rules.check_content(update.content, barriers.validation, "content")
+        if bank.pii is not None:
+            parts = update_parts(update, bank.pii.settings.scan)
+            verdict = await _examined(bank.pii, parts)
+            if not quiet:
+                _emit(bank_id, "UpdateMemory", verdict)
+            _refuse(verdict, "update")
+            if verdict.changed:
+                update = parts.put(update, verdict)
+                update = self._without_vector(update, "") if "content" in parts.changed(verdict) else update
+        _, blocked = content_rules.strip_metadata(update.metadata, barriers.metadata, "metadata")
+        if blocked:
+            raise ValidationError(f"the key {blocked[0]!a} is not taken here; leave it out", field="metadata")
+        return update
+
+    async def query(self, operation: str, query: Q, bank_ids: Sequence[str], at: str = "") -> tuple[Q, tuple[str, ...]]:
+        """A query as these banks may be searched for it, and what its caller is to be told.
+
+        It is looked at once for all banks of the same settings, and as it came: what one bank refuses is refused,
+        whatever another would make of it, and what any of them redacts is redacted for all.
+
+        Raises:
+            PiiRejected: Something was found that is refused.
+        """
+        found = []
+        for bank_id, bank in self._distinct(bank_ids).items():
+            if bank.pii is not None and (one := await _seen(bank_id, bank.pii, query.query)) is not None:
+                found.append(one)
+        if not found:
+            return query, ()
+        refusing = [one for one in found if one.verdict.counts.get("reject")]
+        for one in refusing or found:
+            _emit(one.bank_id, operation, one.verdict)
+        for one in refusing:
+            _refuse(one.verdict, f"{at}query")
+        text = redacted(query.query, [each for one in found for each in one.redactions])
+        warnings = dict.fromkeys(warning for one in found for warning in one.verdict.warnings())
+        return (replace(query, query=text) if text != query.query else query), tuple(warnings)
+
+    async def queries(
+        self, operation: str, queries: Sequence[Q], sets: Sequence[Sequence[str]], places: Sequence[int]
+    ) -> list[tuple[Q, tuple[str, ...]]]:
+        """As `query` of each of a batch, whose banks are the set at its place.
+
+        Queries of one set are looked at together, and those in which the patterns find nothing not again.
+
+        Raises:
+            PiiRejected: Something was found that is refused, in the first query that has any.
+        """
+        suspect = self._suspect(queries, sets, places)
+        return [
+            await self.query(operation, query, sets[place], f"queries[{index}].") if index in suspect else (query, ())
+            for index, (query, place) in enumerate(zip(queries, places, strict=True))
+        ]
+
+    def _suspect(self, queries: Sequence[Q], sets: Sequence[Sequence[str]], places: Sequence[int]) -> set[int]:
+        """The queries that have to be looked at one by one."""
+        alike: dict[int, list[int]] = {}
+        for index, place in enumerate(places):
+            alike.setdefault(place, []).append(index)
+        suspect: set[int] = set()
+        for place, own in alike.items():
+            texts = [queries[index].query for index in own]
+            for bank in self._distinct(sets[place]).values():
+                policy = bank.pii
+                if policy is None or "query" not in policy.settings.scan:
+                    continue
+                # A model may find more, and is told of one query at a time.
+                suspect.update(own if policy.asks else [own[span.text] for span in policy.find(texts)])
+        return suspect
+
+    def output(
+        self, bank_ids: Sequence[str], operation: str, result: RecallResult, warnings: tuple[str, ...] = ()
+    ) -> RecallResult:
+        """An answer as it may leave, with ``warnings``: hits with personal data are redacted, left out or told of.
+
+        Each hit is judged by the settings of its own bank, out of the ``bank_ids`` that were asked; what the caller
+        brought from elsewhere has none, and is judged by those of all.
+        """
+        if warnings:
+            result = replace(result, warnings=warnings)
+        return self._screened("outgoing", bank_ids, operation, result)
+
+    def evidence(self, bank_ids: Sequence[str], operation: str, result: RecallResult) -> RecallResult:
+        """What an answer may be made of: as `output`, where the banks look at that."""
+        return self._screened("evidence", bank_ids, operation, result)
+
+    def shown(self, bank_id: str, operation: str, result: RecallResult) -> RecallResult:
+        """What a model from outside may be shown of a recall: as `output`, where the bank looks at what leaves."""
+        return self._screened("leaving", (bank_id,), operation, result)
+
+    def passages(self, bank_id: str, texts: Sequence[str]) -> list[str]:
+        """Texts of memories as a model from outside may read them: without what would be redacted, or refused.
+
+        Nobody is told: what leaves in the end is judged by `output`.
+        """
+        policy = self._of(bank_id).leaving
+        return list(texts) if policy is None else policy.withheld(texts)
+
+    def refuses(self, hit: MemoryHit) -> bool:
+        """Whether a memory would be left out of answers by its bank's settings."""
+        return is_refused(self._of(hit.bank_id or "").outgoing, hit)
+
+    def refuses_evidence(self, hit: MemoryHit) -> bool:
+        """Whether a memory would be left out of what answers are made of."""
+        return is_refused(self._of(hit.bank_id or "").evidence, hit)
+
+    def foreign(self, bank_id: str, operation: str, result: RecallResult) -> RecallResult:
+        """What an engine brought, which no barrier has seen: judged by patterns, as what is to be stored."""
+        return self._screened("pii", (bank_id,), operation, result)
+
+    def metadata(self, bank_id: str, metadata: Metadata) -> Metadata:
+        """Metadata that an engine brought, without the keys that have no place in a memory of the bank.
+
+        Raises:
+            ValidationError: A key is refused, or what is left is too large.
+        """
+        return content_rules.strip_metadata(metadata, self._of(bank_id).settings.barriers.metadata, "metadata")[0]
+
+    def _screened(self, looker: str, bank_ids: Sequence[str], operation: str, result: RecallResult) -> RecallResult:
+        if looker not in self._lookers:
+            return result
+        policy_of: Callable[[_Bank], PiiPolicy | None] = operator.attrgetter(looker)
+        distinct = self._distinct(bank_ids)
+        every = {bank_id: policy for bank_id, bank in distinct.items() if (policy := policy_of(bank)) is not None}
+        if not every or not result.hits:
+            return result
+        own = {bank_id: policy for bank_id in bank_ids if (policy := policy_of(self._of(bank_id))) is not None}
+        hits: list[MemoryHit] = []
+        totals: dict[str, dict[Action, Counter[str]]] = {}
+        for hit in result.hits:
+            source = hit.bank_id or ""
+            judges = every if brought(hit) else {source: own[source]} if source in own else {}
+            leaving, counted = judged(hit, judges)
+            if leaving is not None:
+                hits.append(leaving)
+            for bank_id, counts in counted:
+                total = totals.setdefault(bank_id, {})
+                for action, types in counts.items():
+                    total.setdefault(action, Counter()).update(types)
+        if not totals:
+            return result
+        warned = list(result.warnings)
+        for bank_id, total in totals.items():
+            told = Verdict((), frozenset(), total)
+            _emit(bank_id, operation, told)
+            warned += told.warnings()
+        trace = None if result.trace is None else recounted(result.trace, hits)
+        return replace(result, hits=tuple(hits), trace=trace, warnings=tuple(warned))
+
+    def _distinct(self, bank_ids: Sequence[str]) -> dict[str, _Bank]:
+        """The first bank of each settings: a bank's own, its template's, or the whole's; in the order asked."""
+        if not self._banks and not self._templates:
+            return dict.fromkeys(bank_ids[:1], self._whole)
+        first = {id(self._of(bank_id)): bank_id for bank_id in reversed(bank_ids)}
+        return {bank_id: self._of(bank_id) for bank_id in reversed(first.values())}
+
+    def _of(self, bank_id: str) -> _Bank:
+        own = self._banks.get(bank_id)
+        if own is not None:
+            return own
+        return self._templates.get(self._overrides.template(bank_id), self._whole) if self._templates else self._whole
+
+    def _without_vector(self, whole: T, at: str) -> T:
+        """What had its content redacted, without the vector of the content before, from which it could be guessed."""
+        if whole.embedding is not None and whole.embedding.model not in self._embedding_models:
+            raise ValidationError(
+                "is of a content with personal data, which was redacted; send content without it and its own vector",
+                field=f"{at}embedding",
+            )
+        return replace(whole, embedding=None)
+
+
+def _bank(settings: Settings, own: BankSettings, above: tuple[str, ...], model: LanguageModel | None) -> _Bank:
+    def refusal(path: tuple[str, ...], problem: str) -> ConfigError:
+        return settings.refusal((*above, "barriers", "pii", *path), problem)
+
+    pii = own.barriers.pii
+    outgoing = {
+        "action": own.dlp.output_pii_action,
+        # An answer waits for no model.
+        "mode": "regex",
+        # How a type is replaced holds for answers too, and whether it matters at all.
+        "type_overrides": {
+            name: one if one.action == "ignore" else one.model_copy(update={"action": None})
+            for name, one in pii.type_overrides.items()
+        },
+    }
+    leaving = own.dlp.scan_recall_output or own.dlp.scan_reflect_output
+    policy = PiiPolicy(pii.model_copy(update=outgoing), refusal) if leaving else None
+    return _Bank(
+        own,
+        None if pii.mode == "disabled" else PiiPolicy(pii, refusal, create_detector(pii, model, refusal)),
+        policy if own.dlp.scan_recall_output else None,
+        policy if own.dlp.scan_reflect_output else None,
+        policy,
+    )
+
+
+class _Seen(NamedTuple):
+    """What a bank's policy found in a query."""
+
+    bank_id: str
+    verdict: Verdict
+    redactions: list[tuple[Span, str]]
+
+
+async def _seen(bank_id: str, policy: PiiPolicy, text: str) -> _Seen | None:
+    """What the policy finds in a query, if it looks there and finds anything."""
+    if "query" not in policy.settings.scan:
+        return None
+    spans = await policy.examine((text,)) if policy.asks else policy.find((text,))
+    return _Seen(bank_id, policy.judge((text,), spans), policy.redactions(spans)) if spans else None
+
+
+async def _examined(policy: PiiPolicy, parts: Parts) -> Verdict:
+    spans = await policy.examine(parts.texts)
+    return policy.judge(parts.texts, parts.own(spans)) if spans else Verdict(tuple(parts.texts))
+
+
+def _declared(policy: PiiPolicy, parts: Parts, verdict: Verdict) -> Verdict:
+    """The verdict on content that holds personal data by its caller's word: the action for all applies to it.
+
+    Where it is to be redacted and nothing in it was found, nobody knows which part: the whole is replaced.
+    """
+    action = policy.settings.action
+    if action == "redact" and "content" in parts.changed(verdict):
+        return verdict
+    counts = {**verdict.counts, action: {**verdict.counts.get(action, {}), RESERVED: 1}}
+    if action != "redact":
+        return replace(verdict, counts=counts)
+    whole = [policy.placeholder(RESERVED), *verdict.texts[1:]]
+    return Verdict(tuple(whole), verdict.changed | {0}, counts)
+
+
+def _emit(bank_id: str, operation: str, verdict: Verdict) -> None:
+    for action, counts in verdict.counts.items():
+        for name, count in counts.items():
+            emit(EVENTS[action], bank_id=bank_id, operation=operation, pattern=name, count=count, action=action)
+
+
+def _refuse(verdict: Verdict, path: str) -> None:
+    """Raise where something is refused."""
+    refused = verdict.counts.get("reject")
+    if refused:
+        raise PiiRejected(
+            f"{path}: holds {listed(refused)}, which this bank does not take; send it without",
+            metadata={"field": path, "types": ",".join(sorted(refused))},
+        )

@@ -1,0 +1,1 @@
+"""Signal quality: content scoring and noisy banks."""

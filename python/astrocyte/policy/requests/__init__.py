@@ -1,0 +1,1 @@
+"""Validation of requests, page tokens and idempotency."""

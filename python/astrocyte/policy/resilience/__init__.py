@@ -1,0 +1,1 @@
+"""Degraded modes and the durable retry queue."""

@@ -1,0 +1,1 @@
+"""The settings that hold for one bank: overrides, templates and profiles."""

@@ -1,0 +1,77 @@
+"""Bank templates at work: which one a bank has, and whom it lets do what there.
+
+A template is found by a bank's name alone, so what is said of a bank is the same whether it exists or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from astrocyte.config import BankTemplateSettings, Settings
+from astrocyte.config.templates import closest, fill
+from astrocyte.model import NO_PERMISSIONS, BankTemplate, Permission, TemplateGrant
+from astrocyte.policy.glob_patterns import ANY, matches
+from astrocyte.policy.permissions import parse_permissions
+
+# Banks of which the template is kept; a caller can invent bank ids without end.
+KEPT_BANKS = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A template as it holds for one bank: its grants name principals, or patterns of these."""
+
+    name: str
+    settings: BankTemplateSettings
+    grants: Sequence[tuple[str, frozenset[Permission]]]
+
+    def permissions(self, principal: str) -> frozenset[Permission]:
+        """What the template gives the principal in the bank."""
+        return NO_PERMISSIONS.union(*(held for pattern, held in self.grants if matches(pattern, principal)))
+
+
+class Templates:
+    """The templates of the configuration, which hold in every tenant."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._templates = settings.bank_templates
+        self._patterns = {name: template.name_pattern for name, template in settings.bank_templates.items()}
+        self._kept: dict[str, Template | None] = {}
+
+    def of(self, bank_id: str) -> Template | None:
+        """The template of a bank: the one whose pattern says most of its id."""
+        if not self._patterns:
+            return None
+        try:
+            return self._kept[bank_id]
+        except KeyError:
+            pass
+        found = self._find(bank_id)
+        if len(self._kept) >= KEPT_BANKS:
+            self._kept.clear()
+        self._kept[bank_id] = found
+        return found
+
+    def listed(self) -> list[BankTemplate]:
+        """All of them, as they stand in the configuration."""
+        return [
+            BankTemplate(
+                name,
+                template.name_pattern,
+                template.profile or "",
+                template.auto_create,
+                tuple(TemplateGrant(one.principal, parse_permissions(one.permissions)) for one in template.access),
+            )
+            for name, template in self._templates.items()
+        ]
+
+    def _find(self, bank_id: str) -> Template | None:
+        match = closest(self._patterns, bank_id)
+        if match is None:
+            return None
+        name, bound = match
+        settings = self._templates[name]
+        # What a bank's name can hold is no pattern, so a principal that it fills stands for itself.
+        grants = [(fill(one.principal, bound, ANY), parse_permissions(one.permissions)) for one in settings.access]
+        return Template(name, settings, grants)

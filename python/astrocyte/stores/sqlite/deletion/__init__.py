@@ -1,0 +1,1 @@
+"""Soft delete, tombstones, erasure with a receipt, and removal in batches."""

@@ -1,0 +1,299 @@
+"""Erasing for good: what is to go is hidden, its rows go in slices, then the files are cleaned.
+
+A slice is one transaction, small enough for the ballast and short enough for the writes that wait: they come between
+two slices. From the first commit on the work will be done, whatever happens: after a crash `purge` finishes it at the
+next start. It knows it by banks that have no tenant any more, memories that an erasure marked, and the notes of
+erasures that were not hidden to the end.
+
+Erasures take turns: a receipt counts what its own erasure took, and a cleaning is of all that was erased before it.
+Only a bank's hiding does not wait.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import TypeVar
+
+import apsw
+
+from astrocyte.errors import DiskFull
+from astrocyte.model import AuditEventKind, Bank, ChangeKind, ErasureReceipt, ForgetSelector
+from astrocyte.stores.outbox import CopyOrder
+from astrocyte.stores.protocols import RequestKey
+from astrocyte.stores.sqlite.deletion import receipts, soft_delete, tombstones
+from astrocyte.stores.sqlite.deletion.batched_deletes import (
+    SLICE_MEMORIES,
+    delete_bank_rows,
+    delete_versions,
+    first_slice,
+)
+from astrocyte.stores.sqlite.deletion.receipts import Answer
+from astrocyte.stores.sqlite.deletion.vacuum import Cleaner, note_unclean
+from astrocyte.stores.sqlite.engine.transaction import BankWork, Transaction
+from astrocyte.stores.sqlite.engine.writer import Slices, Writer
+from astrocyte.stores.sqlite.rows import BANK_COLUMNS, decode_bank, fetch, to_datetime
+from astrocyte.stores.sqlite.tables import audit, holds, idempotency, vectors
+
+T = TypeVar("T")
+# Who did it, in the trail: nobody asked for it then.
+PURGER = "astrocyte"
+
+
+class Eraser:
+    """Makes the jobs that the writer runs in slices."""
+
+    def __init__(self, writer: Writer, cleaner: Cleaner) -> None:
+        self._writer = writer
+        self._cleaner = cleaner
+        self._busy = False
+
+    def erase(
+        self,
+        bank: Bank,
+        selector: ForgetSelector,
+        tombstone: soft_delete.Tombstone,
+        request: RequestKey | None,
+        copies: CopyOrder | None = None,
+    ) -> Slices[Answer]:
+        """Erase what the selector meets; see `MemoryStore.erase`."""
+        return self._in_turn(self._erase(bank, selector, tombstone, request, copies))
+
+    def delete_bank(
+        self,
+        bank: Bank,
+        expected_etag: str | None,
+        request: RequestKey | None,
+        principal: str,
+        at_once: Callable[[Transaction], None],
+    ) -> Slices[int]:
+        """Delete a bank with all its rows; see `MemoryStore.delete_bank`. ``at_once`` is done as the bank is hidden."""
+
+        def hide(transaction: Transaction) -> tuple[int, bool]:
+            earlier = idempotency.stored(transaction.connection, bank.tenant, request)
+            if earlier is not None:
+                return int(earlier), False
+            count = tombstones.hide_bank(transaction, bank, expected_etag)
+            at_once(transaction)
+            event, details = AuditEventKind.BANK_DELETED, {"count": count}
+            audit.record(transaction, bank.tenant, event, principal, bank_key=bank.key, details=details)
+            if request is not None:
+                response, now = str(count).encode(), transaction.clock()
+                idempotency.store(
+                    transaction.connection, bank.tenant, request, response, now, bank_key=None, outlives_bank=True
+                )
+            return count, True
+
+        count, hidden = self._writer.transact(hide)
+        if hidden:
+            yield
+            yield from self._in_turn(self._drop(bank.key))
+        # Or else the bank of that id may be another one by now.
+        return count
+
+    def purge(self, now: int) -> Slices[int]:
+        """Erase the memories that are due and the rows of deleted banks; returns how many memories were due."""
+        total = 0
+        while (erased := (yield from self._in_turn(self._purge_slice(now)))) is not None:
+            total += erased
+            yield
+        return total
+
+    def _in_turn(self, work: Slices[T]) -> Slices[T]:
+        while self._busy:
+            yield
+        self._busy = True
+        try:
+            return (yield from work)
+        finally:
+            self._busy = False
+
+    def _erase(
+        self,
+        bank: Bank,
+        selector: ForgetSelector,
+        tombstone: soft_delete.Tombstone,
+        request: RequestKey | None,
+        copies: CopyOrder | None,
+    ) -> Slices[Answer]:
+        erasure = self._writer.transact(
+            lambda transaction: tombstones.begin(transaction, bank, selector, tombstone, request, copies)
+        )
+        if not isinstance(erasure, tombstones.Erasure):
+            return erasure
+        try:
+            yield
+            hidden_at, position = yield from self._hide(bank, erasure)
+            yield from self._repeat(lambda transaction: _blank(transaction, bank, hidden_at))
+            counts, position = yield from self._erase_all(bank, erasure.chosen, position)
+            if erasure.queued:
+                counts["queued"] = len(erasure.queued)
+            yield from self._cleaner.clean()
+        except DiskFull as error:
+            raise DiskFull(
+                "the disk of the data directory is full; not all that was to be erased is erased yet; "
+                "free space and erase again"
+            ) from error
+        after, completed_at = self._writer.transact(lambda transaction: _left(transaction, bank, erasure.before))
+        receipt = yield from receipts.receipt(
+            erasure.chosen, counts, before=erasure.before, after=after, completed_at=to_datetime(completed_at)
+        )
+        answer = ([*erasure.chosen, *erasure.queued][: soft_delete.LISTED_IDS], position, receipt)
+        self._writer.transact(lambda transaction: _complete(transaction, bank, request, answer, tombstone.principal))
+        return answer
+
+    def _hide(self, bank: Bank, erasure: tombstones.Erasure) -> Slices[tuple[int, int]]:
+        """Hide what is not hidden yet; returns when that was done, and the position after it."""
+        done = erasure.begun
+        key = erasure.key
+        if key is None:
+            return done
+        for start in range(0, len(erasure.chosen), tombstones.HIDE_AT_ONCE):
+            part = erasure.chosen[start : start + tombstones.HIDE_AT_ONCE]
+            done = self._writer.transact(partial(tombstones.hide, bank=bank, chosen=part, tombstone=erasure.tombstone))
+            yield
+        self._writer.transact(lambda transaction: tombstones.hidden(transaction.connection, key))
+        return done
+
+    def _erase_all(self, bank: Bank, chosen: Sequence[str], position: int) -> Slices[tuple[Counter[str], int]]:
+        """The rows that went, by table, and the position of the last change."""
+        counts: Counter[str] = Counter(dict.fromkeys(("memories", "versions", "chunks", "embeddings"), 0))
+        erased = 0
+        while erased < len(chosen):
+            rest = chosen[erased : erased + SLICE_MEMORIES]
+            went, some, position = self._writer.transact(partial(_erase_slice, bank=bank, rest=rest))
+            counts.update(some)
+            erased += went
+            yield
+        return counts, position
+
+    def _drop(self, bank_key: int) -> Slices[None]:
+        yield from self._repeat(lambda transaction: _drop_slice(transaction.connection, bank_key))
+        yield from self._cleaner.clean()
+
+    def _purge_slice(self, now: int) -> Slices[int | None]:
+        """A slice of what is due. None when nothing is left to do and the files are clean."""
+        erased = self._writer.transact(lambda transaction: _purge_slice(transaction, now))
+        if erased is None and self._cleaner.needed():
+            yield from self._cleaner.clean()
+        return erased
+
+    def _repeat(self, slice_: Callable[[Transaction], bool]) -> Slices[None]:
+        """Commit slices as long as they say that there is more."""
+        while self._writer.transact(slice_):
+            yield
+
+
+def _blank(transaction: Transaction, bank: Bank, until: int) -> bool:
+    note_unclean(transaction.connection, unclean=True)
+    return idempotency.blank(transaction.connection, bank.key, until) > 0
+
+
+def _erase_slice(transaction: Transaction, *, bank: Bank, rest: Sequence[str]) -> tuple[int, Counter[str], int]:
+    """How many memories this slice was about, the rows that went, and the position after it."""
+    part = first_slice(transaction.connection, bank.key, rest)
+    work = transaction.bank(bank)
+    counts = _erase_memories(transaction.connection, work, part)
+    return len(part), counts, work.position
+
+
+def _erase_memories(connection: apsw.Connection, work: BankWork, memory_ids: Sequence[str]) -> Counter[str]:
+    note_unclean(connection, unclean=True)
+    bindings = (work.bank.key, json.dumps(memory_ids))
+    rows = fetch(
+        connection,
+        "SELECT row_key, memory_id FROM memories"
+        " WHERE bank_key = ? AND memory_id IN (SELECT value FROM json_each(?)) ORDER BY row_key",
+        bindings,
+    )
+    counts = delete_versions(connection, work.bank.key, [row_key for row_key, _ in rows])
+    connection.execute(
+        "DELETE FROM absences WHERE bank_key = ? AND memory_id IN (SELECT value FROM json_each(?))", bindings
+    )
+    for row_key, _ in rows:
+        work.remove(row_key)
+    present = {memory_id for _, memory_id in rows}
+    for memory_id in memory_ids:
+        if memory_id in present:
+            work.change(ChangeKind.ERASED, memory_id)
+    counts["memories"] = len(present)
+    return counts
+
+
+def _left(transaction: Transaction, bank: Bank, before: Sequence[str]) -> tuple[list[str], int]:
+    """Which of the bank's memories are left, of those that it had when the erased ones were hidden; and the time.
+
+    They are read, not computed: this is what the receipt proves. What came meanwhile is not its matter.
+    """
+    then = set(before)
+    left = [memory_id for memory_id in tombstones.memory_ids(transaction.connection, bank) if memory_id in then]
+    return left, transaction.bank(bank).now
+
+
+def _complete(transaction: Transaction, bank: Bank, request: RequestKey | None, answer: Answer, principal: str) -> None:
+    """Write down what the receipt says, and keep the answer for the retries of its request."""
+    now = transaction.bank(bank).now
+    event, details = AuditEventKind.ERASE_COMPLETED, _proof(answer[2])
+    audit.record(transaction, bank.tenant, event, principal, bank_key=bank.key, details=details)
+    if request is None:
+        return
+    response = receipts.encode(answer)
+    idempotency.store(transaction.connection, bank.tenant, request, response, now, bank_key=bank.key)
+
+
+def _proof(receipt: ErasureReceipt) -> dict[str, str | int]:
+    """What a trail keeps of a receipt: whoever has the receipt can show that it is this one."""
+    roots = {"root_hash_before": receipt.root_hash_before, "root_hash_after": receipt.root_hash_after}
+    return {"count": len(receipt.salted_ids), **roots}
+
+
+def _purge_slice(transaction: Transaction, now: int) -> int | None:
+    connection = transaction.connection
+    going = fetch(connection, "SELECT bank_key FROM banks WHERE tenant = '' LIMIT 1")
+    if going:
+        # Its memories were counted when it was deleted.
+        _drop_slice(connection, going[0][0])
+        return 0
+    if tombstones.resume(transaction):
+        return 0
+    due = fetch(
+        connection,
+        "SELECT bank_key, memory_id, forgotten_at FROM memories m"
+        " WHERE forgotten_at IS NOT NULL AND known_until IS NULL AND purge_after <= ?"
+        # What an erasure hid was not held then, and must go.
+        f" AND (erasing IS NOT NULL OR NOT {holds.HELD})"
+        " ORDER BY bank_key, purge_after LIMIT ?",
+        (now, SLICE_MEMORIES),
+    )
+    if not due:
+        return None
+    total = 0
+    for bank_key, rows in groupby(due, itemgetter(0)):
+        memories = list(rows)
+        (row,) = fetch(connection, f"SELECT {BANK_COLUMNS} FROM banks WHERE bank_key = ?", (bank_key,))
+        bank = decode_bank(row)
+        if _blank(transaction, bank, max(forgotten_at for _, _, forgotten_at in memories)):
+            # More may be left: the memories come with a later slice.
+            break
+        part = first_slice(connection, bank_key, [memory_id for _, memory_id, _ in memories])
+        _erase_memories(connection, transaction.bank(bank), part)
+        event, details = AuditEventKind.PURGED, {"count": len(part)}
+        audit.record(transaction, bank.tenant, event, PURGER, bank_key=bank_key, details=details)
+        total += len(part)
+    return total
+
+
+def _drop_slice(connection: apsw.Connection, bank_key: int) -> bool:
+    """Delete some rows of a hidden bank, at last the bank itself; returns whether it is still there."""
+    note_unclean(connection, unclean=True)
+    if delete_bank_rows(connection, bank_key) or idempotency.drop(connection, bank_key):
+        return True
+    connection.execute("DELETE FROM erasures WHERE bank_key = ?", (bank_key,))
+    holds.drop(connection, bank_key)
+    vectors.drop_bank(connection, bank_key)
+    connection.execute("DELETE FROM banks WHERE bank_key = ?", (bank_key,))
+    return False

@@ -1,0 +1,97 @@
+"""After rows were erased: the log is emptied and the file is scrubbed, a block at a time, so that others can write."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+import apsw
+
+from astrocyte.errors import StoreError
+from astrocyte.stores.sqlite.deletion.scrubbing import Scrubber
+from astrocyte.stores.sqlite.engine.error_translation import translate
+from astrocyte.stores.sqlite.engine.writer import Slices, Writer
+
+# How long a reader may keep the log from being emptied: twice what a read is allowed to take.
+CLEAN_SECONDS = 10.0
+# How long one try to empty the log waits for readers, with the writer's other callers behind it.
+TRY_MILLISECONDS = 10
+
+
+class Cleaner:
+    """Runs on the writer's thread, within a sliced job; one at a time.
+
+    ``user_version`` is 1 from the first erased row until the files are clean, so that a cleaning that a crash cut short
+    is made up for.
+    """
+
+    def __init__(self, writer: Writer, scrubber: Scrubber | None, busy_milliseconds: int) -> None:
+        self._writer = writer
+        self._scrubber = scrubber
+        self._busy_milliseconds = busy_milliseconds
+
+    def needed(self) -> bool:
+        """Whether rows were erased since the files were clean."""
+        return self._writer.transact(lambda transaction: bool(transaction.connection.pragma("user_version")))
+
+    def clean(self) -> Slices[None]:
+        """Empty the log and scrub the file.
+
+        Raises:
+            StoreError: A reader kept the log from being emptied for too long.
+        """
+        if self._scrubber is not None and self._scrubber.usable:
+            block: int | None = 0
+            while block is not None:
+                # The log is empty when this returns, and nothing is written before the block is done.
+                yield from self._empty_log()
+                block = self._scrub(self._scrubber, block)
+                yield
+        elif self._scrubber is not None:
+            yield from self._empty_log()
+            self._writer.connection.execute("VACUUM")
+            yield from self._empty_log()
+        self._writer.transact(lambda transaction: note_unclean(transaction.connection, unclean=False))
+
+    def _empty_log(self) -> Slices[None]:
+        deadline = monotonic() + CLEAN_SECONDS
+        while not self._log_emptied():
+            if monotonic() > deadline:
+                raise StoreError(
+                    "the rows are erased, but a reader of the database keeps their bytes in its log; "
+                    "end it and erase again"
+                )
+            yield
+
+    def _log_emptied(self) -> bool:
+        connection = self._writer.connection
+        connection.set_busy_timeout(TRY_MILLISECONDS)
+        try:
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.BusyError:
+            return False
+        except apsw.FullError as error:
+            # The log may hold pages that the database file has yet to grow by.
+            if not self._writer.release_ballast():
+                raise translate(error) from error
+            return False
+        finally:
+            connection.set_busy_timeout(self._busy_milliseconds)
+        return True
+
+    def _scrub(self, scrubber: Scrubber, block: int) -> int | None:
+        connection = self._writer.connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            pages, following = scrubber.run(block)
+        finally:
+            connection.execute("ROLLBACK")
+        if pages:
+            # A cached page still has its gap, and would bring it back with its next change.
+            connection.execute("PRAGMA shrink_memory")
+        return following
+
+
+def note_unclean(connection: apsw.Connection, *, unclean: bool) -> None:
+    """Note that rows were erased, or that the files are clean."""
+    if bool(connection.pragma("user_version")) != unclean:
+        connection.pragma("user_version", int(unclean))

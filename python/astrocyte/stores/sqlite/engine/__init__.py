@@ -1,0 +1,1 @@
+"""Connections, the writer thread, transactions, migrations and the data directory."""

@@ -1,0 +1,119 @@
+"""What a write job works with: positions and times of each bank, and what the index must be told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import apsw
+
+from astrocyte.errors import BankNotFound
+from astrocyte.model import Bank, ChangeKind
+from astrocyte.stores.protocols import IndexBatch, VersionRecord
+from astrocyte.stores.sqlite.rows import BANK_COLUMNS, Row, decode_bank, fetch, insert_rows
+
+Clock = Callable[[], int]
+
+_BANK = f"SELECT {BANK_COLUMNS}, latest_time, vector_set FROM banks WHERE bank_key = ? AND tenant = ? AND bank_id = ?"
+
+
+class BankWork:
+    """One job's changes in one bank.
+
+    ``now`` is the time that all of them bear: the clock's, or the latest that the bank has where the clock went back.
+    ``vector_set`` is where the bank's vectors are, see `astrocyte.stores.sqlite.tables.vectors`.
+    """
+
+    def __init__(self, bank: Bank, now: int, vector_set: int) -> None:
+        self.bank = bank
+        self.now = now
+        self.vector_set = vector_set
+        self.position = bank.position
+        self._changes: list[Row] = []
+        self._upserts: dict[int, VersionRecord] = {}
+        self._ended: list[tuple[int, int]] = []
+        self._removed: list[int] = []
+        self._erased = False
+        self._moved = False
+
+    def change(self, kind: ChangeKind, memory_id: str) -> int:
+        """Note a change; returns its position."""
+        self.position += 1
+        self._changes.append((self.bank.key, self.position, kind.value, memory_id, self.now))
+        self._erased = self._erased or kind is ChangeKind.ERASED
+        return self.position
+
+    def upsert(self, record: VersionRecord) -> None:
+        """A version is to be indexed."""
+        self._upserts[record.row_key] = record
+
+    def end(self, row_key: int) -> None:
+        """A version is no longer the current one, from ``now`` on."""
+        made_here = self._upserts.get(row_key)
+        if made_here is None:
+            self._ended.append((row_key, self.now))
+        else:
+            self._upserts[row_key] = replace(made_here, known_until=self.now)
+
+    def remove(self, row_key: int) -> None:
+        """A version must never be returned again."""
+        self._removed.append(row_key)
+
+    def move(self, model: str, dimensions: int) -> None:
+        """The bank's vectors are those of another model from here on."""
+        self.bank = replace(self.bank, embedding_model=model, dimensions=dimensions)
+        self._moved = True
+
+    def write(self, connection: apsw.Connection) -> IndexBatch | None:
+        """Write the change log and the bank's position; returns what the index must be told, None for nothing."""
+        if not self._changes:
+            return None
+        insert_rows(connection, "changes", self._changes)
+        connection.execute(
+            "UPDATE banks SET position = ?, latest_time = ? WHERE bank_key = ?",
+            (self.position, self.now, self.bank.key),
+        )
+        return IndexBatch(
+            replace(self.bank, position=self.position),
+            self.position,
+            tuple(self._upserts.values()),
+            tuple(self._ended),
+            tuple(self._removed),
+            erased=self._erased,
+            moved=self._moved,
+        )
+
+
+class Transaction:
+    """The connection of a job, inside its savepoint, with the banks that it changes."""
+
+    def __init__(self, connection: apsw.Connection, clock: Clock) -> None:
+        self.connection = connection
+        self.clock = clock
+        self._works: dict[int, BankWork] = {}
+        self.effects: list[Callable[[], None]] = []
+
+    def after_commit(self, effect: Callable[[], None]) -> None:
+        """Call ``effect`` on the writer's thread when this is committed, before the job's caller hears of it."""
+        self.effects.append(effect)
+
+    def bank(self, bank: Bank) -> BankWork:
+        """The work in a bank, begun if it is not.
+
+        Raises:
+            BankNotFound: It was deleted.
+        """
+        work = self._works.get(bank.key)
+        if work is None:
+            rows = fetch(self.connection, _BANK, (bank.key, bank.tenant, bank.bank_id))
+            if not rows:
+                raise BankNotFound(bank.bank_id)
+            *columns, latest_time, vector_set = rows[0]
+            now = max(self.clock(), latest_time)
+            work = self._works[bank.key] = BankWork(decode_bank(tuple(columns)), now, vector_set)
+        return work
+
+    def finish(self) -> list[IndexBatch]:
+        """Write what the banks' works have gathered."""
+        batches = [work.write(self.connection) for work in self._works.values()]
+        return [batch for batch in batches if batch is not None]

@@ -1,0 +1,1 @@
+"""The composition root: builds the parts of the application from the settings."""

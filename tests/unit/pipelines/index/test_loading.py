@@ -1,0 +1,89 @@
+"""Loading from rows in parts answers as the index that took the commits, wherever the parts end."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from astrocyte.app import App
+from astrocyte.config import Settings
+from astrocyte.core import Bank as CoreBank
+from astrocyte.core import Core, RecallRequest, RecallResponse, Row
+from astrocyte.model import Caller, ForgetSelector, MemoryUpdate, RetainItem
+from astrocyte.pipelines.index import loading
+from astrocyte.pipelines.index.loading import load_index
+
+ME = Caller()
+COUNT = 60
+
+
+@pytest.fixture
+async def app(tmp_path: Path) -> Any:
+    settings = {
+        "vector_store": "sqlite",
+        "data_dir": str(tmp_path),
+        "signal_quality": {"dedup": {"enabled": False}},
+    }
+    opened = App(Settings.from_mapping(settings))
+    items = [RetainItem(f"note {n} of the garden", tags=(f"t{n % 7}",), session_id=f"s{n % 3}") for n in range(COUNT)]
+    kept = await opened.gate.retain_batch(ME, "b", items)
+    for number, one in enumerate(kept[::5]):
+        update = MemoryUpdate(
+            one.memory_id or "", frozenset({"content"}), content=f"a changed note of the garden {number}"
+        )
+        await opened.gate.update_memory(ME, "b", update)
+    await opened.gate.forget(ME, "b", ForgetSelector(memory_ids=tuple(one.memory_id or "" for one in kept[1::5])))
+    yield opened
+    await opened.close()
+
+
+def answer(core: Any) -> RecallResponse:
+    response: RecallResponse = core.recall(RecallRequest(text="note changed garden 7 12", k=COUNT, depth=COUNT))
+    return response
+
+
+@pytest.mark.parametrize(
+    ("size", "parts"), [(1, [1, 2, 4, 8, 8, 8, 8, 8, 8, 5]), (7, [7, 14, 28, 11]), (1_000, [COUNT])]
+)
+async def test_parts_make_the_index_that_took_the_commits(
+    app: App, size: int, parts: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank = app._store.get_bank(ME.tenant, "b")
+    assert bank is not None
+    (tmp_path / "scratch").mkdir()
+    whole = load_index(app._store, Core(str(tmp_path / "scratch")), None, bank)
+    applied: list[int] = []
+    before = CoreBank.apply
+
+    def apply(core: CoreBank, position: int, upserts: Sequence[Row] = (), *rest: Any, **options: Any) -> None:
+        applied.append(len(upserts))
+        before(core, position, upserts, *rest, **options)
+
+    monkeypatch.setattr(CoreBank, "apply", apply)
+    monkeypatch.setattr(loading, "READ_AT_ONCE", size)
+    # Parts grow until they are this large.
+    monkeypatch.setattr(loading, "MOST_AT_ONCE", 8 * size)
+    loaded = load_index(app._store, Core(str(tmp_path / "scratch")), None, bank)
+    assert applied == parts
+    assert loaded.core.position == bank.position
+    assert loaded.row_count == whole.row_count
+    assert [(hit.key, hit.score) for hit in answer(loaded.core).hits] == [
+        (hit.key, hit.score) for hit in answer(whole.core).hits
+    ]
+    assert len(answer(loaded.core).hits) == COUNT - len(range(1, COUNT, 5))
+
+
+async def test_more_parts_than_positions_lose_no_row(app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a commit adds while rows are read is of a position that the bank, as it was looked up, does not have."""
+    bank = app._store.get_bank(ME.tenant, "b")
+    assert bank is not None
+    await app.gate.retain(ME, "b", RetainItem("the last note of the garden"))
+    (tmp_path / "scratch").mkdir()
+    early = replace(bank, position=2)
+    monkeypatch.setattr(loading, "READ_AT_ONCE", 5)
+    monkeypatch.setattr(loading, "MOST_AT_ONCE", 5)
+    loaded = load_index(app._store, Core(str(tmp_path / "scratch")), None, early)
+    assert loaded.core.position == 2
+    assert len(answer(loaded.core).hits) == COUNT - len(range(1, COUNT, 5)) + 1
