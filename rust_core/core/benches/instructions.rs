@@ -14,10 +14,10 @@ mod common;
 
 use std::hint::black_box;
 
+use astrocyte_core::vector::{Block, Kernel, QuantisedQuery, simd_path};
+use astrocyte_core::{Bank, Core, ExternalList, RecallRequest, Row};
+use astrocyte_pii::{KINDS, Scanner};
 use common::{Random, id, row};
-use rust_core::pii::{KINDS, Scanner};
-use rust_core::vector::{Block, Kernel, QuantisedQuery, simd_path};
-use rust_core::{Bank, Core, ExternalList, RecallRequest, Row};
 
 const DIMENSIONS: usize = 384;
 const WORDS: usize = 16;

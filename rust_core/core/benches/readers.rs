@@ -1,6 +1,6 @@
 //! What a recall waits while others write: latencies of one reader beside one writer at full speed.
 //!
-//! `cargo bench -p rust_core --bench readers`, or with sizes: `... -- 10000 200000`. The line to compare with is "commits
+//! `cargo bench -p astrocyte-core --bench readers`, or with sizes: `... -- 10000 200000`. The line to compare with is "commits
 //! to another bank": there the writer takes the same processor time and memory bandwidth, and no lock of the reader's.
 
 #![expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
@@ -13,10 +13,10 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use astrocyte_core::checkpoint::Label;
+use astrocyte_core::vector::simd_path;
+use astrocyte_core::{Bank, Core, RecallRequest, Row};
 use common::{Random, clustered, row};
-use rust_core::checkpoint::Label;
-use rust_core::vector::simd_path;
-use rust_core::{Bank, Core, RecallRequest, Row};
 
 const DIMENSIONS: usize = 384;
 const WORDS: usize = 16;

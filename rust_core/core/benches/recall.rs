@@ -1,6 +1,6 @@
 //! Dense scan, hybrid recall with and without a filter, apply, and the near-duplicate check.
 //!
-//! `cargo bench -p rust_core --bench recall`. Sizes and seed are printed; compare ratios within one run.
+//! `cargo bench -p astrocyte-core --bench recall`. Sizes and seed are printed; compare ratios within one run.
 
 #![expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
 
@@ -10,10 +10,10 @@ mod common;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use astrocyte_core::vector::{Block, Kernel, QuantisedQuery, dot, simd_path};
+use astrocyte_core::{Bank, Core, RecallRequest, Row};
 use common::{Random, clustered, row};
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
-use rust_core::vector::{Block, Kernel, QuantisedQuery, dot, simd_path};
-use rust_core::{Bank, Core, RecallRequest, Row};
 
 const DIMENSIONS: usize = 384;
 const WORDS: usize = 16;

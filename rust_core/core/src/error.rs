@@ -37,9 +37,6 @@ pub enum CoreError {
         /// What came.
         got: String,
     },
-    /// A bundled table that is not what it says.
-    #[error("model table: {0}")]
-    Model(String),
     /// A graph could not be made.
     #[error("graph: {0}")]
     Graph(String),

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+pub use astrocyte_text::hash::ContentHash;
+
 /// Sixteen bytes that name a memory over all its versions.
 pub type MemoryId = [u8; 16];
-/// Sixteen bytes that are equal for equal normalised contents.
-pub type ContentHash = [u8; 16];
 
 /// A piece of a memory that has several.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,10 +4,10 @@ mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use astrocyte_core::{Bank, Chunk, Core, RecallRequest, RecallResponse, Row, TagMatch};
 use common::commits::{Commit, DIMENSIONS, commits, random_request, random_row, some};
 use common::{Random, id};
 use proptest::prelude::*;
-use rust_core::{Bank, Chunk, Core, RecallRequest, RecallResponse, Row, TagMatch};
 
 /// What the oracle keeps: every version, with its end.
 #[derive(Debug, Default, Clone)]
@@ -199,7 +199,7 @@ proptest! {
                 let embedded = row.vector.is_some();
                 prop_assert!(!embedded || contents.contains(&row.content_hash), "{} is missing", key);
             }
-            let ordered = |a: &rust_core::Hit, b: &rust_core::Hit| {
+            let ordered = |a: &astrocyte_core::Hit, b: &astrocyte_core::Hit| {
                 a.score > b.score || (a.score.total_cmp(&b.score).is_eq() && a.memory_id < b.memory_id)
             };
             prop_assert!(response.hits.windows(2).all(|pair| ordered(&pair[0], &pair[1])));

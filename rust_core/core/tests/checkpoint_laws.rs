@@ -6,12 +6,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use astrocyte_core::checkpoint::{Label, describe};
+use astrocyte_core::{Bank, Core, RecallRequest, RecallResponse, Row};
 use common::Random;
 use common::commits::{Commit, DIMENSIONS, commits, random_request};
 use common::files::{FILES, Folder, forge};
 use proptest::prelude::*;
-use rust_core::checkpoint::{Label, describe};
-use rust_core::{Bank, Core, RecallRequest, RecallResponse, Row};
 
 fn label() -> Label {
     Label {

@@ -2,9 +2,9 @@
 
 mod common;
 
+use astrocyte_core::vector::{dot, normalise};
+use astrocyte_core::{Core, RecallRequest};
 use common::{Random, clustered, id, row};
-use rust_core::vector::{dot, normalise};
-use rust_core::{Core, RecallRequest};
 
 /// Exact top `k` by f32 cosine, ties by id.
 fn exact(units: &[Vec<f32>], query: &[f32], k: usize) -> Vec<u64> {

@@ -2,9 +2,9 @@
 
 mod common;
 
+use astrocyte_core::{Bank, Core, ExternalList, FusionMethod, RecallRequest, Row};
 use common::{Random, id, row};
 use proptest::prelude::*;
-use rust_core::{Bank, Core, ExternalList, FusionMethod, RecallRequest, Row};
 
 fn bank_of(rows: &[Row], dimensions: usize) -> Bank {
     let bank = Core::new(None)

@@ -5,12 +5,12 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use astrocyte_core::checkpoint::Label;
+use astrocyte_core::{Bank, Chunk, RecallRequest, Row};
 use common::cores::walking;
 use common::files::{Folder, forge};
 use common::{Random, clustered};
 use proptest::prelude::*;
-use rust_core::checkpoint::Label;
-use rust_core::{Bank, Chunk, RecallRequest, Row};
 
 const DIMENSIONS: usize = 64;
 const FOLD_ROWS: u32 = 300;
@@ -80,7 +80,7 @@ fn hits(bank: &Bank, row: &Row) -> Vec<(u64, f64)> {
     };
     let response = bank.recall(&request).expect("the request is right");
     assert!(response.plan.starts_with("graph"), "{}", response.plan);
-    let pair = |hit: &rust_core::Hit| (hit.key, hit.score);
+    let pair = |hit: &astrocyte_core::Hit| (hit.key, hit.score);
     response.hits.iter().map(pair).collect()
 }
 

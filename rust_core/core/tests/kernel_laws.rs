@@ -2,8 +2,8 @@
 
 mod common;
 
+use astrocyte_core::vector::{Block, Kernel, QuantisedQuery, dot, normalise};
 use proptest::prelude::*;
-use rust_core::vector::{Block, Kernel, QuantisedQuery, dot, normalise};
 
 fn naive(query: &[Block], row: &[Block]) -> i32 {
     let (pairs, _) = query.as_chunks::<2>();

@@ -4,10 +4,10 @@ mod common;
 
 use std::collections::BTreeSet;
 
+use astrocyte_core::{Bank, Chunk, Core, PlannerOptions, RecallRequest, RecallResponse, Row};
 use common::cores::{core, walking};
 use common::{Random, clustered, id};
 use proptest::prelude::*;
-use rust_core::{Bank, Chunk, Core, PlannerOptions, RecallRequest, RecallResponse, Row};
 
 const DIMENSIONS: usize = 64;
 
@@ -167,7 +167,7 @@ fn a_text_scores_the_same_in_either_tier() {
                 let Some(same) = flat.hits.iter().find(|other| other.key == hit.key) else {
                     continue;
                 };
-                let raw = |hit: &rust_core::Hit, arm: u32| {
+                let raw = |hit: &astrocyte_core::Hit, arm: u32| {
                     hit.arms
                         .iter()
                         .find(|word| word.arm == arm)

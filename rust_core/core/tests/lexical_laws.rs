@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use astrocyte_core::lexical::{Bm25Index, LexicalIndex, Sums};
+use astrocyte_core::rowset::RowSet;
+use astrocyte_text::analysis::{analyze_query, analyze_text};
 use proptest::prelude::*;
-use rust_core::analysis::{analyze_query, analyze_text};
-use rust_core::lexical::{Bm25Index, LexicalIndex, Sums};
-use rust_core::rowset::RowSet;
 
 // The constants of `lexical::bm25`, written out again: an oracle that imports them could not see them change.
 const K1: f64 = 1.5;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use astrocyte_core::{Bank, Core, CoreError, CoreOptions, RecallRequest, RecallResponse};
 use common::{Random, row};
-use rust_core::{Bank, Core, CoreError, CoreOptions, RecallRequest, RecallResponse};
 
 const DIMENSIONS: usize = 16;
 

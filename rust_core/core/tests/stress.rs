@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use astrocyte_core::checkpoint::Label;
+use astrocyte_core::{Bank, Core, CoreOptions, PlannerOptions, RecallRequest, RecallResponse};
 use common::commits::{Commit, DIMENSIONS, commits, random_request};
 use common::{Random, id};
 use parking_lot::{Mutex, RwLock};
-use rust_core::checkpoint::Label;
-use rust_core::{Bank, Core, CoreOptions, PlannerOptions, RecallRequest, RecallResponse};
 
 const COMMITS: usize = 60;
 /// Rows of a commit, at most: on the way dead rows are dropped again and again.

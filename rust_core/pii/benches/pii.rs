@@ -1,12 +1,12 @@
 //! The scanner on ordinary texts, and on 100 KB made to slow it down.
 //!
-//! `cargo bench -p rust_core --bench pii`. Compare ratios within one run; the adversarial texts should each take less
+//! `cargo bench -p astrocyte-pii --bench pii`. Compare ratios within one run; the adversarial texts should each take less
 //! than 5 ms.
 
 use std::hint::black_box;
 
+use astrocyte_pii::{KINDS, Scanner};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use rust_core::pii::{KINDS, Scanner};
 
 /// A limit of the product on a memory's size.
 const BYTES: usize = 100_000;

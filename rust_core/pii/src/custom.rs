@@ -4,7 +4,7 @@ use regex_automata::meta::{BuildError, Config, Regex};
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input};
 
-use crate::error::{CoreError, Result};
+use crate::{Result, ScannerError};
 
 /// How much a pattern may take in memory once compiled; `\w{1000}` takes more.
 const COMPILED_BYTES: usize = 1 << 20;
@@ -25,7 +25,7 @@ impl Custom {
     /// # Errors
     /// It is no pattern, is not linear (look-around, back-references), is too large, or matches empty text.
     pub(super) fn new(pattern: &str) -> Result<Self> {
-        let invalid = |got: String| CoreError::Invalid {
+        let invalid = |got: String| ScannerError {
             field: "pattern",
             expected: "a pattern that runs in linear time".to_owned(),
             got,

@@ -25,12 +25,28 @@ mod words;
 
 use std::collections::BTreeMap;
 
+use thiserror::Error;
+
 pub use kinds::{KINDS, Kind};
 
-use crate::error::{CoreError, Result};
 use custom::Custom;
 use text::Plain;
 use view::{Candidate, View};
+
+/// A scanner could not be made: a parameter is out of its range.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{field}: expected {expected}, got {got}")]
+pub struct ScannerError {
+    /// Name of the parameter.
+    pub field: &'static str,
+    /// The range that it must be in.
+    pub expected: String,
+    /// The value that came.
+    pub got: String,
+}
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, ScannerError>;
 
 /// A finding in the original text.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,7 +74,7 @@ impl Scanner {
     /// Candidates below the confidence `least`, 0 to 1, are dropped.
     ///
     /// # Errors
-    /// [`CoreError::Invalid`]: there is no such kind, `least` is out of its range, or a pattern cannot be run in
+    /// [`ScannerError`]: there is no such kind, `least` is out of its range, or a pattern cannot be run in
     /// linear time.
     pub fn new(
         kinds: &[impl AsRef<str>],
@@ -66,7 +82,7 @@ impl Scanner {
         least: f32,
     ) -> Result<Self> {
         if !(0.0..=1.0).contains(&least) {
-            return Err(CoreError::Invalid {
+            return Err(ScannerError {
                 field: "min_confidence",
                 expected: "0 to 1".to_owned(),
                 got: least.to_string(),
@@ -77,7 +93,7 @@ impl Scanner {
             let place = KINDS
                 .iter()
                 .position(|(_, known, _)| *known == name.as_ref())
-                .ok_or_else(|| CoreError::Invalid {
+                .ok_or_else(|| ScannerError {
                     field: "kinds",
                     expected: "names of kinds".to_owned(),
                     got: format!("{:?}", name.as_ref()),

@@ -12,8 +12,8 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use super::encode::layers;
 use super::response::RecallResponse;
-use crate::wire::Message;
-use crate::wire::answer::field;
+use astrocyte_wire::Message;
+use astrocyte_wire::answer::field;
 
 const MICROS_PER_MILLI: f64 = 1e3;
 

@@ -12,9 +12,9 @@ use super::queue::RecallQueue;
 use super::request::RecallRequest;
 use super::response::RecallResponse;
 use super::row::Row;
-use crate::checkpoint::{self, Label};
-use crate::failpoint::reach;
-use crate::{PlannerOptions, bank, registry, types};
+use astrocyte_core::checkpoint::{self, Label};
+use astrocyte_core::failpoint::reach;
+use astrocyte_core::{PlannerOptions, bank, registry, types};
 
 #[pyclass(frozen, module = "astrocyte._core")]
 pub(super) struct Core {

@@ -8,8 +8,8 @@ use super::arguments::Text;
 use super::errors::{detached, invalid};
 use super::request::fusion_of;
 use super::response::{Hit, RecallResponse, lead_scores};
-use crate::bank_fusion::{BankArm, BankHit, BankList, Share, fuse, split_budget as split};
-use crate::types;
+use astrocyte_core::bank_fusion::{BankArm, BankHit, BankList, Share, fuse, split_budget as split};
+use astrocyte_core::types;
 
 /// What a bank answered, or hits in another order than that.
 #[derive(FromPyObject)]

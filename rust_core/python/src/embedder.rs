@@ -5,8 +5,8 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
 use super::arguments::Text;
-use super::errors::detached;
-use crate::embed;
+use super::errors::{CoreFault, detached};
+use astrocyte_text::embed;
 
 #[pyclass(frozen, module = "astrocyte._core")]
 pub(super) struct StaticEmbedder {
@@ -17,7 +17,8 @@ pub(super) struct StaticEmbedder {
 impl StaticEmbedder {
     #[new]
     fn new(py: Python<'_>, table: PyBackedBytes) -> PyResult<Self> {
-        let embedder = detached(py, || embed::StaticEmbedder::from_bytes(&table))?;
+        let embedder = detached(py, || Ok(embed::StaticEmbedder::from_bytes(&table)))?
+            .map_err(|error| CoreFault::new_err(error.to_string()))?;
         Ok(Self { embedder })
     }
 

@@ -12,8 +12,8 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyT
 
 use super::errors::invalid;
 use super::response::RecallResponse;
-use crate::types;
-use crate::wire::{self, Message, Value, field};
+use astrocyte_core::types;
+use astrocyte_wire::{Message, Value, field};
 
 /// Places in a `HydratedRow`.
 mod column {
@@ -49,7 +49,7 @@ impl<'py> Row<'py> {
     }
 
     /// Copies a column that holds text or None.
-    fn copy_text(&self, column: usize, hit: &mut wire::Hit, number: u32) -> PyResult<()> {
+    fn copy_text(&self, column: usize, hit: &mut astrocyte_wire::Hit, number: u32) -> PyResult<()> {
         let value = self.at(column)?;
         if !value.is_none() {
             hit.text(number, value.cast::<PyString>()?.to_str()?);
@@ -57,13 +57,23 @@ impl<'py> Row<'py> {
         Ok(())
     }
 
-    fn copy_count(&self, column: usize, hit: &mut wire::Hit, number: u32) -> PyResult<()> {
+    fn copy_count(
+        &self,
+        column: usize,
+        hit: &mut astrocyte_wire::Hit,
+        number: u32,
+    ) -> PyResult<()> {
         hit.count(number, self.at(column)?.extract()?);
         Ok(())
     }
 
     /// Copies a column that holds milliseconds or None.
-    fn copy_instant(&self, column: usize, hit: &mut wire::Hit, number: u32) -> PyResult<()> {
+    fn copy_instant(
+        &self,
+        column: usize,
+        hit: &mut astrocyte_wire::Hit,
+        number: u32,
+    ) -> PyResult<()> {
         let value = self.at(column)?;
         if !value.is_none() {
             hit.instant(number, value.extract()?);
@@ -71,14 +81,14 @@ impl<'py> Row<'py> {
         Ok(())
     }
 
-    fn copy_tags(&self, hit: &mut wire::Hit) -> PyResult<()> {
+    fn copy_tags(&self, hit: &mut astrocyte_wire::Hit) -> PyResult<()> {
         for tag in self.at(column::TAGS)?.cast::<PyTuple>()?.iter_borrowed() {
             hit.tag(tag.cast::<PyString>()?.to_str()?);
         }
         Ok(())
     }
 
-    fn copy_metadata(&self, hit: &mut wire::Hit) -> PyResult<()> {
+    fn copy_metadata(&self, hit: &mut astrocyte_wire::Hit) -> PyResult<()> {
         let metadata = self.at(column::METADATA)?;
         let metadata = metadata.cast::<PyDict>()?;
         if metadata.is_empty() {
@@ -135,7 +145,7 @@ pub(super) fn encode_hits<'py>(
         .collect::<PyResult<Vec<_>>>()?;
     let names = &response.answer().arm_names;
     let mut answer = Message::default();
-    let mut encoded = wire::Hit::default();
+    let mut encoded = astrocyte_wire::Hit::default();
     // Rows come in the order of the hits, as a rule: the search for a hit's goes on behind the last one's.
     let mut next = 0;
     for hit in response.ranked() {
@@ -182,7 +192,7 @@ fn encode(
     names: &[Cow<'static, str>],
     bank_id: &str,
     include_sources: bool,
-    encoded: &mut wire::Hit,
+    encoded: &mut astrocyte_wire::Hit,
 ) -> PyResult<()> {
     row.copy_text(column::MEMORY_ID, encoded, field::MEMORY_ID)?;
     row.copy_text(column::CHUNK_TEXT, encoded, field::TEXT)?;

@@ -8,7 +8,7 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::error::{CoreError, Result};
+use astrocyte_core::{CoreError, Result};
 
 create_exception!(
     astrocyte._core,
@@ -54,7 +54,7 @@ pub(super) fn attached<T>(work: impl FnOnce() -> Result<T>) -> PyResult<T> {
 
 fn raised<T>(result: thread::Result<Result<T>>) -> PyResult<T> {
     match result {
-        Ok(result) => result.map_err(PyErr::from),
+        Ok(result) => result.map_err(exception),
         Err(_) => Err(CoreFault::new_err(format!(
             "the core has a bug at {}; the call had no result, please report it",
             LAST_PANIC.lock()
@@ -67,20 +67,16 @@ pub(super) fn invalid(field: &'static str, message: impl Into<String>) -> PyErr 
     CoreInvalid::new_err((field, message.into()))
 }
 
-impl From<CoreError> for PyErr {
-    fn from(error: CoreError) -> Self {
-        match &error {
-            CoreError::Dimensions { .. } => invalid(VECTOR_LENGTH_FIELD, error.to_string()),
-            CoreError::Vector { .. } => invalid("vector", error.to_string()),
-            CoreError::Invalid {
-                field,
-                expected,
-                got,
-            } => invalid(field, format!("expected {expected}, got {got}")),
-            CoreError::Model(_)
-            | CoreError::Graph(_)
-            | CoreError::Checkpoint(_)
-            | CoreError::Io(_) => CoreFault::new_err(error.to_string()),
-        }
+/// The exception for an error of the core.
+fn exception(error: CoreError) -> PyErr {
+    match &error {
+        CoreError::Dimensions { .. } => invalid(VECTOR_LENGTH_FIELD, error.to_string()),
+        CoreError::Vector { .. } => invalid("vector", error.to_string()),
+        CoreError::Invalid {
+            field,
+            expected,
+            got,
+        } => invalid(field, format!("expected {expected}, got {got}")),
+        _ => CoreFault::new_err(error.to_string()),
     }
 }

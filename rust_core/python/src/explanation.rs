@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::response::RecallResponse;
-use crate::types::{self, Step};
+use astrocyte_core::types::{self, Step};
 
 #[pyclass(frozen, module = "astrocyte._core")]
 pub(super) struct Fate {

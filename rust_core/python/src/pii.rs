@@ -3,8 +3,8 @@
 use pyo3::prelude::*;
 
 use super::arguments::Text;
-use super::errors::detached;
-use crate::pii::{Finding, KINDS, Scanner};
+use super::errors::{detached, invalid};
+use astrocyte_pii::{Finding, KINDS, Scanner, ScannerError};
 
 /// A finding as Python sees it: place of the text, place of the kind, first character, character after the last,
 /// confidence.
@@ -28,7 +28,15 @@ impl PiiScanner {
         let scanner = detached(py, || {
             let kinds: Vec<&str> = kinds.iter().map(|kind| &*kind.0).collect();
             let patterns: Vec<&str> = patterns.iter().map(|pattern| &*pattern.0).collect();
-            Scanner::new(&kinds, &patterns, min_confidence)
+            Ok(Scanner::new(&kinds, &patterns, min_confidence))
+        })?
+        .map_err(|error| {
+            let ScannerError {
+                field,
+                expected,
+                got,
+            } = error;
+            invalid(field, format!("expected {expected}, got {got}"))
         })?;
         Ok(Self { scanner })
     }

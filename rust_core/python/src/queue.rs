@@ -11,7 +11,7 @@ use super::bank::Bank;
 use super::errors::{attached, detached};
 use super::request::RecallRequest;
 use super::response::RecallResponse;
-use crate::recall;
+use astrocyte_core::recall;
 
 #[pyclass(frozen, module = "astrocyte._core")]
 pub(super) struct RecallQueue {

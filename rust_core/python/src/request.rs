@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use super::arguments::{Id, Text, Vector, string_pairs, strings};
 use super::errors::invalid;
-use crate::types;
+use astrocyte_core::types;
 
 #[pyclass(frozen, module = "astrocyte._core")]
 pub(super) struct RecallRequest {

@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::arguments::{Id, Text};
-use crate::recall::{KEYWORD, SEMANTIC};
-use crate::types;
+use astrocyte_core::recall::{KEYWORD, SEMANTIC};
+use astrocyte_core::types;
 
 fn arm_scores(arms: &[types::ArmScore]) -> Vec<(u32, u32, f64)> {
     arms.iter()

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 
 use super::arguments::{Id, Text, Vector, string_pairs, strings};
-use crate::types;
+use astrocyte_core::types;
 
 #[pyclass(frozen, module = "astrocyte._core")]
 pub(super) struct Row {

@@ -15,7 +15,7 @@ use tonic::metadata::{KeyAndValueRef, MetadataMap, MetadataValue};
 use tonic::{Code, Status};
 
 use super::errors::detached;
-use crate::serve::{Call, Event, Identity, Method, Next, Options, RoomOptions, Server};
+use astrocyte_grpc::{Call, Event, Identity, Method, Next, Options, RoomOptions, Server};
 
 /// What gRPC and HTTP keep for themselves among the headers.
 const RESERVED: [&str; 4] = ["te", "content-type", "content-length", "host"];

@@ -5,7 +5,8 @@ use pyo3::types::{PyBytes, PyDict};
 
 use super::arguments::Text;
 use super::errors::detached;
-use crate::{hash, tokens, vector};
+use astrocyte_core::vector;
+use astrocyte_text::{hash, tokens};
 
 #[pyfunction]
 pub(super) fn build_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {

@@ -2,7 +2,8 @@
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::types::ContentHash;
+/// Sixteen bytes that are equal for equal normalised contents.
+pub type ContentHash = [u8; 16];
 
 /// Sixteen bytes of BLAKE3 over `text` with white space collapsed, canonically composed (NFC).
 ///

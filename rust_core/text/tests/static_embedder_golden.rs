@@ -1,6 +1,6 @@
 //! The bundled table gives the vectors that the reference tokeniser and a float64 sum over the table gave.
 
-use rust_core::embed::StaticEmbedder;
+use astrocyte_text::embed::StaticEmbedder;
 
 /// Text, first four values and the last. From the `tokenizers` package's BERT tokeniser; rows summed, then normalised.
 const GOLDEN: [(&str, [f32; 5]); 4] = [

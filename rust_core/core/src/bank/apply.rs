@@ -6,13 +6,13 @@ use hashbrown::HashTable;
 use rayon::prelude::*;
 
 use super::state::State;
-use crate::analysis::{AnalyzedText, analyze_text};
 use crate::columns::Tables;
 use crate::error::{CoreError, Result};
 use crate::lexical::{LexicalIndex, MAX_ROWS};
 use crate::originals::NO_SLOT;
 use crate::types::Row;
 use crate::vector::{DenseIndex, QuantisedRow, normalise, reserve_tight};
+use astrocyte_text::analysis::{AnalyzedText, analyze_text};
 
 /// A batch of this many rows is prepared by all cores: a load, not a write, which would only wake them in vain.
 const SPREAD_ROWS: usize = 128;

@@ -163,13 +163,13 @@ fn probe() -> u64 {
     static PROBE: OnceLock<u64> = OnceLock::new();
     *PROBE.get_or_init(|| {
         let sample = "The gardener's naïve cats are running to 3 cafés; 東京 and Ärzte waited, or didn't. 10² résumés";
-        let text = crate::analysis::analyze_text(sample);
-        let mut bytes = text.length.to_le_bytes().to_vec();
+        let text = astrocyte_text::analysis::analyze_text(sample);
+        let mut bytes = text.length().to_le_bytes().to_vec();
         for (term, frequency) in text.terms {
             bytes.extend_from_slice(&term.to_le_bytes());
             bytes.extend_from_slice(&frequency.to_le_bytes());
         }
-        bytes.extend_from_slice(&crate::hash::content_hash(sample));
+        bytes.extend_from_slice(&astrocyte_text::hash::content_hash(sample));
         let vector: Vec<f32> = (0..130u16).map(|n| f32::from(n % 17) - 7.5).collect();
         crate::vector::quantised_bytes(&vector, &mut bytes);
         xxh3_64(&bytes)

@@ -8,9 +8,9 @@ use hashbrown::HashTable;
 use super::lengths::Lengths;
 use super::postings::{FREQUENCY_BITS, FREQUENCY_MASK, Overflow, Postings};
 use super::{LexicalIndex, MAX_ROWS, QueryTerm, Sums, TermFilter, Window};
-use crate::analysis::{AnalyzedQuery, AnalyzedText};
 use crate::pages::Places;
 use crate::rowset::RowSet;
+use astrocyte_text::analysis::{AnalyzedQuery, AnalyzedText};
 
 // Saturation of the term frequency; Robertson and Zaragoza give 1.2 to 2.
 const K1: f32 = 1.5;
@@ -231,7 +231,7 @@ impl LexicalIndex for Bm25Index {
             let term = self.term_number(fingerprint);
             let postings = &mut self.terms[term as usize];
             let before = postings.heap_bytes();
-            if postings.push(row, frequency, text.length) {
+            if postings.push(row, frequency, text.length()) {
                 self.overflow.insert((term, row), frequency);
             }
             postings.document_frequency += u32::from(counted);
@@ -239,12 +239,12 @@ impl LexicalIndex for Bm25Index {
             self.forward
                 .push(term << FREQUENCY_BITS | frequency.min(FREQUENCY_MASK));
         }
-        self.lengths.push(row, text.length, counted);
+        self.lengths.push(row, text.length(), counted);
         self.spans.resize(row as usize, 0);
         self.spans
             .push((start << COUNT_BITS | text.terms.len()) as u64);
         self.counted_rows += u64::from(counted);
-        self.counted_length += if counted { u64::from(text.length) } else { 0 };
+        self.counted_length += if counted { u64::from(text.length()) } else { 0 };
     }
 
     fn retire(&mut self, row: u32) {

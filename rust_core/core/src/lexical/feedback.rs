@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 
 use super::bm25::Bm25Index;
 use super::postings::FREQUENCY_BITS;
-use crate::analysis::{AnalyzedQuery, is_stem};
+use astrocyte_text::analysis::{AnalyzedQuery, is_stem};
 
 /// Stems that join a query. With ten instead recall on the development sets stays within .002.
 const MOST_TERMS: usize = 6;
@@ -68,8 +68,8 @@ impl Bm25Index {
 
 #[cfg(test)]
 mod tests {
-    use crate::analysis::{analyze_query, analyze_text};
     use crate::lexical::{Bm25Index, LexicalIndex};
+    use astrocyte_text::analysis::{analyze_query, analyze_text};
 
     fn index(texts: &[&str]) -> Bm25Index {
         let mut index = Bm25Index::new();

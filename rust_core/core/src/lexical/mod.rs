@@ -14,8 +14,8 @@ pub use sums::{Sums, Window};
 
 use smallvec::SmallVec;
 
-use crate::analysis::{AnalyzedQuery, AnalyzedText};
 use crate::rowset::RowSet;
+use astrocyte_text::analysis::{AnalyzedQuery, AnalyzedText};
 
 /// Rows that an index can number: a posting is 32 bits, of which four hold the frequency.
 pub const MAX_ROWS: u32 = 1 << 28;

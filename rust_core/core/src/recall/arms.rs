@@ -5,22 +5,25 @@ use std::time::Instant;
 
 use hashbrown::HashSet;
 
-use crate::analysis::AnalyzedQuery;
 use crate::bank::State;
 use crate::filter::Allowed;
 use crate::lexical::LexicalIndex;
 use crate::topk::{Scored, Selection, by_id};
 use crate::types::RecallRequest;
 use crate::vector::Plan;
+use astrocyte_text::analysis::AnalyzedQuery;
 
 use super::buffers::ArmScores;
 use super::dense::best_rows;
 use super::passing::Passing;
 use super::spread::Spread;
 
-pub(crate) const SEMANTIC: &str = "semantic";
-pub(crate) const KEYWORD: &str = "keyword";
-pub(crate) const TEMPORAL: &str = "temporal";
+/// The arm that compares embeddings.
+pub const SEMANTIC: &str = "semantic";
+/// The arm that searches words.
+pub const KEYWORD: &str = "keyword";
+/// The arm that compares event times with windows.
+pub const TEMPORAL: &str = "temporal";
 
 /// Reading rows one by one costs about half as much again as reading all in order, so a filter that leaves less than
 /// this share of the rows (in percent) is met row by row.

@@ -7,13 +7,13 @@
 
 use std::time::Instant;
 
-use crate::analysis::AnalyzedQuery;
 use crate::bank::State;
 use crate::filter::Allowed;
 use crate::fusion::{self, Fused};
 use crate::lexical::LexicalIndex;
 use crate::topk::Selection;
 use crate::types::RecallRequest;
+use astrocyte_text::analysis::AnalyzedQuery;
 
 use super::arms::{self, Arm, KEYWORD, Scores, micros_since};
 use super::buffers::ArmScores;

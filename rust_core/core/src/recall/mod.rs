@@ -20,14 +20,15 @@ mod windows;
 
 use std::time::Instant;
 
-use crate::analysis::{AnalyzedQuery, analyze_query};
 use crate::bank::State;
 use crate::error::{CoreError, Result};
 use crate::filter;
 use crate::fusion;
 use crate::types::{Explained, MemoryId, RecallRequest, RecallResponse};
 use crate::vector::{Beside, DenseIndex, Plan, QuantisedQuery, normalise};
-pub(crate) use arms::{Arm, KEYWORD, SEMANTIC, Scores, TEMPORAL};
+pub(crate) use arms::{Arm, Scores};
+pub use arms::{KEYWORD, SEMANTIC, TEMPORAL};
+use astrocyte_text::analysis::{AnalyzedQuery, analyze_query};
 use buffers::{Buffers, with_buffers};
 use explain::{Looked, Probe};
 use feedback::Feedback;

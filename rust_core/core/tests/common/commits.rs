@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Random, id};
-use rust_core::{Chunk, MemoryId, RecallRequest, Row, TagMatch};
+use astrocyte_core::{Chunk, MemoryId, RecallRequest, Row, TagMatch};
 
 pub const DIMENSIONS: usize = 8;
 

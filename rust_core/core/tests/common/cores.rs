@@ -1,6 +1,6 @@
 //! Cores that build graphs when a test says so, and how their banks are asked.
 
-use rust_core::{Core, CoreOptions, PlannerOptions};
+use astrocyte_core::{Core, CoreOptions, PlannerOptions};
 
 /// A core that makes segments of `fold_rows` and always walks them.
 pub fn walking(fold_rows: u32) -> Core {

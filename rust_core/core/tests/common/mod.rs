@@ -10,7 +10,7 @@ pub mod commits;
 pub mod cores;
 pub mod files;
 
-use rust_core::{MemoryId, Row};
+use astrocyte_core::{MemoryId, Row};
 
 /// A small generator (splitmix64), so that a seed gives the same data everywhere.
 #[derive(Debug, Clone)]

@@ -17,7 +17,7 @@ mod stems;
 mod stop_words;
 
 use segment::Piece;
-pub(crate) use stems::is_stem;
+pub use stems::is_stem;
 
 /// Weight of a match of a surface form beside one of a stem.
 // Between .1 and .2 it gains or costs less than .01 of recall on six development sets; it is here for the exact form and
@@ -31,9 +31,9 @@ const MAX_WORD_BYTES: usize = 128;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AnalyzedText {
     /// Distinct terms in ascending order, with how often each occurs.
-    pub(crate) terms: Vec<(u64, u32)>,
+    pub terms: Vec<(u64, u32)>,
     /// Words that count as the length of the text: each stem once per occurrence, no surface forms.
-    pub(crate) length: u32,
+    length: u32,
 }
 
 impl AnalyzedText {
@@ -51,7 +51,8 @@ impl AnalyzedText {
 /// The distinct terms of a query with their weights, in ascending order of the terms.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AnalyzedQuery {
-    pub(crate) terms: Vec<(u64, f32)>,
+    /// Distinct terms in ascending order, with their weights.
+    pub terms: Vec<(u64, f32)>,
 }
 
 impl AnalyzedQuery {

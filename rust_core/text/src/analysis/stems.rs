@@ -49,7 +49,7 @@ pub(super) fn stem_term(lower: &str) -> u64 {
 }
 
 /// Whether the fingerprint is one of a stem, not of a surface form.
-pub(crate) fn is_stem(term: u64) -> bool {
+pub fn is_stem(term: u64) -> bool {
     term & SURFACE_BIT == 0
 }
 

@@ -7,8 +7,16 @@ mod wordpiece;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::error::{CoreError, Result};
+use thiserror::Error;
 use wordpiece::WordPiece;
+
+/// The bytes are not a valid table of token vectors.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("model table: {0}")]
+pub struct ModelError(String);
+
+/// A result of reading a table.
+type Result<T> = std::result::Result<T, ModelError>;
 
 /// First bytes of every table.
 const MAGIC: &[u8; 8] = b"ASTROEMB";
@@ -32,29 +40,29 @@ impl StaticEmbedder {
     /// Read a table; the bytes are copied.
     ///
     /// # Errors
-    /// [`CoreError::Model`] when the bytes are no table, of another format version, cut short or changed.
+    /// [`ModelError`] when the bytes are no table, of another format version, cut short or changed.
     pub fn from_bytes(table: &[u8]) -> Result<Self> {
         let mut reader = Reader { rest: table };
         if reader.take(MAGIC.len(), "magic")? != MAGIC {
-            return Err(CoreError::Model(
+            return Err(ModelError(
                 "does not start with the magic of a static table".to_owned(),
             ));
         }
         let checksum = u64::from_le_bytes(reader.array("checksum")?);
         if xxh3_64(reader.rest) != checksum {
-            return Err(CoreError::Model(
+            return Err(ModelError(
                 "checksum differs; the file is damaged".to_owned(),
             ));
         }
         let version = reader.number("format version")?;
         if version != FORMAT_VERSION as usize {
-            return Err(CoreError::Model(format!(
+            return Err(ModelError(format!(
                 "format version: expected {FORMAT_VERSION}, got {version}"
             )));
         }
         let dimensions = reader.number("dimensions")?;
         if dimensions == 0 || dimensions > MAX_DIMENSIONS {
-            return Err(CoreError::Model(format!(
+            return Err(ModelError(format!(
                 "dimensions: expected 1 to {MAX_DIMENSIONS}, got {dimensions}"
             )));
         }
@@ -66,7 +74,7 @@ impl StaticEmbedder {
         let model_id = reader.text(id_length, "model id")?.to_owned();
         let words = reader.text(words_length, "vocabulary")?;
         if words.split('\n').count() != count {
-            return Err(CoreError::Model(format!(
+            return Err(ModelError(format!(
                 "vocabulary: expected {count} tokens, got another number"
             )));
         }
@@ -77,10 +85,7 @@ impl StaticEmbedder {
             .map(|byte| byte.cast_signed())
             .collect();
         if !reader.rest.is_empty() {
-            return Err(CoreError::Model(format!(
-                "{} bytes too many",
-                reader.rest.len()
-            )));
+            return Err(ModelError(format!("{} bytes too many", reader.rest.len())));
         }
         Ok(Self {
             model_id,
@@ -145,7 +150,7 @@ impl<'a> Reader<'a> {
     fn take(&mut self, length: usize, part: &str) -> Result<&'a [u8]> {
         let Some((taken, rest)) = self.rest.split_at_checked(length) else {
             let got = self.rest.len();
-            return Err(CoreError::Model(format!(
+            return Err(ModelError(format!(
                 "{part}: expected {length} bytes, got {got}"
             )));
         };
@@ -165,7 +170,7 @@ impl<'a> Reader<'a> {
 
     fn text(&mut self, length: usize, part: &str) -> Result<&'a str> {
         std::str::from_utf8(self.take(length, part)?)
-            .map_err(|_| CoreError::Model(format!("{part}: not UTF-8")))
+            .map_err(|_| ModelError(format!("{part}: not UTF-8")))
     }
 
     fn scales(&mut self, count: usize) -> Result<Vec<f32>> {
@@ -177,9 +182,7 @@ impl<'a> Reader<'a> {
             .map(|chunk| f32::from_le_bytes(*chunk))
             .collect();
         if scales.iter().any(|scale| !scale.is_finite()) {
-            return Err(CoreError::Model(
-                "scales: expected finite values".to_owned(),
-            ));
+            return Err(ModelError("scales: expected finite values".to_owned()));
         }
         Ok(scales)
     }

@@ -14,7 +14,6 @@ mod words;
 
 use std::time::Instant;
 
-use crate::analysis::AnalyzedQuery;
 use crate::bank::State;
 use crate::error::Result;
 use crate::filter::Allowed;
@@ -23,6 +22,7 @@ use crate::lexical::LexicalIndex;
 use crate::topk::{Scored, Selection, better_first};
 use crate::types::{RecallRequest, RecallResponse};
 use crate::vector::NO_SCORE;
+use astrocyte_text::analysis::AnalyzedQuery;
 use look::{Look, Placed, make_exact};
 use near::NearBuffers;
 pub(crate) use near::{Comparison, Walked};

@@ -8,12 +8,12 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::scores::Words;
-use crate::analysis::AnalyzedQuery;
 use crate::bank::State;
 use crate::filter::Allowed;
 use crate::lexical::{FETCHED, LexicalIndex, QueryTerm, Sums, TermFilter, Window};
 use crate::recall::dense::of_rows;
 use crate::topk::{Scored, above};
+use astrocyte_text::analysis::AnalyzedQuery;
 
 /// Postings that are read before it is asked whether they are enough: to score rows in full for that takes as long as a
 /// hundred thousand postings. Questions of twenty words took six times as long with 16,384; with 524,288, those whose rare
