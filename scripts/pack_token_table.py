@@ -1,6 +1,6 @@
 """Packs a tiktoken table into the form that the token counter bundles.
 
-Usage: ``python scripts/pack_token_table.py cl100k_base.tiktoken rust_core/src/tokens/cl100k_base.bin``
+Usage: ``python scripts/pack_token_table.py cl100k_base.tiktoken rust_core/text/src/tokens/cl100k_base.bin``
 
 The input holds one token a line, "base64 rank", and is published with OpenAI's tiktoken (MIT licence). The output holds
 each token in order of rank: one byte of length, then the bytes.

@@ -13,7 +13,7 @@ case $kind in
 address)
     name=Address
     build=()
-    tests=(--tests --features serve)
+    tests=(--workspace --tests)
     faults=(use_after_free:heap-use-after-free out_of_bounds:heap-buffer-overflow)
     # Three laws of the large tier compare many thousand answers, which takes minutes each.
     options=(
@@ -24,7 +24,7 @@ address)
     ;;
 threads)
     name=Thread
-    build=(-Zbuild-std --features thread-sanitizer)
+    build=(-Zbuild-std --package astrocyte-core --features thread-sanitizer)
     # Where threads meet.
     tests=(--test stress --test bank_laws --test checkpoint_laws --test graph_checkpoint_laws --test large_laws --test sanitizer_control)
     faults=(data_race:"data race")
@@ -67,7 +67,7 @@ run() {
 run --quiet "${tests[@]}" --no-run
 for fault in "${faults[@]}"; do
     report="${name}Sanitizer: ${fault#*:}"
-    said=$(run --quiet --test sanitizer_control -- --ignored --exact "${fault%%:*}" 2>&1) && status=0 || status=$?
+    said=$(run --quiet --package astrocyte-core --test sanitizer_control -- --ignored --exact "${fault%%:*}" 2>&1) && status=0 || status=$?
     if ((status == 0)) || ! grep -q "$report" <<<"$said"; then
         printf '%s\nThe fault on purpose %s was not reported as "%s".\n' "$said" "${fault%%:*}" "$report" >&2
         exit 1

@@ -108,7 +108,7 @@ def test_every_name_of_the_extension_is_used() -> None:
 def test_extension_classes_are_frozen_and_know_their_module() -> None:
     loose = [
         f"{path.name}: {attribute}"
-        for path in sorted((ROOT / "rust_core/src/python").rglob("*.rs"))
+        for path in sorted((ROOT / "rust_core/python").rglob("*.rs"))
         for attribute in re.findall(r"^#\[pyclass.*?\]$", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
         if "frozen" not in attribute or 'module = "astrocyte._core"' not in attribute
     ]
@@ -116,7 +116,7 @@ def test_extension_classes_are_frozen_and_know_their_module() -> None:
 
 
 def test_only_the_python_layer_names_pyo3() -> None:
-    sources = ROOT / "rust_core/src"
+    sources = ROOT / "rust_core"
     users = [
         path.relative_to(sources).as_posix()
         for path in sorted(sources.rglob("*.rs"))

@@ -22,7 +22,7 @@ async def test_a_death_at_any_step_loses_nothing_and_brings_nothing_back(tmp_pat
 
 
 def test_all_points_are_known_and_explained() -> None:
-    sources = [*(ROOT / "rust_core/src").rglob("*.rs"), *(ROOT / "python/astrocyte").rglob("*.py")]
+    sources = [*(ROOT / "rust_core").rglob("*.rs"), *(ROOT / "python/astrocyte").rglob("*.py")]
     call = re.compile(r'(?:failpoint::reach|failpoint)\("([a-z.]+)"\)')
     named = {name for path in sources for name in call.findall(path.read_text(encoding="utf-8"))}
     assert named == {*POINTS, *REINDEX_POINTS}

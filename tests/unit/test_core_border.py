@@ -11,8 +11,8 @@ import pytest
 from astrocyte import _core, core  # noqa: TID251 (the guard compares both)
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ROOT / "rust_core" / "src"
-BORDER = sorted((SOURCES / "python").glob("*.rs"))
+SOURCES = ROOT / "rust_core"
+BORDER = sorted((SOURCES / "python").rglob("*.rs"))
 STUB = ROOT / "python" / "astrocyte" / "_core.pyi"
 # Functions that Python calls and that do no work: they hand over what a frozen object holds.
 PLAIN = {"build_info", "init"}

@@ -1,7 +1,7 @@
 """From the lists of several banks to one, by the core: what goes in, and what comes out.
 
 The core pools the scores of all banks on one scale, leaves out repeats, weighs, orders, and shares the token budget;
-`rust_core/src/bank_fusion.rs` says how and why. Answers go in as they are, so that of a thousand hits only those
+`rust_core/core/src/bank_fusion.rs` says how and why. Answers go in as they are, so that of a thousand hits only those
 become objects of Python that leave.
 """
 

@@ -28,7 +28,7 @@ from astrocyte.stores.protocols import HydratedRow
 STANDING = 0.5
 # Scores nearer to each other than this were set for the order alone.
 TIED = 1e-9
-# Hits that feedback keeps; see rust_core/src/recall/feedback.rs.
+# Hits that feedback keeps; see rust_core/core/src/recall/feedback.rs.
 KEPT = 3
 
 

@@ -1,0 +1,211 @@
+//! The manifest: whose checkpoint it is, of which position, and what every file must be.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::file::{Sum, create, put_text};
+use super::{FILES, refused};
+use crate::error::{CoreError, Result};
+
+pub(super) const MANIFEST: &str = "MANIFEST";
+const MAGIC: &[u8; 8] = b"astrockp";
+/// Raised with every change of what is in the files.
+const FORMAT: u32 = 3;
+/// A manifest is some hundred bytes; what is longer is none.
+const LARGEST: u64 = 64 << 10;
+/// Bytes of the checksum at the end.
+const SUM_BYTES: usize = 8;
+
+/// Whose checkpoint it is. All but the note must be what a loader expects.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Label {
+    /// Names the bank for ever, and says nothing about it.
+    pub bank: String,
+    /// The embedding model that its vectors are from.
+    pub model: String,
+    /// Says how rows are made of memories: another version may index them otherwise.
+    pub recipe: String,
+    /// The writer's own, up to some hundred bytes.
+    pub note: String,
+}
+
+/// A manifest, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Manifest {
+    pub(super) label: Label,
+    pub(super) position: u64,
+    pub(super) dimensions: u32,
+    pub(super) versions: u32,
+    pub(super) rows: u32,
+    /// Rows with a vector.
+    pub(super) vectors: u32,
+    /// In the order of [`FILES`].
+    pub(super) sums: [Sum; FILES.len()],
+    pub(super) graphs: Vec<Sum>,
+}
+
+impl Manifest {
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&FORMAT.to_le_bytes());
+        bytes.extend_from_slice(&probe().to_le_bytes());
+        bytes.extend_from_slice(&self.position.to_le_bytes());
+        for number in [self.dimensions, self.versions, self.rows, self.vectors] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        let label = &self.label;
+        for text in [&label.bank, &label.model, &label.recipe, &label.note] {
+            put_text(text, &mut bytes);
+        }
+        bytes.extend_from_slice(&(self.graphs.len() as u32).to_le_bytes());
+        for sum in self.graphs.iter().chain(&self.sums) {
+            bytes.extend_from_slice(&sum.length.to_le_bytes());
+            bytes.extend_from_slice(&sum.hash.to_le_bytes());
+        }
+        let sum = xxh3_64(&bytes);
+        bytes.extend_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut parts = Parts(bytes);
+        let position = parts.u64()?;
+        let [dimensions, versions, rows, vectors] =
+            [parts.u32()?, parts.u32()?, parts.u32()?, parts.u32()?];
+        let label = Label {
+            bank: parts.text()?,
+            model: parts.text()?,
+            recipe: parts.text()?,
+            note: parts.text()?,
+        };
+        let graphs = parts.u32()?;
+        let graphs = (0..graphs).map(|_| parts.sum()).collect::<Option<_>>()?;
+        let mut sums = [Sum { length: 0, hash: 0 }; FILES.len()];
+        for sum in &mut sums {
+            *sum = parts.sum()?;
+        }
+        parts.0.is_empty().then_some(Self {
+            label,
+            position,
+            dimensions,
+            versions,
+            rows,
+            vectors,
+            sums,
+            graphs,
+        })
+    }
+
+    /// Bytes of all files.
+    pub(super) fn bytes(&self) -> u64 {
+        let all = self.sums.iter().chain(&self.graphs);
+        all.map(|sum| sum.length).sum()
+    }
+
+    /// # Errors
+    /// [`CoreError::Checkpoint`] when it is of another bank, model or version than expected.
+    pub(super) fn expect(&self, label: &Label, dimensions: usize) -> Result<()> {
+        for (what, same) in [
+            ("bank", self.label.bank == label.bank),
+            ("embedding model", self.label.model == label.model),
+            (
+                "number of dimensions",
+                self.dimensions as usize == dimensions,
+            ),
+            ("version", self.label.recipe == label.recipe),
+        ] {
+            if !same {
+                return Err(refused(format!("it is of another {what}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes the manifest; with `durable` it survives a loss of power.
+pub(super) fn write(directory: &Path, manifest: &Manifest, durable: bool) -> std::io::Result<()> {
+    let mut file = create(&directory.join(MANIFEST))?;
+    file.write_all(&manifest.encode())?;
+    if durable { file.sync_all() } else { Ok(()) }
+}
+
+/// Reads and checks a manifest.
+///
+/// # Errors
+/// [`CoreError::Checkpoint`] when it is not there, damaged, or of another format.
+pub(super) fn read(directory: &Path) -> Result<Manifest> {
+    let path = directory.join(MANIFEST);
+    let failed =
+        |error: std::io::Error| refused(format!("{MANIFEST} cannot be read: {}", error.kind()));
+    let length = fs::metadata(&path).map_err(failed)?.len();
+    let damaged = || refused(format!("{MANIFEST} is damaged"));
+    if length > LARGEST {
+        return Err(damaged());
+    }
+    let bytes = fs::read(&path).map_err(failed)?;
+    let (body, sum) = bytes.split_last_chunk::<SUM_BYTES>().ok_or_else(damaged)?;
+    if xxh3_64(body) != u64::from_le_bytes(*sum) {
+        return Err(damaged());
+    }
+    let mut parts = Parts(body.strip_prefix(MAGIC).ok_or_else(damaged)?);
+    if parts.u32().ok_or_else(damaged)? != FORMAT || parts.u64().ok_or_else(damaged)? != probe() {
+        return Err(refused("it is of another format"));
+    }
+    Manifest::decode(parts.0).ok_or_else(damaged)
+}
+
+/// What analysis, hashing and quantisation make of a sample: a checkpoint of code that did otherwise is not used.
+fn probe() -> u64 {
+    static PROBE: OnceLock<u64> = OnceLock::new();
+    *PROBE.get_or_init(|| {
+        let sample = "The gardener's naïve cats are running to 3 cafés; 東京 and Ärzte waited, or didn't. 10² résumés";
+        let text = astrocyte_text::analysis::analyze_text(sample);
+        let mut bytes = text.length().to_le_bytes().to_vec();
+        for (term, frequency) in text.terms {
+            bytes.extend_from_slice(&term.to_le_bytes());
+            bytes.extend_from_slice(&frequency.to_le_bytes());
+        }
+        bytes.extend_from_slice(&astrocyte_text::hash::content_hash(sample));
+        let vector: Vec<f32> = (0..130u16).map(|n| f32::from(n % 17) - 7.5).collect();
+        crate::vector::quantised_bytes(&vector, &mut bytes);
+        xxh3_64(&bytes)
+    })
+}
+
+/// What is left to be decoded.
+struct Parts<'a>(&'a [u8]);
+
+impl Parts<'_> {
+    fn u32(&mut self) -> Option<u32> {
+        let (four, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u32::from_le_bytes(*four))
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        let (eight, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u64::from_le_bytes(*eight))
+    }
+
+    fn sum(&mut self) -> Option<Sum> {
+        let (length, hash) = (self.u64()?, self.u64()?);
+        Some(Sum { length, hash })
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let length = self.u32()? as usize;
+        let (text, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        String::from_utf8(text.to_vec()).ok()
+    }
+}
+
+/// An error of the file system, without the path that it may name.
+pub(super) fn io(error: &std::io::Error) -> CoreError {
+    refused(format!("it cannot be written: {}", error.kind()))
+}

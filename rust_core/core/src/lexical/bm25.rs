@@ -1,0 +1,417 @@
+//! The in-memory index: a hash dictionary, postings, and each row's terms so that removal is exact.
+
+use std::hint::black_box;
+use std::ops::Range;
+
+use hashbrown::HashTable;
+
+use super::lengths::Lengths;
+use super::postings::{FREQUENCY_BITS, FREQUENCY_MASK, Overflow, Postings};
+use super::{LexicalIndex, MAX_ROWS, QueryTerm, Sums, TermFilter, Window};
+use crate::pages::Places;
+use crate::rowset::RowSet;
+use astrocyte_text::analysis::{AnalyzedQuery, AnalyzedText};
+
+// Saturation of the term frequency; Robertson and Zaragoza give 1.2 to 2.
+const K1: f32 = 1.5;
+// Share of the length normalisation; 0.75 in the same source. Chunks are even in length, and wholes count half.
+const B: f32 = 0.65;
+// More distinct words than a question has; bounds the work of a pasted page.
+const MAX_QUERY_TERMS: usize = 64;
+// Removed postings are worth dropping when they are more than a quarter of all, and enough to be worth a pass.
+const DEAD_SHARE: usize = 4;
+const DEAD_FLOOR: usize = 8192;
+
+// Postings that are read in the time in which a row's words are found: postings lie one after the other, rows anywhere.
+const ROW_POSTINGS: u64 = 32;
+
+// Postings, and sums that are there, from which on a second thread is worth waking, which takes as long as some 15,000 of them.
+const SPREAD_POSTINGS: u64 = 1 << 16;
+// To look through so many rows for sums takes as long as a posting.
+const POSTING_ROWS: u64 = 48;
+
+// A row's terms lie in the forward list at 40 bits of offset, 24 bits of count.
+pub(super) const COUNT_BITS: u32 = 24;
+// A span that no row can have: the last offset and the largest count.
+pub(super) const REMOVED: u64 = u64::MAX;
+
+/// BM25 with per-bank statistics over counted rows. Equal for equal sets of rows, whatever came and went before.
+#[derive(Debug, Clone, Default)]
+pub struct Bm25Index {
+    /// Numbers of terms by fingerprint, which is a hash already.
+    pub(super) dictionary: HashTable<u32>,
+    pub(super) terms: Vec<Postings>,
+    pub(super) overflow: Overflow,
+    pub(super) lengths: Lengths,
+    /// Offset and count in `forward` per row.
+    pub(super) spans: Vec<u64>,
+    /// Terms of each row: the number, and the frequency in the low bits as in a posting.
+    pub(super) forward: Vec<u32>,
+    pub(super) counted_rows: u64,
+    pub(super) counted_length: u64,
+    pub(super) dead_postings: usize,
+    pub(super) posting_bytes: usize,
+    /// How often terms got new numbers.
+    pub(super) renumberings: u64,
+}
+
+impl Bm25Index {
+    /// Notes where postings and lengths lie.
+    pub(crate) fn note_places(&self, places: &mut Places) {
+        for postings in &self.terms {
+            postings.note_places(places);
+        }
+        self.lengths.note_places(places);
+    }
+
+    /// An empty index.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn term_number(&mut self, fingerprint: u64) -> u32 {
+        self.find_term(fingerprint).unwrap_or_else(|| {
+            let number = self.terms.len() as u32;
+            reserve_exactly(&mut self.terms, 1);
+            self.terms.push(Postings::new(fingerprint));
+            let terms = &self.terms;
+            self.dictionary.insert_unique(fingerprint, number, |&term| {
+                terms[term as usize].fingerprint
+            });
+            number
+        })
+    }
+
+    /// A dictionary with room for `more` terms, where the present one would have to grow.
+    pub(crate) fn larger_dictionary(&self, more: usize) -> Option<HashTable<u32>> {
+        crate::columns::larger(&self.dictionary, more, |&term| {
+            self.terms[term as usize].fingerprint
+        })
+    }
+
+    /// Takes a larger dictionary and leaves the one that was there before.
+    pub(crate) fn swap_dictionary(&mut self, other: &mut HashTable<u32>) {
+        std::mem::swap(&mut self.dictionary, other);
+    }
+
+    fn find_term(&self, fingerprint: u64) -> Option<u32> {
+        let is_it = |&term: &u32| self.terms[term as usize].fingerprint == fingerprint;
+        self.dictionary.find(fingerprint, is_it).copied()
+    }
+
+    pub(super) fn span(&self, row: u32) -> std::ops::Range<usize> {
+        let span = self
+            .spans
+            .get(row as usize)
+            .copied()
+            .filter(|&span| span != REMOVED)
+            .unwrap_or(0);
+        let start = (span >> COUNT_BITS) as usize;
+        start..start + (span & ((1 << COUNT_BITS) - 1)) as usize
+    }
+
+    /// How often the term of an entry of the forward list stands in its row.
+    pub(super) fn frequency_of(&self, entry: u32, row: u32) -> f32 {
+        let low = entry & FREQUENCY_MASK;
+        let exact = (low == FREQUENCY_MASK)
+            .then(|| self.overflow.get(&(entry >> FREQUENCY_BITS, row)))
+            .flatten();
+        exact.copied().unwrap_or(low) as f32
+    }
+
+    /// Whether there is neither a filter nor a removed row: then every posting counts, and its row need not be looked up.
+    fn all_pass(&self, allowed: &RowSet) -> bool {
+        allowed.len() as usize == self.spans.len()
+    }
+
+    /// What a row's length adds to the saturation: a constant, and a part for each word.
+    fn length_share(&self) -> (f32, f32) {
+        let average = (self.counted_length as f32 / self.counted_rows.max(1) as f32).max(1.0);
+        (K1 * (1.0 - B), K1 * B / average)
+    }
+
+    /// Inverse document frequency, above 0 for every term: ln(1 + (N - n + 0.5) / (n + 0.5)).
+    pub(super) fn inverse_document_frequency(&self, term: u32) -> f32 {
+        let found_in = f64::from(self.terms[term as usize].document_frequency);
+        (1.0 + (self.counted_rows as f64 - found_in + 0.5) / (found_in + 0.5)).ln() as f32
+    }
+
+    /// The known terms of `query` with idf times weight, the rarest first if there are too many.
+    fn weighted_terms(&self, query: &AnalyzedQuery) -> Vec<(u32, f32)> {
+        let mut weighted: Vec<(u32, f32)> = query
+            .terms
+            .iter()
+            .filter_map(|(fingerprint, weight)| {
+                let term = self.find_term(*fingerprint)?;
+                Some((term, weight * self.inverse_document_frequency(term)))
+            })
+            .collect();
+        if weighted.len() > MAX_QUERY_TERMS {
+            // Stable, so equal weights stay in the order of the fingerprints, which does not depend on history.
+            weighted.sort_by(|left, right| right.1.total_cmp(&left.1));
+            weighted.truncate(MAX_QUERY_TERMS);
+        }
+        weighted
+    }
+
+    fn rebuild(&mut self, new_rows: &[u32]) {
+        self.renumberings += 1;
+        let mut new_terms = vec![u32::MAX; self.terms.len()];
+        let mut kept = Vec::with_capacity(self.terms.len());
+        for (number, mut postings) in std::mem::take(&mut self.terms).into_iter().enumerate() {
+            postings.renumber(new_rows);
+            if postings.len() > 0 {
+                new_terms[number] = kept.len() as u32;
+                kept.push(postings);
+            }
+        }
+        kept.shrink_to_fit();
+        self.terms = kept;
+        let terms = &self.terms;
+        let hash = |&term: &u32| terms[term as usize].fingerprint;
+        self.dictionary = HashTable::with_capacity(terms.len());
+        for (postings, number) in terms.iter().zip(0..) {
+            self.dictionary
+                .insert_unique(postings.fingerprint, number, hash);
+        }
+        self.overflow = std::mem::take(&mut self.overflow)
+            .into_iter()
+            .filter(|&((_, row), _)| new_rows[row as usize] != u32::MAX)
+            .map(|((term, row), frequency)| {
+                (
+                    (new_terms[term as usize], new_rows[row as usize]),
+                    frequency,
+                )
+            })
+            .collect();
+        self.rebuild_rows(new_rows, &new_terms);
+        self.posting_bytes = self.terms.iter().map(Postings::heap_bytes).sum();
+        self.dead_postings = 0;
+    }
+
+    fn rebuild_rows(&mut self, new_rows: &[u32], new_terms: &[u32]) {
+        let bound = new_rows
+            .iter()
+            .filter(|&&row| row != u32::MAX)
+            .max()
+            .map_or(0, |&row| row as usize + 1);
+        let mut forward = Vec::with_capacity(self.forward.len() - self.dead_postings);
+        let mut lengths = Lengths::default();
+        let mut spans = vec![0; bound];
+        for ((row, length, counted), &new_row) in self.lengths.iter().zip(new_rows) {
+            if new_row != u32::MAX {
+                let start = forward.len();
+                forward.extend(self.forward[self.span(row)].iter().map(|&entry| {
+                    let term = new_terms[(entry >> FREQUENCY_BITS) as usize];
+                    term << FREQUENCY_BITS | entry & FREQUENCY_MASK
+                }));
+                spans[new_row as usize] = (start << COUNT_BITS | (forward.len() - start)) as u64;
+                lengths.push(new_row, length, counted);
+            }
+        }
+        // Of the last rows there may be no words.
+        lengths.grow(bound);
+        (self.forward, self.lengths, self.spans) = (forward, lengths, spans);
+    }
+}
+
+impl LexicalIndex for Bm25Index {
+    fn add(&mut self, row: u32, text: &AnalyzedText, counted: bool) {
+        assert!(
+            row < MAX_ROWS && row as usize >= self.spans.len(),
+            "row {row} is not above {}",
+            self.spans.len()
+        );
+        let more_rows = row as usize + 1 - self.spans.len();
+        reserve_exactly(&mut self.forward, text.terms.len());
+        self.lengths.reserve(more_rows);
+        reserve_exactly(&mut self.spans, more_rows);
+        let start = self.forward.len();
+        for &(fingerprint, frequency) in &text.terms {
+            let term = self.term_number(fingerprint);
+            let postings = &mut self.terms[term as usize];
+            let before = postings.heap_bytes();
+            if postings.push(row, frequency, text.length()) {
+                self.overflow.insert((term, row), frequency);
+            }
+            postings.document_frequency += u32::from(counted);
+            self.posting_bytes += postings.heap_bytes() - before;
+            self.forward
+                .push(term << FREQUENCY_BITS | frequency.min(FREQUENCY_MASK));
+        }
+        self.lengths.push(row, text.length(), counted);
+        self.spans.resize(row as usize, 0);
+        self.spans
+            .push((start << COUNT_BITS | text.terms.len()) as u64);
+        self.counted_rows += u64::from(counted);
+        self.counted_length += if counted { u64::from(text.length()) } else { 0 };
+    }
+
+    fn retire(&mut self, row: u32) {
+        if !self.lengths.retire(row) {
+            return;
+        }
+        self.counted_rows -= 1;
+        self.counted_length -= u64::from(self.lengths.get(row));
+        for entry in &self.forward[self.span(row)] {
+            self.terms[(entry >> FREQUENCY_BITS) as usize].document_frequency -= 1;
+        }
+    }
+
+    fn remove(&mut self, row: u32) {
+        self.retire(row);
+        let span = self.span(row);
+        self.dead_postings += span.len();
+        self.forward[span].fill(u32::MAX);
+        if let Some(span) = self.spans.get_mut(row as usize) {
+            *span = REMOVED;
+        }
+        self.lengths.remove(row);
+    }
+
+    fn is_wasteful(&self) -> bool {
+        self.dead_postings > DEAD_FLOOR && self.dead_postings > self.forward.len() / DEAD_SHARE
+    }
+
+    fn compact(&mut self, new_rows: &[u32]) {
+        debug_assert!(new_rows.len() >= self.spans.len(), "one new number per row");
+        self.rebuild(new_rows);
+    }
+
+    fn score(&self, query: &AnalyzedQuery, allowed: &RowSet, scores: &mut [f32]) {
+        let terms = self.query_terms(query);
+        if self.few(&terms, allowed) {
+            self.score_rows(&terms, allowed, &mut |row, score| {
+                scores[row as usize] = score;
+            });
+            return;
+        }
+        let all = self.all_pass(allowed);
+        let (base, slope) = self.length_share();
+        for term in terms {
+            let postings = &self.terms[term.number as usize];
+            postings.for_each(term.number, &self.overflow, |row, frequency| {
+                if all || allowed.contains(row) {
+                    let length = self.lengths.get(row) as f32;
+                    scores[row as usize] +=
+                        term.factor * frequency / (frequency + base + slope * length);
+                }
+            });
+        }
+    }
+
+    fn feedback(&self, query: &AnalyzedQuery, rows: &[u32], weight: f32) -> AnalyzedQuery {
+        self.related(query, rows, weight)
+    }
+
+    fn query_terms(&self, query: &AnalyzedQuery) -> Vec<QueryTerm> {
+        let (base, slope) = self.length_share();
+        let weighted = self.weighted_terms(query).into_iter();
+        let term = |(number, weight): (u32, f32)| {
+            let postings = &self.terms[number as usize];
+            let factor = weight * (K1 + 1.0);
+            let share = match postings.extremes() {
+                (Some(frequency), length) => frequency / (frequency + base + slope * length),
+                (None, _) => 1.0,
+            };
+            QueryTerm {
+                number,
+                factor,
+                most: factor * share,
+                rows: postings.len() as u32,
+            }
+        };
+        weighted.map(term).collect()
+    }
+
+    fn add_terms(&self, terms: &[QueryTerm], allowed: &RowSet, spread: bool, sums: &mut Sums) {
+        let all = self.all_pass(allowed);
+        let (base, slope) = self.length_share();
+        let postings: u64 = terms.iter().map(|term| u64::from(term.rows)).sum();
+        let rows = self.spans.len() as u32;
+        let work = postings + sums.rows.len() as u64 + u64::from(rows) / POSTING_ROWS;
+        sums.add(rows, spread && work >= SPREAD_POSTINGS, |first| {
+            let cursor = |term: &QueryTerm| {
+                let postings = &self.terms[term.number as usize];
+                (term.factor, postings.cursor(term.number, first))
+            };
+            let mut cursors: Vec<_> = terms.iter().map(cursor).collect();
+            move |rows: Range<u32>, window: &mut Window| {
+                for (factor, cursor) in &mut cursors {
+                    cursor.read(rows.end, &self.overflow, |row, frequency| {
+                        if all || allowed.contains(row) {
+                            let length = self.lengths.get(row) as f32;
+                            window.add(
+                                row,
+                                *factor * frequency / (frequency + base + slope * length),
+                            );
+                        }
+                    });
+                }
+            }
+        });
+    }
+
+    fn add_term_to(&self, term: QueryTerm, rows: &[u32], sums: &mut [f32]) {
+        let (base, slope) = self.length_share();
+        let postings = &self.terms[term.number as usize];
+        postings.for_each_of(term.number, &self.overflow, rows, |at, frequency| {
+            let length = self.lengths.get(rows[at]) as f32;
+            sums[at] += term.factor * frequency / (frequency + base + slope * length);
+        });
+    }
+
+    fn few(&self, terms: &[QueryTerm], allowed: &RowSet) -> bool {
+        let postings: u64 = terms.iter().map(|term| u64::from(term.rows)).sum();
+        let words = self.forward.len() as u64 / self.spans.len().max(1) as u64;
+        u64::from(allowed.len()) * (ROW_POSTINGS + words) < postings
+    }
+
+    fn fetch(&self, rows: &[u32]) {
+        // No entry waits for another, so that the processor asks memory for many of them at a time.
+        let entry = |at: usize| self.forward.get(at).copied().unwrap_or(0);
+        let touched = rows.iter().fold(0, |sum: u32, &row| {
+            let length = self.lengths.get(row);
+            let span = self.span(row);
+            sum ^ length ^ entry(span.start) ^ entry(span.end)
+        });
+        black_box(touched);
+    }
+
+    fn score_row(&self, terms: &[QueryTerm], filter: TermFilter, row: u32, parts: &mut [f32]) {
+        parts.fill(0.0);
+        let (base, slope) = self.length_share();
+        let length = self.lengths.get(row) as f32;
+        for &entry in &self.forward[self.span(row)] {
+            let number = entry >> FREQUENCY_BITS;
+            if !filter.may_hold(number) {
+                continue;
+            }
+            if let Some(at) = terms.iter().position(|term| term.number == number) {
+                let frequency = self.frequency_of(entry, row);
+                parts[at] = terms[at].factor * frequency / (frequency + base + slope * length);
+            }
+        }
+    }
+
+    fn terms(&self) -> usize {
+        self.terms.len()
+    }
+
+    fn bytes(&self) -> usize {
+        self.dictionary.allocation_size()
+            + self.terms.capacity() * size_of::<Postings>()
+            + self.posting_bytes
+            + self.overflow.capacity() * (size_of::<((u32, u32), u32)>() + 1)
+            + self.lengths.bytes()
+            + self.spans.capacity() * size_of::<u64>()
+            + self.forward.capacity() * size_of::<u32>()
+    }
+}
+
+/// Makes room for `more` values, an eighth at a time: these vectors are most of the index.
+pub(super) fn reserve_exactly<T>(values: &mut Vec<T>, more: usize) {
+    if values.len() + more > values.capacity() {
+        values.reserve_exact(more.max(values.len() / 8 + 16));
+    }
+}

@@ -1,0 +1,123 @@
+//! Keyword search: Okapi BM25 over one bank's rows, with exact statistics.
+//!
+//! Source: Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond, 2009.
+
+mod bm25;
+mod feedback;
+mod lengths;
+mod postings;
+mod saved;
+mod sums;
+
+pub use bm25::Bm25Index;
+pub use sums::{Sums, Window};
+
+use smallvec::SmallVec;
+
+use crate::rowset::RowSet;
+use astrocyte_text::analysis::{AnalyzedQuery, AnalyzedText};
+
+/// Rows that an index can number: a posting is 32 bits, of which four hold the frequency.
+pub const MAX_ROWS: u32 = 1 << 28;
+
+/// Rows whose words are fetched together: they stay in the first cache until they are scored.
+pub const FETCHED: usize = 64;
+
+/// A term of a query, as an index holds it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QueryTerm {
+    /// Its number in the index.
+    pub number: u32,
+    /// What it would add to a score if it stood there without end.
+    pub factor: f32,
+    /// What it adds to the score of any row at most.
+    pub most: f32,
+    /// Rows that hold it, some of which may be removed.
+    pub rows: u32,
+}
+
+/// Tells most numbers of other terms from those of a query, by one bit.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TermFilter([u64; 4]);
+
+impl TermFilter {
+    /// Of the numbers of `terms`.
+    pub fn new(terms: &[QueryTerm]) -> Self {
+        let mut bits = [0; 4];
+        for term in terms {
+            bits[(term.number >> 6 & 3) as usize] |= 1 << (term.number & 63);
+        }
+        Self(bits)
+    }
+
+    /// Whether a term of this number may be one of them.
+    #[inline]
+    pub fn may_hold(self, number: u32) -> bool {
+        self.0[(number >> 6 & 3) as usize] >> (number & 63) & 1 == 1
+    }
+}
+
+/// An index over the words of rows. New rows always have a larger number than any row before.
+///
+/// A seam: the bank knows this trait only, so that an index on disk can take the place of [`Bm25Index`].
+pub trait LexicalIndex {
+    /// Indexes `text` as `row`. A `counted` row (the whole of a current version) enters the statistics; others (chunks,
+    /// versions that ended) can be found all the same.
+    ///
+    /// # Panics
+    /// When `row` is not above all rows before, or not below [`MAX_ROWS`].
+    fn add(&mut self, row: u32, text: &AnalyzedText, counted: bool);
+    /// Takes a counted row out of the statistics; it can still be found. Nothing happens to a row not counted.
+    fn retire(&mut self, row: u32);
+    /// Forgets a row: its terms, its place in the statistics. It may no longer be allowed in a search.
+    fn remove(&mut self, row: u32);
+    /// Whether what is left of removed rows is worth a [`compact`](Self::compact).
+    fn is_wasteful(&self) -> bool;
+    /// Renumbers rows after removed ones were dropped: `new_rows[old]` is the new number, or `u32::MAX`. Order holds.
+    fn compact(&mut self, new_rows: &[u32]);
+    /// Adds each allowed matching row's score, above 0 and finite, to `scores[row]` (0.0 on entry). The 64 rarest terms
+    /// of the query count.
+    fn score(&self, query: &AnalyzedQuery, allowed: &RowSet, scores: &mut [f32]);
+    /// The stems that say most about `rows`, those of `query` left out, weighted up to `weight`; see
+    /// [`feedback`](self::feedback).
+    fn feedback(&self, query: &AnalyzedQuery, rows: &[u32], weight: f32) -> AnalyzedQuery;
+    /// The terms of the query that the index holds, in the order in which [`score`](Self::score) adds them.
+    fn query_terms(&self, query: &AnalyzedQuery) -> Vec<QueryTerm>;
+    /// Adds the terms' parts, in their order, to the sums of the allowed rows that hold one; with `spread` by two threads where
+    /// that is worth it.
+    fn add_terms(&self, terms: &[QueryTerm], allowed: &RowSet, spread: bool, sums: &mut Sums);
+    /// Adds the term's part to `sums`, one for each of `rows`, which are ascending.
+    fn add_term_to(&self, term: QueryTerm, rows: &[u32], sums: &mut [f32]);
+    /// Whether so few rows are allowed that reading their words costs less than reading the postings of the terms.
+    fn few(&self, terms: &[QueryTerm], allowed: &RowSet) -> bool;
+    /// Calls `scored` with the score of each row of `allowed` that holds one of `terms`: for few rows and words that many
+    /// hold; see [`few`](Self::few).
+    fn score_rows(&self, terms: &[QueryTerm], allowed: &RowSet, scored: &mut dyn FnMut(u32, f32)) {
+        let filter = TermFilter::new(terms);
+        let mut parts = vec![0.0; terms.len()];
+        let mut rows = allowed.iter();
+        loop {
+            let batch: SmallVec<[u32; FETCHED]> = rows.by_ref().take(FETCHED).collect();
+            if batch.is_empty() {
+                return;
+            }
+            self.fetch(&batch);
+            for &row in &batch {
+                self.score_row(terms, filter, row, &mut parts);
+                let score: f32 = parts.iter().sum();
+                if score > 0.0 {
+                    scored(row, score);
+                }
+            }
+        }
+    }
+    /// Brings what [`score_row`](Self::score_row) reads of a few rows into the cache, all at once: one after the other,
+    /// each row would be waited for twice.
+    fn fetch(&self, rows: &[u32]);
+    /// Sets `parts` to what each of `terms` adds to one row's score; added in their order they are the score, to the bit.
+    fn score_row(&self, terms: &[QueryTerm], filter: TermFilter, row: u32, parts: &mut [f32]);
+    /// Distinct terms.
+    fn terms(&self) -> usize;
+    /// Resident bytes.
+    fn bytes(&self) -> usize;
+}

@@ -1,0 +1,283 @@
+//! The owner of scratch space and the index of one bank.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use super::arguments::{Id, Text, Vector};
+use super::errors::detached;
+use super::explanation::Explanation;
+use super::queue::RecallQueue;
+use super::request::RecallRequest;
+use super::response::RecallResponse;
+use super::row::Row;
+use astrocyte_core::checkpoint::{self, Label};
+use astrocyte_core::failpoint::reach;
+use astrocyte_core::{PlannerOptions, bank, registry, types};
+
+#[pyclass(frozen, module = "astrocyte._core")]
+pub(super) struct Core {
+    core: registry::Core,
+}
+
+#[pymethods]
+impl Core {
+    #[new]
+    #[pyo3(signature = (
+        scratch_dir=None, *, graph_rows=0, build_share=0.5, graph_candidates=160, scan_rows=0, sampling=0.01,
+        recall_floor=0.98, threads=0
+    ))]
+    #[pyo3(
+        text_signature = "(scratch_dir=None, *, graph_rows=0, build_share=0.5, graph_candidates=160, scan_rows=0, \
+        sampling=0.01, recall_floor=0.98, threads=0)"
+    )]
+    #[expect(clippy::too_many_arguments, reason = "one keyword argument per option")]
+    fn new(
+        py: Python<'_>,
+        scratch_dir: Option<Text>,
+        graph_rows: u32,
+        build_share: f64,
+        graph_candidates: usize,
+        scan_rows: u32,
+        sampling: f64,
+        recall_floor: f64,
+        threads: usize,
+    ) -> PyResult<Self> {
+        let directory = scratch_dir.map(|directory| PathBuf::from(directory.into_string()));
+        let options = registry::CoreOptions {
+            fold_rows: graph_rows,
+            build_share,
+            planner: PlannerOptions {
+                candidates: graph_candidates,
+                scan_rows,
+                sampling,
+                recall_floor,
+            },
+            threads,
+        };
+        let core = detached(py, || {
+            registry::Core::with_options(directory.as_deref(), options)
+        })?;
+        Ok(Self { core })
+    }
+
+    fn bank(&self, py: Python<'_>, dimensions: usize) -> PyResult<Bank> {
+        let bank = detached(py, || self.core.bank(dimensions))?;
+        Ok(Bank { bank })
+    }
+
+    fn load(
+        &self,
+        py: Python<'_>,
+        directory: Text,
+        dimensions: usize,
+        bank: Text,
+        model: Text,
+        recipe: Text,
+    ) -> PyResult<Bank> {
+        let directory = PathBuf::from(directory.into_string());
+        let label = label(bank, model, recipe, String::new());
+        let bank = detached(py, || self.core.load(&directory, &label, dimensions))?;
+        Ok(Bank { bank })
+    }
+
+    fn release_memory(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || {
+            self.core.release_memory();
+            Ok(())
+        })
+    }
+
+    fn recall_many(
+        &self,
+        py: Python<'_>,
+        requests: Vec<(Py<Bank>, Py<RecallRequest>)>,
+    ) -> PyResult<Vec<RecallResponse>> {
+        let responses = detached(py, || {
+            let requests: Vec<(&bank::Bank, &types::RecallRequest)> = requests
+                .iter()
+                .map(|(bank, request)| (&bank.get().bank, &*request.get().request))
+                .collect();
+            self.core.recall_many(&requests)
+        })?;
+        Ok(responses.into_iter().map(RecallResponse::new).collect())
+    }
+
+    fn recall_queue(&self, requests: usize) -> RecallQueue {
+        RecallQueue::new(self.core.recall_queue(requests))
+    }
+}
+
+#[pyclass(frozen, module = "astrocyte._core")]
+pub(super) struct Bank {
+    pub(super) bank: bank::Bank,
+}
+
+/// Key, memory id and cosine.
+type Duplicate<'py> = (u64, Bound<'py, PyBytes>, f32);
+
+#[pymethods]
+impl Bank {
+    #[pyo3(signature = (position, upserts=vec![], ended=vec![], removed=vec![]))]
+    #[pyo3(text_signature = "($self, position, upserts=(), ended=(), removed=())")]
+    fn apply(
+        &self,
+        py: Python<'_>,
+        position: u64,
+        upserts: Vec<Py<Row>>,
+        ended: Vec<(u64, i64)>,
+        removed: Vec<u64>,
+    ) -> PyResult<()> {
+        detached(py, || {
+            let rows: Vec<&types::Row> = upserts.iter().map(|row| &row.get().row).collect();
+            self.bank.apply(position, &rows, &ended, &removed)
+        })
+    }
+
+    fn recall(&self, py: Python<'_>, request: &RecallRequest) -> PyResult<RecallResponse> {
+        let response = detached(py, || self.bank.recall(&request.request))?;
+        Ok(RecallResponse::new(response))
+    }
+
+    fn explain(
+        &self,
+        py: Python<'_>,
+        request: &RecallRequest,
+        memory_ids: Vec<Id>,
+    ) -> PyResult<Explanation> {
+        let ids: Vec<types::MemoryId> = memory_ids.into_iter().map(|id| id.0).collect();
+        let explained = detached(py, || self.bank.explain(&request.request, &ids))?;
+        Explanation::new(py, explained)
+    }
+
+    fn near_duplicates<'py>(
+        &self,
+        py: Python<'py>,
+        vectors: Vec<Vector>,
+        threshold: f32,
+    ) -> PyResult<Vec<Vec<Duplicate<'py>>>> {
+        let vectors: Vec<Vec<f32>> = vectors.into_iter().map(|vector| vector.0).collect();
+        let found = detached(py, || self.bank.near_duplicates(&vectors, threshold))?;
+        let to_python =
+            |found: types::Duplicate| (found.key, PyBytes::new(py, &found.memory_id), found.cosine);
+        Ok(found
+            .into_iter()
+            .map(|nearest| nearest.into_iter().map(to_python).collect())
+            .collect())
+    }
+
+    fn contains_hashes<'py>(
+        &self,
+        py: Python<'py>,
+        hashes: Vec<Id>,
+    ) -> PyResult<Vec<Option<Bound<'py, PyBytes>>>> {
+        let hashes: Vec<types::ContentHash> = hashes.into_iter().map(|hash| hash.0).collect();
+        let found = detached(py, || Ok(self.bank.contains_hashes(&hashes)))?;
+        Ok(found
+            .into_iter()
+            .map(|id| id.map(|id| PyBytes::new(py, &id)))
+            .collect())
+    }
+
+    fn fold(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || self.bank.fold())
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of a label, and how it is written"
+    )]
+    fn checkpoint(
+        &self,
+        py: Python<'_>,
+        directory: Text,
+        bank: Text,
+        model: Text,
+        recipe: Text,
+        note: Text,
+        durable: bool,
+    ) -> PyResult<(u64, u64, f64)> {
+        let directory = PathBuf::from(directory.into_string());
+        let label = label(bank, model, recipe, note.into_string());
+        let written = detached(py, || self.bank.checkpoint(&directory, &label, durable))?;
+        let seconds = written.longest_hold.as_secs_f64();
+        Ok((written.position, written.bytes, seconds))
+    }
+
+    fn keys_of(&self, py: Python<'_>, memory_ids: Vec<Id>) -> PyResult<Vec<u64>> {
+        let ids: Vec<types::MemoryId> = memory_ids.into_iter().map(|id| id.0).collect();
+        detached(py, || Ok(self.bank.keys_of(&ids)))
+    }
+
+    fn times(&self, py: Python<'_>) -> PyResult<Option<(i64, i64)>> {
+        detached(py, || Ok(self.bank.times()))
+    }
+
+    #[getter]
+    fn position(&self, py: Python<'_>) -> PyResult<u64> {
+        detached(py, || Ok(self.bank.position()))
+    }
+
+    #[getter]
+    fn unsaved_graph_rows(&self, py: Python<'_>) -> PyResult<u64> {
+        detached(py, || Ok(self.bank.unsaved_graph_rows()))
+    }
+
+    #[getter]
+    fn dimensions(&self, py: Python<'_>) -> PyResult<usize> {
+        detached(py, || Ok(self.bank.dimensions()))
+    }
+
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = detached(py, || Ok(self.bank.stats()))?;
+        let dict = PyDict::new(py);
+        for (name, value) in [
+            ("memories", stats.memories),
+            ("versions", stats.versions),
+            ("rows", stats.rows),
+            ("dead_rows", stats.dead_rows),
+            ("terms", stats.terms),
+            ("sessions", stats.sessions),
+            ("bytes_vectors", stats.bytes_vectors),
+            ("bytes_lexical", stats.bytes_lexical),
+            ("bytes_columns", stats.bytes_columns),
+            ("bytes_scratch", stats.bytes_scratch),
+            ("segments", stats.segments),
+            ("graph_rows", stats.graph_rows),
+            ("bytes_graphs", stats.bytes_graphs),
+            ("sampled", stats.sampled),
+            ("sampled_wanted", stats.sampled_wanted),
+            ("sampled_found", stats.sampled_found),
+            ("widened", stats.widened),
+            ("bytes", stats.bytes),
+        ] {
+            dict.set_item(name, value)?;
+        }
+        Ok(dict)
+    }
+}
+
+fn label(bank: Text, model: Text, recipe: Text, note: String) -> Label {
+    Label {
+        bank: bank.into_string(),
+        model: model.into_string(),
+        recipe: recipe.into_string(),
+        note,
+    }
+}
+
+#[pyfunction]
+pub(super) fn describe_checkpoint(py: Python<'_>, directory: Text) -> PyResult<(u64, String)> {
+    let directory = PathBuf::from(directory.into_string());
+    let (label, position) = detached(py, || checkpoint::describe(&directory))?;
+    Ok((position, label.note))
+}
+
+#[pyfunction]
+pub(super) fn failpoint(py: Python<'_>, name: Text) -> PyResult<()> {
+    detached(py, || {
+        reach(&name.into_string());
+        Ok(())
+    })
+}

@@ -1,0 +1,47 @@
+//! Functions over texts.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use super::arguments::Text;
+use super::errors::detached;
+use astrocyte_core::vector;
+use astrocyte_text::{hash, tokens};
+
+#[pyfunction]
+pub(super) fn build_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let info = PyDict::new(py);
+    info.set_item("version", env!("CARGO_PKG_VERSION"))?;
+    info.set_item(
+        "profile",
+        if cfg!(debug_assertions) {
+            "debug"
+        } else {
+            "release"
+        },
+    )?;
+    info.set_item("simd", vector::simd_path())?;
+    info.set_item("token_table", tokens::TABLE_NAME)?;
+    Ok(info)
+}
+
+#[pyfunction]
+pub(super) fn content_hash(py: Python<'_>, text: Text) -> PyResult<Bound<'_, PyBytes>> {
+    let hash = detached(py, || Ok(hash::content_hash(&text.0)))?;
+    Ok(PyBytes::new(py, &hash))
+}
+
+#[pyfunction]
+pub(super) fn count_tokens(py: Python<'_>, text: Text) -> PyResult<usize> {
+    detached(py, || Ok(tokens::count_tokens(&text.0)))
+}
+
+#[pyfunction]
+pub(super) fn count_tokens_many(py: Python<'_>, texts: Vec<Text>) -> PyResult<Vec<usize>> {
+    detached(py, || {
+        Ok(texts
+            .iter()
+            .map(|text| tokens::count_tokens(&text.0))
+            .collect())
+    })
+}
