@@ -3,6 +3,7 @@
 python -m benches.pii                    the scanner, on the held-out templates
 python -m benches.pii --split development --errors 40
 python -m benches.pii --presidio         and Presidio beside it (make bench-pii)
+python -m benches.pii --scripts          values right beside the letters of twelve scripts
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from collections.abc import Collection, Iterator
 
 from astrocyte.core import PiiScanner, pii_kinds
+from benches.pii import scripts
 from benches.pii.documents import Found, Scan, Score, measure, negatives
 from benches.pii.values import CHECKSUMMED, MAKERS
 
@@ -36,7 +38,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--split", choices=("development", "held_out"), default="held_out", help="which templates")
     parser.add_argument("--presidio", action="store_true", help="measure Presidio too")
     parser.add_argument("--errors", type=int, default=0, help="so many documents that went wrong")
+    parser.add_argument("--scripts", action="store_true", help="recall and precision by script")
     options = parser.parse_args(arguments)
+    if options.scripts:
+        _print_scripts(scanner())
+        return 0
     scans = {"astrocyte": scanner()}
     common: Collection[str] = MAKERS
     if options.presidio:
@@ -50,6 +56,18 @@ def main(arguments: list[str] | None = None) -> int:
         for line in score.examples[: options.errors]:
             print("  ", line)
     return 0
+
+
+def _print_scripts(scan: Scan) -> None:
+    """A table by script; an alarm is a document with a number of things in which anything is found."""
+    print(f"{'script':<16}{'recall':>8}{'precision':>11}{'alarms':>8}")
+    for script in scripts.SCRIPTS:
+        score = Score()
+        for document in scripts.positives(script, 200):
+            score.add(document, set(scan(document.text)))
+        alarms = sum(any(scan(document.text)) for document in scripts.negatives(script, 2_000))
+        names = tuple(score.there)
+        print(f"{script:<16}{score.recall(names):>8.3f}{score.precision(names):>11.3f}{alarms:>8}")
 
 
 def _print(name: str, score: Score, scan: Scan, common: Collection[str]) -> None:

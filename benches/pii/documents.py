@@ -48,6 +48,15 @@ class Score:
         right = sum(self.right[name] for name in names)
         return right / max(1, right + sum(self.wrong[name] for name in names))
 
+    def add(self, document: Document, found: set[Found]) -> None:
+        """Count one document; a finding is right when its type and both its ends are."""
+        expected = set(document.expected)
+        self.there.update(name for name, *_ in expected)
+        self.right.update(name for name, *_ in found & expected)
+        self.wrong.update(name for name, *_ in found - expected)
+        if found != expected:
+            self.examples.append(f"{sorted(expected)} {sorted(found)} {document.text}")
+
     @property
     def false_alarms(self) -> float:
         """Share of the hard documents in which anything was found."""
@@ -124,15 +133,10 @@ class _Numbers(dict[str, str]):
 
 
 def measure(scan: Scan, split: Split, *, each: int = 60, hard: int = 3_000) -> Score:
-    """The score of a scanner on one split; a finding is right when its type and both its ends are."""
+    """The score of a scanner on one split."""
     score = Score()
     for document in positives(split, each):
-        found, expected = set(scan(document.text)), set(document.expected)
-        score.there.update(name for name, *_ in expected)
-        score.right.update(name for name, *_ in found & expected)
-        score.wrong.update(name for name, *_ in found - expected)
-        if found != expected:
-            score.examples.append(f"{sorted(expected)} {sorted(found)} {document.text}")
+        score.add(document, set(scan(document.text)))
     for document in negatives(split, hard):
         found = set(scan(document.text))
         score.negatives += 1

@@ -6,6 +6,9 @@ import pytest
 
 from benches.pii.__main__ import scanner
 from benches.pii.documents import Score, measure
+from benches.pii.scripts import SCRIPTS
+from benches.pii.scripts import negatives as hard_of
+from benches.pii.scripts import positives as documents_of
 from benches.pii.values import CHECKSUMMED, MAKERS
 
 # Documents of each type, and hard ones: a slip of one in a hundred shows.
@@ -41,6 +44,18 @@ def test_other_types_are_found(score: Score) -> None:
 def test_numbers_of_things_hashes_and_code_raise_no_alarm(score: Score) -> None:
     assert score.negatives == HARD
     assert score.false_alarms <= 0.005
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_values_right_beside_the_letters_of_a_script_are_found(script: str) -> None:
+    scan, score = scanner(), Score()
+    for document in documents_of(script, 60):
+        score.add(document, set(scan(document.text)))
+    names = tuple(score.there)
+    assert score.recall(names) >= 0.95
+    assert score.precision(names) >= 0.95
+    alarms = sum(any(scan(document.text)) for document in hard_of(script, 1_000))
+    assert alarms <= 5
 
 
 def test_the_measure_sees_a_scanner_that_finds_nothing_or_too_much() -> None:

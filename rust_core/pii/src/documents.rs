@@ -3,6 +3,7 @@
 use super::checksums;
 use super::coins;
 use super::kinds::Kind;
+use super::numbers::BY_CONTEXT;
 use super::runs::{Run, has};
 use super::view::View;
 use super::words::about;
@@ -138,7 +139,8 @@ fn identifier(view: &mut View<'_>, run: Run) {
     match length {
         9 => {
             if is_nino(code) {
-                view.weigh(Kind::UkNino, run.start, run.end, 0.65, about::NINO);
+                let confidence = by_shape(run, 0.65);
+                view.weigh(Kind::UkNino, run.start, run.end, confidence, about::NINO);
             }
             if matches!(code[0], b'S' | b'T' | b'F' | b'G' | b'M')
                 && digits_of(&code[1..8])
@@ -148,7 +150,10 @@ fn identifier(view: &mut View<'_>, run: Run) {
             }
             spanish(view, run, code);
         }
-        10 if is_pan(code) => view.weigh(Kind::InPan, run.start, run.end, 0.65, about::PAN),
+        10 if is_pan(code) => {
+            let confidence = by_shape(run, 0.65);
+            view.weigh(Kind::InPan, run.start, run.end, confidence, about::PAN);
+        }
         15 => corsican(view, run, code),
         16 if is_codice_fiscale(code) => view.note(Kind::ItCodiceFiscale, run.start, run.end, 0.95),
         18 if code[17] == b'X' => {
@@ -160,6 +165,16 @@ fn identifier(view: &mut View<'_>, run: Run) {
             }
         }
         _ => {}
+    }
+}
+
+/// Confidence in an identifier without a check digit: `upper` where it is in upper case, as cards print it. In lower case
+/// it may be a word with digits, such as the name of a variable, unless words around it say otherwise.
+fn by_shape(run: Run, upper: f32) -> f32 {
+    if run.made_of & has::LOWER == 0 {
+        upper
+    } else {
+        BY_CONTEXT
     }
 }
 

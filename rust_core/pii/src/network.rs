@@ -10,6 +10,8 @@ use super::words::about;
 /// RFC 5321: the longest part before the at sign, and the longest domain.
 const LOCAL_BYTES: usize = 64;
 const DOMAIN_BYTES: usize = 255;
+/// Marks of the part before the at sign, beside letters and digits.
+const LOCAL_MARKS: &str = "._%+-'";
 /// The longest IPv6 address in text.
 const ADDRESS_BYTES: usize = 45;
 /// The longest user and password that are looked for in a URL.
@@ -42,50 +44,97 @@ pub(super) fn search(view: &mut View<'_>) {
     dashes(view);
 }
 
-fn is_local(byte: u8) -> bool {
-    is_word(byte) || matches!(byte, b'.' | b'_' | b'%' | b'+' | b'-' | b'\'')
+/// Letters of the Latin script, plain or accented, and the marks that go with them.
+pub(super) fn is_latin(character: char) -> bool {
+    character.is_ascii() || matches!(character, '\u{c0}'..='\u{24f}' | '\u{1e00}'..='\u{1eff}')
 }
 
-fn is_domain(byte: u8) -> bool {
-    is_word(byte) || matches!(byte, b'.' | b'-')
+/// Characters of a part of an address: letters and digits, of any script, and these marks.
+fn is_part(character: char, marks: &str) -> bool {
+    character.is_alphanumeric()
+        || marks.contains(character)
+        // Vowel signs and other marks of Indic and South-East Asian scripts, which are no letters.
+        || (!character.is_ascii() && !character.is_whitespace() && !character.is_control() && is_mark(character))
+}
+
+fn is_mark(character: char) -> bool {
+    matches!(character, '\u{300}'..='\u{36f}' | '\u{900}'..='\u{dff}' | '\u{e31}'..='\u{e4e}')
+}
+
+/// Bytes at the end of `text` that are the part of an address before its at sign.
+///
+/// All letters are of the Latin script or none is: text of a script without spaces may stand right before an address.
+fn local_bytes(text: &str) -> usize {
+    let mut latin = None;
+    text.chars()
+        .rev()
+        .take_while(|&character| {
+            let same = is_part(character, LOCAL_MARKS) && fits_script(&mut latin, character);
+            same && character != '@'
+        })
+        .map(char::len_utf8)
+        .sum()
+}
+
+/// Bytes at the start of `text` that are a domain. A label is of the Latin script or has no letter of it.
+fn domain_bytes(text: &str) -> usize {
+    let mut latin = None;
+    text.chars()
+        .take_while(|&character| {
+            if character == '.' {
+                latin = None;
+                return true;
+            }
+            is_part(character, "-") && fits_script(&mut latin, character)
+        })
+        .map(char::len_utf8)
+        .sum()
+}
+
+/// Whether the character goes with those before; the first one that is no mark decides.
+fn fits_script(latin: &mut Option<bool>, character: char) -> bool {
+    if !character.is_alphanumeric() && character.is_ascii() {
+        return true;
+    }
+    *latin.get_or_insert_with(|| is_latin(character)) == is_latin(character)
+}
+
+/// The first border of characters at or after `place`.
+fn border(text: &[u8], mut place: usize) -> usize {
+    while text.get(place).is_some_and(|byte| byte & 0xc0 == 0x80) {
+        place += 1;
+    }
+    place
 }
 
 fn email(view: &mut View<'_>, at: usize) {
     let bytes = view.bytes;
-    let local = bytes[..at]
-        .iter()
+    let from = border(bytes, at.saturating_sub(LOCAL_BYTES));
+    let until = bytes.len().min(at + 1 + DOMAIN_BYTES);
+    let until = (at + 1..=until)
         .rev()
-        .take(LOCAL_BYTES)
-        .take_while(|&&byte| is_local(byte))
-        .count();
-    let leading = bytes[at - local..at]
-        .iter()
-        .take_while(|&&byte| !is_word(byte))
-        .count();
-    let start = at - local + leading;
-    let domain = bytes[at + 1..]
-        .iter()
-        .take(DOMAIN_BYTES)
-        .take_while(|&&byte| is_domain(byte))
-        .count();
-    let trailing = bytes[at + 1..at + 1 + domain]
-        .iter()
-        .rev()
-        .take_while(|&&byte| !is_word(byte))
-        .count();
-    let end = at + 1 + domain - trailing;
-    if start == at || bytes[at - 1] == b'.' || bytes[start..].starts_with(b"git@") {
-        return;
-    }
-    let Ok(domain) = std::str::from_utf8(&bytes[at + 1..end]) else {
+        .find(|&place| border(bytes, place) == place)
+        .unwrap_or(at + 1);
+    let (Ok(before), Ok(after)) = (
+        std::str::from_utf8(&bytes[from..at]),
+        std::str::from_utf8(&bytes[at + 1..until]),
+    ) else {
         return;
     };
+    let local = &before[before.len() - local_bytes(before)..];
+    let local = local.trim_start_matches(|character: char| LOCAL_MARKS.contains(character));
+    let domain = &after[..domain_bytes(after)];
+    let domain = domain.trim_end_matches(['.', '-']);
+    let (start, end) = (at - local.len(), at + 1 + domain.len());
+    if local.is_empty() || local.ends_with('.') || bytes[start..].starts_with(b"git@") {
+        return;
+    }
     let mut labels = domain.rsplit('.');
     let top = labels.next().unwrap_or_default();
     let right = top.chars().count() >= 2
         && top.chars().all(|character| {
             character.is_alphabetic()
-                || (!character.is_ascii() && character.is_alphanumeric())
+                || (!character.is_ascii() && is_part(character, ""))
                 || (top.starts_with("xn--") && character.is_ascii_alphanumeric()
                     || character == '-')
         })
@@ -130,15 +179,18 @@ fn colons(view: &mut View<'_>, place: usize) -> usize {
         .take(4)
         .take_while(|byte| byte.is_ascii_hexdigit())
         .count();
-    let start = place - before;
+    // One colon after a word or a label ("host:") is not part of the address.
+    let label = usize::from(before == 0 && view.at(place + 1) != b':');
+    let start = place - before + label;
     let mut end = start + bytes[start..].iter().take_while(|byte| part(byte)).count();
     let until = end;
     while end > start && matches!(bytes[end - 1], b'.' | b':') && !bytes[..end].ends_with(b"::") {
         end -= 1;
     }
     let text = &bytes[start..end];
-    let bounded =
-        !is_word(view.before(start)) && !is_word(view.at(until)) && view.before(start) != b':';
+    let bounded = !is_word(view.before(start))
+        && !is_word(view.at(until))
+        && (label == 1 || view.before(start) != b':');
     if !bounded || text.len() > ADDRESS_BYTES || text.len() < 4 {
         return until;
     }

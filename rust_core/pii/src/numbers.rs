@@ -238,18 +238,10 @@ fn grouped(view: &mut View<'_>, window: &Window) {
     let plain = window.between == between::SPACE || window.between == between::DASH;
     match window.shape {
         0x324 if plain => {
-            let alone = window.between == between::DASH || !in_a_row(view, window);
-            national::social_security(
-                view,
-                window,
-                if window.between == between::DASH {
-                    0.9
-                } else if alone {
-                    0.55
-                } else {
-                    BY_CONTEXT
-                },
-            );
+            let dashed = window.between == between::DASH;
+            // Three numbers with spaces between have the same shape, and there is no check digit.
+            let confidence = if dashed { 0.9 } else { BY_CONTEXT };
+            national::social_security(view, window, confidence);
         }
         0x333 if plain => national::nine_digits(view, window),
         0x334 if plain => national::ten_digits(view, window),

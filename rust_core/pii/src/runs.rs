@@ -5,13 +5,16 @@ pub(super) mod has {
     pub(crate) const DIGIT: u8 = 1;
     pub(crate) const UPPER: u8 = 2;
     pub(crate) const LOWER: u8 = 4;
-    /// A character outside ASCII; taken for a letter.
+    /// A character outside ASCII. A run has either only these or none.
     pub(crate) const OTHER: u8 = 8;
     /// A letter beyond f.
     pub(crate) const BEYOND_HEX: u8 = 16;
 }
 
-/// A longest run of ASCII letters and digits and of characters outside ASCII.
+/// A longest run of ASCII letters and digits, or of characters outside ASCII.
+///
+/// Identifiers are ASCII. Scripts without spaces, particles and accented letters stand right beside them, so the border
+/// between the two kinds ends a run as a space does.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) start: usize,
@@ -70,6 +73,15 @@ pub(super) fn cut(bytes: &[u8]) -> Vec<Run> {
             }
             made_of = 0;
         } else {
+            let crosses = made_of != 0 && (made_of ^ class) & has::OTHER != 0;
+            if crosses {
+                runs.push(Run {
+                    start,
+                    end: place,
+                    made_of,
+                });
+                made_of = 0;
+            }
             if made_of == 0 {
                 start = place;
             }
@@ -93,7 +105,7 @@ pub(super) fn promising(bytes: &[u8]) -> bool {
         .any(|byte| matches!(byte, b'0'..=b'9' | b'@' | b':' | b'='))
 }
 
-/// A letter or digit, of any script.
+/// An ASCII letter or digit: what continues a number or an identifier.
 pub(super) fn is_word(byte: u8) -> bool {
-    CLASSES[usize::from(byte)] != 0
+    byte.is_ascii_alphanumeric()
 }

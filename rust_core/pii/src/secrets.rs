@@ -1,6 +1,7 @@
 //! Secrets: keys by their issuers' prefixes, tokens, private key blocks, and values that a name such as `password` gives away.
 
 use super::kinds::Kind;
+use super::network::is_latin;
 use super::runs::has;
 use super::view::View;
 use super::words::about;
@@ -213,31 +214,65 @@ fn value(view: &View<'_>, end: usize) -> Option<(usize, usize)> {
     place = skip(place, b" \t\"'`]", 3);
     if matches!(view.at(place), b'=' | b':') {
         place = skip(place, b"=:>", 2);
-    } else if view.slice(place, place + 3).eq_ignore_ascii_case(b"is ") {
-        place += 3;
-    } else if view.slice(place, place + 4).eq_ignore_ascii_case(b"was ") {
-        place += 4;
     } else {
-        return None;
+        place += copula(view.bytes.get(place..)?)?;
     }
     place = skip(place, b" \t\"'`:", 4);
     let rest = view.bytes.get(place..)?;
-    let mut length = rest
-        .iter()
-        .take(VALUE_BYTES)
-        .take_while(|byte| {
-            !byte.is_ascii_whitespace()
-                && !matches!(byte, b'"' | b'\'' | b'`' | b'<' | b'>' | b',' | b';' | b'&')
-        })
-        .count();
+    let mut length = written(&rest[..rest.len().min(VALUE_BYTES)]);
     while length > 0 && matches!(rest[length - 1], b'.' | b')' | b'!' | b'?' | b']' | b'}') {
         length -= 1;
     }
-    // A cut must not fall into a character.
-    while length > 0 && rest.get(length).is_some_and(|byte| byte & 0xc0 == 0x80) {
-        length -= 1;
-    }
     (length > 0).then_some((place, length))
+}
+
+/// Bytes of the word between a name and its value, such as "is ".
+fn copula(rest: &[u8]) -> Option<usize> {
+    /// Of languages that part words by spaces; a space follows.
+    const APART: [&str; 12] = [
+        "is ",
+        "was ",
+        "es ",
+        "est ",
+        "ist ",
+        "era ",
+        "è ",
+        "é ",
+        "это ",
+        "είναι ",
+        "هي ",
+        "है ",
+    ];
+    /// Of scripts that do not, and particles.
+    const JOINED: [&str; 9] = ["是", "为", "為", "は", "が", "는", "은", "คือ", "হল"];
+    let apart = APART.iter().find(|word| {
+        let found = rest.get(..word.len());
+        found.is_some_and(|found| found.eq_ignore_ascii_case(word.as_bytes()))
+    });
+    let joined = || JOINED.iter().find(|word| rest.starts_with(word.as_bytes()));
+    apart.or_else(joined).map(|word| word.len())
+}
+
+/// Bytes of the value at the start of `rest`: as far as no space, quote or list mark comes. A value that begins in the Latin
+/// script ends where another script begins.
+fn written(rest: &[u8]) -> usize {
+    let text = match std::str::from_utf8(rest) {
+        Ok(text) => text,
+        // The cut fell into a character.
+        Err(error) => std::str::from_utf8(&rest[..error.valid_up_to()]).unwrap_or_default(),
+    };
+    let latin = text.chars().next().is_some_and(is_latin);
+    text.chars()
+        .take_while(|&character| {
+            !character.is_whitespace()
+                && !matches!(
+                    character,
+                    '"' | '\'' | '`' | '<' | '>' | ',' | ';' | '&' | '、' | '。'
+                )
+                && !(latin && !is_latin(character))
+        })
+        .map(char::len_utf8)
+        .sum()
 }
 
 /// Letters and digits mixed, as no word is; a token must be longer and more varied than a password.

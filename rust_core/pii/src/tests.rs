@@ -206,6 +206,99 @@ fn disguises_do_not_help() {
 }
 
 #[test]
+fn letters_of_other_scripts_end_an_identifier_as_a_space_does() {
+    for (text, kind, value) in [
+        (
+            "付費卡5555555555554444過期",
+            "credit_card",
+            "5555555555554444",
+        ),
+        ("цена4012888888881881руб", "credit_card", "4012888888881881"),
+        ("déjà4000056655665556é", "credit_card", "4000056655665556"),
+        (
+            "計좌DE89370400440532013000입니다",
+            "iban",
+            "DE89370400440532013000",
+        ),
+        (
+            "บัญชีFR1420041010050500013M02606ค่ะ",
+            "iban",
+            "FR1420041010050500013M02606",
+        ),
+        ("主机198.51.100.23宕机", "ip_address", "198.51.100.23"),
+        (
+            "адрес:2001:db8:1::9:42и порт",
+            "ip_address",
+            "2001:db8:1::9:42",
+        ),
+        (
+            "κάρτα:3c:22:fb:0a:91:7eείναι",
+            "mac_address",
+            "3c:22:fb:0a:91:7e",
+        ),
+        (
+            "メールはtanaka.k@example.jpまで",
+            "email",
+            "tanaka.k@example.jp",
+        ),
+        (
+            "我的邮箱是20481234@example.cn谢谢",
+            "email",
+            "20481234@example.cn",
+        ),
+        ("メールはgo@example.co.jpです", "email", "go@example.co.jp"),
+        ("почта@пример.рф", "email", "почта@пример.рф"),
+        (
+            "écris à zoé.b@école.example",
+            "email",
+            "zoé.b@école.example",
+        ),
+        ("โทร089-555-7788ครับ", "phone", "089-555-7788"),
+        ("번호는+82 10-5550-9876이다", "phone", "+82 10-5550-9876"),
+        (
+            "身份11010519491231002X号",
+            "resident_id",
+            "11010519491231002X",
+        ),
+        (
+            "密钥AKIAIOSFODNN7EXAMPLE泄露",
+            "api_key",
+            "AKIAIOSFODNN7EXAMPLE",
+        ),
+        ("パスワードはsakura42x9です", "credential", "sakura42x9"),
+        ("Пароль: zima2041k", "credential", "zima2041k"),
+    ] {
+        assert_eq!(
+            found(text).last(),
+            Some(&(kind, value)),
+            "{text}: {:?}",
+            found(text)
+        );
+    }
+}
+
+#[test]
+fn a_shape_alone_is_no_proof() {
+    for text in [
+        "sizes 210 44 3120 mm",
+        "scores: 305 12 1999, 418 77 2044",
+        "the variable probe1234x and jumbo8842k",
+        "build ab123456c of the firmware",
+        "2024年第10章第20节",
+        "総額1234567円",
+    ] {
+        assert_eq!(found(text), [], "{text}");
+    }
+    for (text, kind, value) in [
+        ("his ssn is 305 12 1999", "ssn", "305 12 1999"),
+        ("pan card abcpe1234f", "pan", "abcpe1234f"),
+        ("national insurance ab123456c", "nino", "ab123456c"),
+    ] {
+        assert_eq!(found(text), [(kind, value)], "{text}");
+    }
+}
+
+#[test]
 fn only_wanted_kinds_are_found() {
     let scanner = Scanner::new(&["email"], &[] as &[&str], 0.5).expect("it is known");
     assert_eq!(scanner.find("a@example.org 4111 1111 1111 1111").len(), 1);
