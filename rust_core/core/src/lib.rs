@@ -2,35 +2,28 @@
 //!
 //! The crate is pure Rust; `rust_core/python` is the Python extension around it.
 
+pub mod api;
 pub mod bank;
-pub mod bank_fusion;
-mod catalog;
-mod chains;
+pub mod batch;
+pub mod bitmap;
 pub mod checkpoint;
-mod columns;
-pub mod error;
-pub mod failpoint;
-mod filter;
-mod fusion;
+pub mod cross_bank;
+pub mod dense;
+mod graph;
+mod index;
 pub mod lexical;
-mod memory;
-mod nameless;
-mod originals;
-mod pages;
+mod maintenance;
 pub mod recall;
 pub mod registry;
-pub mod rowset;
-mod segment;
+pub mod system;
 mod topk;
-pub mod types;
-pub mod vector;
 
-pub use bank::Bank;
-pub use error::{CoreError, Result};
-pub use recall::{Answered, PlannerOptions, RecallQueue};
-pub use registry::{Core, CoreOptions};
-pub use types::{
-    ArmScore, BankStats, Boost, Chunk, ContentHash, Duplicate, Explained, ExternalList, Fate,
-    FusionMethod, Hit, Lift, MemoryId, RecallRequest, RecallResponse, Row, Standing, Step,
-    TagMatch,
+pub use api::{
+    ArmScore, BankStats, Boost, Chunk, ContentHash, CoreError, Duplicate, Explained, ExternalList,
+    Fate, FusionMethod, Hit, Lift, MemoryId, RecallRequest, RecallResponse, Result, Row, Standing,
+    Step, TagMatch,
 };
+pub use bank::Bank;
+pub use batch::{Answered, RecallQueue};
+pub use recall::PlannerOptions;
+pub use registry::{Core, CoreOptions};

@@ -4,14 +4,15 @@ use std::borrow::Borrow;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::api::Result;
+use crate::api::{RecallRequest, RecallResponse};
 use crate::bank::{Bank, Shared, check_dimensions};
+use crate::batch::{self, RecallQueue};
 use crate::checkpoint::Label;
-use crate::error::Result;
-use crate::memory;
-use crate::originals::Scratch;
-use crate::recall::{Planner, PlannerOptions, RecallQueue, together};
-use crate::segment::{Folder, Pace};
-use crate::types::{RecallRequest, RecallResponse};
+use crate::dense::exact_vectors::Scratch;
+use crate::maintenance::{GraphWorker, Pace};
+use crate::recall::{Planner, PlannerOptions};
+use crate::system::allocator;
 
 /// Most processor cores for building.
 pub const MOST_CORES: f64 = 256.0;
@@ -101,7 +102,7 @@ impl Core {
         Ok(Self {
             scratch,
             shared: Arc::new(Shared {
-                folder: Folder::new(pace),
+                folder: GraphWorker::new(pace),
                 planner: Arc::new(Planner::new(planner)),
             }),
         })
@@ -110,7 +111,7 @@ impl Core {
     /// A new and empty bank for vectors of `dimensions`.
     ///
     /// # Errors
-    /// [`CoreError::Invalid`](crate::CoreError::Invalid) outside 1 to [`MAX_DIMENSIONS`](crate::vector::MAX_DIMENSIONS).
+    /// [`CoreError::Invalid`](crate::CoreError::Invalid) outside 1 to [`MAX_DIMENSIONS`](crate::dense::MAX_DIMENSIONS).
     pub fn bank(&self, dimensions: usize) -> Result<Bank> {
         Bank::new(dimensions, self.scratch.clone(), Arc::clone(&self.shared))
     }
@@ -128,7 +129,7 @@ impl Core {
 
     /// Gives freed memory back to the system, as far as the allocator can: after evictions, not after each drop.
     pub fn release_memory(&self) {
-        memory::release();
+        allocator::release();
     }
 
     /// Answers all requests, spread over the cores; each result equals the single call's.
@@ -146,7 +147,7 @@ impl Core {
             .iter()
             .map(|(bank, request)| (bank.borrow(), request.borrow()))
             .collect();
-        together::recall(&requests)
+        batch::recall(&requests)
     }
 
     /// An empty queue for about so many requests, for a caller that adds some and does something else while they are answered.

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use crate::types::MemoryId;
-use crate::vector::{Kernel, Work};
+use crate::api::MemoryId;
+use crate::dense::{Kernel, Work};
 
 /// A version with its score in one arm.
 pub(crate) type Scored = (f32, u32);
@@ -343,7 +343,7 @@ mod tests {
         for count in [0, 1, 15, 16, 17, 1000] {
             let scores: Vec<f32> = (0..count)
                 .map(|n| match n % 7 {
-                    0 => crate::vector::NO_SCORE,
+                    0 => crate::dense::NO_SCORE,
                     _ => number(n, 2_654_435_761),
                 })
                 .collect();

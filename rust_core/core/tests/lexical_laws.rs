@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use astrocyte_core::bitmap::Bitmap;
 use astrocyte_core::lexical::{Bm25Index, LexicalIndex, Sums};
-use astrocyte_core::rowset::RowSet;
 use astrocyte_text::analysis::{analyze_query, analyze_text};
 use proptest::prelude::*;
 
@@ -123,8 +123,8 @@ fn run(steps: Vec<Step>) -> (Bm25Index, Oracle) {
     (index, oracle)
 }
 
-fn all_rows(oracle: &Oracle) -> RowSet {
-    let mut allowed = RowSet::empty(oracle.next);
+fn all_rows(oracle: &Oracle) -> Bitmap {
+    let mut allowed = Bitmap::empty(oracle.next);
     for &row in oracle.rows.keys() {
         allowed.insert(row);
     }
@@ -193,7 +193,7 @@ fn removed_postings_are_dropped_when_they_are_many() {
     assert!(index.terms() < 10_000, "{} terms are left", index.terms());
     index.add(100, &analyze_text("cat"), true);
     let mut scores = vec![0.0; 101];
-    let mut allowed = RowSet::empty(101);
+    let mut allowed = Bitmap::empty(101);
     (0..101).for_each(|row| {
         allowed.insert(row);
     });
@@ -208,7 +208,7 @@ fn the_rarest_words_of_a_long_query_count() {
     index.add(0, &analyze_text(&common.join(" ")), true);
     index.add(1, &analyze_text(&common.join(" ")), true);
     index.add(2, &analyze_text("rare"), true);
-    let mut allowed = RowSet::empty(3);
+    let mut allowed = Bitmap::empty(3);
     (0..3).for_each(|row| {
         allowed.insert(row);
     });
@@ -237,8 +237,8 @@ fn two_threads_add_up_words_to_the_bit_as_one_does() {
     }
     let terms = index.query_terms(&analyze_query("tea rain jam"));
     assert_eq!(terms.len(), 3);
-    let mut all = RowSet::empty(count);
-    let mut some = RowSet::empty(count);
+    let mut all = Bitmap::empty(count);
+    let mut some = Bitmap::empty(count);
     for row in 0..count {
         all.insert(row);
         if row % 7 < 3 {
@@ -283,13 +283,13 @@ fn few_rows_are_scored_by_their_words_to_the_bit_as_by_postings() {
     }
     let query = analyze_query("cat fish tree stone");
     let rows = |every: usize| {
-        let mut rows = RowSet::empty(count);
+        let mut rows = Bitmap::empty(count);
         (0..count)
             .step_by(every)
             .for_each(|row| _ = rows.insert(row));
         rows
     };
-    let score = |allowed: &RowSet| {
+    let score = |allowed: &Bitmap| {
         let mut scores = vec![0.0f32; count as usize];
         index.score(&query, allowed, &mut scores);
         scores

@@ -13,8 +13,8 @@ use super::request::RecallRequest;
 use super::response::RecallResponse;
 use super::row::Row;
 use astrocyte_core::checkpoint::{self, Label};
-use astrocyte_core::failpoint::reach;
-use astrocyte_core::{PlannerOptions, bank, registry, types};
+use astrocyte_core::system::failpoint::reach;
+use astrocyte_core::{PlannerOptions, api, bank, registry};
 
 #[pyclass(frozen, module = "astrocyte._core")]
 pub(super) struct Core {
@@ -95,7 +95,7 @@ impl Core {
         requests: Vec<(Py<Bank>, Py<RecallRequest>)>,
     ) -> PyResult<Vec<RecallResponse>> {
         let responses = detached(py, || {
-            let requests: Vec<(&bank::Bank, &types::RecallRequest)> = requests
+            let requests: Vec<(&bank::Bank, &api::RecallRequest)> = requests
                 .iter()
                 .map(|(bank, request)| (&bank.get().bank, &*request.get().request))
                 .collect();
@@ -130,7 +130,7 @@ impl Bank {
         removed: Vec<u64>,
     ) -> PyResult<()> {
         detached(py, || {
-            let rows: Vec<&types::Row> = upserts.iter().map(|row| &row.get().row).collect();
+            let rows: Vec<&api::Row> = upserts.iter().map(|row| &row.get().row).collect();
             self.bank.apply(position, &rows, &ended, &removed)
         })
     }
@@ -146,7 +146,7 @@ impl Bank {
         request: &RecallRequest,
         memory_ids: Vec<Id>,
     ) -> PyResult<Explanation> {
-        let ids: Vec<types::MemoryId> = memory_ids.into_iter().map(|id| id.0).collect();
+        let ids: Vec<api::MemoryId> = memory_ids.into_iter().map(|id| id.0).collect();
         let explained = detached(py, || self.bank.explain(&request.request, &ids))?;
         Explanation::new(py, explained)
     }
@@ -160,7 +160,7 @@ impl Bank {
         let vectors: Vec<Vec<f32>> = vectors.into_iter().map(|vector| vector.0).collect();
         let found = detached(py, || self.bank.near_duplicates(&vectors, threshold))?;
         let to_python =
-            |found: types::Duplicate| (found.key, PyBytes::new(py, &found.memory_id), found.cosine);
+            |found: api::Duplicate| (found.key, PyBytes::new(py, &found.memory_id), found.cosine);
         Ok(found
             .into_iter()
             .map(|nearest| nearest.into_iter().map(to_python).collect())
@@ -172,7 +172,7 @@ impl Bank {
         py: Python<'py>,
         hashes: Vec<Id>,
     ) -> PyResult<Vec<Option<Bound<'py, PyBytes>>>> {
-        let hashes: Vec<types::ContentHash> = hashes.into_iter().map(|hash| hash.0).collect();
+        let hashes: Vec<api::ContentHash> = hashes.into_iter().map(|hash| hash.0).collect();
         let found = detached(py, || Ok(self.bank.contains_hashes(&hashes)))?;
         Ok(found
             .into_iter()
@@ -206,7 +206,7 @@ impl Bank {
     }
 
     fn keys_of(&self, py: Python<'_>, memory_ids: Vec<Id>) -> PyResult<Vec<u64>> {
-        let ids: Vec<types::MemoryId> = memory_ids.into_iter().map(|id| id.0).collect();
+        let ids: Vec<api::MemoryId> = memory_ids.into_iter().map(|id| id.0).collect();
         detached(py, || Ok(self.bank.keys_of(&ids)))
     }
 

@@ -8,8 +8,8 @@ use super::arguments::Text;
 use super::errors::{detached, invalid};
 use super::request::fusion_of;
 use super::response::{Hit, RecallResponse, lead_scores};
-use astrocyte_core::bank_fusion::{BankArm, BankHit, BankList, Share, fuse, split_budget as split};
-use astrocyte_core::types;
+use astrocyte_core::api;
+use astrocyte_core::cross_bank::{BankArm, BankHit, BankList, Share, fuse, split_budget as split};
 
 /// What a bank answered, or hits in another order than that.
 #[derive(FromPyObject)]
@@ -46,7 +46,7 @@ struct Left<'a> {
 
 impl Ranked {
     /// Its hits, best first.
-    fn hits(&self) -> Vec<&types::Hit> {
+    fn hits(&self) -> Vec<&api::Hit> {
         match self {
             Self::Answer(answer) => answer.get().ranked().collect(),
             Self::Hits(hits) => hits.iter().map(|hit| hit.get().hit()).collect(),

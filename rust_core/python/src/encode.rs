@@ -12,7 +12,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyT
 
 use super::errors::invalid;
 use super::response::RecallResponse;
-use astrocyte_core::types;
+use astrocyte_core::api;
 use astrocyte_wire::{Message, Value, field};
 
 /// Places in a `HydratedRow`.
@@ -43,7 +43,7 @@ impl<'py> Row<'py> {
         self.0.get_borrowed_item(column)
     }
 
-    fn is_of(&self, hit: &types::Hit) -> PyResult<bool> {
+    fn is_of(&self, hit: &api::Hit) -> PyResult<bool> {
         Ok(self.at(column::ROW_KEY)?.extract::<u64>()? == hit.key
             && self.at(column::ORDINAL)?.extract::<i32>()? == hit.ordinal)
     }
@@ -188,7 +188,7 @@ pub(super) fn layers(rows: &Bound<'_, PyList>) -> PyResult<BTreeMap<String, i64>
 /// Writes one hit, its fields in the order of their numbers.
 fn encode(
     row: &Row<'_>,
-    hit: &types::Hit,
+    hit: &api::Hit,
     names: &[Cow<'static, str>],
     bank_id: &str,
     include_sources: bool,

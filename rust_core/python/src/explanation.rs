@@ -4,11 +4,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::response::RecallResponse;
-use astrocyte_core::types::{self, Step};
+use astrocyte_core::api::{self, Step};
 
 #[pyclass(frozen, module = "astrocyte._core")]
 pub(super) struct Fate {
-    fate: types::Fate,
+    fate: api::Fate,
 }
 
 /// Memory id and cosine.
@@ -36,7 +36,7 @@ impl Fate {
 
     #[getter]
     fn arms(&self) -> Vec<(u32, Option<f64>, bool)> {
-        let standing = |arm: &types::Standing| (arm.rank, arm.score, arm.proposed);
+        let standing = |arm: &api::Standing| (arm.rank, arm.score, arm.proposed);
         self.fate.arms.iter().map(standing).collect()
     }
 
@@ -86,7 +86,7 @@ pub(super) struct Explanation {
 
 impl Explanation {
     /// The Python side of `explained`.
-    pub(super) fn new(py: Python<'_>, explained: types::Explained) -> PyResult<Self> {
+    pub(super) fn new(py: Python<'_>, explained: api::Explained) -> PyResult<Self> {
         let fates = explained.fates.into_iter();
         Ok(Self {
             response: Py::new(py, RecallResponse::new(explained.response))?,

@@ -11,16 +11,16 @@ use super::bank::Bank;
 use super::errors::{attached, detached};
 use super::request::RecallRequest;
 use super::response::RecallResponse;
-use astrocyte_core::recall;
+use astrocyte_core::batch;
 
 #[pyclass(frozen, module = "astrocyte._core")]
 pub(super) struct RecallQueue {
-    queue: recall::RecallQueue,
+    queue: batch::RecallQueue,
 }
 
 impl RecallQueue {
     /// The Python side of `queue`.
-    pub(super) fn new(queue: recall::RecallQueue) -> Self {
+    pub(super) fn new(queue: batch::RecallQueue) -> Self {
         Self { queue }
     }
 }

@@ -6,11 +6,11 @@ use pyo3::prelude::*;
 
 use super::arguments::{Id, Text, Vector, string_pairs, strings};
 use super::errors::invalid;
-use astrocyte_core::types;
+use astrocyte_core::api;
 
 #[pyclass(frozen, module = "astrocyte._core")]
 pub(super) struct RecallRequest {
-    pub(super) request: Arc<types::RecallRequest>,
+    pub(super) request: Arc<api::RecallRequest>,
 }
 
 type OpenRange = (Option<i64>, Option<i64>);
@@ -68,13 +68,13 @@ impl RecallRequest {
         budget_whole: bool,
         lift: Option<Lift>,
     ) -> PyResult<Self> {
-        let request = types::RecallRequest {
+        let request = api::RecallRequest {
             text: text.map(Text::into_string),
             vector: vector.map(|vector| vector.0),
             k,
             depth,
             tags: strings(tags),
-            tag_match: tag_match.map_or(Ok(types::TagMatch::Any), |name| tag_match_of(&name.0))?,
+            tag_match: tag_match.map_or(Ok(api::TagMatch::Any), |name| tag_match_of(&name.0))?,
             fact_types: strings(fact_types),
             metadata: string_pairs(metadata),
             session: session.map(Text::into_string),
@@ -86,7 +86,7 @@ impl RecallRequest {
             time_windows,
             time_tail_ms,
             external: external.into_iter().map(external_list).collect(),
-            fusion: fusion.map_or(Ok(types::FusionMethod::RelativeScore), |name| {
+            fusion: fusion.map_or(Ok(api::FusionMethod::RelativeScore), |name| {
                 fusion_of(&name.0)
             })?,
             rank_constant,
@@ -108,17 +108,17 @@ impl RecallRequest {
     }
 }
 
-fn external_list((name, weight, hits): (Text, f64, ScoredIds)) -> types::ExternalList {
+fn external_list((name, weight, hits): (Text, f64, ScoredIds)) -> api::ExternalList {
     let hits = hits.into_iter().map(|(id, score)| (id.0, score)).collect();
-    types::ExternalList {
+    api::ExternalList {
         name: name.into_string(),
         weight,
         hits,
     }
 }
 
-fn lift_of((name, labels, value, standing, wanted, budget): Lift) -> types::Lift {
-    types::Lift {
+fn lift_of((name, labels, value, standing, wanted, budget): Lift) -> api::Lift {
+    api::Lift {
         name: (*name.0).into(),
         labels: string_pairs(labels),
         value,
@@ -128,11 +128,11 @@ fn lift_of((name, labels, value, standing, wanted, budget): Lift) -> types::Lift
     }
 }
 
-fn tag_match_of(name: &str) -> PyResult<types::TagMatch> {
+fn tag_match_of(name: &str) -> PyResult<api::TagMatch> {
     match name {
-        "any" => Ok(types::TagMatch::Any),
-        "all" => Ok(types::TagMatch::All),
-        "none" => Ok(types::TagMatch::None),
+        "any" => Ok(api::TagMatch::Any),
+        "all" => Ok(api::TagMatch::All),
+        "none" => Ok(api::TagMatch::None),
         _ => Err(invalid(
             "tag_match",
             format!("expected any, all or none, got {name:?}"),
@@ -140,10 +140,10 @@ fn tag_match_of(name: &str) -> PyResult<types::TagMatch> {
     }
 }
 
-pub(super) fn fusion_of(name: &str) -> PyResult<types::FusionMethod> {
+pub(super) fn fusion_of(name: &str) -> PyResult<api::FusionMethod> {
     match name {
-        "relative_score" => Ok(types::FusionMethod::RelativeScore),
-        "rrf" => Ok(types::FusionMethod::ReciprocalRank),
+        "relative_score" => Ok(api::FusionMethod::RelativeScore),
+        "rrf" => Ok(api::FusionMethod::ReciprocalRank),
         _ => Err(invalid(
             "fusion",
             format!("expected relative_score or rrf, got {name:?}"),

@@ -6,19 +6,19 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::arguments::{Id, Text};
+use astrocyte_core::api;
 use astrocyte_core::recall::{KEYWORD, SEMANTIC};
-use astrocyte_core::types;
 
-fn arm_scores(arms: &[types::ArmScore]) -> Vec<(u32, u32, f64)> {
+fn arm_scores(arms: &[api::ArmScore]) -> Vec<(u32, u32, f64)> {
     arms.iter()
         .map(|arm| (arm.arm, arm.rank, arm.score))
         .collect()
 }
 
 /// What the first hit scores in the semantic and the keyword arm, 0 in one that did not propose it.
-pub(super) fn lead_scores(answer: &types::RecallResponse) -> Option<(f64, f64)> {
+pub(super) fn lead_scores(answer: &api::RecallResponse) -> Option<(f64, f64)> {
     let score = |name| {
-        let of = |word: &&types::ArmScore| answer.arm_names[word.arm as usize] == name;
+        let of = |word: &&api::ArmScore| answer.arm_names[word.arm as usize] == name;
         answer.lead.iter().find(of).map_or(0.0, |word| word.score)
     };
     (!answer.lead.is_empty()).then(|| (score(SEMANTIC), score(KEYWORD)))
@@ -28,12 +28,12 @@ pub(super) fn lead_scores(answer: &types::RecallResponse) -> Option<(f64, f64)> 
 #[pyclass(frozen, module = "astrocyte._core")]
 #[derive(Clone)]
 pub(super) struct Hit {
-    answer: Arc<types::RecallResponse>,
+    answer: Arc<api::RecallResponse>,
     place: usize,
 }
 
 impl Hit {
-    pub(super) fn hit(&self) -> &types::Hit {
+    pub(super) fn hit(&self) -> &api::Hit {
         &self.answer.hits[self.place]
     }
 }
@@ -56,8 +56,8 @@ impl Hit {
         tokens: u32,
         layer: Option<Text>,
     ) -> Self {
-        let word = |(arm, rank, score)| types::ArmScore { arm, rank, score };
-        let hit = types::Hit {
+        let word = |(arm, rank, score)| api::ArmScore { arm, rank, score };
+        let hit = api::Hit {
             key,
             memory_id: memory_id.0,
             content_hash: content_hash.0,
@@ -68,9 +68,9 @@ impl Hit {
             arms: arms.into_iter().map(word).collect(),
             boosts: Vec::new(),
         };
-        let answer = types::RecallResponse {
+        let answer = api::RecallResponse {
             hits: vec![hit],
-            ..types::RecallResponse::default()
+            ..api::RecallResponse::default()
         };
         Self {
             answer: Arc::new(answer),
@@ -127,24 +127,24 @@ impl Hit {
 
 #[pyclass(frozen, module = "astrocyte._core")]
 pub(super) struct RecallResponse {
-    answer: Arc<types::RecallResponse>,
+    answer: Arc<api::RecallResponse>,
 }
 
 impl RecallResponse {
     /// The Python side of `response`.
-    pub(super) fn new(response: types::RecallResponse) -> Self {
+    pub(super) fn new(response: api::RecallResponse) -> Self {
         Self {
             answer: Arc::new(response),
         }
     }
 
     /// What the core answered.
-    pub(super) fn answer(&self) -> &types::RecallResponse {
+    pub(super) fn answer(&self) -> &api::RecallResponse {
         &self.answer
     }
 
     /// The hits, best first.
-    pub(super) fn ranked(&self) -> impl Iterator<Item = &types::Hit> {
+    pub(super) fn ranked(&self) -> impl Iterator<Item = &api::Hit> {
         self.answer.hits.iter()
     }
 

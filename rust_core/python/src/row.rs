@@ -3,11 +3,11 @@
 use pyo3::prelude::*;
 
 use super::arguments::{Id, Text, Vector, string_pairs, strings};
-use astrocyte_core::types;
+use astrocyte_core::api;
 
 #[pyclass(frozen, module = "astrocyte._core")]
 pub(super) struct Row {
-    pub(super) row: types::Row,
+    pub(super) row: api::Row,
 }
 
 #[pymethods]
@@ -44,14 +44,12 @@ impl Row {
         session: Option<Text>,
         chunks: Vec<(Text, Option<Vector>, u32)>,
     ) -> Self {
-        let chunks = chunks
-            .into_iter()
-            .map(|(text, vector, tokens)| types::Chunk {
-                text: text.into_string(),
-                vector: vector.map(|vector| vector.0),
-                tokens,
-            });
-        let row = types::Row {
+        let chunks = chunks.into_iter().map(|(text, vector, tokens)| api::Chunk {
+            text: text.into_string(),
+            vector: vector.map(|vector| vector.0),
+            tokens,
+        });
+        let row = api::Row {
             vector: vector.map(|vector| vector.0),
             tokens,
             retained_at,
@@ -65,7 +63,7 @@ impl Row {
             metadata: string_pairs(metadata),
             session: session.map(Text::into_string),
             chunks: chunks.collect(),
-            ..types::Row::new(
+            ..api::Row::new(
                 key,
                 memory_id.0,
                 content_hash.0,

@@ -5,7 +5,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use super::arguments::Text;
 use super::errors::detached;
-use astrocyte_core::vector;
+use astrocyte_core::dense;
 use astrocyte_text::{hash, tokens};
 
 #[pyfunction]
@@ -20,7 +20,7 @@ pub(super) fn build_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
             "release"
         },
     )?;
-    info.set_item("simd", vector::simd_path())?;
+    info.set_item("simd", dense::simd_path())?;
     info.set_item("token_table", tokens::TABLE_NAME)?;
     Ok(info)
 }

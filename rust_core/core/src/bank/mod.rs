@@ -1,26 +1,20 @@
 //! The index of one bank.
 
-mod apply;
-mod compact;
-mod duplicates;
-mod locked;
-mod saved;
-mod state;
+mod checkpoint;
 
 use std::borrow::Borrow;
 use std::sync::Arc;
 
-use crate::error::{CoreError, Result};
-use crate::originals::Scratch;
-use crate::recall::{self, Comparison, Planner, Running};
-use crate::segment::{Folder, build_bytes};
-use crate::types::{
+use crate::api::{
     BankStats, ContentHash, Duplicate, Explained, MemoryId, RecallRequest, RecallResponse, Row,
 };
-use crate::vector::MAX_DIMENSIONS;
-use locked::Changing;
-pub(crate) use locked::Locked;
-pub(crate) use state::State;
+use crate::api::{CoreError, Result};
+use crate::dense::MAX_DIMENSIONS;
+use crate::dense::exact_vectors::Scratch;
+use crate::graph::build_bytes;
+use crate::index::{self, Changing, Index, IndexLock};
+use crate::maintenance::GraphWorker;
+use crate::recall::{self, Comparison, Planner, Running};
 
 /// Flat int8 scan with f32 rescoring, BM25, columns and bitmaps, behind one lock. Clones share the index.
 ///
@@ -29,14 +23,14 @@ pub(crate) use state::State;
 #[derive(Debug, Clone)]
 pub struct Bank {
     dimensions: usize,
-    state: Arc<Locked>,
+    state: Arc<IndexLock>,
     shared: Arc<Shared>,
 }
 
 /// What all banks of a core have in common.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) folder: Folder,
+    pub(crate) folder: GraphWorker,
     pub(crate) planner: Arc<Planner>,
 }
 
@@ -49,7 +43,7 @@ impl Bank {
         check_dimensions(dimensions)?;
         Ok(Self {
             dimensions,
-            state: Arc::new(Locked::new(State::new(dimensions, scratch))),
+            state: Arc::new(IndexLock::new(Index::new(dimensions, scratch))),
             shared,
         })
     }
@@ -73,7 +67,7 @@ impl Bank {
         }
         let prepared = {
             let _running = self.enter();
-            apply::prepare(upserts, self.dimensions)?
+            index::prepare(upserts, self.dimensions)?
         };
         let state = self.state.intend();
         // Another thread may have applied it meanwhile.
@@ -81,7 +75,7 @@ impl Bank {
             return Ok(());
         }
         state.admit(upserts, &prepared)?;
-        let stored = state.originals.store(apply::units(&prepared));
+        let stored = state.exact_vectors.store(index::units(&prepared));
         let mut room = state.room(&prepared);
         let mut state = self.state.change(state);
         state.swap_room(&mut room);
@@ -91,9 +85,9 @@ impl Bank {
         let due = state.segments.due(rows, self.shared.folder.fold_rows());
         let mut state = Changing::downgrade_to_upgradable(state);
         // Recalls go on from here.
-        state.originals.erase(&freed);
+        state.exact_vectors.erase(&freed);
         if state.is_wasteful() {
-            state = compact::compact(&self.state, state);
+            state = index::compact(&self.state, state);
         }
         drop(state);
         if due {
@@ -146,7 +140,7 @@ impl Bank {
         Ok(response)
     }
 
-    /// As [`answer`](Self::answer) of each, of which up to [`TOGETHER`](crate::vector::TOGETHER) are given; with one reading
+    /// As [`answer`](Self::answer) of each, of which up to [`TOGETHER`](crate::dense::TOGETHER) are given; with one reading
     /// of the rows where that will do.
     pub(crate) fn answer_together(
         &self,
@@ -191,7 +185,7 @@ impl Bank {
         let units = vectors
             .iter()
             .enumerate()
-            .map(|(row, vector)| crate::vector::normalise(row, vector, self.dimensions))
+            .map(|(row, vector)| crate::dense::normalise(row, vector, self.dimensions))
             .collect::<Result<Vec<_>>>()?;
         self.state.read().near_duplicates(&units, threshold)
     }
@@ -256,7 +250,7 @@ pub(crate) fn check_dimensions(dimensions: usize) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use crate::segment::build_bytes;
+    use crate::graph::build_bytes;
     use crate::{Core, CoreOptions, Row};
 
     #[test]

@@ -7,14 +7,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::file::{FileReader, FileWriter, Sum, open_verified, put_array, put_u32};
 use super::manifest::{Manifest, io};
-use super::refused;
 use super::write::{Slices, TOGETHER, slices};
-use crate::bank::State;
-use crate::error::Result;
-use crate::failpoint;
-use crate::segment::{DEAD_SHARE, GONE, Graph, Name, Saved, Segment};
+use crate::api::Result;
+use crate::graph::{DEAD_SHARE, GONE, Graph, Name, Saved, Segment};
+use crate::index::Index;
+use crate::system::checked_file::refused;
+use crate::system::checked_file::{FileReader, FileWriter, Sum, open_verified, put_array, put_u32};
+use crate::system::failpoint;
 
 /// Stands for a vector that is gone: no version has this key.
 const NOBODY: Name = (u64::MAX, u32::MAX);
@@ -111,7 +111,7 @@ fn names(bank: &mut Slices<'_>, segment: &Segment) -> Option<Vec<Name>> {
     Some(names)
 }
 
-fn name(state: &State, row: u32) -> Name {
+fn name(state: &Index, row: u32) -> Name {
     if row == GONE {
         return NOBODY;
     }

@@ -4,20 +4,21 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use super::file::{FileReader, open_verified};
 use super::manifest::{self, Label, Manifest};
-use super::{FILES, MEMBERS, NAMES, PLANES, VECTORS, VERSIONS, WORDS, graphs, refused};
-use crate::bank::State;
-use crate::catalog::Catalog;
-use crate::chains::Chains;
-use crate::columns::Columns;
-use crate::error::Result;
-use crate::failpoint;
+use super::{FILES, MEMBERS, NAMES, PLANES, VECTORS, VERSIONS, WORDS, graphs};
+use crate::api::Result;
+use crate::bitmap::Bitmap;
+use crate::dense::FlatIndex;
+use crate::dense::exact_vectors::{ExactVectors, NO_SLOT, Scratch, finite};
+use crate::graph::Segments;
+use crate::index::Index;
+use crate::index::columns::Columns;
+use crate::index::conversations::Conversations;
+use crate::index::labels::Labels;
 use crate::lexical::Bm25Index;
-use crate::originals::{NO_SLOT, Originals, Scratch, finite};
-use crate::rowset::RowSet;
-use crate::segment::Segments;
-use crate::vector::FlatIndex;
+use crate::system::checked_file::refused;
+use crate::system::checked_file::{FileReader, open_verified};
+use crate::system::failpoint;
 
 /// The bank of a checkpoint, as it was at the position of the manifest or, in part, later.
 ///
@@ -29,7 +30,7 @@ pub(crate) fn load(
     label: &Label,
     dimensions: usize,
     scratch: Option<Arc<Scratch>>,
-) -> Result<State> {
+) -> Result<Index> {
     let manifest = manifest::read(directory)?;
     manifest.expect(label, dimensions)?;
     let [versions, planes, words, vectors, names, members] = verify(directory, &manifest)?;
@@ -37,7 +38,7 @@ pub(crate) fn load(
     let names = Names::read(reader(names, NAMES, &manifest))?;
     let Names {
         layers,
-        chains,
+        conversations,
         fingerprints,
         labels,
     } = names;
@@ -47,7 +48,7 @@ pub(crate) fn load(
                 reader(versions, VERSIONS, &manifest),
                 &manifest,
                 layers.len(),
-                chains,
+                conversations,
                 labels,
             )
         },
@@ -63,23 +64,23 @@ pub(crate) fn load(
             )
         },
     );
-    let (planes, (lexical, originals)) = scanned;
-    let (columns, catalog, chains) = described?;
+    let (planes, (lexical, exact_vectors)) = scanned;
+    let (columns, labels, conversations) = described?;
     let (vectors, tokens, slots) = planes?;
     let members = reader(members, MEMBERS, &manifest);
     let saved = graphs::read(members, &manifest, directory)?;
-    let mut state = State {
+    let mut state = Index {
         position: manifest.position,
         columns,
-        catalog,
-        chains,
+        labels,
+        conversations,
         layers,
         vectors,
-        originals: Arc::new(originals?),
+        exact_vectors: Arc::new(exact_vectors?),
         slots,
         tokens,
         lexical: lexical?,
-        current_rows: RowSet::default(),
+        current_rows: Bitmap::default(),
         dead_rows: 0,
         segments: Segments::of(saved),
         layout: OnceLock::new(),
@@ -116,7 +117,7 @@ fn reader(file: File, name: &'static str, manifest: &Manifest) -> FileReader {
 /// What numbers stand for.
 struct Names {
     layers: Vec<Arc<str>>,
-    chains: Vec<Option<String>>,
+    conversations: Vec<Option<String>>,
     fingerprints: Vec<u64>,
     labels: Vec<String>,
 }
@@ -134,7 +135,7 @@ impl Names {
             let name = reader.take_text()?;
             Ok(named.then_some(name))
         };
-        let chains = (0..count).map(chain).collect::<Result<_>>()?;
+        let conversations = (0..count).map(chain).collect::<Result<_>>()?;
         let terms = reader.take_u32()? as usize;
         let count = reader.take_u32()?;
         let mut fingerprints = Vec::new();
@@ -145,7 +146,7 @@ impl Names {
         reader.end()?;
         Ok(Self {
             layers,
-            chains,
+            conversations,
             fingerprints,
             labels,
         })
@@ -156,28 +157,29 @@ fn read_versions(
     mut reader: FileReader,
     manifest: &Manifest,
     layers: usize,
-    chains: Vec<Option<String>>,
+    conversations: Vec<Option<String>>,
     labels: Vec<String>,
-) -> Result<(Columns, Catalog, Chains)> {
+) -> Result<(Columns, Labels, Conversations)> {
     let mut columns = Columns::default();
-    let (mut catalog, mut chains) = (Catalog::named(labels), Chains::named(chains));
+    let (mut labels, mut conversations) =
+        (Labels::named(labels), Conversations::named(conversations));
     while columns.len() < manifest.versions {
         let count = reader.take_u32()? as usize;
         if count == 0 {
             return Err(refused("a slice of versions is empty"));
         }
         columns.read(count, &mut reader)?;
-        catalog.read(count, &mut reader)?;
-        chains.read(count, &mut reader)?;
+        labels.read(count, &mut reader)?;
+        conversations.read(count, &mut reader)?;
     }
     reader.end()?;
     if columns.len() != manifest.versions || (columns.len() == 0) != (manifest.rows == 0) {
         return Err(refused("versions are not as many as the manifest says"));
     }
     columns.settle(manifest.rows, layers)?;
-    catalog.settle(&columns.live)?;
-    chains.arrange(&columns);
-    Ok((columns, catalog, chains))
+    labels.settle(&columns.live)?;
+    conversations.arrange(&columns);
+    Ok((columns, labels, conversations))
 }
 
 type Planes = (FlatIndex, Vec<u32>, Vec<u32>);
@@ -230,10 +232,10 @@ fn restore(
     dimensions: usize,
     scratch: Option<Arc<Scratch>>,
     file: File,
-) -> Result<Originals> {
+) -> Result<ExactVectors> {
     let bytes = u64::from(manifest.vectors) * (dimensions * size_of::<f32>()) as u64;
     if file.metadata()?.len() != bytes {
         return Err(refused("vectors are not as many as the manifest says"));
     }
-    Originals::restore(dimensions, scratch, manifest.vectors, file)
+    ExactVectors::restore(dimensions, scratch, manifest.vectors, file)
 }

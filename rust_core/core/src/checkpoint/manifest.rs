@@ -7,9 +7,10 @@ use std::sync::OnceLock;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::file::{Sum, create, put_text};
-use super::{FILES, refused};
-use crate::error::{CoreError, Result};
+use super::FILES;
+use crate::api::{CoreError, Result};
+use crate::system::checked_file::refused;
+use crate::system::checked_file::{Sum, create, put_text};
 
 pub(super) const MANIFEST: &str = "MANIFEST";
 const MAGIC: &[u8; 8] = b"astrockp";
@@ -171,7 +172,7 @@ fn probe() -> u64 {
         }
         bytes.extend_from_slice(&astrocyte_text::hash::content_hash(sample));
         let vector: Vec<f32> = (0..130u16).map(|n| f32::from(n % 17) - 7.5).collect();
-        crate::vector::quantised_bytes(&vector, &mut bytes);
+        crate::dense::quantised_bytes(&vector, &mut bytes);
         xxh3_64(&bytes)
     })
 }

@@ -9,7 +9,6 @@
 //! Nothing is decoded before every byte of every file is as its checksum says, and nothing that a decoder reads is taken
 //! for granted: numbers are checked against what they count or point at.
 
-mod file;
 mod graphs;
 mod load;
 mod manifest;
@@ -18,12 +17,11 @@ mod write;
 use std::path::Path;
 use std::time::Duration;
 
-pub(crate) use file::{FileReader, put_array, put_text};
 pub(crate) use load::load;
 pub use manifest::Label;
 pub(crate) use write::write;
 
-use crate::error::{CoreError, Result};
+use crate::api::Result;
 
 /// Data files, in the order in which they are written.
 const VERSIONS: &str = "versions";
@@ -48,13 +46,8 @@ pub struct Written {
 /// What a checkpoint says of itself: label and position.
 ///
 /// # Errors
-/// [`CoreError::Checkpoint`] when the manifest is not there, not whole, or of another format.
+/// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when the manifest is not there, not whole, or of another format.
 pub fn describe(directory: &Path) -> Result<(Label, u64)> {
     let manifest = manifest::read(directory)?;
     Ok((manifest.label, manifest.position))
-}
-
-/// A reason why a checkpoint is not used.
-pub(crate) fn refused(reason: impl Into<String>) -> CoreError {
-    CoreError::Checkpoint(reason.into())
 }

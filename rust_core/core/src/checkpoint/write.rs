@@ -6,17 +6,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::file::{FileWriter, put_text, put_u32};
 use super::manifest::{self, Manifest, io};
 use super::{
-    FILES, Label, MEMBERS, NAMES, PLANES, VECTORS, VERSIONS, WORDS, Written, graphs, load, refused,
+    FILES, Label, MEMBERS, NAMES, PLANES, VECTORS, VERSIONS, WORDS, Written, graphs, load,
 };
-use crate::bank::{Locked, State};
-use crate::error::Result;
-use crate::failpoint;
-use crate::originals::NO_SLOT;
-use crate::segment::Graph;
-use crate::vector::FlatIndex;
+use crate::api::Result;
+use crate::dense::FlatIndex;
+use crate::dense::exact_vectors::NO_SLOT;
+use crate::graph::Graph;
+use crate::index::{Index, IndexLock};
+use crate::system::checked_file::{FileWriter, put_text, put_u32, refused};
+use crate::system::failpoint;
 
 /// Versions, labels or terms of one slice: a few hundred microseconds.
 pub(super) const TOGETHER: u32 = 4096;
@@ -29,7 +29,7 @@ const ATTEMPTS: usize = 3;
 /// # Errors
 /// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when a file cannot be written, or is not what was written.
 pub(crate) fn write(
-    bank: &Locked,
+    bank: &IndexLock,
     directory: &Path,
     label: &Label,
     durable: bool,
@@ -66,7 +66,7 @@ pub(crate) fn write(
 
 /// What a checkpoint holds of a bank: everything that was there at a position.
 pub(super) struct Slices<'a> {
-    bank: &'a Locked,
+    bank: &'a IndexLock,
     position: u64,
     dimensions: u32,
     versions: u32,
@@ -77,12 +77,12 @@ pub(super) struct Slices<'a> {
 }
 
 impl<'a> Slices<'a> {
-    fn begin(bank: &'a Locked) -> Self {
+    fn begin(bank: &'a IndexLock) -> Self {
         let state = bank.read();
         Self {
             bank,
             position: state.position,
-            dimensions: state.originals.dimensions() as u32,
+            dimensions: state.exact_vectors.dimensions() as u32,
             versions: state.columns.len(),
             rows: state.rows(),
             renumberings: state.renumberings(),
@@ -92,7 +92,7 @@ impl<'a> Slices<'a> {
     }
 
     /// Looks at the bank for a moment; None when rows or terms have other numbers by now.
-    pub(super) fn look<T>(&mut self, at: impl FnOnce(&State) -> T) -> Option<T> {
+    pub(super) fn look<T>(&mut self, at: impl FnOnce(&Index) -> T) -> Option<T> {
         let state = self.bank.read();
         if state.renumberings() != self.renumberings {
             return None;
@@ -162,11 +162,14 @@ impl<'a> Slices<'a> {
             let looked = self.look(|state| {
                 state.columns.save(range.clone(), &mut out);
                 state
-                    .catalog
+                    .labels
                     .save(range.clone(), &state.columns.live, &mut out);
-                state
-                    .chains
-                    .save(range.clone(), &state.columns, &mut used.chains, &mut out);
+                state.conversations.save(
+                    range.clone(),
+                    &state.columns,
+                    &mut used.conversations,
+                    &mut out,
+                );
             });
             if looked.is_none() {
                 return Ok(None);
@@ -199,7 +202,7 @@ impl<'a> Slices<'a> {
                     planes.push(u8::from(slot != NO_SLOT));
                     with_vector += u32::from(slot != NO_SLOT);
                 }
-                state.originals.save(slots, vectors)
+                state.exact_vectors.save(slots, vectors)
             });
             match looked {
                 None => return Ok(None),
@@ -219,14 +222,14 @@ impl<'a> Slices<'a> {
             for layer in &state.layers {
                 put_text(layer, &mut out);
             }
-            put_u32(used.chains.len() as u32, &mut out);
-            for name in state.chains.saved_names(&used.chains) {
+            put_u32(used.conversations.len() as u32, &mut out);
+            for name in state.conversations.saved_names(&used.conversations) {
                 out.push(u8::from(name.is_some()));
                 put_text(name.unwrap_or_default(), &mut out);
             }
             put_u32(used.terms.len() as u32, &mut out);
-            put_u32(state.catalog.names_count(), &mut out);
-            state.catalog.names_count()
+            put_u32(state.labels.names_count(), &mut out);
+            state.labels.names_count()
         });
         let Some(labels) = counts else {
             return Ok(None);
@@ -242,7 +245,7 @@ impl<'a> Slices<'a> {
             }
         }
         for range in slices(labels, TOGETHER) {
-            let looked = self.look(|state| state.catalog.save_names(range, &mut out));
+            let looked = self.look(|state| state.labels.save_names(range, &mut out));
             if looked.is_none() {
                 return Ok(None);
             }
@@ -255,7 +258,7 @@ impl<'a> Slices<'a> {
 /// Numbers that what was written refers to.
 #[derive(Default)]
 struct Used {
-    chains: Vec<bool>,
+    conversations: Vec<bool>,
     terms: Vec<bool>,
 }
 

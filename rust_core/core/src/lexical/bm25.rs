@@ -8,8 +8,8 @@ use hashbrown::HashTable;
 use super::lengths::Lengths;
 use super::postings::{FREQUENCY_BITS, FREQUENCY_MASK, Overflow, Postings};
 use super::{LexicalIndex, MAX_ROWS, QueryTerm, Sums, TermFilter, Window};
-use crate::pages::Places;
-use crate::rowset::RowSet;
+use crate::bitmap::Bitmap;
+use crate::system::huge_pages::MemoryRanges;
 use astrocyte_text::analysis::{AnalyzedQuery, AnalyzedText};
 
 // Saturation of the term frequency; Robertson and Zaragoza give 1.2 to 2.
@@ -57,11 +57,11 @@ pub struct Bm25Index {
 
 impl Bm25Index {
     /// Notes where postings and lengths lie.
-    pub(crate) fn note_places(&self, places: &mut Places) {
+    pub(crate) fn note_ranges(&self, places: &mut MemoryRanges) {
         for postings in &self.terms {
-            postings.note_places(places);
+            postings.note_ranges(places);
         }
-        self.lengths.note_places(places);
+        self.lengths.note_ranges(places);
     }
 
     /// An empty index.
@@ -84,7 +84,7 @@ impl Bm25Index {
 
     /// A dictionary with room for `more` terms, where the present one would have to grow.
     pub(crate) fn larger_dictionary(&self, more: usize) -> Option<HashTable<u32>> {
-        crate::columns::larger(&self.dictionary, more, |&term| {
+        crate::system::arrays::larger(&self.dictionary, more, |&term| {
             self.terms[term as usize].fingerprint
         })
     }
@@ -120,7 +120,7 @@ impl Bm25Index {
     }
 
     /// Whether there is neither a filter nor a removed row: then every posting counts, and its row need not be looked up.
-    fn all_pass(&self, allowed: &RowSet) -> bool {
+    fn all_pass(&self, allowed: &Bitmap) -> bool {
         allowed.len() as usize == self.spans.len()
     }
 
@@ -278,7 +278,7 @@ impl LexicalIndex for Bm25Index {
         self.rebuild(new_rows);
     }
 
-    fn score(&self, query: &AnalyzedQuery, allowed: &RowSet, scores: &mut [f32]) {
+    fn score(&self, query: &AnalyzedQuery, allowed: &Bitmap, scores: &mut [f32]) {
         let terms = self.query_terms(query);
         if self.few(&terms, allowed) {
             self.score_rows(&terms, allowed, &mut |row, score| {
@@ -324,7 +324,7 @@ impl LexicalIndex for Bm25Index {
         weighted.map(term).collect()
     }
 
-    fn add_terms(&self, terms: &[QueryTerm], allowed: &RowSet, spread: bool, sums: &mut Sums) {
+    fn add_terms(&self, terms: &[QueryTerm], allowed: &Bitmap, spread: bool, sums: &mut Sums) {
         let all = self.all_pass(allowed);
         let (base, slope) = self.length_share();
         let postings: u64 = terms.iter().map(|term| u64::from(term.rows)).sum();
@@ -361,7 +361,7 @@ impl LexicalIndex for Bm25Index {
         });
     }
 
-    fn few(&self, terms: &[QueryTerm], allowed: &RowSet) -> bool {
+    fn few(&self, terms: &[QueryTerm], allowed: &Bitmap) -> bool {
         let postings: u64 = terms.iter().map(|term| u64::from(term.rows)).sum();
         let words = self.forward.len() as u64 / self.spans.len().max(1) as u64;
         u64::from(allowed.len()) * (ROW_POSTINGS + words) < postings

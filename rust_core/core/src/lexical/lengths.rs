@@ -2,8 +2,8 @@
 
 use hashbrown::HashMap;
 
-use crate::pages::Places;
-use crate::rowset::RowSet;
+use crate::bitmap::Bitmap;
+use crate::system::huge_pages::MemoryRanges;
 
 /// Stands for this many words and more, which are in a table of their own.
 const LONG: u8 = u8::MAX;
@@ -15,12 +15,12 @@ const COUNTED: u32 = 1 << 31;
 pub(super) struct Lengths {
     short: Vec<u8>,
     long: HashMap<u32, u32>,
-    counted: RowSet,
+    counted: Bitmap,
 }
 
 impl Lengths {
     /// Notes where those of most rows lie.
-    pub(super) fn note_places(&self, places: &mut Places) {
+    pub(super) fn note_ranges(&self, places: &mut MemoryRanges) {
         places.note(&self.short);
     }
 

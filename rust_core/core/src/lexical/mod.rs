@@ -4,9 +4,9 @@
 
 mod bm25;
 mod feedback;
+mod format;
 mod lengths;
 mod postings;
-mod saved;
 mod sums;
 
 pub use bm25::Bm25Index;
@@ -14,7 +14,7 @@ pub use sums::{Sums, Window};
 
 use smallvec::SmallVec;
 
-use crate::rowset::RowSet;
+use crate::bitmap::Bitmap;
 use astrocyte_text::analysis::{AnalyzedQuery, AnalyzedText};
 
 /// Rows that an index can number: a posting is 32 bits, of which four hold the frequency.
@@ -77,7 +77,7 @@ pub trait LexicalIndex {
     fn compact(&mut self, new_rows: &[u32]);
     /// Adds each allowed matching row's score, above 0 and finite, to `scores[row]` (0.0 on entry). The 64 rarest terms
     /// of the query count.
-    fn score(&self, query: &AnalyzedQuery, allowed: &RowSet, scores: &mut [f32]);
+    fn score(&self, query: &AnalyzedQuery, allowed: &Bitmap, scores: &mut [f32]);
     /// The stems that say most about `rows`, those of `query` left out, weighted up to `weight`; see
     /// [`feedback`](self::feedback).
     fn feedback(&self, query: &AnalyzedQuery, rows: &[u32], weight: f32) -> AnalyzedQuery;
@@ -85,14 +85,14 @@ pub trait LexicalIndex {
     fn query_terms(&self, query: &AnalyzedQuery) -> Vec<QueryTerm>;
     /// Adds the terms' parts, in their order, to the sums of the allowed rows that hold one; with `spread` by two threads where
     /// that is worth it.
-    fn add_terms(&self, terms: &[QueryTerm], allowed: &RowSet, spread: bool, sums: &mut Sums);
+    fn add_terms(&self, terms: &[QueryTerm], allowed: &Bitmap, spread: bool, sums: &mut Sums);
     /// Adds the term's part to `sums`, one for each of `rows`, which are ascending.
     fn add_term_to(&self, term: QueryTerm, rows: &[u32], sums: &mut [f32]);
     /// Whether so few rows are allowed that reading their words costs less than reading the postings of the terms.
-    fn few(&self, terms: &[QueryTerm], allowed: &RowSet) -> bool;
+    fn few(&self, terms: &[QueryTerm], allowed: &Bitmap) -> bool;
     /// Calls `scored` with the score of each row of `allowed` that holds one of `terms`: for few rows and words that many
     /// hold; see [`few`](Self::few).
-    fn score_rows(&self, terms: &[QueryTerm], allowed: &RowSet, scored: &mut dyn FnMut(u32, f32)) {
+    fn score_rows(&self, terms: &[QueryTerm], allowed: &Bitmap, scored: &mut dyn FnMut(u32, f32)) {
         let filter = TermFilter::new(terms);
         let mut parts = vec![0.0; terms.len()];
         let mut rows = allowed.iter();

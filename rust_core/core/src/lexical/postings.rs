@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 use smallvec::SmallVec;
 
-use crate::pages::Places;
+use crate::system::huge_pages::MemoryRanges;
 
 // Low bits of a posting that hold the frequency; a frequency that fills them is in the side table. Fifteen is rare: it
 // takes a long text that repeats one word.
@@ -62,7 +62,7 @@ impl Postings {
     }
 
     /// Notes where they lie, if not in the term itself.
-    pub(super) fn note_places(&self, places: &mut Places) {
+    pub(super) fn note_ranges(&self, places: &mut MemoryRanges) {
         if self.rows.spilled() {
             places.note(&self.rows);
         }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::vector::Kernel;
+use crate::dense::Kernel;
 
 /// Rows whose sums are made together: 128 KB.
 const WINDOW: u32 = 1 << 15;

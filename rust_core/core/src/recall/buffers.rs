@@ -2,14 +2,14 @@
 
 use std::cell::Cell;
 
-use crate::filter::FilterBuffers;
-use crate::rowset::RowSet;
+use crate::bitmap::Bitmap;
+use crate::dense::TOGETHER;
+use crate::recall::filter::FilterBuffers;
 use crate::topk::{Scored, Selection};
-use crate::vector::TOGETHER;
 
-use super::large::LargeBuffers;
-use super::layout::Layout;
-use super::times::TimeScores;
+use super::arms::temporal::TimeScores;
+use super::candidates::graph::LargeBuffers;
+use crate::index::neighbours::NeighbourTable;
 
 /// An arm's scores by row and by version.
 #[derive(Debug, Default)]
@@ -43,7 +43,7 @@ impl ArmScores {
     }
 }
 
-/// Room for reading originals and for lists of rows.
+/// Room for reading exact vectors and for lists of rows.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     pub(crate) bytes: Vec<u8>,
@@ -54,11 +54,11 @@ pub(crate) struct Work {
     /// Versions that other arms rank.
     pub(crate) proposed: Vec<u32>,
     /// Versions that may be among the best.
-    pub(crate) in_head: RowSet,
+    pub(crate) in_head: Bitmap,
     /// Versions whose rows, and those of whose neighbours, have been refined.
-    pub(crate) looked: RowSet,
+    pub(crate) looked: Bitmap,
     /// Rows whose scores have been refined.
-    pub(crate) refined: RowSet,
+    pub(crate) refined: Bitmap,
     /// Rows that are refined next.
     pub(crate) fresh: Vec<u32>,
 }
@@ -72,8 +72,8 @@ pub(crate) struct Buffers {
     pub(crate) temporal: TimeScores,
     /// What further words score; see `feedback`.
     pub(crate) further: ArmScores,
-    /// Chains of what passes a filter.
-    pub(crate) layout: Layout,
+    /// Conversations of what passes a filter.
+    pub(crate) layout: NeighbourTable,
     pub(crate) large: LargeBuffers,
     pub(crate) candidates: Vec<u32>,
     pub(crate) work: Work,

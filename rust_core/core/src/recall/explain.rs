@@ -3,13 +3,13 @@
 //! The recall is a scan as any other; once its answer is built, [`Probe::look`] goes over what it was built from. A plain
 //! recall has no probe and does nothing of this.
 
-use crate::bank::State;
-use crate::error::Result;
-use crate::filter::Allowed;
-use crate::fusion::Fused;
+use crate::api::Result;
+use crate::api::{Fate, MemoryId, RecallRequest, Standing, Step};
+use crate::dense::{NO_SCORE, dot};
+use crate::index::Index;
+use crate::recall::filter::Allowed;
+use crate::recall::fusion::Fused;
 use crate::topk::better_first;
-use crate::types::{Fate, MemoryId, RecallRequest, Standing, Step};
-use crate::vector::{NO_SCORE, dot};
 
 use super::arms::{Arm, SEMANTIC, Scores};
 use super::buffers::ArmScores;
@@ -17,7 +17,7 @@ use super::hits::{COMPARED, Seen, best_chunk, tokens_of};
 
 /// What an answer was built from.
 pub(super) struct Looked<'a> {
-    pub(super) state: &'a State,
+    pub(super) state: &'a Index,
     pub(super) request: &'a RecallRequest,
     pub(super) allowed: Allowed<'a>,
     pub(super) arms: &'a [Arm],

@@ -1,25 +1,25 @@
 //! A second look of the keyword arm, with words that the first hits add to the query.
 //!
-//! The arms are fused once to see the first hits; the further words' scores are smoothed along the chains as the arm's
+//! The arms are fused once to see the first hits; the further words' scores are smoothed along the conversations as the arm's
 //! own, and added to them. What the filter does not let pass neither gives words nor gains by them. The first hits keep
 //! their places: they said what the query is about, and their own words would only shuffle them. (Without that, the
 //! first right answer came later on every development set: mean reciprocal rank -.002 to -.029.)
 
 use std::time::Instant;
 
-use crate::bank::State;
-use crate::filter::Allowed;
-use crate::fusion::{self, Fused};
+use crate::api::RecallRequest;
+use crate::index::Index;
 use crate::lexical::LexicalIndex;
+use crate::recall::filter::Allowed;
+use crate::recall::fusion::{self, Fused};
 use crate::topk::Selection;
-use crate::types::RecallRequest;
 use astrocyte_text::analysis::AnalyzedQuery;
 
 use super::arms::{self, Arm, KEYWORD, Scores, micros_since};
 use super::buffers::ArmScores;
+use super::context_window;
 use super::hits::best_chunk;
-use super::layout::Layout;
-use super::windows;
+use crate::index::neighbours::NeighbourTable;
 
 /// Hits that give words. With five instead of three, abstracts gain what conversations lose.
 pub(super) const FIRST_HITS: usize = 3;
@@ -67,15 +67,15 @@ pub(super) struct Room<'a> {
     pub(super) keyword: &'a mut ArmScores,
     pub(super) temporal: &'a [f32],
     pub(super) further: &'a mut ArmScores,
-    /// The chains, where context windows apply.
-    pub(super) layout: Option<&'a Layout>,
+    /// The conversations, where context windows apply.
+    pub(super) layout: Option<&'a NeighbourTable>,
     pub(super) candidates: &'a mut Vec<u32>,
     pub(super) selection: &'a mut Selection,
 }
 
 /// Adds the further words' scores to the keyword arm's and ranks it again.
 pub(super) fn search(
-    state: &State,
+    state: &Index,
     allowed: Allowed<'_>,
     request: &RecallRequest,
     words: &AnalyzedQuery,
@@ -94,7 +94,7 @@ pub(super) fn search(
     if !further.is_empty() {
         arms::keyword(state, allowed, &further, room.further);
         if let Some(layout) = room.layout {
-            windows::smooth_arm(allowed, layout, room.further);
+            context_window::smooth_arm(allowed, layout, room.further);
         }
         for (score, more) in room.keyword.versions.iter_mut().zip(&room.further.versions) {
             *score += more;
@@ -114,7 +114,7 @@ pub(super) fn search(
 
 /// The first hits, by what the arms say so far.
 fn first_look(
-    state: &State,
+    state: &Index,
     request: &RecallRequest,
     arms: &[Arm],
     room: &mut Room<'_>,
@@ -132,7 +132,7 @@ fn first_look(
 /// The best rows of the hits that the keyword arm knows: a hit without any of the query's words, or near ones, says
 /// nothing of what the query is about.
 pub(super) fn best_rows(
-    state: &State,
+    state: &Index,
     request: &RecallRequest,
     arms: &[Arm],
     (dense, keyword): (&ArmScores, &ArmScores),

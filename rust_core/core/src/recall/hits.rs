@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use hashbrown::HashSet;
 
-use crate::bank::State;
-use crate::error::Result;
-use crate::fusion::{Fused, weight_of};
-use crate::originals::NO_SLOT;
-use crate::types::{ArmScore, Hit, RecallRequest};
-use crate::vector::{NO_SCORE, dot};
+use crate::api::Result;
+use crate::api::{ArmScore, Hit, RecallRequest};
+use crate::dense::exact_vectors::NO_SLOT;
+use crate::dense::{NO_SCORE, dot};
+use crate::index::Index;
+use crate::recall::fusion::{Fused, weight_of};
 
 use super::arms::{Arm, KEYWORD, SEMANTIC};
 use super::buffers::ArmScores;
@@ -19,7 +19,7 @@ pub(super) const COMPARED: usize = 200;
 
 /// The best `k` candidates that are no duplicates and fit the budget, and whether the budget dropped or must cut one.
 pub(super) fn build(
-    state: &State,
+    state: &Index,
     request: &RecallRequest,
     fused: &[Fused],
     arms: &[Arm],
@@ -53,7 +53,7 @@ pub(super) fn build(
     Ok((hits, truncated))
 }
 
-fn hit(state: &State, candidate: &Fused, arms: &[Arm], ordinal: i32, tokens: u32) -> Hit {
+fn hit(state: &Index, candidate: &Fused, arms: &[Arm], ordinal: i32, tokens: u32) -> Hit {
     let at = candidate.version as usize;
     let word = |(index, arm): (usize, &Arm)| {
         let place = arm
@@ -82,7 +82,7 @@ fn hit(state: &State, candidate: &Fused, arms: &[Arm], ordinal: i32, tokens: u32
 
 /// The chunk that the arms like best, by the same weights as the fusion; -1 when the whole is the only chunk.
 pub(super) fn best_chunk(
-    state: &State,
+    state: &Index,
     request: &RecallRequest,
     arms: &[Arm],
     version: u32,
@@ -127,7 +127,7 @@ pub(super) fn best_chunk(
     best.1
 }
 
-pub(super) fn tokens_of(state: &State, request: &RecallRequest, version: u32, ordinal: i32) -> u32 {
+pub(super) fn tokens_of(state: &Index, request: &RecallRequest, version: u32, ordinal: i32) -> u32 {
     let whole = state.columns.first_row[version as usize];
     let row = if request.budget_whole || ordinal < 0 {
         whole
@@ -159,7 +159,7 @@ impl Seen {
 
     pub(super) fn holds(
         &mut self,
-        state: &State,
+        state: &Index,
         version: u32,
         threshold: Option<f32>,
     ) -> Result<bool> {
@@ -183,7 +183,7 @@ impl Seen {
 
     pub(super) fn add(
         &mut self,
-        state: &State,
+        state: &Index,
         version: u32,
         threshold: Option<f32>,
     ) -> Result<()> {
@@ -197,19 +197,19 @@ impl Seen {
     }
 
     /// The whole's original vector, if it has one.
-    pub(super) fn vector(state: &State, version: u32) -> Result<Option<Vec<f32>>> {
+    pub(super) fn vector(state: &Index, version: u32) -> Result<Option<Vec<f32>>> {
         let mut room = Self::default();
         Ok(room.load(state, version)?.then_some(room.original))
     }
 
     /// Reads the whole's original vector; false when it has none.
-    fn load(&mut self, state: &State, version: u32) -> Result<bool> {
+    fn load(&mut self, state: &Index, version: u32) -> Result<bool> {
         let slot = state.slots[state.columns.first_row[version as usize] as usize];
         if slot == NO_SLOT {
             return Ok(false);
         }
         state
-            .originals
+            .exact_vectors
             .read(slot, &mut self.bytes, &mut self.original)?;
         Ok(true)
     }

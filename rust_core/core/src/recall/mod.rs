@@ -1,41 +1,38 @@
 //! One recall, in order: filter, arms, context windows, feedback, fusion, deduplication, budget.
 
 mod arms;
+mod boost;
 mod buffers;
-mod dense;
+mod candidates;
+mod context_window;
 mod explain;
 mod feedback;
+pub(crate) mod filter;
+mod filtered_scores;
+mod fusion;
 mod hits;
-mod large;
-mod layout;
-mod lift;
-mod memories;
-mod passing;
-mod queue;
-mod smoothing;
-mod spread;
-mod times;
-pub(crate) mod together;
-mod windows;
+mod planner;
+mod score_stats;
 
 use std::time::Instant;
 
-use crate::bank::State;
-use crate::error::{CoreError, Result};
-use crate::filter;
-use crate::fusion;
-use crate::types::{Explained, MemoryId, RecallRequest, RecallResponse};
-use crate::vector::{Beside, DenseIndex, Plan, QuantisedQuery, normalise};
+use crate::api::{CoreError, Result};
+use crate::api::{Explained, MemoryId, RecallRequest, RecallResponse};
+use crate::dense::{Beside, DenseIndex, Plan, QuantisedQuery, normalise};
+use crate::index::Index;
 pub(crate) use arms::{Arm, Scores};
 pub use arms::{KEYWORD, SEMANTIC, TEMPORAL};
+use arms::{semantic as dense, temporal as times};
 use astrocyte_text::analysis::{AnalyzedQuery, analyze_query};
+use boost as lift;
 use buffers::{Buffers, with_buffers};
+use candidates::graph as large;
+pub(crate) use candidates::graph::{Comparison, SearchSample};
+use context_window as windows;
 use explain::{Looked, Probe};
 use feedback::Feedback;
-pub use large::PlannerOptions;
-pub(crate) use large::{Comparison, Planner, Quality, Running, Walked, Way};
-pub(crate) use layout::Layout;
-pub use queue::{Answered, RecallQueue};
+pub use planner::PlannerOptions;
+pub(crate) use planner::{Planner, Running, Way};
 
 /// Rows from which on a scan is worth a second thread, where there is one to spare: it takes a third off the time for a
 /// quarter more of the processors' at 200,000 rows, a sixth for two fifths at 40,000.
@@ -150,11 +147,11 @@ fn require(holds: bool, field: &'static str, expected: &str, got: impl ToString)
 
 /// Answers `request` on `state`; with what the walk of its graphs found, where that is to be compared with a scan.
 pub(crate) fn run(
-    state: &State,
+    state: &Index,
     request: &RecallRequest,
     query: &Query,
     planner: &Planner,
-) -> Result<(RecallResponse, Option<Walked>)> {
+) -> Result<(RecallResponse, Option<SearchSample>)> {
     let running = planner.enter();
     with_buffers(|buffers| {
         let Buffers {
@@ -179,7 +176,7 @@ pub(crate) fn run(
             }
         }
         let look = if state.rows() >= SPREAD_ROWS && running.alone() {
-            Look::Spread
+            Look::ScoreStats
         } else {
             Look::Alone
         };
@@ -190,7 +187,7 @@ pub(crate) fn run(
 /// Answers up to [`TOGETHER`] requests by one scan of the rows, each as [`run`] does; None where they have to be answered
 /// one by one: the rows are few, a filter may leave out most, there are graphs, or a request has no vector.
 pub(crate) fn run_together(
-    state: &State,
+    state: &Index,
     asked: &[(&RecallRequest, &Query)],
 ) -> Option<Vec<Result<RecallResponse>>> {
     let alike = asked
@@ -212,7 +209,9 @@ pub(crate) fn run_together(
             .filter_map(|(_, query)| query.vector.as_ref().map(|(_, quantised)| quantised))
             .collect();
         let scores = &mut ready[..queries.len()];
-        state.vectors.look_together(&queries, allowed.rows, scores);
+        state
+            .vectors
+            .coarse_scan_many(&queries, allowed.rows, scores);
         let share = arms::micros_since(start) / asked.len() as f64;
         let answers = asked
             .iter()
@@ -232,14 +231,14 @@ enum Look<'a> {
     /// By itself.
     Alone,
     /// With a second thread.
-    Spread,
+    ScoreStats,
     /// It has done so together with others: the cosines, and its share of the microseconds.
     Ready(&'a mut Vec<f32>, f64),
 }
 
 /// Answers `request` by a scan, and tells what became of the memories `ids` in it.
 pub(crate) fn explain(
-    state: &State,
+    state: &Index,
     request: &RecallRequest,
     query: &Query,
     ids: &[MemoryId],
@@ -265,7 +264,7 @@ pub(crate) fn explain(
 /// Answers `request` by a scan.
 #[expect(clippy::too_many_lines, reason = "the steps of one pipeline, in order")]
 fn answer(
-    state: &State,
+    state: &Index,
     request: &RecallRequest,
     query: &Query,
     buffers: &mut Buffers,
@@ -296,7 +295,7 @@ fn answer(
         });
     };
     let worth_it = plan == Plan::Scan || allowed.rows.len() >= SPREAD_GATHERED;
-    let spread = matches!(look, Look::Spread) && worth_it;
+    let spread = matches!(look, Look::ScoreStats) && worth_it;
     match &query.vector {
         Some((_, quantised)) => {
             let (start, mut shared) = (Instant::now(), 0.0);

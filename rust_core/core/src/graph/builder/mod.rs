@@ -1,0 +1,141 @@
+//! A graph in the making, of all its vectors at once: they are divided into overlapping leaves, compared with all others of
+//! their leaves, and linked to those of the nearest that lead in different directions (Rubel and others 2026).
+//!
+//! A graph that takes one vector after the other walks itself for each of them and waits for memory at every step; a leaf is
+//! compared from the caches. What is built depends on the vectors and their order alone, not on who builds.
+
+mod build_threads;
+mod candidate_pools;
+mod codes;
+mod connectivity;
+mod leaf;
+mod links;
+mod partition;
+mod random;
+
+pub(crate) use build_threads::{BuildThreads, Stopped};
+
+use self::candidate_pools::CandidatePools;
+use self::codes::Codes;
+use self::random::Random;
+use super::layers::{LOWEST, Layer, Layers, Links};
+use super::links::Graph;
+use super::segments::Name;
+use crate::api::{CoreError, Result};
+
+/// Vectors of a layer of which one is on the next: with as many links there a walk takes few steps on each (Malkov and
+/// Yashunin 2016, section 4.1).
+const LAYER_SHARE: usize = 16;
+
+/// Bytes of a vector's name, in what is planned and in what was read.
+const NAMES_BYTES: usize = 2 * size_of::<Name>();
+
+/// Vectors that become a graph; nobody else sees them.
+pub(crate) struct Builder {
+    codes: Codes,
+}
+
+impl Builder {
+    /// An empty one for up to `capacity` vectors.
+    ///
+    /// # Errors
+    /// [`CoreError::Graph`] when there is no memory for it.
+    pub(crate) fn new(dimensions: usize, capacity: usize) -> Result<Self> {
+        let codes = Codes::new(dimensions, capacity)?;
+        Ok(Self { codes })
+    }
+
+    /// Adds a vector under the next number.
+    pub(crate) fn add(&mut self, vector: &[f32]) {
+        self.codes.push(vector);
+    }
+
+    /// Resident bytes of one vector.
+    pub(crate) fn row_bytes(dimensions: usize) -> usize {
+        Codes::row_bytes(dimensions)
+            + CandidatePools::row_bytes()
+            + size_of::<Links<LOWEST>>()
+            + partition::row_bytes()
+            + NAMES_BYTES
+    }
+
+    /// The graph, or none where nobody wants it any more.
+    ///
+    /// # Errors
+    /// [`CoreError::Graph`] when there is no memory for it.
+    pub(crate) fn finish(self, crew: &BuildThreads<'_>) -> Result<Option<Graph>> {
+        let count = self.codes.len();
+        if count == 0 {
+            return Ok(Some(Graph::new(Layers::default())));
+        }
+        let pools = CandidatePools::new(count)?;
+        let mut lowest = Vec::new();
+        let reserved = lowest.try_reserve_exact(count);
+        reserved.map_err(|error| CoreError::Graph(error.to_string()))?;
+        lowest.resize(count, Links::default());
+        let layers = self.layers(lowest, &pools, crew);
+        Ok(layers.ok().map(Graph::new))
+    }
+
+    fn layers(
+        &self,
+        mut lowest: Vec<Links<LOWEST>>,
+        pools: &CandidatePools,
+        crew: &BuildThreads<'_>,
+    ) -> std::result::Result<Layers, Stopped> {
+        link(&self.codes, pools, &mut lowest, crew)?;
+        let mut layers = Layers {
+            lowest,
+            ..Layers::default()
+        };
+        let mut members: Vec<u32> = (0..self.codes.len() as u32).collect();
+        loop {
+            members.retain(|&number| is_above(number, layers.upper.len()));
+            let Some(&first) = members.first() else {
+                break;
+            };
+            layers.entry = first;
+            let layer = self.layer(&members, pools, crew)?;
+            layers.upper.push(layer);
+        }
+        connectivity::connect(&mut layers.lowest, layers.entry, &mut crew.turn())?;
+        Ok(layers)
+    }
+
+    fn layer(
+        &self,
+        members: &[u32],
+        pools: &CandidatePools,
+        crew: &BuildThreads<'_>,
+    ) -> std::result::Result<Layer, Stopped> {
+        pools.clear(members.len());
+        let mut links = vec![Links::default(); members.len()];
+        link(&self.codes.of(members), pools, &mut links, crew)?;
+        for links in &mut links {
+            *links = Links::new(links.iter().map(|place| members[place as usize]));
+        }
+        Ok(Layer {
+            members: members.to_vec(),
+            links,
+        })
+    }
+}
+
+/// The links of all vectors, from empty pools.
+fn link<const ROOM: usize>(
+    codes: &Codes,
+    pools: &CandidatePools,
+    links: &mut [Links<ROOM>],
+    crew: &BuildThreads<'_>,
+) -> std::result::Result<(), Stopped> {
+    partition::partition(codes, pools, crew)?;
+    links::link(codes, pools, links, crew)
+}
+
+/// Whether one of a layer is on the next.
+fn is_above(number: u32, layer: usize) -> bool {
+    Random(u64::from(number) << 8 | layer as u64).below(LAYER_SHARE) == 0
+}
+
+#[cfg(test)]
+mod tests;

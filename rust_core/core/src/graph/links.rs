@@ -1,0 +1,45 @@
+//! A sealed graph: links between numbered vectors, which the bank has.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::layers::Layers;
+use crate::system::huge_pages::MemoryRanges;
+
+/// A graph that nobody changes any more.
+#[derive(Debug)]
+pub(crate) struct Graph {
+    pub(super) layers: Layers,
+    saved: AtomicBool,
+}
+
+impl Graph {
+    pub(super) fn new(layers: Layers) -> Self {
+        let saved = AtomicBool::new(false);
+        Self { layers, saved }
+    }
+
+    /// Says whether the newest checkpoint has it.
+    pub(crate) fn note_saved(&self, saved: bool) {
+        self.saved.store(saved, Ordering::Relaxed);
+    }
+
+    /// Whether the newest checkpoint has it.
+    pub(crate) fn is_saved(&self) -> bool {
+        self.saved.load(Ordering::Relaxed)
+    }
+
+    /// Vectors that it has links of.
+    pub(crate) fn len(&self) -> usize {
+        self.layers.lowest.len()
+    }
+
+    /// Notes where the links lie that most of a walk reads.
+    pub(super) fn note_ranges(&self, places: &mut MemoryRanges) {
+        places.note(&self.layers.lowest);
+    }
+
+    /// Resident bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.layers.bytes()
+    }
+}

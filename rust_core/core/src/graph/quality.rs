@@ -1,0 +1,27 @@
+//! How well graph searches do by comparison with scans.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// How well the walks of a bank's graphs do, by comparison with scans.
+#[derive(Debug, Default)]
+pub(crate) struct Quality {
+    pub(crate) samples: AtomicU64,
+    pub(crate) found: AtomicU64,
+    pub(crate) wanted: AtomicU64,
+    /// How often the walk was widened.
+    pub(crate) widened: AtomicU32,
+}
+
+impl Quality {
+    /// Keeps 1 part in `parts` of what is known, or nothing of it where `parts` is 1.
+    pub(crate) fn forget(&self, parts: u64) {
+        for count in [&self.samples, &self.found, &self.wanted] {
+            let kept = if parts == 1 {
+                0
+            } else {
+                count.load(Ordering::Relaxed) / parts
+            };
+            count.store(kept, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! One sealed segment: a graph, and the rows that its vectors are now.
+
+use std::sync::Arc;
+
+use super::links::Graph;
+use super::search::{GraphSearch, SearchBuffers};
+use crate::bitmap::Bitmap;
+use crate::dense::{DenseIndex, QuantisedQuery};
+
+/// A row that a segment's vector no longer stands for.
+pub(crate) const GONE: u32 = u32::MAX;
+
+/// A graph, and which rows its vectors are now.
+#[derive(Debug, Clone)]
+pub(crate) struct Segment {
+    pub(crate) graph: Arc<Graph>,
+    /// Row by number in the graph, or [`GONE`].
+    rows: Arc<Vec<u32>>,
+}
+
+impl Segment {
+    pub(crate) fn new(graph: Graph, rows: Vec<u32>) -> Self {
+        Self {
+            graph: Arc::new(graph),
+            rows: Arc::new(rows),
+        }
+    }
+
+    /// Vectors in the graph, dead ones included.
+    pub(crate) fn len(&self) -> u32 {
+        self.rows.len() as u32
+    }
+
+    /// Row by number in the graph, or [`GONE`].
+    pub(crate) fn rows(&self) -> &[u32] {
+        &self.rows
+    }
+
+    /// The rows that the segment stands for.
+    pub(crate) fn live_rows(&self) -> impl Iterator<Item = u32> + '_ {
+        self.rows.iter().copied().filter(|&row| row != GONE)
+    }
+
+    /// Appends up to `count` rows of `allowed` that are near to the query.
+    ///
+    /// `most_pass` says that nearly all rows of the segment are allowed: then those that are not are dropped from the
+    /// answer, which is faster than asking at each step of the way.
+    pub(crate) fn search(
+        &self,
+        (vectors, query): (&impl DenseIndex, &QuantisedQuery),
+        count: usize,
+        (allowed, most_pass): (&Bitmap, bool),
+        room: &mut SearchBuffers,
+        found: &mut Vec<u32>,
+    ) {
+        let walk = GraphSearch {
+            layers: &self.graph.layers,
+            rows: &self.rows,
+            vectors,
+            query,
+        };
+        let passes = |row: u32| row < allowed.bound() && allowed.contains(row);
+        if !most_pass {
+            return walk.nearest(count, passes, room, found);
+        }
+        let before = found.len();
+        walk.nearest(count, |_| true, room, found);
+        let mut kept = before;
+        for at in before..found.len() {
+            if passes(found[at]) {
+                found.swap(kept, at);
+                kept += 1;
+            }
+        }
+        found.truncate(kept);
+    }
+
+    /// The segment after rows got new numbers.
+    pub(crate) fn renumbered(&self, new_rows: &[u32]) -> Self {
+        let rows = self.rows.iter().map(|&row| {
+            if row == GONE {
+                GONE
+            } else {
+                new_rows[row as usize]
+            }
+        });
+        Self {
+            graph: Arc::clone(&self.graph),
+            rows: Arc::new(rows.collect()),
+        }
+    }
+
+    /// Resident bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.graph.bytes() + self.rows.capacity() * size_of::<u32>()
+    }
+}

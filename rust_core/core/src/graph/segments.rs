@@ -1,0 +1,132 @@
+//! The segments of one bank.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::links::Graph;
+use super::quality::Quality;
+use super::segment::Segment;
+use crate::api::Result;
+use crate::bitmap::Bitmap;
+use crate::system::huge_pages::MemoryRanges;
+
+/// A segment with more dead vectors than this share is built anew: below it a search pays at most a quarter more.
+pub(crate) const DEAD_SHARE: u32 = 5;
+
+/// The builder looks again when this share of what would make it act is new.
+const DUE_SHARE: u32 = 8;
+/// A row's name: the key of its version, and its place among the version's rows.
+pub(crate) type Name = (u64, u32);
+
+/// A graph that a checkpoint has, and whose vectors it is of, by number.
+pub(crate) struct Saved {
+    pub(crate) names: Vec<Name>,
+    /// Reads and checks it.
+    pub(crate) open: Box<dyn FnOnce() -> Result<Graph> + Send + Sync>,
+}
+
+impl std::fmt::Debug for Saved {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Saved")
+            .field("vectors", &self.names.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The segments of a bank.
+#[derive(Debug, Default)]
+pub(crate) struct Segments {
+    pub(crate) all: Vec<Segment>,
+    /// Rows that a segment stands for, or that have no vector to be found by.
+    pub(crate) covered: Bitmap,
+    /// Graphs of the checkpoint that the bank is from, and that are not put back yet.
+    pub(crate) saved: Vec<Saved>,
+    /// Whether some of these are still to come: nothing is built before.
+    pub(crate) restoring: bool,
+    /// Held by whoever puts them back.
+    pub(crate) putting: Arc<Mutex<()>>,
+    /// How often rows got new numbers: a build that began before must look them up again.
+    pub(crate) renumberings: u64,
+    /// How well recalls by the graphs do.
+    pub(crate) quality: Quality,
+    /// Whether the bank waits for the builder.
+    pub(crate) queued: bool,
+    /// Vectors of the graph that is built.
+    pub(crate) building: u32,
+    /// Covered rows that were removed since the builder looked last.
+    pub(crate) removed: u32,
+    /// Rows of the bank below which a build would find no more to do than the last one.
+    looked_at: u32,
+}
+
+impl Segments {
+    /// Notes where graphs and their rows lie.
+    pub(crate) fn note_ranges(&self, places: &mut MemoryRanges) {
+        for segment in &self.all {
+            segment.graph.note_ranges(places);
+            places.note(segment.rows());
+        }
+    }
+
+    /// None yet, but these to put back.
+    pub(crate) fn of(saved: Vec<Saved>) -> Self {
+        Self {
+            restoring: !saved.is_empty(),
+            saved,
+            ..Self::default()
+        }
+    }
+
+    /// Whether any is to be put back.
+    pub(crate) fn restoring(&self) -> bool {
+        self.restoring
+    }
+
+    /// Puts none back.
+    pub(crate) fn restore_none(&mut self) {
+        self.saved.clear();
+        self.restoring = false;
+    }
+
+    /// Whether the builder should look at a bank of so many rows; says so once.
+    pub(crate) fn due(&mut self, rows: u32, fold_rows: u32) -> bool {
+        if self.queued || fold_rows == 0 {
+            return false;
+        }
+        let tail = rows - self.covered.len() >= fold_rows && rows >= self.looked_at;
+        let dead = self.removed > self.covered.len() / DUE_SHARE && !self.all.is_empty();
+        self.queued = tail || dead;
+        if self.queued {
+            // Dead rows may be most of the tail: then there is nothing to do until more have come.
+            self.looked_at = rows + fold_rows / DUE_SHARE;
+        }
+        self.queued
+    }
+
+    /// The segments, and the rows that they cover, after rows got the numbers of `new_rows`.
+    pub(crate) fn renumbered(&self, new_rows: &[u32], rows: u32) -> (Vec<Segment>, Bitmap) {
+        let mut covered = Bitmap::empty(rows);
+        for row in self.covered.iter() {
+            let new = new_rows[row as usize];
+            if new != u32::MAX {
+                covered.insert(new);
+            }
+        }
+        let all = self.all.iter().map(|segment| segment.renumbered(new_rows));
+        (all.collect(), covered)
+    }
+
+    /// Takes renumbered segments and leaves those that were there before.
+    pub(crate) fn adopt(&mut self, all: &mut Vec<Segment>, covered: &mut Bitmap) {
+        self.renumberings += 1;
+        self.looked_at = 0;
+        std::mem::swap(&mut self.all, all);
+        std::mem::swap(&mut self.covered, covered);
+    }
+
+    /// Resident bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.covered.bytes() + self.all.iter().map(Segment::bytes).sum::<usize>()
+    }
+}

@@ -1,0 +1,169 @@
+//! The memories of a chain that are held, one after the other.
+//!
+//! Versions of one memory that are next to each other are one step. What was forgotten is passed over wherever it still
+//! has a place, so that a chain reads the same before and after its places are dropped.
+
+use crate::bitmap::Bitmap;
+use crate::index::columns::Columns;
+use crate::index::conversations::Place;
+
+/// Tells `each` of the memories of a chain, in order, with the version that passes; what passes is held. A place of another
+/// memory takes one look where it passes: this is done for all places of a bank at a time, and [`Memories`] for a few.
+#[inline]
+pub(crate) fn for_each(
+    places: &[Place],
+    live: &Bitmap,
+    passes: &Bitmap,
+    mut each: impl FnMut(Option<u32>),
+) {
+    let mut places = places.iter();
+    let mut next = places.find(|place| live.contains(place.version));
+    while let Some(first) = next {
+        let mut passing = passes.contains(first.version).then_some(first.version);
+        next = places.find(|place| {
+            let is_next = place.arrival != first.arrival;
+            if passes.contains(place.version) {
+                passing = if is_next {
+                    passing
+                } else {
+                    Some(place.version)
+                };
+                return is_next;
+            }
+            is_next && live.contains(place.version)
+        });
+        each(passing);
+    }
+}
+
+/// A walk along a chain.
+#[derive(Clone)]
+pub(crate) struct Memories<'a> {
+    places: &'a [Place],
+    /// The next place: that before this number when the walk goes back.
+    at: usize,
+    forward: bool,
+    /// Outside conversations each instant is for itself.
+    timeline: bool,
+    live: &'a Bitmap,
+}
+
+/// Versions of one memory, with places of forgotten ones among them.
+#[derive(Clone, Copy)]
+pub(crate) struct Memory<'a> {
+    /// Of the version that the walk came to first.
+    pub(crate) time: i64,
+    places: &'a [Place],
+}
+
+impl<'a> Memories<'a> {
+    /// Back from the memory that the place `at` belongs to, and on from it.
+    pub(crate) fn around(
+        places: &'a [Place],
+        at: usize,
+        timeline: bool,
+        columns: &'a Columns,
+    ) -> [Self; 2] {
+        let [mut back, mut forth] = [false, true].map(|forward| Self {
+            places,
+            at,
+            forward,
+            timeline,
+            live: &columns.live,
+        });
+        back.at -= back.reach(places[at], places[..at].iter().rev());
+        forth.at += forth.reach(places[at], places[at..].iter());
+        [back, forth]
+    }
+
+    /// How many places from here on belong to the memory of `own`, or to none.
+    fn reach<'b>(&self, own: Place, places: impl Iterator<Item = &'b Place>) -> usize {
+        let belongs = |place: &&Place| {
+            let same = place.arrival == own.arrival && (!self.timeline || place.time == own.time);
+            same || !self.live.contains(place.version)
+        };
+        places.take_while(belongs).count()
+    }
+}
+
+impl<'a> Iterator for Memories<'a> {
+    type Item = Memory<'a>;
+
+    fn next(&mut self) -> Option<Memory<'a>> {
+        let held = |place: &&Place| self.live.contains(place.version);
+        let (ahead, behind) = (self.places.get(self.at..)?, self.places.get(..self.at)?);
+        let own = *if self.forward {
+            ahead.iter().find(held)?
+        } else {
+            behind.iter().rev().find(held)?
+        };
+        let from = self.at;
+        let places = if self.forward {
+            self.at += self.reach(own, ahead.iter());
+            &self.places[from..self.at]
+        } else {
+            self.at -= self.reach(own, behind.iter().rev());
+            &self.places[self.at..from]
+        };
+        Some(Memory {
+            time: own.time,
+            places,
+        })
+    }
+}
+
+impl Memory<'_> {
+    /// The latest version that passes.
+    pub(crate) fn passing(self, passes: &Bitmap) -> Option<u32> {
+        let mut versions = self.places.iter().rev().map(|place| place.version);
+        versions.find(|&version| passes.contains(version))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_look_at_all_finds_what_a_walk_finds() {
+        // Up to three versions of a memory side by side; a third of all is forgotten, and half of the rest passes.
+        let mut columns = Columns::default();
+        let mut passes = Bitmap::empty(600);
+        columns.live = Bitmap::empty(600);
+        let mix = |version: u32| version.wrapping_mul(2_654_435_761) >> 13;
+        let mut arrival = 0;
+        let places: Vec<Place> = (0..600)
+            .map(|version| {
+                arrival += u64::from(mix(version) % 3 > 0);
+                if mix(version) % 7 > 2 {
+                    columns.live.insert(version);
+                    if mix(version) % 2 == 0 {
+                        passes.insert(version);
+                    }
+                }
+                // Of the same memory again after another one.
+                let back = u64::from(mix(version) % 11 == 0);
+                Place {
+                    time: 0,
+                    arrival: arrival.saturating_sub(back),
+                    version,
+                }
+            })
+            .collect();
+        let mut found = Vec::new();
+        for_each(&places, &columns.live, &passes, |passing| {
+            found.push(passing);
+        });
+        let [_, walk] = Memories::around(&places, 0, false, &columns);
+        let first = found.len() - walk.clone().count();
+        assert!(first <= 1, "the first memory is where the walk begins");
+        let walked: Vec<_> = walk.map(|memory| memory.passing(&passes)).collect();
+        assert_eq!(found[first..], walked);
+        assert!(walked.len() > 100 && walked.contains(&None));
+        let [back, _] = Memories::around(&places, places.len() - 1, false, &columns);
+        let mut backwards: Vec<_> = back.map(|memory| memory.passing(&passes)).collect();
+        backwards.reverse();
+        assert_eq!(found[..backwards.len()], backwards);
+        assert!(backwards.len() + 1 >= found.len());
+    }
+}

@@ -1,0 +1,79 @@
+//! A bank's state behind its lock: readers wait for a change, and for nobody who only wants to make one.
+//!
+//! Who writes first says so, which keeps other writers out and lets readers come and go: whatever can be made ready is
+//! made then. Only the change itself keeps readers out. While it waits for those that are reading, others may begin, so
+//! that a long recall holds up the commit behind it and not the recalls behind that; readers that leave no gap at all are
+//! stopped after a moment. Threads of the pool are never stopped: a recall that reads may wait for them.
+
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::time::Duration;
+
+use parking_lot::{RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWriteGuard};
+
+use super::state::Index;
+
+/// How long readers that leave no gap may hold up a change: less than what makes a commit durable.
+const PATIENCE: Duration = Duration::from_millis(1);
+
+/// The state, to be read.
+pub(crate) type Reading<'a> = RwLockReadGuard<'a, Index>;
+/// The state, to be read by who will change it.
+pub(crate) type Intending<'a> = RwLockUpgradableReadGuard<'a, Index>;
+/// The state, to be changed.
+pub(crate) type Changing<'a> = RwLockWriteGuard<'a, Index>;
+
+/// The state of a bank, and its lock.
+#[derive(Debug)]
+pub(crate) struct IndexLock {
+    state: RwLock<Index>,
+    /// Whether a writer has waited long enough.
+    pressing: AtomicBool,
+}
+
+impl IndexLock {
+    pub(crate) fn new(state: Index) -> Self {
+        Self {
+            state: RwLock::new(state),
+            pressing: AtomicBool::new(false),
+        }
+    }
+
+    /// For a look.
+    pub(crate) fn read(&self) -> Reading<'_> {
+        // A recall that reads may wait for a thread of the pool, which must never wait for the writer that waits for it.
+        let may_wait = rayon::current_thread_index().is_none();
+        // A reader that misses the flag is one more that the writer waits for.
+        if may_wait && self.pressing.load(Ordering::Relaxed) {
+            self.state.read()
+        } else {
+            self.state.read_recursive()
+        }
+    }
+
+    /// For a change to come, of which there is one at a time.
+    pub(crate) fn intend(&self) -> Intending<'_> {
+        self.state.upgradable_read()
+    }
+
+    /// From the intent to the change.
+    pub(crate) fn change<'a>(&'a self, intent: Intending<'a>) -> Changing<'a> {
+        let state = Intending::try_upgrade_for(intent, PATIENCE).unwrap_or_else(|intent| {
+            self.pressing.store(true, Ordering::Relaxed);
+            let state = Intending::upgrade(intent);
+            self.pressing.store(false, Ordering::Relaxed);
+            state
+        });
+        after_readers(state)
+    }
+}
+
+/// Orders the change after whatever readers did who have left: the upgrade with a time limit, when it finds nobody to
+/// wait for, does not (`parking_lot` 0.12.5 subtracts without `Acquire` there).
+fn after_readers(state: Changing<'_>) -> Changing<'_> {
+    if cfg!(feature = "thread-sanitizer") {
+        // ThreadSanitizer knows no fences. The upgrade without a limit orders in a way that it sees.
+        return Intending::upgrade(Changing::downgrade_to_upgradable(state));
+    }
+    fence(Ordering::Acquire);
+    state
+}

@@ -1,0 +1,16 @@
+//! Everything that a bank holds in memory, and its lock.
+
+mod apply;
+pub(crate) mod columns;
+mod compact;
+pub(crate) mod conversations;
+mod duplicates;
+pub(crate) mod labels;
+mod lock;
+pub(crate) mod neighbours;
+mod state;
+
+pub(crate) use apply::{prepare, units};
+pub(crate) use compact::compact;
+pub(crate) use lock::{Changing, IndexLock};
+pub(crate) use state::Index;

@@ -1,0 +1,93 @@
+//! A version's neighbours in its conversation, found on the spot: the rules of the layout, without laying out the bank.
+
+use super::{CROWD, LINK_MS, SHORT_TOKENS};
+use crate::bitmap::Bitmap;
+use crate::index::Index;
+use crate::index::conversations::memories::Memories;
+
+/// No version.
+pub(crate) const NOBODY: u32 = u32::MAX;
+
+/// The versions one and two steps before and after one, nearest first, or [`NOBODY`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Neighbours {
+    pub(crate) before: [u32; 2],
+    pub(crate) after: [u32; 2],
+}
+
+impl Neighbours {
+    const NONE: Self = Self {
+        before: [NOBODY; 2],
+        after: [NOBODY; 2],
+    };
+
+    /// The neighbours of `version`, which passes.
+    pub(crate) fn of(state: &Index, passes: &Bitmap, version: u32) -> Self {
+        let Some((places, at, timeline)) = state.conversations.around(version, &state.columns)
+        else {
+            return Self::NONE;
+        };
+        let time = places[at].time;
+        let [back, forth] = Memories::around(places, at, timeline, &state.columns);
+        let others = |walk: &Memories<'_>| held_at(walk.clone(), time, CROWD);
+        if timeline && others(&back) + others(&forth) + 1 > CROWD {
+            return Self::NONE;
+        }
+        let side = |walk| side(passes, walk, time, timeline);
+        Self {
+            before: side(back),
+            after: side(forth),
+        }
+    }
+
+    /// All that there are.
+    pub(crate) fn iter(self) -> impl Iterator<Item = u32> {
+        self.before
+            .into_iter()
+            .chain(self.after)
+            .filter(|&version| version != NOBODY)
+    }
+
+    /// `version`, whose neighbours they are, and all that there are.
+    pub(crate) fn with(self, version: u32) -> impl Iterator<Item = u32> {
+        std::iter::once(version).chain(self.iter())
+    }
+
+    pub(crate) fn linked(self) -> bool {
+        self.before[0] != NOBODY || self.after[0] != NOBODY
+    }
+}
+
+/// Whether the whole of a version is short enough to share its score.
+pub(crate) fn is_short(state: &Index, version: u32) -> bool {
+    state.tokens[state.columns.first_row[version as usize] as usize] <= SHORT_TOKENS
+}
+
+/// How many memories the walk meets at this instant, at most one more than `most`.
+fn held_at(walk: Memories<'_>, time: i64, most: usize) -> usize {
+    walk.take_while(|memory| memory.time == time)
+        .take(most + 1)
+        .count()
+}
+
+fn side(passes: &Bitmap, mut walk: Memories<'_>, mut time: i64, timeline: bool) -> [u32; 2] {
+    let mut found = [NOBODY; 2];
+    for place in &mut found {
+        let before = walk.clone();
+        let Some(memory) = walk.next() else {
+            break;
+        };
+        if timeline && memory.time != time {
+            let crowded = held_at(before, memory.time, CROWD) > CROWD;
+            if crowded || memory.time.abs_diff(time) > LINK_MS.unsigned_abs() {
+                break;
+            }
+            time = memory.time;
+        }
+        let Some(version) = memory.passing(passes) else {
+            break;
+        };
+        *place = version;
+    }
+    found
+}

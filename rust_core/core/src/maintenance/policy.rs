@@ -1,0 +1,142 @@
+//! What to build next: a fold of the tail, a merge of segments of one size, a segment whose rows are mostly gone.
+
+use crate::bitmap::Bitmap;
+use crate::graph::{DEAD_SHARE, Segments};
+
+/// Segments of about one size that are merged: each row is built into a graph once per step of size, and a search meets
+/// at most this many graphs less one of each size.
+const MERGED: usize = 4;
+/// Segments to replace, by number, and whether the rows that none covers go in as well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Job {
+    pub(super) replaced: Vec<usize>,
+    pub(super) tail: bool,
+}
+
+/// The most useful build, if there is one.
+pub(super) fn next(
+    segments: &Segments,
+    live: &Bitmap,
+    tail_rows: u32,
+    fold_rows: u32,
+) -> Option<Job> {
+    let sizes: Vec<(u32, u32)> = segments
+        .all
+        .iter()
+        .map(|segment| {
+            let live = segment
+                .live_rows()
+                .filter(|&row| live.contains(row))
+                .count();
+            (segment.len(), live as u32)
+        })
+        .collect();
+    choose(&sizes, tail_rows, fold_rows)
+}
+
+/// As [`next`], from the segments' sizes: vectors in all, and those that are not dead.
+fn choose(sizes: &[(u32, u32)], tail_rows: u32, fold_rows: u32) -> Option<Job> {
+    if tail_rows >= fold_rows {
+        // What is no larger than the tail would be merged with it soon.
+        let replaced = (0..sizes.len())
+            .filter(|&number| sizes[number].1 <= tail_rows)
+            .collect::<Vec<_>>();
+        let replaced = if replaced.len() + 1 >= MERGED {
+            replaced
+        } else {
+            Vec::new()
+        };
+        return Some(Job {
+            replaced,
+            tail: true,
+        });
+    }
+    if let Some(number) = sizes
+        .iter()
+        .position(|&(all, live)| all - live > all / DEAD_SHARE)
+    {
+        return Some(Job {
+            replaced: vec![number],
+            tail: false,
+        });
+    }
+    let tier = |live: u32| (live.max(fold_rows) / fold_rows.max(1)).ilog2() / MERGED.ilog2();
+    let mut tiers: Vec<(u32, usize)> = sizes
+        .iter()
+        .enumerate()
+        .map(|(number, &(_, live))| (tier(live), number))
+        .collect();
+    tiers.sort_unstable();
+    let crowded = tiers
+        .chunk_by(|a, b| a.0 == b.0)
+        .find(|tier| tier.len() >= MERGED)?;
+    Some(Job {
+        replaced: crowded.iter().map(|&(_, number)| number).collect(),
+        tail: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[expect(clippy::unnecessary_wraps, reason = "what `choose` answers")]
+    fn job(replaced: &[usize], tail: bool) -> Option<Job> {
+        Some(Job {
+            replaced: replaced.to_vec(),
+            tail,
+        })
+    }
+
+    #[test]
+    fn a_long_tail_is_folded_and_a_short_one_is_left() {
+        assert_eq!(choose(&[], 99, 100), None);
+        assert_eq!(choose(&[], 100, 100), job(&[], true));
+        assert_eq!(choose(&[(1000, 1000)], 100, 100), job(&[], true));
+    }
+
+    #[test]
+    fn segments_of_one_size_are_merged() {
+        let four = [(100, 100), (5000, 5000), (120, 110), (100, 100), (100, 90)];
+        assert_eq!(choose(&four, 0, 100), job(&[0, 2, 3, 4], false));
+        assert_eq!(choose(&four[..4], 0, 100), None);
+        // The tail is the fourth.
+        assert_eq!(choose(&four[..4], 150, 100), job(&[0, 2, 3], true));
+    }
+
+    #[test]
+    fn a_segment_with_a_fifth_dead_is_built_anew() {
+        assert_eq!(choose(&[(1000, 800)], 0, 100), None);
+        assert_eq!(choose(&[(500, 500), (1000, 799)], 0, 100), job(&[1], false));
+    }
+
+    #[test]
+    fn every_size_stays_few() {
+        let mut sizes: Vec<(u32, u32)> = Vec::new();
+        let mut built = 0u64;
+        for _ in 0..200 {
+            let mut tail = 100;
+            while let Some(job) = choose(&sizes, tail, 100) {
+                let merged: u32 = job.replaced.iter().map(|&n| sizes[n].1).sum();
+                let new = merged
+                    + if job.tail {
+                        std::mem::take(&mut tail)
+                    } else {
+                        0
+                    };
+                let mut number = 0;
+                sizes.retain(|_| {
+                    number += 1;
+                    !job.replaced.contains(&(number - 1))
+                });
+                sizes.push((new, new));
+                built += u64::from(new);
+            }
+            assert!(sizes.len() <= 3 * MERGED, "{sizes:?}");
+        }
+        assert!(
+            built < 100 * 200 * 6,
+            "each row is built a few times: {built}"
+        );
+    }
+}

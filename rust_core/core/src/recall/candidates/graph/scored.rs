@@ -1,0 +1,159 @@
+//! The versions that a recall of a large bank looks at, each with its neighbours and their scores.
+
+use super::nearest::MARGIN_ROWS;
+use super::sparse_scores::{Scores, Sparse};
+use crate::api::Result;
+use crate::dense::exact_vectors::NO_SLOT;
+use crate::dense::{DenseIndex, NO_SCORE, QuantisedQuery, dot, error_margin};
+use crate::index::Index;
+use crate::index::neighbours::lookup::{NOBODY, Neighbours, is_short};
+use crate::recall::context_window::{LONE_FACTOR, SHARES};
+use crate::recall::filter::Allowed;
+use crate::topk::Scored;
+
+/// The state and the scores of those versions that are looked at.
+pub(crate) struct Look<'a> {
+    pub(crate) state: &'a Index,
+    pub(crate) allowed: Allowed<'a>,
+    pub(crate) scores: &'a mut Scores,
+    /// Whether a version is scored with its neighbours.
+    pub(crate) windows: bool,
+    /// Whether any version that was looked at has a neighbour: without, nothing is smoothed.
+    pub(crate) linked: bool,
+}
+
+impl Look<'_> {
+    pub(crate) fn neighbours(&mut self, version: u32) -> Neighbours {
+        if !self.windows {
+            return Neighbours {
+                before: [NOBODY; 2],
+                after: [NOBODY; 2],
+            };
+        }
+        let found = Neighbours::of(self.state, self.allowed.versions, version);
+        self.linked |= found.linked();
+        found
+    }
+
+    /// Finds the neighbours of all versions, and has `ask` ask for the scores of all.
+    pub(crate) fn place(
+        &mut self,
+        versions: impl Iterator<Item = u32>,
+        ask: impl Fn(&mut Scores, u32),
+    ) -> Placed {
+        let mut placed = Vec::new();
+        for version in versions {
+            let neighbours = self.neighbours(version);
+            for one in neighbours.with(version) {
+                ask(self.scores, one);
+            }
+            placed.push((version, neighbours));
+        }
+        placed
+    }
+
+    /// Gives all candidates their neighbours' shares, and returns the semantic and the keyword score of each.
+    pub(crate) fn smooth(&mut self, chosen: &Placed) -> Vec<[f32; 2]> {
+        let smoothed: Vec<[f32; 2]> = chosen
+            .iter()
+            .map(|&(version, neighbours)| {
+                [
+                    self.smoothed(&self.scores.dense.versions, version, neighbours),
+                    self.smoothed(&self.scores.lexical.versions, version, neighbours),
+                ]
+            })
+            .collect();
+        for (&(version, _), &[semantic, keyword]) in chosen.iter().zip(&smoothed) {
+            self.scores.smoothed_semantic.values[version as usize] = semantic;
+            self.scores.smoothed_keyword.values[version as usize] = keyword;
+        }
+        smoothed
+    }
+
+    /// The version's score with its neighbours' shares.
+    pub(crate) fn smoothed(&self, scores: &Sparse, version: u32, neighbours: Neighbours) -> f32 {
+        self.shared(|one| scores.values[one as usize], version, neighbours)
+    }
+
+    /// As [`smoothed`](Self::smoothed), of scores that `score` gives.
+    pub(crate) fn shared(
+        &self,
+        score: impl Fn(u32) -> f32,
+        version: u32,
+        neighbours: Neighbours,
+    ) -> f32 {
+        let own = score(version);
+        if !self.linked {
+            return own;
+        }
+        if !neighbours.linked() {
+            return own * LONE_FACTOR;
+        }
+        let short = f32::from(u8::from(is_short(self.state, version)));
+        // What a neighbour gives, and whether it gives at all.
+        let give = |neighbour: u32| {
+            if neighbour == NOBODY || !is_short(self.state, neighbour) {
+                return (0.0, 0.0);
+            }
+            match score(neighbour) {
+                NO_SCORE => (0.0, 0.0),
+                given => (given, 1.0),
+            }
+        };
+        let pair = |step: usize| {
+            let (before, is_before) = give(neighbours.before[step]);
+            let (after, is_after) = give(neighbours.after[step]);
+            (before + after) * (2.0 - is_before * is_after)
+        };
+        own + short * (SHARES[0] * pair(0) + SHARES[1] * pair(1))
+    }
+}
+
+/// Candidates, each with its neighbours.
+pub(crate) type Placed = Vec<(u32, Neighbours)>;
+
+/// Replaces by exact ones the cosines of the candidates' best rows: of all that may be among the `k` best, and where
+/// neighbours share their scores of some more.
+pub(crate) fn make_exact(
+    look: &mut Look<'_>,
+    (unit, query): (&[f32], &QuantisedQuery),
+    k: usize,
+    candidates: &Placed,
+) -> Result<()> {
+    let state = look.state;
+    let rows = |version: u32| state.rows_of(version);
+    let cosines = &mut look.scores.dense.rows.values;
+    let mut best: Vec<Scored> = candidates
+        .iter()
+        .flat_map(|&(version, _)| rows(version))
+        .map(|row| (cosines[row as usize], row))
+        .filter(|&(score, _)| score != NO_SCORE)
+        .collect();
+    let better = |a: &Scored, b: &Scored| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+    let count = k.saturating_add(MARGIN_ROWS).min(best.len());
+    if count < best.len() {
+        best.select_nth_unstable_by(count, better);
+        best.truncate(count);
+    }
+    best.sort_unstable_by(better);
+    let (mut bytes, mut original) = (Vec::new(), Vec::new());
+    // The least of the `k` first, once these are exact.
+    let mut least = f32::INFINITY;
+    for (place, &(cosine, row)) in best.iter().enumerate() {
+        let margin = error_margin(query.scale, state.vectors.step(row));
+        if place >= k && !look.linked && cosine < least - margin {
+            continue;
+        }
+        let slot = state.slots[row as usize];
+        if slot != NO_SLOT {
+            state.exact_vectors.read(slot, &mut bytes, &mut original)?;
+            let exact = dot(unit, &original);
+            cosines[row as usize] = exact;
+            least = if place < k { least.min(exact) } else { least };
+        }
+    }
+    for &(version, _) in candidates {
+        look.scores.dense.combine(state, version);
+    }
+    Ok(())
+}

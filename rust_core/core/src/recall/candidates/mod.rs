@@ -1,0 +1,3 @@
+//! Where candidates come from.
+
+pub(crate) mod graph;

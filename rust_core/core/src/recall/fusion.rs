@@ -1,0 +1,218 @@
+//! From several rankings to one.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::api::{FusionMethod, MemoryId, RecallRequest};
+use crate::dense::NO_SCORE;
+use crate::index::Index;
+use crate::recall::{Arm, KEYWORD, SEMANTIC, Scores, TEMPORAL};
+use crate::topk::by_id;
+
+/// Most standard deviations that the temporal arm counts: in a bank where few memories are near the window their
+/// z-score is large without saying more.
+const TEMPORAL_CAP: f64 = 4.0;
+/// What the best hit of an outside list counts, in standard deviations of the other arms: that of a clear hit.
+const EXTERNAL_SPAN: f64 = 3.0;
+
+/// A candidate with its fused score.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Fused {
+    pub(crate) version: u32,
+    pub(crate) score: f64,
+}
+
+/// All memories that an arm proposes, best first, equal scores by ascending memory id.
+pub(crate) fn fuse(
+    state: &Index,
+    request: &RecallRequest,
+    arms: &[Arm],
+    scores: Scores<'_>,
+    candidates: &mut Vec<u32>,
+) -> Vec<Fused> {
+    let mut fused = weigh(state, request, arms, scores, candidates);
+    sort(&mut fused, &state.columns.memory_id);
+    fused
+}
+
+/// Sorts them, best first.
+fn sort(fused: &mut [Fused], ids: &[MemoryId]) {
+    fused.sort_unstable_by(|a, b| better_first(a, b, ids));
+}
+
+/// Leaves the first `count` of what [`fuse`] would give, of what [`weigh`] gave.
+pub(crate) fn keep_first(fused: &mut Vec<Fused>, count: usize, ids: &[MemoryId]) {
+    if count < fused.len() {
+        fused.select_nth_unstable_by(count, |a, b| better_first(a, b, ids));
+        fused.truncate(count);
+    }
+    sort(fused, ids);
+}
+
+#[inline]
+fn better_first(left: &Fused, right: &Fused, ids: &[MemoryId]) -> Ordering {
+    let scores = right.score.partial_cmp(&left.score);
+    scores
+        .unwrap_or(Ordering::Equal)
+        .then_with(|| by_id(left.version, right.version, ids))
+}
+
+/// All memories that an arm proposes with their fused scores, by ascending version.
+pub(crate) fn weigh(
+    state: &Index,
+    request: &RecallRequest,
+    arms: &[Arm],
+    scores: Scores<'_>,
+    candidates: &mut Vec<u32>,
+) -> Vec<Fused> {
+    candidates.clear();
+    candidates.extend(
+        arms.iter()
+            .flat_map(|arm| arm.ranked.iter().map(|&(_, version)| version)),
+    );
+    candidates.sort_unstable();
+    candidates.dedup();
+    let mut fused: Vec<Fused> = candidates
+        .iter()
+        .map(|&version| Fused {
+            version,
+            score: 0.0,
+        })
+        .collect();
+    for arm in arms {
+        let weight = weight_of(arm, request);
+        match (request.fusion, arm.external) {
+            (FusionMethod::ReciprocalRank, _) => {
+                add_ranks(&mut fused, arm, weight, request.rank_constant);
+            }
+            (FusionMethod::RelativeScore, None) => {
+                add_z_scores(&mut fused, arm, weight, scores.of(arm));
+            }
+            (FusionMethod::RelativeScore, Some(_)) => add_shares(&mut fused, arm, weight),
+        }
+    }
+    weigh_layers(state, request, &mut fused);
+    fused
+}
+
+/// The request's weight of an arm.
+pub(crate) fn weight_of(arm: &Arm, request: &RecallRequest) -> f64 {
+    if let Some(index) = arm.external {
+        return request.external[index].weight;
+    }
+    let index = match &*arm.name {
+        SEMANTIC => 0,
+        KEYWORD => 1,
+        _ => 2,
+    };
+    request.weights[index]
+}
+
+/// Adds weight / (constant + rank), rank from 1, to each memory that the arm ranks.
+///
+/// Source: Cormack, Clarke and Buettcher, SIGIR 2009.
+fn add_ranks(fused: &mut [Fused], arm: &Arm, weight: f64, constant: f64) {
+    for (index, &(_, version)) in arm.ranked.iter().enumerate() {
+        add(fused, version, weight / (constant + (index + 1) as f64));
+    }
+}
+
+/// Adds weight x (score - mean) / deviation, over all memories that pass the filter. A memory without a vector gets
+/// the mean; equal scores say nothing.
+fn add_z_scores(fused: &mut [Fused], arm: &Arm, weight: f64, scores: &[f32]) {
+    let (mean, deviation) = (arm.spread.mean, arm.spread.deviation);
+    if deviation == 0.0 {
+        return;
+    }
+    let cap = if arm.name == TEMPORAL {
+        TEMPORAL_CAP
+    } else {
+        f64::INFINITY
+    };
+    for candidate in fused {
+        let score = scores[candidate.version as usize];
+        if score != NO_SCORE {
+            candidate.score += weight * ((f64::from(score) - mean) / deviation).min(cap);
+        }
+    }
+}
+
+/// Adds the outside list's scores, scaled so that the best is [`EXTERNAL_SPAN`] and no score (or 0, or the list's least
+/// if that is negative) is 0.
+fn add_shares(fused: &mut [Fused], arm: &Arm, weight: f64) {
+    let scores = || arm.ranked.iter().map(|&(score, _)| f64::from(score));
+    let least = scores().fold(0.0, f64::min);
+    let most = scores().fold(least, f64::max);
+    for &(score, version) in &arm.ranked {
+        let share = if most > least {
+            (f64::from(score) - least) / (most - least)
+        } else {
+            1.0
+        };
+        add(fused, version, weight * EXTERNAL_SPAN * share);
+    }
+}
+
+/// Applies layer factors to how far a memory is above the weakest candidate, so that a factor has the same direction
+/// for scores above and below 0.
+fn weigh_layers(state: &Index, request: &RecallRequest, fused: &mut [Fused]) {
+    if request.layer_weights.is_empty() {
+        return;
+    }
+    let floor = match request.fusion {
+        FusionMethod::ReciprocalRank => 0.0,
+        FusionMethod::RelativeScore => fused
+            .iter()
+            .map(|candidate| candidate.score)
+            .fold(f64::INFINITY, f64::min),
+    };
+    let factor = |layer: &Arc<str>| {
+        request
+            .layer_weights
+            .iter()
+            .find(|(name, _)| **name == **layer)
+            .map_or(1.0, |&(_, weight)| weight)
+    };
+    let factors: Vec<f64> = state.layers.iter().map(factor).collect();
+    for candidate in fused {
+        let layer = state.columns.layer[candidate.version as usize];
+        candidate.score = floor + (candidate.score - floor) * factors[usize::from(layer)];
+    }
+}
+
+/// `fused` is in ascending order of versions.
+fn add(fused: &mut [Fused], version: u32, value: f64) {
+    if let Ok(index) = fused.binary_search_by_key(&version, |candidate| candidate.version) {
+        fused[index].score += value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fused, keep_first, sort};
+    use crate::api::MemoryId;
+
+    #[test]
+    fn the_first_are_those_of_a_sort() {
+        let count = 100u32;
+        let ids: Vec<MemoryId> = (0..count)
+            .map(|n| u128::from(count - n).to_be_bytes())
+            .collect();
+        // Three of each score, so that ids decide.
+        let score = |version: u32| f64::from(version * 7 % count / 3);
+        let all = (0..count).map(|version| Fused {
+            version,
+            score: score(version),
+        });
+        let all: Vec<Fused> = all.collect();
+        let mut sorted = all.clone();
+        sort(&mut sorted, &ids);
+        let pairs = sorted.windows(2);
+        assert!(pairs.clone().all(|pair| pair[0].score >= pair[1].score));
+        for wanted in [0, 1, 2, 3, 50, 99, 100, 101] {
+            let mut first = all.clone();
+            keep_first(&mut first, wanted, &ids);
+            assert_eq!(first, sorted[..wanted.min(100)]);
+        }
+    }
+}

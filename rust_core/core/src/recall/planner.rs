@@ -1,0 +1,306 @@
+//! How the nearest rows are found: read all that pass, or walk the graphs. Decided by cost, from the exact number of rows
+//! that pass.
+
+use std::fmt;
+use std::hint::black_box;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::dense::{Block, Kernel};
+use crate::graph::Quality;
+use crate::graph::Segment;
+use crate::index::Index;
+use crate::recall::filter::Allowed;
+
+/// Rows that pass, as a share of all, from which on the scan in order is faster than reading them one by one.
+const IN_ORDER: f64 = 0.6;
+/// Distances that a walk computes for each candidate that it keeps, measured on clustered vectors of 384 dimensions.
+const HOPS: f64 = 15.0;
+/// A filter lengthens the walk by the share that passes to this power.
+const FILTER_EXPONENT: f64 = -0.8;
+/// A hop costs this many random reads of a row: the list of neighbours, the set of visited ones, the heaps.
+const READS_PER_HOP: f64 = 2.5;
+/// What scoring candidates, their neighbours and a sample costs more than scoring all rows in passing.
+const CANDIDATES_NANOS: f64 = 500_000.0;
+/// One row in so many has to pass, or the arrays of the scan, which are as long as the bank, cost more than they save: of
+/// 200,000 rows of 384 dimensions 2,000 took 0.93 ms by it and 1.70 without, 200 took 0.63 and 0.44.
+const SPARSE: u64 = 256;
+/// Share of a segment's rows that pass from which on those that do not are dropped from the answer, not on the way.
+const MOST: f64 = 0.9;
+/// Vectors of a graph up to which the candidates that are set are enough; beyond, they grow with the root of its size. 160 find
+/// .984 of the ten nearest of 200,000 rows of real text, and 207 .990 of a million.
+const ENOUGH: u32 = 600_000;
+/// Samples of the production's recall before anything is concluded from them.
+const SAMPLES: u64 = 16;
+/// Samples after which old ones count half.
+const MEMORY: u64 = 256;
+/// How often the walk is widened, each time to twice as many candidates, before the scan takes over.
+const WIDENINGS: u32 = 3;
+/// Neighbours of a sample that are looked for.
+pub(super) const SAMPLED_NEIGHBOURS: usize = 10;
+
+/// What the planner may do. `Default` gives the documented defaults.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PlannerOptions {
+    /// Candidates that a walk keeps in a graph of 600,000 vectors or fewer; in a larger one they are more.
+    pub candidates: usize,
+    /// Rows that pass up to which all are read; 0 leaves it to the costs that were measured at start.
+    pub scan_rows: u32,
+    /// Share of walks that are compared with a full scan, in the background; 0 compares none.
+    pub sampling: f64,
+    /// Recall at 10 below which a bank's walks are widened, and in the end given up for the scan.
+    pub recall_floor: f64,
+}
+
+impl Default for PlannerOptions {
+    fn default() -> Self {
+        Self {
+            candidates: 160,
+            scan_rows: 0,
+            sampling: 0.01,
+            recall_floor: 0.98,
+        }
+    }
+}
+
+/// Chooses plans for all banks of a core.
+#[derive(Debug)]
+pub(crate) struct Planner {
+    options: PlannerOptions,
+    walks: AtomicU64,
+    /// Recalls, commits, checkpoints and comparisons that are under way.
+    running: AtomicU32,
+}
+
+/// Work that is under way, until it is dropped.
+pub(crate) struct Running<'a> {
+    running: &'a AtomicU32,
+    /// Whether there was no other when it began.
+    first: bool,
+}
+
+impl Running<'_> {
+    /// Whether there was no other when it began, and there are threads that it may take.
+    pub(crate) fn alone(&self) -> bool {
+        // Threads of the pool are at work on several recalls already.
+        self.first && rayon::current_thread_index().is_none() && rayon::current_num_threads() > 1
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How the nearest rows are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// As in a bank without graphs: all rows, or those that pass, with arrays as long as the bank.
+    Scan,
+    /// The rows that pass, one by one, and nothing that grows with the bank.
+    Gather,
+    /// The graphs, and the rows that none covers.
+    Graph {
+        /// Candidates to keep.
+        candidates: usize,
+        /// Whether nearly all rows pass.
+        most_pass: bool,
+    },
+}
+
+/// A way, and what it was chosen from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) way: Way,
+    passing: u32,
+    rows: u32,
+    segments: usize,
+    tail: u32,
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { passing, rows, .. } = self;
+        match self.way {
+            Way::Scan => write!(out, "scan: {passing} of {rows} rows"),
+            Way::Gather => write!(out, "gather: {passing} of {rows} rows"),
+            Way::Graph { candidates, .. } => write!(
+                out,
+                "graph: {passing} of {rows} rows, {candidates} candidates from each of {} segments, {} rows scanned",
+                self.segments, self.tail
+            ),
+        }
+    }
+}
+
+impl Planner {
+    pub(crate) fn new(options: PlannerOptions) -> Self {
+        Self {
+            options,
+            walks: AtomicU64::new(0),
+            running: AtomicU32::new(0),
+        }
+    }
+
+    /// Counts a recall; or a commit, a checkpoint or a comparison, for whose threads a recall should not wait.
+    pub(crate) fn enter(&self) -> Running<'_> {
+        Running {
+            running: &self.running,
+            first: self.running.fetch_add(1, Ordering::Relaxed) == 0,
+        }
+    }
+
+    /// The cheapest way to the rows of `allowed`, for at least `depth` candidates.
+    pub(crate) fn plan(&self, state: &Index, allowed: Allowed<'_>, depth: usize) -> Plan {
+        let mut plan = self.exact_or_walk(state, allowed, depth);
+        let dense = u64::from(plan.passing) * SPARSE >= u64::from(plan.rows);
+        if plan.way == Way::Gather && dense {
+            plan.way = Way::Scan;
+        }
+        plan
+    }
+
+    /// As [`plan`](Self::plan), but that the rows which pass are read one by one however many they are.
+    fn exact_or_walk(&self, state: &Index, allowed: Allowed<'_>, depth: usize) -> Plan {
+        let (passing, rows) = (allowed.rows.len(), state.rows() - state.dead_rows);
+        let covered = state.segments.covered.len().min(passing);
+        let mut plan = Plan {
+            way: Way::Gather,
+            passing,
+            rows,
+            segments: state.segments.all.len(),
+            tail: passing - covered,
+        };
+        let share = f64::from(passing) / f64::from(rows.max(1));
+        if share >= IN_ORDER {
+            plan.way = Way::Scan;
+        }
+        let widened = state.segments.quality.widened.load(Ordering::Relaxed);
+        if state.segments.all.is_empty() || passing <= self.options.scan_rows || widened > WIDENINGS
+        {
+            return plan;
+        }
+        let largest = state.segments.all.iter().map(Segment::len).max();
+        let candidates = for_size(self.options.candidates, largest.unwrap_or(0));
+        let candidates = candidates.max(depth) << widened;
+        let costs = Costs::measured();
+        let scan = f64::from(passing)
+            * if plan.way == Way::Scan {
+                costs.in_order
+            } else {
+                costs.random
+            };
+        let walk = HOPS * candidates as f64 * share.max(1e-9).powf(FILTER_EXPONENT);
+        let walks = plan.segments as f64 * walk * READS_PER_HOP * costs.random
+            + f64::from(plan.tail) * costs.random
+            + CANDIDATES_NANOS;
+        if self.options.scan_rows > 0 || walks < scan {
+            plan.way = Way::Graph {
+                candidates,
+                most_pass: share >= MOST,
+            };
+        }
+        plan
+    }
+
+    /// Whether this walk is one of those that are compared with a scan.
+    pub(crate) fn samples(&self) -> bool {
+        if self.options.sampling <= 0.0 {
+            return false;
+        }
+        let every = (1.0 / self.options.sampling).max(1.0) as u64;
+        self.walks
+            .fetch_add(1, Ordering::Relaxed)
+            .is_multiple_of(every)
+    }
+
+    /// Counts a comparison: of the nearest [`SAMPLED_NEIGHBOURS`] rows, `found` were found.
+    pub(crate) fn learn(&self, quality: &Quality, found: u64, wanted: u64) {
+        let samples = quality.samples.fetch_add(1, Ordering::Relaxed) + 1;
+        let found = quality.found.fetch_add(found, Ordering::Relaxed) + found;
+        let wanted = quality.wanted.fetch_add(wanted, Ordering::Relaxed) + wanted;
+        if samples >= SAMPLES && (found as f64) < self.options.recall_floor * wanted as f64 {
+            quality.widened.fetch_add(1, Ordering::Relaxed);
+            quality.forget(1);
+        } else if samples >= MEMORY {
+            quality.forget(2);
+        }
+    }
+}
+
+/// The candidates to keep in a graph of so many vectors.
+fn for_size(candidates: usize, vectors: u32) -> usize {
+    let growth = (f64::from(vectors) / f64::from(ENOUGH)).max(1.0).sqrt();
+    (candidates as f64 * growth).round() as usize
+}
+
+/// Nanoseconds to read and score one row.
+#[derive(Debug, Clone, Copy)]
+struct Costs {
+    in_order: f64,
+    random: f64,
+}
+
+/// Rows of the measurement, of [`MEASURED_BLOCKS`] cache lines each: 12 MB, more than the second-level cache holds.
+const MEASURED_ROWS: usize = 1 << 16;
+/// Half of a row of 384 dimensions, which a scan and a walk read.
+const MEASURED_BLOCKS: usize = 3;
+/// Rows that are scored together, as those around one vector are.
+const MEASURED_TOGETHER: usize = 32;
+/// Odd, so that all rows are met once in an order that nothing foresees.
+const STRIDE: usize = 20_011;
+
+impl Costs {
+    /// The costs of this machine, measured once, in about 10 ms.
+    fn measured() -> Self {
+        static COSTS: OnceLock<Costs> = OnceLock::new();
+        *COSTS.get_or_init(|| {
+            let rows = vec![Block::ZERO_ROW; MEASURED_ROWS * MEASURED_BLOCKS];
+            let query = [Block::ZERO_ROW; 2 * MEASURED_BLOCKS];
+            let time = |stride: usize| {
+                let start = Instant::now();
+                let mut products = [0; MEASURED_TOGETHER];
+                for first in (0..MEASURED_ROWS).step_by(MEASURED_TOGETHER) {
+                    let row = |at| {
+                        let row = (first + at) * stride % MEASURED_ROWS;
+                        &rows[row * MEASURED_BLOCKS..][..MEASURED_BLOCKS]
+                    };
+                    Kernel::best().gather(&query, row, &mut products);
+                    black_box(products);
+                }
+                start.elapsed().as_nanos() as f64 / MEASURED_ROWS as f64
+            };
+            let in_order = time(1).min(time(1));
+            let random = time(STRIDE).min(time(STRIDE)).max(in_order);
+            Self { in_order, random }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_graphs_are_walked_with_more_candidates() {
+        assert_eq!(for_size(160, 1_000), 160);
+        assert_eq!(for_size(160, ENOUGH), 160);
+        assert_eq!(for_size(160, 1_000_000), 207);
+        assert_eq!(for_size(10, 60_000_000), 100);
+    }
+
+    #[test]
+    fn only_the_first_at_work_is_alone_and_none_in_the_pool() {
+        let planner = Planner::new(PlannerOptions::default());
+        let threads = rayon::current_num_threads() > 1;
+        let first = planner.enter();
+        assert_eq!(first.alone(), threads);
+        assert!(!planner.enter().alone());
+        drop(first);
+        assert_eq!(planner.enter().alone(), threads);
+        // A scope begun by another thread is carried out in the pool.
+        rayon::scope(|_| assert!(!planner.enter().alone()));
+    }
+}

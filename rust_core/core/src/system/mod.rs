@@ -1,0 +1,8 @@
+//! Services of the operating system and of the allocator, and the arrays and files that the index is kept in.
+
+pub(crate) mod allocator;
+pub(crate) mod arrays;
+pub(crate) mod checked_file;
+pub mod failpoint;
+pub(crate) mod huge_pages;
+pub(crate) mod temp_file;
