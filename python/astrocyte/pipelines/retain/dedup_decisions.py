@@ -161,14 +161,16 @@ class Decider:
         return self._dedup.similarity_threshold if wish is None else wish
 
     def _compared(self, draft: Draft) -> bool:
-        """Whether near duplicates of a draft are looked for: by rule, or because its item says how.
+        """Whether near duplicates of a draft are sought: by the settings, or because its item asks for it.
 
-        Not where a language model has decided already.
+        A vector of the caller's is of a model whose cosines are not known here: by the settings alone only exact
+        copies are taken then. Nor are near duplicates sought where a language model has decided already.
         """
         item = draft.item
         if draft.curation is not None and draft.curation.applied:
             return False
-        return self._dedup.enabled or item.dedup_action is not None or item.dedup_threshold is not None
+        asked = item.dedup_action is not None or item.dedup_threshold is not None
+        return asked or (self._dedup.enabled and item.embedding is None)
 
 
 class _Recent:

@@ -49,8 +49,29 @@ WORD = re.compile(r"[^\W_]+(?:['.,:/-][^\W_]+)*")
 PARTS = re.compile(r"[.,:/-]")
 # What may stand between an article and its noun.
 QUOTES = " \t\n\"'(*\u2018\u201c"
-SYMBOL_CATEGORIES = frozenset({"Sc", "Sm", "So"})
-ASCII_SYMBOLS = frozenset("$+<=>|~")
+# Marks that part words and sentences, wherever they stand. A question mark is none: it makes a statement a question.
+PUNCTUATION = frozenset(
+    ",;:`\u2014\u2015\u2022\u00b7\u00a1\u00bf\u3001\u3002\u060c\u061b\u0964\u0965\u30fb\u1361\u1362"
+)
+# Brackets and quotation marks.
+PUNCTUATION_CATEGORIES = frozenset({"Ps", "Pe", "Pi", "Pf", "Cf"})
+# Selectors of the form in which a character is shown.
+INVISIBLE = frozenset(map(chr, range(0xFE00, 0xFE10)))
+# Hyphens that may be a minus.
+SIGNS = frozenset("-\u2010\u2011\u2012\u2013\u2212")
+# Marks around a word for emphasis; between words, or between spaces, they are operators.
+EMPHASIS = frozenset("*_")
+# Grades and names of one or two letters ("A+", "Bb").
+LONGEST_GRADE = 2
+# A text with more than twice the words of another says something else as well, however near their vectors are.
+LEAST_SHARE = 0.5
+# A mark and its repetitions.
+MARK = re.compile(r"([^\w\s]|_)\1*")
+# A number in parentheses is a negative one in accounts.
+NEGATIVE_AMOUNT = re.compile(r"\([$\u20ac\u00a3\u00a5]?\d[\d.,]*\)")
+# The word that ends right before a mark, and the one that begins right after it.
+BEFORE = re.compile(r"[^\W_]+$")
+AFTER = re.compile(r"^[^\W_]+")
 SENTENCE_MARKS = frozenset(".!?\n\u2026\u3002\uff01\uff1f")
 # Shorter words have no ending to lose: "as" is no plural.
 SHORTEST_BASE = 3
@@ -78,8 +99,9 @@ class Claims(NamedTuple):
 def differs(old: str, new: str) -> bool:
     """Whether two texts may say different things, however alike they are.
 
-    They do not where one is the other with words added: all words of the shorter text are in the longer one, in their
-    order, and both agree in negations, numbers, dates, names and symbols. In particular:
+    They do not where one is the other with few words added: all words of the shorter text are in the longer one, in
+    their order, and are at least half of its words, and both agree in negations, numbers, dates, names and marks. In
+    particular:
 
     - Words are equal up to number and person ("prefer", "prefers"), -ing, a possessive, a contraction and a hyphen
       ("e-mail", "email", "dark-mode", "dark mode"); only articles never count. A past tense is another word.
@@ -88,20 +110,22 @@ def differs(old: str, new: str) -> bool:
     - Numbers, dates and names are compared as sequences, negation words by how often each occurs; one of these on one
       side only makes a difference. A capitalised word is a name unless it opens a sentence and is a common word, or
       stands in lower case in the other text instead.
-    - Symbols and words beyond ASCII have to be the same: the rules above know only English, and an embedder may know
-      neither. Texts without words are never alike.
+    - Words beyond ASCII have to be the same: the rules above know only English, and an embedder may not know them.
+      So do all marks that are not punctuation where they stand: "-12" and "12", "B-" and "B", "7%" and "7", "F#" and
+      "F", a question and a statement. Texts without words are never alike.
     """
     if old == new:
         return False
     first, second = _words(old), _words(new)
-    if not first or not second or _symbols(old) != _symbols(new):
+    if not first or not second or _marks(old) != _marks(new):
         return True
     if _negations(first) != _negations(second) or _figures(first) != _figures(second):
         return True
     if _names(first, second) != _names(second, first):
         return True
     closed = _closed(first, second)
-    return not _extends(_content(first, closed), _content(second, closed))
+    shorter, longer = sorted((_content(first, closed), _content(second, closed)), key=len)
+    return len(shorter) < LEAST_SHARE * len(longer) or not _extends(shorter, longer)
 
 
 def claims(text: str) -> Claims:
@@ -145,11 +169,46 @@ def _figures(words: list[_Word]) -> list[str]:
     return found
 
 
-def _symbols(text: str) -> list[str]:
-    """Currency signs, operators, emoji."""
-    if text.isascii():
-        return [mark for mark in text if mark in ASCII_SYMBOLS]
-    return [mark for mark in text if unicodedata.category(mark) in SYMBOL_CATEGORIES]
+def _marks(text: str) -> list[str]:
+    """The characters that are neither letters, digits nor spaces and may carry meaning, in order.
+
+    Every such character counts that is not known to be punctuation where it stands. A mark beside a number or a grade
+    is returned with it ("-12", "B+", "7%").
+    """
+    folded = unicodedata.normalize("NFKC", text)
+    found = [match.group() for match in NEGATIVE_AMOUNT.finditer(folded)]
+    for match in MARK.finditer(folded):
+        start, end = match.span()
+        before, after = folded[start - 1 : start], folded[end : end + 1]
+        if _counts(match.group()[0], before, after):
+            found.append(
+                f"{_short(BEFORE, folded[:start][-4:])}{match.group()[0]}{_short(AFTER, folded[end : end + 4])}"
+            )
+    return found
+
+
+def _counts(mark: str, before: str, after: str) -> bool:
+    """Whether a mark between these characters may carry meaning; an empty string stands for the end of the text."""
+    if mark in SIGNS:
+        # A sign stands before its number, a grade after its letter; within a word it is a hyphen.
+        return before.isalnum() != after.isalnum()
+    if mark in EMPHASIS:
+        return before.isalnum() == after.isalnum()
+    only_where = {
+        ".": after.isdigit() and not before.isalnum(),
+        "!": after == "=",
+        "'": before.isdigit(),
+        '"': before.isdigit(),
+    }
+    plain = mark in PUNCTUATION or mark in INVISIBLE or unicodedata.category(mark) in PUNCTUATION_CATEGORIES
+    return only_where.get(mark, not plain)
+
+
+def _short(side: re.Pattern[str], text: str) -> str:
+    """The number or the short word beside a mark; longer words may be inflected, and do not belong to it."""
+    match = side.search(text)
+    word = "" if match is None else match.group().lower()
+    return word if len(word) <= LONGEST_GRADE or any(map(str.isdigit, word)) else ""
 
 
 def _names(words: list[_Word], others: Sequence[_Word]) -> list[str]:
@@ -219,9 +278,8 @@ def _plain(word: str) -> Iterator[str]:
         yield from CONTRACTED.get(ending, (ending,))
 
 
-def _extends(first: Sequence[str], second: Sequence[str]) -> bool:
+def _extends(shorter: Sequence[str], longer: Sequence[str]) -> bool:
     """Whether the longer sequence has all words of the shorter one, in their order."""
-    shorter, longer = sorted((first, second), key=len)
     words = iter(longer)
     # Taking each word at its first place leaves the most for those that follow.
     return all(any(_equal(wanted, word) for word in words) for wanted in shorter)

@@ -104,6 +104,16 @@ async def test_content_that_comes_between_look_and_commit(
     assert memory.content == (FIRST.content if action is DedupAction.SKIP else AGAIN.content)
 
 
+async def test_with_vectors_of_the_callers_only_exact_copies_are_taken_unless_asked(gate: Gate) -> None:
+    await gate.create_bank(ME, "b", embedding_model="mine", dimensions=2)
+    await gate.retain(ME, "b", embedded(FIRST.content, 1, 0))
+    again = embedded(AGAIN.content, 1, 0)
+    assert (await gate.retain(ME, "b", again)).stored
+    assert not (await gate.retain(ME, "b", embedded(FIRST.content, 0, 1))).stored
+    asked = replace(embedded(THIRD.content.removesuffix(" :-)") + " now", 1, 0), dedup_threshold=0.9)
+    assert (await gate.retain(ME, "b", asked)).deduplicated
+
+
 async def test_content_that_goes_between_look_and_commit(gate: Gate, interference: Interference) -> None:
     await gate.create_bank(ME, "b", embedding_model="mine", dimensions=2)
     await gate.retain(ME, "b", embedded(FIRST.content, 1, 0))
@@ -112,7 +122,8 @@ async def test_content_that_goes_between_look_and_commit(gate: Gate, interferenc
         await gate.forget(ME, "b", ForgetSelector(scope="all"))
 
     interference.before.append(forget)
-    results = await gate.retain_batch(ME, "b", [embedded(FIRST.content, 0, 1), embedded(AGAIN.content, 0, 1)])
+    again = replace(embedded(AGAIN.content, 0, 1), dedup_action=DedupAction.SKIP)
+    results = await gate.retain_batch(ME, "b", [embedded(FIRST.content, 0, 1), again])
     assert (results[0].stored, results[1].stored) == (True, False)
     assert results[1].memory_id == results[0].memory_id
     assert await contents(gate) == [FIRST.content]
