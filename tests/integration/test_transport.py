@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -14,9 +13,7 @@ from typing import Any
 import grpc
 import pytest
 
-from astrocyte.call_context import is_lone
 from astrocyte.core import GrpcServer
-from astrocyte.services.company import MET_SECONDS
 from astrocyte.services.transport import Context, Refusal
 from serving import trailer
 from transports import (
@@ -470,53 +467,6 @@ def test_files_that_are_no_certificates_are_named() -> None:
         GrpcServer(methods={}, **OPTIONS, certificates=b"x", key=b"y")
 
 
-async def test_a_call_knows_whether_it_is_alone() -> None:
-    go = asyncio.Event()
-
-    async def alone(_: bytes, __: Context) -> bytes:
-        return b"alone" if is_lone() else b"not alone"
-
-    async def wait(_: bytes, __: Context) -> bytes:
-        await go.wait()
-        return b""
-
-    async def stream(_: bytes, context: Context) -> None:
-        await context.write(b"alone" if is_lone() else b"not alone")
-        await go.wait()
-
-    methods: dict[str, Any] = {"Alone": unary(alone), "Wait": unary(wait), "Stream": streaming(stream)}
-    async with running(methods) as served:
-        ask = served.unary("Alone")
-
-        async def apart() -> bytes:
-            """What a call finds that comes a while after all others."""
-            await asyncio.sleep(MET_SECONDS * 1.2)
-            answer: bytes = await ask(b"")
-            return answer
-
-        async def comes_alone() -> bool:
-            """Whether one is alone after a few tries: on a busy machine the loop is late for reasons of its own."""
-            for _ in range(20):
-                if await apart() == b"alone":
-                    return True
-            return False
-
-        assert await comes_alone()
-        # One that waits, and whose caller leaves before it is done.
-        waiting = asyncio.ensure_future(served.unary("Wait")(b""))
-        await until(lambda: served.native.busy()[0] == 1)
-        assert await apart() == b"not alone"
-        waiting.cancel()
-        await until(lambda: not served.transport._open)
-        assert await comes_alone()
-        # A stream is not alone, whatever is beside it; one that does nothing keeps nobody from it.
-        answers = served.streaming("Stream")()
-        assert await answers.read() == b"not alone"
-        assert await ask(b"") == b"not alone"
-        assert await comes_alone()
-        go.set()
-
-
 @pytest.mark.parametrize("size", [0, 5, 64 << 10, (64 << 10) + 1, 3 << 20])
 async def test_an_answer_is_sent_by_either_thread(size: int) -> None:
     """By that of the loop where there is one call and the answer is small, by the network's for all else."""
@@ -532,28 +482,3 @@ async def test_an_answer_is_sent_by_either_thread(size: int) -> None:
         assert [await method(b"0") for _ in range(20)] == [answer] * 20
         assert await asyncio.gather(*(method(b"0.00%d" % (number % 5)) for number in range(20))) == [answer] * 20
         await until(lambda: served.native.busy()[0] == 0)
-
-
-async def test_a_call_that_had_to_wait_for_the_loop_is_not_alone() -> None:
-    held = threading.Event()
-
-    async def alone(_: bytes, __: Context) -> bytes:
-        return b"alone" if is_lone() else b"not alone"
-
-    async def hold(_: bytes, __: Context) -> bytes:
-        held.set()
-        time.sleep(0.2)  # noqa: ASYNC251 - it holds the loop
-        return b""
-
-    async with running({"Alone": unary(alone), "Hold": unary(hold)}) as served:
-
-        def ask_meanwhile() -> bytes:
-            assert held.wait(10)
-            with grpc.insecure_channel(served.address) as channel:
-                call: Any = channel.unary_unary(path("Alone"))
-                answer: bytes = call(b"")
-                return answer
-
-        asking = asyncio.create_task(asyncio.to_thread(ask_meanwhile))
-        await served.unary("Hold")(b"")
-        assert await asking == b"not alone"

@@ -75,13 +75,6 @@ class RecallSettings(Section):
     time_tail_days: float = Field(30.0, ge=0.0, le=36_500.0, description="How long after a date people still tell it.")
     dedup_threshold: Cosine | None = Field(None, description="Fold hits at least this alike (cosine); none by default.")
     inline_rows: int = Field(20_000, ge=0, description="Up to so many rows a recall runs on the loop, without a hop.")
-    lone_ms: float = Field(
-        5.0,
-        ge=0.0,
-        le=100.0,
-        description="Milliseconds that a larger bank's recall may hold the server's loop, by what it usually takes, "
-        "where no other call is under way; 0 for none.",
-    )
     min_position_seconds: Seconds = Field(5.0, description="How long to wait for a min_position not yet applied.")
     boosts: BoostSettings = BoostSettings()
     utility: UtilitySettings = UtilitySettings()

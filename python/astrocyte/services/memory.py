@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 from astrocyte.model import Caller
-from astrocyte.pipelines.recall.batch import heard_early
 from astrocyte.policy.backend import Backend
 from astrocyte.services import convert
 from astrocyte.services.draining import Draining
@@ -99,9 +98,7 @@ class MemoryServicer:
     async def BatchRecall(self, request: memory_pb2.BatchRecallRequest, caller: Caller) -> bytes:
         """Answer several questions with a BatchRecallResponse."""
         queries = [convert.decode_query(query, f"queries[{index}].") for index, query in enumerate(request.queries)]
-        encoder = convert.BatchResults()
-        with heard_early(encoder.write):
-            return encoder.encoded(await self._gate.recall_batch(caller, queries))
+        return convert.encode_recall_results(await self._gate.recall_batch(caller, queries))
 
     async def History(self, request: memory_pb2.HistoryRequest, caller: Caller) -> bytes:
         """Answer a question about the past with a HistoryResponse."""

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple, NoReturn
 import grpc
 import structlog
 
-from astrocyte.call_context import lone_while
 from astrocyte.core import GrpcCall, GrpcServer
 from astrocyte.errors import DeadlineExceeded, frames
 from astrocyte.services.company import Company
@@ -236,7 +235,6 @@ class Transport:
         """Take calls in."""
         self._loop = asyncio.get_running_loop()
         self._around = copy_context()
-        self._around.run(lone_while, self._company.alone)
         self._loop.add_reader(self._native.fileno(), self._take)
         self._native.start()
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from time import perf_counter
-from typing import ParamSpec, TypeVar
 
 from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Row
@@ -13,13 +10,8 @@ from astrocyte.model import Bank, BankIndexStats
 from astrocyte.pipelines.index.rows import event_time, row_of
 from astrocyte.stores.protocols import IndexBatch, VersionRecord
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 # What is measured walks the bank's labels and conversations, so it is done when this share of the rows is new.
 MEASURED_SHARE = 16
-# Recalls of which about as many make the usual time of one.
-REMEMBERED = 8
 # What a loaded bank holds besides its core's bytes: the registry's objects, and the sizes that allocators round up to.
 BYTES_PER_BANK = 8 << 10
 
@@ -34,7 +26,7 @@ class BankIndex:
         model: The embedding model of all its vectors.
     """
 
-    __slots__ = ("core", "earliest", "latest", "measured_rows", "model", "pieces", "row_count", "usual_seconds")
+    __slots__ = ("core", "earliest", "latest", "measured_rows", "model", "pieces", "row_count")
 
     def __init__(self, core: CoreBank, model: str) -> None:
         self.core = core
@@ -43,8 +35,6 @@ class BankIndex:
         self.row_count = 0
         # Rows of a memory on the average, its whole among them, when it was last measured.
         self.pieces = 1.0
-        # What a recall takes; nothing is known before the first.
-        self.usual_seconds: float | None = None
         self.earliest: int | None = None
         self.latest: int | None = None
         if core.position:
@@ -64,19 +54,6 @@ class BankIndex:
     def small(self, rows: int) -> bool:
         """Whether so few rows were ever added that work on them is sure to be short."""
         return self.row_count <= rows
-
-    def timed(self, recall: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-        """The result of a recall, whose time is counted; the last ones count most."""
-        start = perf_counter()
-        result = recall(*given, **named)
-        seconds = perf_counter() - start
-        usual = seconds if self.usual_seconds is None else self.usual_seconds
-        self.usual_seconds = usual + (seconds - usual) / REMEMBERED
-        return result
-
-    def quick(self, seconds: float) -> bool:
-        """Whether a recall usually takes no longer."""
-        return self.usual_seconds is not None and self.usual_seconds <= seconds
 
     def measure(self) -> int:
         """Bytes that the index holds in memory."""

@@ -10,7 +10,7 @@
    brings from elsewhere (`external`), confidence (`abstention`), trace.
 
 Steps 1 and 4 to 6 are one synchronous function. It runs on the event loop for small banks, where a change of thread
-would cost more than it frees, and for a call that is alone; else in the executor. A batch goes in parts (`batching`),
+would cost more than it frees; else in the executor. A batch goes in parts (`batching`),
 step 2 with them where nobody has to be waited for.
 """
 
@@ -24,7 +24,6 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from astrocyte.call_context import is_lone
 from astrocyte.config import Settings
 from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Core, RecallRequest, RecallResponse
@@ -37,7 +36,7 @@ from astrocyte.pipelines.external_stores.stores import OutsideStores
 from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.index.embedding_spaces import Spaces, check_space, usable
 from astrocyte.pipelines.index.registry import IndexRegistry
-from astrocyte.pipelines.recall.batch import FIRST, Ask, Batch, early_listener
+from astrocyte.pipelines.recall.batch import FIRST, Ask, Batch
 from astrocyte.pipelines.recall.boosts import BoostStage
 from astrocyte.pipelines.recall.cache import RecallCache, name_of
 from astrocyte.pipelines.recall.confidence import confidence
@@ -165,17 +164,10 @@ class RecallPipeline:
         return await self._beside(plan, self._answer, plan)
 
     async def _beside(self, plan: Plan, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-        """The result of work on a bank: off the loop for those that are large, unless nobody else waits for the loop.
-
-        To change the thread and back again costs a lone caller a fifth of a recall of a million memories.
-        """
-        index = plan.index
-        if index.small(self._settings.inline_rows):
+        """The result of work on a bank: on the event loop for a small bank, in the executor for a large one."""
+        if plan.index.small(self._settings.inline_rows):
             return work(*given, **named)
-        if index.quick(self._settings.lone_ms / 1e3) and is_lone():
-            return index.timed(work, *given, **named)
-        run = asyncio.get_running_loop().run_in_executor
-        return await run(self._executor, partial(index.timed, work, *given, **named))
+        return await asyncio.get_running_loop().run_in_executor(self._executor, partial(work, *given, **named))
 
     async def run_many(self, requests: Sequence[tuple[Bank, RecallQuery, int, str]]) -> list[RecallResult]:
         """The answers to many queries, each with the arguments of `run` and equal to its answer.
@@ -323,16 +315,12 @@ class RecallPipeline:
     def _found(
         self, plans: list[Plan], responses: list[RecallResponse], seconds: Sequence[float]
     ) -> list[RecallResult]:
-        """Results of what the core found for plans of a batch, each in so many seconds; whoever wants to hears them."""
+        """Results of what the core found for plans of a batch, each in so many seconds."""
         searched = perf_counter()
         for plan, spent in zip(plans, seconds, strict=True):
             plan.searched = searched
             plan.waited = searched - plan.analysed - (plan.naming or 0.0) - spent
-        results = self._finish_all(plans, responses)
-        if (listener := early_listener()) is not None:
-            for result in results:
-                listener(result)
-        return results
+        return self._finish_all(plans, responses)
 
     async def _index(self, bank: Bank, query: RecallQuery) -> BankIndex:
         """The bank's index, at the position that the query asks for or beyond."""

@@ -69,7 +69,6 @@ from astrocyte.services.convert.operations import (
     encode_timeout,
 )
 from astrocyte.services.convert.recall import (
-    BatchResults,
     decode_history_query,
     decode_history_result,
     decode_query,
@@ -78,6 +77,7 @@ from astrocyte.services.convert.recall import (
     encode_history_result,
     encode_query,
     encode_recall_result,
+    encode_recall_results,
 )
 from astrocyte.services.convert.reflect import (
     decode_reflect_query,
@@ -88,7 +88,6 @@ from astrocyte.services.convert.reflect import (
 from astrocyte.services.convert.values import Refused, refuse
 
 __all__ = [
-    "BatchResults",
     "Refused",
     "decode_access_check",
     "decode_api_key",
@@ -145,6 +144,7 @@ __all__ = [
     "encode_permissions",
     "encode_query",
     "encode_recall_result",
+    "encode_recall_results",
     "encode_reflect_query",
     "encode_reflect_result",
     "encode_retain_request",

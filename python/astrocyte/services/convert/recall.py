@@ -354,38 +354,19 @@ def encode_recall_result(result: RecallResult) -> bytes:
     return hits + rest
 
 
-class BatchResults:
-    """The answers of a batch in bytes, of which some may be written before all are there."""
-
-    def __init__(self) -> None:
-        # By identity, of objects that are kept, so that nothing else can be taken for them.
-        self._written: dict[int, tuple[RecallResult, tuple[bytes, bytes]]] = {}
-        self._hits: dict[int, bytes] = {}
-
-    def write(self, result: RecallResult) -> None:
-        """Write an answer that may be among those of `encoded`; on any thread."""
-        pieces = _pieces(result)
-        self._written[id(result)] = result, pieces
-        self._hits[id(result.hits)] = pieces[0]
-
-    def encoded(self, results: Iterable[RecallResult]) -> bytes:
-        """All answers, as a BatchRecallResponse in bytes."""
-        return encode_answers([self._written_or_new(result) for result in results])
-
-    def _written_or_new(self, result: RecallResult) -> tuple[bytes, bytes]:
-        known = self._written.get(id(result))
-        # A rule that changed an answer has mostly left its hits.
-        return known[1] if known is not None else _pieces(result, self._hits.get(id(result.hits)))
+def encode_recall_results(results: Iterable[RecallResult]) -> bytes:
+    """The answers of a batch, as a BatchRecallResponse in bytes."""
+    return encode_answers([_pieces(result) for result in results])
 
 
-def _pieces(result: RecallResult, written: bytes | None = None) -> tuple[bytes, bytes]:
-    """An answer in bytes: its hits, where these come in one piece (they may be written already), and all the rest."""
+def _pieces(result: RecallResult) -> tuple[bytes, bytes]:
+    """An answer in bytes: its hits, where these come in one piece, and all the rest."""
     hits, trace = result.hits, result.trace
     if isinstance(hits, FoundHits) and (
         isinstance(trace, FoundTrace) or not (trace and (trace.banks or trace.engines))
     ):
         told = None if trace is None else _encode_trace(trace, hits)
-        return hits.encoded() if written is None else written, encode_answer(result, told)
+        return hits.encoded(), encode_answer(result, told)
     response = memory_pb2.RecallResponse()
     if result.authority_context:
         response.authority_context = result.authority_context

@@ -16,7 +16,7 @@ from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Core, RecallQueue, RecallRequest, RecallResponse
 from astrocyte.errors import StoreError
 from astrocyte.model import Caller, RecallQuery, RecallResult, RetainItem
-from astrocyte.pipelines.recall.batch import FIRST, PART, heard_early
+from astrocyte.pipelines.recall.batch import FIRST, PART
 from transports import until
 
 ME = Caller()
@@ -193,25 +193,3 @@ async def test_no_stage_takes_less_than_nothing(app: App) -> None:
         for result in await app.gate.recall_batch(ME, asked(count)):
             assert result.trace is not None
             assert min((result.trace.stage_timings_ms or {}).values()) >= 0.0
-
-
-async def test_who_wants_answers_early_hears_each_where_it_is_made(app: App) -> None:
-    heard: list[tuple[RecallResult, int]] = []
-    tasks: list[asyncio.Task[Any]] = []
-    go = asyncio.Event()
-
-    async def begun_meanwhile() -> None:
-        await go.wait()
-        await app.gate.recall_batch(ME, asked(8))
-
-    with heard_early(lambda result: heard.append((result, threading.get_ident()))):
-        results = await app.gate.recall_batch(ME, asked(24))
-        tasks.append(asyncio.create_task(begun_meanwhile()))
-    assert {id(result) for result, _ in heard} == set(map(id, results))
-    assert len(heard) == 24
-    assert threading.get_ident() not in {thread for _, thread in heard}
-    # Nobody listens any more, not even to what was begun while somebody did.
-    await app.gate.recall_batch(ME, asked(8))
-    go.set()
-    await tasks[0]
-    assert len(heard) == 24

@@ -2,7 +2,6 @@
 
 import asyncio
 import struct
-import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,9 +9,8 @@ from typing import Any
 import pytest
 
 from astrocyte.app import App
-from astrocyte.call_context import lone_while
 from astrocyte.config import Settings
-from astrocyte.core import Core, count_tokens
+from astrocyte.core import count_tokens
 from astrocyte.model import (
     Caller,
     DedupAction,
@@ -25,7 +23,6 @@ from astrocyte.model import (
     TagMatch,
     TimeRange,
 )
-from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.policy.gate import Gate
 
 ME = Caller()
@@ -257,9 +254,7 @@ async def test_the_executor_answers_as_the_loop_does(shelf: Gate, threaded: Gate
     assert {hit.text for hit in here.hits} == {hit.text for hit in there.hits}
 
 
-async def test_a_lone_call_stays_on_the_loop_once_its_bank_is_known_to_be_quick(
-    threaded: Gate, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_recall_of_a_large_bank_leaves_the_loop(threaded: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     loop, left = asyncio.get_running_loop(), 0
     run = loop.run_in_executor
 
@@ -270,34 +265,6 @@ async def test_a_lone_call_stays_on_the_loop_once_its_bank_is_known_to_be_quick(
 
     await threaded.retain(ME, "b", RetainItem("tea"))
     monkeypatch.setattr(loop, "run_in_executor", counting)
-
-    async def leaves() -> bool:
-        before = left
+    for expected in (1, 2, 3):
         await recall(threaded, "tea")
-        return left > before
-
-    # Nobody says that it is alone; then somebody does, and it is known what the bank takes.
-    assert await leaves()
-    lone = True
-    lone_while(lambda: lone)
-    assert not await leaves()
-    lone = False
-    assert await leaves()
-    lone = True
-    index = threaded._registry.loaded(await threaded.get_bank(ME, "b"))
-    assert index is not None
-    index.usual_seconds = 1.0
-    assert await leaves()
-    index.usual_seconds = None
-    assert await leaves()
-
-
-def test_the_usual_time_of_a_recall_is_that_of_the_last_ones() -> None:
-    index = BankIndex(Core().bank(8), "m")
-    assert not index.quick(100.0)
-    assert index.timed(divmod, 7, 2) == (3, 1)
-    assert index.quick(0.01)
-    for _ in range(30):
-        index.timed(time.sleep, 0.02)
-    assert not index.quick(0.015)
-    assert index.quick(1.0)
+        assert left == expected
