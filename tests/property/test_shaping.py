@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from copy import copy, deepcopy
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import copysign
 from random import Random
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import strategies
 from astrocyte import core
 from astrocyte.core import Core, RecallRequest, Row, content_hash, vector_bytes
-from astrocyte.model import Intent, QueryIntent, RecallQuery, RecallResult, RecallTrace
+from astrocyte.model import Intent, RecallQuery, RecallResult, RecallTrace
 from astrocyte.model import TimeRange as ModelRange
 from astrocyte.pipelines.recall.hits import FoundHits
-from astrocyte.pipelines.recall.trace import Found, FoundTrace
 from astrocyte.services import convert
 from astrocyte.services.convert.values import encode_range
 from astrocyte.stores.protocols import HydratedRow
@@ -226,45 +223,3 @@ def test_an_answer_with_hits_that_nobody_looked_at_is_whole() -> None:
     result = RecallResult(hits, 3, truncated=False, trace=RecallTrace(position=9), confidence=0.0)
     message = RecallResponse.FromString(convert.encode_recall_result(result))
     assert message == RecallResponse.FromString(convert.encode_recall_result(replace(result, hits=tuple(hits))))
-
-
-def _found(windows: tuple[ModelRange, ...], rows: list[HydratedRow], intent: QueryIntent, degraded: str) -> FoundTrace:
-    hits = FoundHits(RecallQuery("tea", "bank"), RESPONSE, rows)
-    stages = {"embed": 0.25, "core": 1.5, "": -0.0}
-    return FoundTrace.of(Found(RESPONSE, hits, "rrf", 2.5, stages, windows, degraded, intent))
-
-
-@given(
-    st.lists(strategies.ranges, max_size=2),
-    st.lists(st.none() | details, min_size=3, max_size=3),
-    st.builds(QueryIntent, st.sampled_from(Intent), st.floats(0.0, 1.0)),
-    st.sampled_from(("", "vector_store")),
-)
-def test_a_trace_that_nobody_looked_at_is_written_as_one_that_was_made(
-    windows: list[ModelRange], chosen: list[HydratedRow | None], intent: QueryIntent, degraded: str
-) -> None:
-    rows = _rows(chosen)
-    trace = _found(tuple(windows), rows, intent, degraded)
-    result = RecallResult(FoundHits(RecallQuery("tea", "bank"), RESPONSE, rows), 3, truncated=False, trace=trace)
-    made = replace(trace)
-    assert type(made) is RecallTrace
-    assert convert.encode_recall_result(result) == convert.encode_recall_result(replace(result, trace=made))
-
-
-def test_a_trace_is_like_one_whose_fields_were_always_there() -> None:
-    rows = _rows([RICH, RICH, RICH])
-    trace = _found((), rows, QueryIntent(Intent.FACTUAL, 0.5), "")
-    made = replace(trace)
-    assert trace.layer_distribution == {RICH.memory_layer: 3}
-    assert trace.strategies_used == ("semantic", "keyword")
-    assert trace.total_candidates == sum(RESPONSE.arm_candidates)
-    assert trace == made
-    assert made == trace
-    assert trace == _found((), rows, QueryIntent(Intent.FACTUAL, 0.5), "")
-    assert trace != replace(made, degraded="cache")
-    assert replace(trace, degraded="cache") == replace(made, degraded="cache")
-    assert repr(trace) == repr(made)
-    assert copy(trace) == deepcopy(trace) == made
-    assert not hasattr(trace, "_nothing")
-    with pytest.raises(FrozenInstanceError):
-        trace.plan = "none"  # type: ignore[misc]  # which is what it says

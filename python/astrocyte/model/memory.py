@@ -115,7 +115,7 @@ class RetainResult:
     curation: Curation | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Memory:
     """A stored memory: the current version, unless history was asked for.
 

@@ -83,7 +83,7 @@ class BankOutcome(StrEnum):
     LATE = "late"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BankTrace:
     """What became of one bank.
 

@@ -57,7 +57,7 @@ class TimeRange:
     end: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RecallQuery:
     """One recall. Fields are checked by the gate, not here; None takes the configured default.
 
@@ -113,7 +113,7 @@ class Boost(NamedTuple):
     value: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MemoryHit:
     """A memory that matched. ``chunk_index`` counts from 0; -1 when the text is not a chunk.
 
@@ -149,7 +149,7 @@ class MemoryHit:
     engine: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RecallTrace:
     """How a recall went. Every field is filled; ``tier_used`` is 1 (cache), 2 (fast path), 3 (full) or 4 (agentic).
 
@@ -186,7 +186,7 @@ class RecallTrace:
     tier_reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RecallResult:
     """Ranked hits. ``total_available`` counts the distinct memories that any arm proposed.
 

@@ -48,7 +48,7 @@ class SpareVectors:
     chunks: tuple[bytes | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NewMemory:
     """A memory ready to be stored. ``chunks`` is empty when the whole is the only chunk.
 
@@ -91,7 +91,7 @@ class NewMemory:
         return replace(self, vector=spare.whole, chunks=chunks, model=model, spare=own)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class VersionRecord:
     """A version of a memory as the index needs it.
 

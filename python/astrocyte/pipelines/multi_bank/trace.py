@@ -15,15 +15,12 @@ from astrocyte.model import (
     RecallTrace,
     TimeRange,
 )
-from astrocyte.model.building import open_twin
 from astrocyte.pipelines.multi_bank.bank_answers import Part, Summary, summary_of
 from astrocyte.pipelines.query.intent import NO_INTENT
 from astrocyte.pipelines.query.time_windows import from_ms
 from astrocyte.pipelines.recall.external_context import brought
 from astrocyte.pipelines.recall.hits import layer_distribution
 from astrocyte.pipelines.recall.trace import FULL_RETRIEVAL
-
-_OpenBankTrace = open_twin(BankTrace)
 
 
 def trace_of(
@@ -116,19 +113,19 @@ def _bank_traces(
     traces = []
     left = iter(answers)
     for part in parts:
-        made = _OpenBankTrace()
-        made.bank_id = bank_id = part.bank.bank_id
-        made.outcome = part.outcome
-        made.weight = part.weight
         found, position = (0, 0) if part.response is None else next(left)
-        made.found = min(found, most)
-        if bank_id in kept:
-            made.kept, made.tokens = len(kept[bank_id]), sum(kept[bank_id])
-        else:
-            made.kept = made.tokens = 0
-        made.token_budget = part.token_budget
-        made.position = position
-        made.reason = part.reason
-        made.__class__ = BankTrace
-        traces.append(made)
+        tokens = kept.get(part.bank.bank_id, ())
+        traces.append(
+            BankTrace(
+                part.bank.bank_id,
+                part.outcome,
+                part.weight,
+                found=min(found, most),
+                kept=len(tokens),
+                tokens=sum(tokens),
+                token_budget=part.token_budget,
+                position=position,
+                reason=part.reason,
+            )
+        )
     return tuple(traces)

@@ -11,12 +11,9 @@ from typing import NamedTuple, overload
 
 from astrocyte.core import Hit, RecallResponse, count_tokens, encode_hits
 from astrocyte.model import ArmScore, Boost, DetailLevel, MemoryHit, RecallQuery
-from astrocyte.model.building import open_twin
 from astrocyte.pipelines.query.time_windows import from_ms
 from astrocyte.pipelines.text import detail_levels
 from astrocyte.stores.protocols import HydratedRow
-
-_OpenHit = open_twin(MemoryHit)
 
 
 class FoundHits(Sequence[MemoryHit]):
@@ -188,27 +185,29 @@ def hit_of(
         _, ordinal, memory_id, version, _, _, fact_type, layer, tags, metadata, source, session_id, speaker, principal,
         occurred_at, retained_at, chunk_count, _,
     ) = row  # fmt: skip
-    made = _OpenHit()
-    made.text, made.token_count = shown
-    made.bank_id, made.score, made.bank_rank, made.also_in = standing or (query.bank_id, hit.score, 0, ())
-    made.memory_id = memory_id
-    made.metadata = metadata
-    made.tags = tags
-    made.occurred_at = None if occurred_at is None else from_ms(occurred_at)
-    made.retained_at = from_ms(retained_at)
-    made.source = source if query.include_sources else None
-    made.memory_layer = layer
-    made.fact_type = fact_type
-    made.session_id = session_id
-    made.speaker = speaker
-    made.principal = principal if query.include_sources else None
-    made.chunk_index = ordinal if query.detail_level is DetailLevel.CHUNK else -1
-    made.chunk_count = chunk_count
-    made.version = version
-    made.arms = tuple([ArmScore(arm_names[arm], rank, score) for arm, rank, score in hit.arms])
-    made.boosts = tuple([Boost(name, value) for name, value in hit.boosts])
-    made.utility_score = None
-    made.engine = ""
-    made.__class__ = MemoryHit
-    finished: MemoryHit = made
-    return finished
+    text, tokens = shown
+    bank_id, score, bank_rank, also_in = standing or (query.bank_id, hit.score, 0, ())
+    return MemoryHit(
+        text=text,
+        score=score,
+        memory_id=memory_id,
+        bank_id=bank_id,
+        metadata=metadata,
+        tags=tags,
+        occurred_at=None if occurred_at is None else from_ms(occurred_at),
+        retained_at=from_ms(retained_at),
+        source=source if query.include_sources else None,
+        memory_layer=layer,
+        fact_type=fact_type,
+        session_id=session_id,
+        speaker=speaker,
+        principal=principal if query.include_sources else None,
+        chunk_index=ordinal if query.detail_level is DetailLevel.CHUNK else -1,
+        chunk_count=chunk_count,
+        token_count=tokens,
+        version=version,
+        arms=tuple([ArmScore(arm_names[arm], rank, arm_score) for arm, rank, arm_score in hit.arms]),
+        bank_rank=bank_rank,
+        also_in=also_in,
+        boosts=tuple([Boost(name, value) for name, value in hit.boosts]),
+    )

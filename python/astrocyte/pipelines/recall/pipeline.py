@@ -29,7 +29,6 @@ from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Core, RecallRequest, RecallResponse
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import Bank, MemoryHit, RecallQuery, RecallResult
-from astrocyte.model.building import open_twin
 from astrocyte.pipelines.custom.query_analysis import read_over
 from astrocyte.pipelines.custom.recall_stages import NO_STAGES, Others, RecallStages
 from astrocyte.pipelines.external_stores.stores import OutsideStores
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
     # It comes with an extra.
     from astrocyte.pipelines.query.multilingual_dates import ForeignDates
 
-_OpenResult = open_twin(RecallResult)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -430,18 +428,14 @@ class RecallPipeline:
         fusion = plan.fusion_name or self._planner.fusion(query)
         trace = trace_of(plan, response, hits, fusion) if query.include_trace else None
         sure = confidence(response) if rows else 0.0
-        made = _OpenResult()
-        made.hits = hits
-        made.total_available = response.candidates + len(plan.external)
-        made.truncated = truncated
-        made.trace = trace
-        made.authority_context = None
-        made.warnings = ()
-        made.confidence = sure
-        made.abstain = sure < self._settings.abstention_floor
-        made.__class__ = RecallResult
-        result: RecallResult = made
-        return result
+        return RecallResult(
+            hits,
+            response.candidates + len(plan.external),
+            truncated=truncated,
+            trace=trace,
+            confidence=sure,
+            abstain=sure < self._settings.abstention_floor,
+        )
 
     def _reordered(
         self, plan: Plan, response: RecallResponse, rows: list[HydratedRow]

@@ -147,11 +147,6 @@ def reordered(
 
 
 def boosted(hit: MemoryHit, candidate: Candidate, score: float) -> MemoryHit:
-    """The same hit with what the stages say of it; it was made a moment ago, and a copy would cost as much again."""
-    for name, value in (
-        ("score", score),
-        ("boosts", tuple(candidate.boosts)),
-        ("utility_score", candidate.utility),
-    ):
-        object.__setattr__(hit, name, value)
+    """The hit, which was made a moment ago, with the score, the boosts and the utility of its candidate."""
+    hit.score, hit.boosts, hit.utility_score = score, tuple(candidate.boosts), candidate.utility
     return hit

@@ -20,9 +20,7 @@ from astrocyte.model import (
     TagMatch,
     TimeRange,
 )
-from astrocyte.model.building import maker
 from astrocyte.pipelines.recall.hits import FoundHits
-from astrocyte.pipelines.recall.trace import FoundTrace
 from astrocyte.services.convert.engines import decode_engine_trace, set_engine_trace
 from astrocyte.services.convert.multi_bank import (
     FUSION_METHODS,
@@ -49,8 +47,6 @@ from astrocyte.services.convert.values import (
 from astrocyte.v1 import memory_pb2, types_pb2
 
 V = TypeVar("V", int, float)
-
-_query_of = maker(RecallQuery)
 
 TAG_MATCHES = Choices("tag_match", TagMatch, memory_pb2.TagMatch, "TAG_MATCH_")
 DETAIL_LEVELS = Choices("detail_level", DetailLevel, memory_pb2.DetailLevel, "DETAIL_LEVEL_")
@@ -123,7 +119,7 @@ def decode_query(message: memory_pb2.RecallRequest, path: str = "") -> RecallQue
     Raises:
         ValidationError: ``path`` goes before the field's name.
     """
-    return _query_of({"query": "", **read(message, QUERY_READERS, path)})
+    return RecallQuery(**{"query": "", **read(message, QUERY_READERS, path)})
 
 
 def encode_query(query: RecallQuery) -> memory_pb2.RecallRequest:
@@ -167,7 +163,7 @@ def decode_history_query(message: memory_pb2.HistoryRequest) -> RecallQuery:
     """A question about the past, as the recall that answers it."""
     if not message.HasField("as_of"):
         raise ValidationError("is required: the instant to look from", field="as_of")
-    return _query_of({"query": "", **read(message, HISTORY_READERS, "")})
+    return RecallQuery(**{"query": "", **read(message, HISTORY_READERS, "")})
 
 
 def encode_history_request(query: RecallQuery) -> memory_pb2.HistoryRequest:
@@ -362,10 +358,8 @@ def encode_recall_results(results: Iterable[RecallResult]) -> bytes:
 def _pieces(result: RecallResult) -> tuple[bytes, bytes]:
     """An answer in bytes: its hits, where these come in one piece, and all the rest."""
     hits, trace = result.hits, result.trace
-    if isinstance(hits, FoundHits) and (
-        isinstance(trace, FoundTrace) or not (trace and (trace.banks or trace.engines))
-    ):
-        told = None if trace is None else _encode_trace(trace, hits)
+    if isinstance(hits, FoundHits) and not (trace and (trace.banks or trace.engines)):
+        told = None if trace is None else encode_trace(trace, [_encode_window(window) for window in trace.time_windows])
         return hits.encoded(), encode_answer(result, told)
     response = memory_pb2.RecallResponse()
     if result.authority_context:
@@ -374,12 +368,6 @@ def _pieces(result: RecallResult) -> tuple[bytes, bytes]:
         response.confidence = result.confidence
     response.abstain = result.abstain
     return b"", _serialise(response, result)
-
-
-def _encode_trace(trace: RecallTrace, hits: FoundHits) -> bytes:
-    if isinstance(trace, FoundTrace):
-        return trace.encoded(hits.rows, _encode_window)
-    return encode_trace(trace, list(map(_encode_window, trace.time_windows)))
 
 
 def _encode_window(window: TimeRange) -> bytes:

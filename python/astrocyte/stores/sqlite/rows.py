@@ -11,7 +11,6 @@ from typing import Any
 import apsw
 
 from astrocyte.model import Bank, Entity, Memory, MemoryState, Metadata
-from astrocyte.model.building import open_twin
 from astrocyte.stores.protocols import ChunkRecord, HydratedRow, NewMemory, VersionRecord
 
 Row = tuple[Any, ...]
@@ -43,10 +42,6 @@ PASSAGES_PER_ROW = 1 << 16
 # It matters under load: every call into SQLite hands the interpreter lock to whoever waits for it.
 ROWS_PER_STATEMENT = 64
 
-
-_OpenMemory = open_twin(Memory)
-_OpenNewMemory = open_twin(NewMemory)
-_OpenVersionRecord = open_twin(VersionRecord)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _encode_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 # What the encoder wrote has no space around it, so nobody need look for some: half the time of `json.loads`.
@@ -153,36 +148,35 @@ def decode_memory(row: Row, bank_id: str) -> Memory:
         speaker, principal, occurred_at, valid_from, valid_until, retained_at, known_from, forgotten_at, purge_after,
         chunk_count, token_count, position, entities,
     ) = row  # fmt: skip
-    made = _OpenMemory()
-    made.memory_id = memory_id
-    made.bank_id = bank_id
-    made.version = version
-    made.content = content
-    made.content_type = content_type
-    made.fact_type = fact_type
-    made.memory_layer = layer
-    made.tags = () if tags == "[]" else decode_tags(tags)
-    made.metadata = {} if metadata == "{}" else decode_metadata(metadata)
-    made.source = source
-    made.session_id = session_id
-    made.speaker = speaker
-    made.principal = principal
-    made.occurred_at = None if occurred_at is None else _EPOCH + timedelta(0, 0, 0, occurred_at)
-    made.valid_from = None if valid_from is None else _EPOCH + timedelta(0, 0, 0, valid_from)
-    made.valid_until = None if valid_until is None else _EPOCH + timedelta(0, 0, 0, valid_until)
-    made.retained_at = _EPOCH + timedelta(0, 0, 0, retained_at)
-    made.updated_at = made.retained_at if known_from == retained_at else _EPOCH + timedelta(0, 0, 0, known_from)
-    made.forgotten_at = None if forgotten_at is None else _EPOCH + timedelta(0, 0, 0, forgotten_at)
-    made.purge_after = None if purge_after is None else _EPOCH + timedelta(0, 0, 0, purge_after)
-    made.chunk_count = chunk_count
-    made.token_count = token_count
-    made.position = position
-    made.etag = f"{row_key:x}"
-    made.entities = () if entities == "[]" else decode_entities(entities)
-    made.state = MemoryState.ACTIVE if forgotten_at is None else MemoryState.FORGOTTEN
-    made.__class__ = Memory
-    memory: Memory = made
-    return memory
+    retained = _EPOCH + timedelta(0, 0, 0, retained_at)
+    return Memory(
+        memory_id=memory_id,
+        bank_id=bank_id,
+        version=version,
+        content=content,
+        content_type=content_type,
+        fact_type=fact_type,
+        memory_layer=layer,
+        tags=() if tags == "[]" else decode_tags(tags),
+        metadata={} if metadata == "{}" else decode_metadata(metadata),
+        source=source,
+        session_id=session_id,
+        speaker=speaker,
+        principal=principal,
+        occurred_at=None if occurred_at is None else _EPOCH + timedelta(0, 0, 0, occurred_at),
+        valid_from=None if valid_from is None else _EPOCH + timedelta(0, 0, 0, valid_from),
+        valid_until=None if valid_until is None else _EPOCH + timedelta(0, 0, 0, valid_until),
+        retained_at=retained,
+        updated_at=retained if known_from == retained_at else _EPOCH + timedelta(0, 0, 0, known_from),
+        forgotten_at=None if forgotten_at is None else _EPOCH + timedelta(0, 0, 0, forgotten_at),
+        purge_after=None if purge_after is None else _EPOCH + timedelta(0, 0, 0, purge_after),
+        chunk_count=chunk_count,
+        token_count=token_count,
+        position=position,
+        etag=f"{row_key:x}",
+        state=MemoryState.ACTIVE if forgotten_at is None else MemoryState.FORGOTTEN,
+        entities=() if entities == "[]" else decode_entities(entities),
+    )
 
 
 def decode_hydrated(row: Row) -> HydratedRow:
@@ -235,39 +229,29 @@ def decode_record(
         token_count, ended_position, entities,
     ) = row  # fmt: skip
     ended = ended_position is not None and ended_position <= at_position
-    memory = _OpenNewMemory()
-    memory.memory_id = memory_id
-    memory.content = content
-    memory.content_hash = content_hash
-    memory.content_type = content_type
-    memory.fact_type = fact_type
-    memory.memory_layer = layer
-    memory.token_count = token_count
-    memory.vector = vector
-    memory.chunks = chunks
     own_tags = known_tags.get(tags)
     if own_tags is None:
         own_tags = known_tags[tags] = decode_tags(tags)
-    memory.tags = own_tags
-    memory.metadata = {} if metadata == "{}" else decode_metadata(metadata)
-    memory.source = source
-    memory.session_id = session_id
-    memory.speaker = speaker
-    memory.principal = principal
-    memory.occurred_at = occurred_at
-    memory.valid_from = valid_from
-    memory.valid_until = valid_until
-    memory.entities = () if entities == "[]" else decode_entities(entities)
-    memory.model = model
-    memory.spare = None
-    memory.__class__ = NewMemory
-    record = _OpenVersionRecord()
-    record.row_key = row_key
-    record.version = version
-    record.retained_at = retained_at
-    record.known_from = known_from
-    record.known_until = known_until if ended else None
-    record.memory = memory
-    record.__class__ = VersionRecord
-    closed: VersionRecord = record
-    return closed
+    memory = NewMemory(
+        memory_id=memory_id,
+        content=content,
+        content_hash=content_hash,
+        content_type=content_type,
+        fact_type=fact_type,
+        memory_layer=layer,
+        token_count=token_count,
+        vector=vector,
+        chunks=chunks,
+        tags=own_tags,
+        metadata={} if metadata == "{}" else decode_metadata(metadata),
+        source=source,
+        session_id=session_id,
+        speaker=speaker,
+        principal=principal,
+        occurred_at=occurred_at,
+        valid_from=valid_from,
+        valid_until=valid_until,
+        entities=() if entities == "[]" else decode_entities(entities),
+        model=model,
+    )
+    return VersionRecord(row_key, version, retained_at, known_from, known_until if ended else None, memory)
