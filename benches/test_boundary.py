@@ -120,7 +120,7 @@ def test_hydrate(product: Product, benchmark: BenchmarkFixture) -> None:
         start = next(first)
         return (bank, [Passage(start + 97 * offset, -1) for offset in range(10)], Visibility()), {}
 
-    rows = benchmark.pedantic(app._store.hydrate, setup=passages, rounds=ROUNDS)
+    rows = benchmark.pedantic(app.storage.store.hydrate, setup=passages, rounds=ROUNDS)
     assert len(rows) == 10
 
 

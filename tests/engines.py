@@ -130,5 +130,5 @@ def vars_of(hit: MemoryHit) -> dict[str, Any]:
 def hybrid_app(shelf: Shelf, *, settings: dict[str, Any] | None = None, **options: Any) -> App:
     """An application in memory with the shelf beside all banks of the tenant."""
     app = App(Settings.from_mapping({"vector_store": "in_memory", **(settings or {})}))
-    app.engines.attach(HybridEngineProvider(shelf, name="shelf", options=options))
+    app.providers.engines.attach(HybridEngineProvider(shelf, name="shelf", options=options))
     return app

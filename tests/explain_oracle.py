@@ -83,7 +83,7 @@ class World:
     ids: list[str]
 
     def memory(self, memory_id: str) -> list[Memory]:
-        return self.app._store.versions(self.bank, memory_id)
+        return self.app.storage.store.versions(self.bank, memory_id)
 
 
 async def make_world(
@@ -111,7 +111,7 @@ async def make_world(
         content = f"{' '.join(chance.sample(WORDS, 5))} changed {memory_id[-4:]}."
         await app.gate.update_memory(ME, bank_id, MemoryUpdate(memory_id, frozenset({"content"}), content=content))
     await app.gate.forget(ME, bank_id, ForgetSelector(tuple(chance.sample(ids, 6))))
-    bank = app._store.get_bank("default", bank_id)
+    bank = app.storage.store.get_bank("default", bank_id)
     assert bank is not None
     return World(app, bank, ids)
 
@@ -237,7 +237,7 @@ class Oracle:
             self.stages[one] = ExplainStage.RETURNED
 
     def _vector(self, memory_id: str) -> tuple[float, ...]:
-        version = self._world.app._store.version(self._world.bank, memory_id)
+        version = self._world.app.storage.store.version(self._world.bank, memory_id)
         assert version is not None
         assert version.memory.vector is not None
         values = struct.unpack(f"<{len(version.memory.vector) // 4}f", version.memory.vector)

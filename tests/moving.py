@@ -68,14 +68,14 @@ async def moved(app: App, model: str | None = SMALL, **fields: Any) -> Operation
 def paused(patch: pytest.MonkeyPatch, app: App) -> tuple[asyncio.Event, asyncio.Event]:
     """Stops a move when all memories have their vectors; events that are set when it stands, and to let it go on."""
     begun, go_on = asyncio.Event(), asyncio.Event()
-    inner = app._reindexer._move
+    inner = app.pipelines.reindexer._move
 
     async def held(*args: Any) -> None:
         begun.set()
         await go_on.wait()
         await inner(*args)
 
-    patch.setattr(app._reindexer, "_move", held)
+    patch.setattr(app.pipelines.reindexer, "_move", held)
     return begun, go_on
 
 
@@ -103,14 +103,14 @@ async def fresh_answers(model: str, texts: Sequence[str] = TEXTS) -> list[list[t
 
 async def dropped(app: App) -> None:
     """Wait until the bank has one set of vectors again."""
-    with app._reindexer.subscribed() as changed:
+    with app.pipelines.reindexer.subscribed() as changed:
         while rows(app, "spare_sets"):
             await asyncio.wait_for(changed.wait(), 30)
             changed.clear()
 
 
 def rows(app: App, table: str) -> int:
-    store = app._store
+    store = app.storage.store
     assert isinstance(store, SqliteStore)
     ((count,),) = store._connections.query(f"SELECT count(*) FROM {table}")  # noqa: S608 - names of ours
     return int(count)
@@ -118,7 +118,7 @@ def rows(app: App, table: str) -> int:
 
 def lengths(app: App) -> set[int]:
     """Sizes of all vectors that the bank has now."""
-    bank = app._store.get_bank("default", BANK)
+    bank = app.storage.store.get_bank("default", BANK)
     assert bank is not None
-    versions = [version for part in app._store.iter_versions(bank) for version in part]
+    versions = [version for part in app.storage.store.iter_versions(bank) for version in part]
     return {len(version.memory.vector or b"") for version in versions}

@@ -68,7 +68,7 @@ async def memory(model: Model | None = None, **settings: Any) -> AsyncIterator[A
     values = {"vector_store": "in_memory", "llm_provider": "none" if model is None else "mock"} | settings
     with pytest.MonkeyPatch.context() as patch:
         if model is not None:
-            patch.setattr("astrocyte.app.create_language_model", lambda name, options: BoundedModel(model))
+            patch.setattr("astrocyte.wiring.providers.create_language_model", lambda name, options: BoundedModel(model))
         app = App(Settings.from_mapping(values))
     await app.gate.retain_batch(ME, "b", MEMORIES)
     yield app

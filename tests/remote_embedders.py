@@ -50,5 +50,5 @@ def vector(text: str) -> bytes:
 
 def remote_app(patch: pytest.MonkeyPatch, embedder: RemoteEmbedder, **settings: Any) -> App:
     """An application in memory, unless the settings say otherwise, whose embedder this is."""
-    patch.setattr("astrocyte.app.create_embedder", lambda *_: embedder)
+    patch.setattr("astrocyte.wiring.providers.create_embedder", lambda *_: embedder)
     return App(Settings.from_mapping({"vector_store": "in_memory", **settings}))

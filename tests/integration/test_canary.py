@@ -266,8 +266,8 @@ async def test_providers_that_fail(
     caplog: pytest.LogCaptureFixture, heard: list[HookEvent], monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     embedder = Gossip()
-    monkeypatch.setattr("astrocyte.app.create_embedder", lambda *_: embedder)
-    monkeypatch.setattr("astrocyte.app.create_language_model", lambda *_: Babble())
+    monkeypatch.setattr("astrocyte.wiring.providers.create_embedder", lambda *_: embedder)
+    monkeypatch.setattr("astrocyte.wiring.providers.create_language_model", lambda *_: Babble())
     escalation = {"degraded_mode": mode, "circuit_breaker": {"failure_threshold": 3}}
     calls = {
         "Retain",

@@ -101,7 +101,7 @@ def application(folder: Path, *, down: bool) -> App:
     values = {"vector_store": "sqlite", "data_dir": str(folder / "data"), "escalation": {"circuit_breaker": breaker}}
     app = App(Settings.from_mapping(values))
     engine = Log(folder / "engine", down=down)
-    app.engines.attach(HybridEngineProvider(engine, name="log", options={"retain_target": "both"}))
+    app.providers.engines.attach(HybridEngineProvider(engine, name="log", options={"retain_target": "both"}))
     return app
 
 
@@ -111,7 +111,7 @@ def serve(folder: Path, count: int, down: bool, pipe: Connection) -> None:
     async def run() -> None:
         app = application(folder, down=down)
         await asyncio.gather(*(send(app.gate, bank, count, pipe) for bank in BANKS))
-        while not down and app._store.outbox.waiting_count("log"):  # noqa: ASYNC110 - an outbox without an event
+        while not down and app.storage.store.outbox.waiting_count("log"):  # noqa: ASYNC110 - an outbox without an event
             await asyncio.sleep(0.002)
         await app.close()
         pipe.send("done")
@@ -168,7 +168,7 @@ def test_two_kills_leave_an_engine_with_what_the_server_has(tmp_path: Path) -> N
     async def waiting() -> int:
         app = application(tmp_path, down=True)
         try:
-            return app._store.outbox.waiting_count("log")
+            return app.storage.store.outbox.waiting_count("log")
         finally:
             await app.close()
 

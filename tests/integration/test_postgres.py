@@ -36,15 +36,15 @@ async def app(tmp_path: Path) -> AsyncIterator[App]:
 
 async def settled(app: App) -> None:
     bank = await app.gate.get_bank(ANA, "notes")
-    assert app._outside is not None
-    await app._outside.confirm(bank, bank.position)
+    assert app.storage.external is not None
+    await app.storage.external.confirm(bank, bank.position)
 
 
 def rows(app: App, table: str) -> int:
     with psycopg.connect(address()) as connection:
         found = connection.execute(
             f"SELECT count(*) FROM {SCHEMA}.{table} WHERE starts_with(bank_id, %s)",  # noqa: S608 - names of this test
-            (app._store.following.installation,),
+            (app.storage.store.following.installation,),
         ).fetchone()
     assert found is not None
     return int(found[0])

@@ -15,7 +15,6 @@ from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from structlog.testing import capture_logs
 
-from astrocyte import app as application
 from astrocyte import connect
 from astrocyte.app import App
 from astrocyte.client import RemoteBackend
@@ -27,6 +26,7 @@ from astrocyte.services.authentication import authenticator
 from astrocyte.services.status import PUSHBACK_KEY
 from astrocyte.stores.sqlite import SqliteStore
 from astrocyte.v1 import memory_pb2
+from astrocyte.wiring import storage as wired_storage
 from certificates import certificates
 from faulty_disk import failing_sync, faulty_disk
 from serving import Served, detail, reason, serving, trailer
@@ -330,7 +330,7 @@ async def test_a_unix_socket(tmp_path: Path) -> None:
 
 async def test_health_follows_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with faulty_disk() as disk:
-        monkeypatch.setattr(application, "open_store", lambda folder, **_: SqliteStore(folder, _vfs=disk.name))
+        monkeypatch.setattr(wired_storage, "open_store", lambda folder, **_: SqliteStore(folder, _vfs=disk.name))
         async with serving(vector_store="sqlite", data_dir=str(tmp_path)) as served:
             await served.memory.Retain(RETAIN)
             health = health_pb2_grpc.HealthStub(served.channel)

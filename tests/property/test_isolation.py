@@ -111,10 +111,13 @@ class Isolation(MemoryCalls, AdminCalls, RuleBasedStateMachine):
         if beside or self.beside:
             for tenant, target in BESIDE.items():
                 options = {"tenant": tenant, "retain_target": target}
-                self.app.engines.attach(HybridEngineProvider(self.gossip, name=f"for-{tenant}", options=options))
-        self.engines = tuple(engine.name for engine in self.app.engines)
+                self.app.providers.engines.attach(
+                    HybridEngineProvider(self.gossip, name=f"for-{tenant}", options=options)
+                )
+        self.engines = tuple(engine.name for engine in self.app.providers.engines)
         confused = Confused(self.app.gate._registry, self.chance)
-        self.app.gate._pipelines.recall._registry = confused  # type: ignore[assignment]
+        recall: Any = self.app.gate._pipelines.recall
+        recall._registry = confused
         self.gate: Any = self.runner.run(Doors.open(self.app)) if self.wire else self.app.gate
         # Keys that were made by call, by their ids, and whom each stands for.
         self.minted = {}
@@ -124,7 +127,9 @@ class Isolation(MemoryCalls, AdminCalls, RuleBasedStateMachine):
         with pytest.MonkeyPatch.context() as patch:
             store = sqlite_store.SqliteStore
             if not self.guarded:
-                patch.setattr("astrocyte.app.open_store", lambda path, **rest: store(path, **rest, _guarded=False))
+                patch.setattr(
+                    "astrocyte.wiring.storage.open_store", lambda path, **rest: store(path, **rest, _guarded=False)
+                )
             return App(settings)
 
     def teardown(self) -> None:

@@ -11,13 +11,13 @@ from typing import Any
 import apsw
 import pytest
 
-from astrocyte import app as application
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import RateLimited, RequestIdReused, StoreError
 from astrocyte.model import Caller, RetainItem
 from astrocyte.stores.sqlite import SqliteStore
 from astrocyte.stores.sqlite.engine.data_directory import BALLAST, DATABASE
+from astrocyte.wiring import storage as wired_storage
 from faulty_disk import failing_sync, faulty_disk
 
 ME = Caller()
@@ -88,7 +88,7 @@ async def test_request_ids_are_known_as_long_as_is_set(tmp_path: Path, hours: fl
 
 async def test_a_disk_that_failed_makes_it_unhealthy_for_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with faulty_disk() as disk:
-        monkeypatch.setattr(application, "open_store", lambda folder, **_: SqliteStore(folder, _vfs=disk.name))
+        monkeypatch.setattr(wired_storage, "open_store", lambda folder, **_: SqliteStore(folder, _vfs=disk.name))
         async with running(tmp_path) as app:
             await app.gate.create_bank(ME, "b")
             assert app.healthy

@@ -42,7 +42,7 @@ async def stale(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest)
     if not getattr(request, "param", True):
         unguarded = sqlite_store.SqliteStore
         monkeypatch.setattr(
-            "astrocyte.app.open_store", lambda path, **options: unguarded(path, **options, _guarded=False)
+            "astrocyte.wiring.storage.open_store", lambda path, **options: unguarded(path, **options, _guarded=False)
         )
     app = App(Settings.from_mapping({"vector_store": "in_memory"}))
     yield app

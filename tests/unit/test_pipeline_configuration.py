@@ -158,7 +158,7 @@ def test_the_settings_of_the_graph_reach_the_store(monkeypatch: pytest.MonkeyPat
             made.append(arguments[1:])
             super().__init__(*arguments)
 
-    monkeypatch.setattr("astrocyte.app.Graph", Spy)
+    monkeypatch.setattr("astrocyte.wiring.providers.Graph", Spy)
     block = {"retrieval": {"graph_max_depth": 4, "graph_max_results": 9}}
     App(Settings.from_mapping({"vector_store": "in_memory", "graph_store": "reference", "pipeline": block}))
     assert made == [(0.5, 4, 9)]

@@ -234,7 +234,7 @@ async def test_a_memory_provider_takes_the_place_of_the_pipeline(
         given.append(named)
         return shelf
 
-    monkeypatch.setattr("astrocyte.app.create_engine", create)
+    monkeypatch.setattr("astrocyte.wiring.providers.create_engine", create)
     app = App(Settings.from_mapping({"provider": "mystique", "provider_config": {"a": 1}, "vector_store": "in_memory"}))
     me = Caller()
     await app.gate.retain(me, "family", RetainItem("Mara plays the oboe."))

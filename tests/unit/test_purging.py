@@ -30,7 +30,7 @@ async def test_purging_goes_on_after_any_failure(
         rounds.set()
         return 0
 
-    monkeypatch.setattr(app._store, "purge", purge)
+    monkeypatch.setattr(app.storage.store, "purge", purge)
     logged: list[Any]
     with capture_logs() as logged:
         await app.gate.retain(Caller(), "b", RetainItem("tea"))

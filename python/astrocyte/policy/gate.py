@@ -10,12 +10,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import Executor
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import AsyncIterator, Sequence
 
-from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError, MemoryNotFound, ValidationError
 from astrocyte.model import (
     Bank,
@@ -35,170 +31,55 @@ from astrocyte.model import (
     ReflectResult,
     RetainItem,
     RetainResult,
-    ServerInfo,
 )
-from astrocyte.pipelines.explain.pipeline import ExplainPipeline
-from astrocyte.pipelines.forget import ForgetPipeline
-from astrocyte.pipelines.index.embedding_spaces import Spaces
-from astrocyte.pipelines.index.registry import IndexRegistry
-from astrocyte.pipelines.multi_bank.pipeline import MultiBankPipeline
-from astrocyte.pipelines.recall.pipeline import RecallPipeline
-from astrocyte.pipelines.reflect.pipeline import ReflectPipeline
-from astrocyte.pipelines.reindex.pipeline import Reindexer
-from astrocyte.pipelines.retain.multimodal import Describer
-from astrocyte.pipelines.retain.pipeline import RetainPipeline
-from astrocyte.pipelines.retain.update import UpdatePipeline
 from astrocyte.policy.administration import Administration
-from astrocyte.policy.auth.access_control import Access
 from astrocyte.policy.auth.api_keys import Keys
 from astrocyte.policy.auth.grants import Granting
-from astrocyte.policy.banks.cross_references import Relevance
-from astrocyte.policy.banks.lifecycle import Banks
-from astrocyte.policy.banks.selection import BankSets
-from astrocyte.policy.engines.recall import Hybrid
-from astrocyte.policy.engines.reflect import EngineReflecting
 from astrocyte.policy.engines.registry import Engines
-from astrocyte.policy.engines.result_screening import Foreign
-from astrocyte.policy.engines.writes import EngineWriting
 from astrocyte.policy.governance.legal_holds import Holding
 from astrocyte.policy.limits.rate_limits import Demand, Operation
-from astrocyte.policy.operations.curation import Curating
 from astrocyte.policy.operations.explain import Explaining
 from astrocyte.policy.operations.long_running import Operating
-from astrocyte.policy.operations.media_intake import Intake
+from astrocyte.policy.operations.parts import GateParts, operation_parts
 from astrocyte.policy.operations.recall import Recalling
 from astrocyte.policy.operations.reflect import Reflecting
 from astrocyte.policy.operations.retain import Retaining
 from astrocyte.policy.permissions import FORGET_ALL
-from astrocyte.policy.policies import Policies
 from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_token, encode_token
-from astrocyte.policy.requests.validation import LARGEST_POSITION, Validator
-from astrocyte.stores.access import AccessStore, KeyStore
-from astrocyte.stores.audit import AuditStore
-from astrocyte.stores.holds import HoldStore
-from astrocyte.stores.operations import OperationStore
-from astrocyte.stores.protocols import MemoryStore
-
-
-@dataclass(frozen=True, slots=True)
-class Pipelines:
-    """What the gate opens to."""
-
-    retain: RetainPipeline
-    recall: RecallPipeline
-    reflect: ReflectPipeline
-    multi_bank: MultiBankPipeline
-    explain: ExplainPipeline
-    update: UpdatePipeline
-    forget: ForgetPipeline
-    describer: Describer
-    reindexer: Reindexer
-
-
-class Lifecycle(Protocol):
-    """What was built around the gate, and lives as long as it."""
-
-    def start_purging(self) -> None:
-        """Erase in the background what is due; a second call does nothing."""
-
-    async def close(self) -> None:
-        """Release everything."""
+from astrocyte.policy.requests.validation import LARGEST_POSITION
 
 
 class Gate(Administration):
     """Implements `astrocyte.policy.backend.Backend` in process; see there for what each method does and raises."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the composition root hands over everything that the gate guards
-        self,
-        settings: Settings,
-        store: MemoryStore,
-        grants: AccessStore,
-        holds: HoldStore,
-        audit: AuditStore,
-        keys: KeyStore,
-        operations: OperationStore,
-        clock: Callable[[], int],
-        registry: IndexRegistry,
-        spaces: Spaces,
-        pipelines: Pipelines,
-        policies: Policies,
-        info: ServerInfo,
-        executor: Executor,
-        lifecycle: Lifecycle,
-    ) -> None:
-        self._store = store
-        self._registry = registry
-        self._pipelines = pipelines
-        self._info = info
-        self._executor = executor
-        self._lifecycle = lifecycle
-        self._check = Validator(
-            settings.limits,
-            content_types=settings.retain.chunking,
-            fusion_method=settings.recall.fusion_method,
-            profiles=policies.profiles.names,
-        )
-        self._bank_sets = BankSets(settings.multi_bank)
-        self._access = access = Access(settings, store, grants)
-        self._policies = policies
+    def __init__(self, parts: GateParts) -> None:
+        shared = operation_parts(parts)
+        self._store = parts.store
+        self._registry = parts.registry
+        self._pipelines = parts.pipelines
+        self._policies = policies = parts.policies
+        self._info = parts.info
+        self._executor = parts.executor
+        self._lifecycle = parts.lifecycle
+        self._check = shared.check
+        self._bank_sets = shared.bank_sets
+        self._access = shared.access
+        self._banks = shared.banks
         self._limits = policies.limits
         self._barriers = policies.barriers
         self._overrides = policies.overrides
-        self._banks = Banks(store, registry, spaces, self._check, access, policies.overrides, lifecycle.start_purging)
-        self._banks.at_deletion(policies.deleted)
-        self._banks.at_deletion(pipelines.recall.forget)
-        self.keys = Keys(keys, access, self._check, clock)
-        self._granting = Granting(grants, access, self._check)
-        self._holding = Holding(holds, audit, self._banks, access, self._check, settings.limits)
-        self._operating = Operating(operations, pipelines.reindexer, spaces, self._banks, access, self._check, settings)
-        curating = Curating(policies.curator, pipelines.recall, pipelines.forget, store, self._banks, access, policies)
-        self._engine_writing = EngineWriting(policies.engines, policies.deliveries, store, access.name)
-        intake = Intake(pipelines.describer, self._check, policies)
-        self._retaining = Retaining(
-            store,
-            self._banks,
-            pipelines.retain,
-            self._check,
-            access,
-            policies,
-            curating,
-            self._engine_writing,
-            intake,
+        self._engine_writing = shared.engine_writes
+        self.keys = Keys(parts.keys, shared.access, shared.check, parts.clock)
+        self._granting = Granting(parts.grants, shared.access, shared.check)
+        self._holding = Holding(
+            parts.holds, parts.audit, shared.banks, shared.access, shared.check, parts.settings.limits
         )
-        foreign = Foreign(store, policies.barriers, self._check)
-        hybrid = Hybrid(policies.engines, foreign, access.name, settings.recall.rank_constant)
-        relevance = Relevance(store, self._banks, access)
-        self._recalling = Recalling(
-            policies,
-            self._banks,
-            self._bank_sets,
-            pipelines.recall,
-            pipelines.multi_bank,
-            self._check,
-            hybrid,
-            relevance,
-        )
-        self._explaining = Explaining(
-            settings,
-            policies,
-            self._banks,
-            self._bank_sets,
-            pipelines.explain,
-            self._check,
-            relevance,
-            pipelines.multi_bank,
-            hybrid,
-        )
-        self._reflecting = Reflecting(
-            policies,
-            self._banks,
-            self._bank_sets,
-            pipelines.reflect,
-            self._recalling.evidence,
-            self._check,
-            EngineReflecting(policies.engines, foreign, policies.barriers, access.name),
-        )
+        self._operating = Operating(parts.operations, parts.spaces, shared)
+        self._retaining = Retaining(shared)
+        self._recalling = Recalling(shared)
+        self._explaining = Explaining(shared)
+        self._reflecting = Reflecting(shared, self._recalling.evidence)
 
     @property
     def engines(self) -> Engines:

@@ -38,20 +38,25 @@ class Stages:
 
     Args:
         settings: Which, and how long they may take.
+        model: The language model, if there is one.
+        outbound: Makes of texts what may leave this process, for rerankers that are not part of it.
 
     Raises:
         ConfigError: One is not there, cannot be made, or has not what it needs.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, model: LanguageModel | None, outbound: Outbound) -> None:
         self._settings = settings
         self._made: list[object] = []
+        self.reranking = create_reranking(settings, model, outbound)
         self.chunking = self._chunking()
         self.recall = RecallStages(self._analysis(), self._arms(), self._fusion())
         self.synthesis = self._synthesis()
 
     async def close(self) -> None:
-        """Release them; one that cannot be released keeps nobody from it."""
+        """Release them; one that cannot be released does not keep the others from it."""
+        if self.reranking is not None:
+            await self.reranking.close()
         for one in self._made:
             close = getattr(one, "close", None)
             if inspect.iscoroutinefunction(close):

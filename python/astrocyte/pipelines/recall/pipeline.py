@@ -20,6 +20,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextvars import copy_context
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -61,38 +62,61 @@ T = TypeVar("T")
 QUICK_CHARS = 1024
 
 
-class RecallPipeline:
-    """Answers queries."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallParts:
+    """The parts of a recall on one bank.
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the composition root hands over what a recall touches
-        self,
-        store: MemoryStore,
-        core: Core,
-        registry: IndexRegistry,
-        spaces: Spaces,
-        settings: Settings,
-        executor: Executor,
-        entities: EntityStore,
-        clock: Callable[[], int],
-        outside: OutsideStores | None = None,
-        foreign: ForeignDates | None = None,
-        stages: RecallStages = NO_STAGES,
-    ) -> None:
-        self._store = store
-        self._core = core
-        self._registry = registry
-        self._spaces = spaces
+    Attributes:
+        store: Reads hits back, and tells of commits.
+        core: Searches many banks at once.
+        registry: The indexes.
+        spaces: The embedders.
+        settings: The steps that are on, and their parameters.
+        executor: Where banks too large for the event loop are searched.
+        entities: Finds memories that a question names.
+        clock: Milliseconds since the epoch.
+        outside: External stores, if there are any.
+        foreign: Finds dates of other languages than English, if that is on.
+        stages: Custom steps.
+    """
+
+    store: MemoryStore
+    core: Core
+    registry: IndexRegistry
+    spaces: Spaces
+    settings: Settings
+    executor: Executor
+    entities: EntityStore
+    clock: Callable[[], int]
+    outside: OutsideStores | None = None
+    foreign: ForeignDates | None = None
+    stages: RecallStages = NO_STAGES
+
+
+class RecallPipeline:
+    """Answers queries on one bank.
+
+    Args:
+        parts: What a recall touches.
+    """
+
+    def __init__(self, parts: RecallParts) -> None:
+        settings = parts.settings
+        self._store = parts.store
+        self._core = parts.core
+        self._registry = parts.registry
+        self._spaces = parts.spaces
         self._settings = settings.recall
-        self._executor = executor
-        self._others = Others(outside, foreign, stages, executor)
-        self._planner = Planner(settings.recall, entities)
-        self._rescorer = Rescorer(settings, clock)
+        self._executor = parts.executor
+        self._others = Others(parts.outside, parts.foreign, parts.stages, parts.executor)
+        self._planner = Planner(settings.recall, parts.entities)
+        self._rescorer = Rescorer(settings, parts.clock)
         if self._rescorer.usage is not None:
-            store.subscribe(self._rescorer.usage.on_commit)
+            parts.store.subscribe(self._rescorer.usage.on_commit)
         self._cache = RecallCache(settings.recall.cache_bytes)
         if self._cache.enabled:
             # After the registry, which subscribed before: see `RecallCache.put`.
-            store.subscribe(self._cache.on_commit)
+            parts.store.subscribe(self._cache.on_commit)
 
     def forget(self, bank: Bank) -> None:
         """Keep nothing of a bank that was deleted."""

@@ -25,7 +25,7 @@ from astrocyte.model import MemoryHit, RecallQuery, RecallResult
 from astrocyte.pipelines.recall.cache import RecallCache
 from astrocyte.pipelines.recall.external_context import ARM, blend, passing
 from astrocyte.pipelines.recall.hits import layer_distribution
-from astrocyte.pipelines.recall.pipeline import RecallPipeline
+from astrocyte.pipelines.recall.pipeline import RecallParts, RecallPipeline
 from astrocyte.pipelines.recall.post_ranking import reordered
 from astrocyte.pipelines.search.candidates import Candidate
 from astrocyte.pipelines.search.core_request import Plan
@@ -109,12 +109,12 @@ class RerankedRecall(RecallPipeline):
     """A recall whose best candidates are read once more; its answers are not kept, since time decides on them.
 
     Args:
+        parts: Those of `RecallPipeline`.
         reranking: Asks the reranker.
-        parts: What `RecallPipeline` is made of.
     """
 
-    def __init__(self, reranking: Reranking, *parts: Any) -> None:  # noqa: ANN401 - those of RecallPipeline
-        super().__init__(*parts)
+    def __init__(self, parts: RecallParts, reranking: Reranking) -> None:
+        super().__init__(parts)
         self._reranking = reranking
         self._cache = RecallCache(0)
 

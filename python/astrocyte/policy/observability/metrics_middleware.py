@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from time import perf_counter
-from typing import Any
 
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import (
@@ -20,6 +19,7 @@ from astrocyte.model import (
 )
 from astrocyte.policy.gate import Gate
 from astrocyte.policy.observability.metrics import Metrics
+from astrocyte.policy.operations.parts import GateParts
 
 
 class ObservedGate(Gate):
@@ -27,11 +27,11 @@ class ObservedGate(Gate):
 
     Args:
         metrics: Who is told.
-        parts: What `Gate` is made of.
+        parts: Those of `Gate`.
     """
 
-    def __init__(self, metrics: Metrics, *parts: Any) -> None:  # noqa: ANN401 - those of Gate, in its order
-        super().__init__(*parts)
+    def __init__(self, metrics: Metrics, parts: GateParts) -> None:
+        super().__init__(parts)
         self._metrics = metrics
 
     async def retain(

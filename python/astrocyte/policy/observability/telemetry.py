@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from astrocyte.config import Settings
-from astrocyte.model import EngineOutbox, ServerInfo
+from astrocyte.model import EngineOutbox
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.policy.backend import Backend
-from astrocyte.policy.gate import Gate, Pipelines
+from astrocyte.policy.gate import Gate
 from astrocyte.policy.observability.hooks import Hooks, load
 from astrocyte.policy.observability.hooks_middleware import hooked
+from astrocyte.policy.operations.parts import GateParts, Pipelines
 from astrocyte.providers.engines import EngineProvider
 from astrocyte.providers.protocols import Embedder, LanguageModel
 from astrocyte.stores.protocols import MemoryStore
@@ -111,14 +112,14 @@ class Telemetry:
         if self._levels is not None:
             self._levels.add(queues)
 
-    def gate(self, info: ServerInfo, parts: tuple[Any, ...]) -> Gate:
+    def gate(self, parts: GateParts) -> Gate:
         """The gate of these parts."""
         if self.metrics is None:
-            return Gate(*parts)
+            return Gate(parts)
         from astrocyte.policy.observability.metrics_middleware import ObservedGate  # noqa: PLC0415 - as above
 
-        self.metrics.describe(info)
-        return ObservedGate(self.metrics, *parts)
+        self.metrics.describe(parts.info)
+        return ObservedGate(self.metrics, parts)
 
     def backend(self, gate: Gate) -> Backend:
         """What the doors open to: the gate, with what is laid around it."""

@@ -11,10 +11,10 @@ from opentelemetry.trace import Span
 
 from astrocyte.model import Bank, RecallQuery, RecallResult
 from astrocyte.policy.backend import Backend
-from astrocyte.policy.gate import Pipelines
 from astrocyte.policy.observability.method_proxy import OPERATIONS, STREAMS, Wrap, front, stepped
 from astrocyte.policy.observability.span_attributes import Taken, Value, given, told
 from astrocyte.policy.observability.tracing import Tracing, answered, end, now, recording
+from astrocyte.policy.operations.parts import Pipelines
 from astrocyte.providers.engines import EngineProvider
 from astrocyte.providers.messages import Completion, Prompt
 from astrocyte.providers.protocols import Embedder, LanguageModel

@@ -26,17 +26,12 @@ from astrocyte.model import (
     RetainItem,
     RetainResult,
 )
-from astrocyte.pipelines.forget import ForgetPipeline
-from astrocyte.pipelines.recall.pipeline import RecallPipeline
 from astrocyte.pipelines.retain import llm_curation
 from astrocyte.pipelines.retain.drafts import Draft
-from astrocyte.policy.auth.access_control import Access
-from astrocyte.policy.banks.lifecycle import Banks
 from astrocyte.policy.events import emit
-from astrocyte.policy.policies import Policies
+from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.providers.protocols import LanguageModel
-from astrocyte.stores.protocols import MemoryStore
 
 Placed = tuple[RetainItem, str]
 # Contents of a batch that are decided on at once.
@@ -75,34 +70,19 @@ class Curating:
     """Asks the language model of the settings.
 
     Args:
-        model: Whom; None where no bank curates.
-        recall: Finds the memories near a content.
-        forget: Forgets what a content disproves.
-        store: Knows the versions of these memories.
-        banks: Knows the bank.
-        access: Knows what the caller may do.
-        policies: What holds for each bank, and what is looked at before a model sees it.
+        parts: What the operations share.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what a decision needs
-        self,
-        model: LanguageModel | None,
-        recall: RecallPipeline,
-        forget: ForgetPipeline,
-        store: MemoryStore,
-        banks: Banks,
-        access: Access,
-        policies: Policies,
-    ) -> None:
-        self._model = model
-        self._recall = recall
-        self._forget = forget
-        self._store = store
-        self._banks = banks
-        self._access = access
-        self._overrides = policies.overrides
-        self._barriers = policies.barriers
-        self._deliveries = policies.deliveries
+    def __init__(self, parts: OperationParts) -> None:
+        self._model = parts.policies.curator
+        self._recall = parts.pipelines.recall
+        self._forget = parts.pipelines.forget
+        self._store = parts.store
+        self._banks = parts.banks
+        self._access = parts.access
+        self._overrides = parts.policies.overrides
+        self._barriers = parts.policies.barriers
+        self._deliveries = parts.policies.deliveries
         self._places = asyncio.Semaphore(PARALLEL)
 
     async def judge(self, caller: Caller, bank_id: str, items: Sequence[Placed]) -> list[Ruling]:

@@ -9,20 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from astrocyte.config import Settings
 from astrocyte.errors import ValidationError
 from astrocyte.model import Bank, Caller, ExplainQuery, ExplainResult, MemoryHit, RecallResult
 from astrocyte.pipelines.explain.counterfactuals import CounterfactualSearch
-from astrocyte.pipelines.explain.pipeline import ExplainPipeline
-from astrocyte.pipelines.multi_bank.pipeline import MultiBankPipeline
-from astrocyte.policy.banks.cross_references import Relevance
-from astrocyte.policy.banks.lifecycle import Banks
-from astrocyte.policy.banks.selection import BankSets
-from astrocyte.policy.engines.recall import Hybrid
 from astrocyte.policy.limits.rate_limits import Operation
 from astrocyte.policy.operations.explain_multi_bank import SeveralExplaining, Sides
-from astrocyte.policy.policies import Policies
-from astrocyte.policy.requests.validation import Validator
+from astrocyte.policy.operations.parts import OperationParts
 
 OPERATION = "Explain"
 BY_TIERS = "tiers: this is the full recall; where the trace names a cheaper tier, that one answered and saw less"
@@ -32,39 +24,19 @@ class Explaining:
     """The part of the gate that tells what became of memories; see `astrocyte.policy.backend.Backend`.
 
     Args:
-        settings: How far a query may be widened.
-        policies: How often, and what may leave.
-        banks: Which there are, and who may read them.
-        bank_sets: What a query names.
-        pipeline: Runs recalls again.
-        check: The limits of requests.
-        relevance: Whether other banks have a part in the answer.
-        multi_bank: Answers for several banks.
-        hybrid: Asks engines too.
+        parts: What the operations share.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the gate hands over what it guards
-        self,
-        settings: Settings,
-        policies: Policies,
-        banks: Banks,
-        bank_sets: BankSets,
-        pipeline: ExplainPipeline,
-        check: Validator,
-        relevance: Relevance,
-        multi_bank: MultiBankPipeline,
-        hybrid: Hybrid,
-    ) -> None:
-        self._relevance = relevance
-        self._hybrid = hybrid
-        self._several = SeveralExplaining(
-            policies, bank_sets, pipeline, multi_bank, hybrid, settings.limits.max_results
-        )
-        self._policies = policies
-        self._banks = banks
-        self._bank_sets = bank_sets
-        self._pipeline = pipeline
-        self._check = check
+    def __init__(self, parts: OperationParts) -> None:
+        settings = parts.settings
+        self._relevance = parts.relevance
+        self._hybrid = parts.hybrid
+        self._several = SeveralExplaining(parts)
+        self._policies = parts.policies
+        self._banks = parts.banks
+        self._bank_sets = parts.bank_sets
+        self._pipeline = parts.pipelines.explain
+        self._check = parts.check
         self._most_results = settings.limits.max_results
         self._overfetch = settings.recall.overfetch
         self._remarks = (BY_TIERS,) if settings.tiered_retrieval.enabled else ()

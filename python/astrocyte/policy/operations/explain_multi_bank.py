@@ -21,14 +21,13 @@ from astrocyte.model import (
 )
 from astrocyte.pipelines.explain.multi_bank import Run, SeveralExplained
 from astrocyte.pipelines.explain.multi_bank_counterfactuals import SeveralCounterfactuals
-from astrocyte.pipelines.explain.pipeline import ExplainPipeline, Look
+from astrocyte.pipelines.explain.pipeline import Look
 from astrocyte.pipelines.multi_bank.bank_answers import Question
-from astrocyte.pipelines.multi_bank.pipeline import Inspection, MultiBankPipeline
+from astrocyte.pipelines.multi_bank.pipeline import Inspection
 from astrocyte.pipelines.search.core_request import Plan
 from astrocyte.policy.banks.cross_references import Relevant
-from astrocyte.policy.banks.selection import BankSets
-from astrocyte.policy.engines.recall import Asking, Hybrid
-from astrocyte.policy.policies import Policies
+from astrocyte.policy.engines.recall import Asking
+from astrocyte.policy.operations.parts import OperationParts
 
 Passes = Callable[[MemoryHit], MemoryHit | None]
 
@@ -60,30 +59,17 @@ class SeveralExplaining:
     """Runs such recalls again, and tells of the memories in question.
 
     Args:
-        policies: What may leave.
-        bank_sets: What a query says of the strategy.
-        pipeline: Explains within a bank.
-        multi_bank: Answers for several banks.
-        hybrid: Asks engines too.
-        most_results: How far a query may be widened.
+        parts: What the operations share.
     """
 
-    def __init__(
-        self,
-        policies: Policies,
-        bank_sets: BankSets,
-        pipeline: ExplainPipeline,
-        multi_bank: MultiBankPipeline,
-        hybrid: Hybrid,
-        most_results: int,
-    ) -> None:
-        self._policies = policies
-        self._bank_sets = bank_sets
-        self._pipeline = pipeline
-        self._explained = SeveralExplained(pipeline)
-        self._multi_bank = multi_bank
-        self._hybrid = hybrid
-        self._most_results = most_results
+    def __init__(self, parts: OperationParts) -> None:
+        self._policies = parts.policies
+        self._bank_sets = parts.bank_sets
+        self._pipeline = parts.pipelines.explain
+        self._explained = SeveralExplained(parts.pipelines.explain)
+        self._multi_bank = parts.pipelines.multi_bank
+        self._hybrid = parts.hybrid
+        self._most_results = parts.settings.limits.max_results
 
     async def told(self, sides: Sides, screened: ExplainQuery, asked: ExplainQuery) -> tuple[list[Explanation], Run]:
         """What became of each memory, and the recall.

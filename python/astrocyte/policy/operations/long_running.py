@@ -6,17 +6,15 @@ import asyncio
 import uuid
 from time import monotonic
 
-from astrocyte.config import Settings
 from astrocyte.errors import FailedPrecondition, NotFound, ValidationError
 from astrocyte.model import Bank, Caller, Operation, OperationPage
 from astrocyte.pipelines.index.embedding_spaces import Spaces
-from astrocyte.pipelines.reindex.pipeline import Reindexer
-from astrocyte.policy.auth.access_control import NO_BANK, Access
-from astrocyte.policy.banks.lifecycle import Banks
+from astrocyte.policy.auth.access_control import NO_BANK
+from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_token, encode_token
-from astrocyte.policy.requests.validation import LARGEST_POSITION, Validator
+from astrocyte.policy.requests.validation import LARGEST_POSITION
 from astrocyte.stores.operations import NewReindex, OperationStore
 
 # How long a wait lasts where the caller does not say, and at most: then the caller asks again.
@@ -31,31 +29,18 @@ class Operating:
 
     Args:
         operations: Where they are.
-        reindexer: What does them.
-        spaces: The embedders that there are.
-        banks: What they are about.
-        access: Who may.
-        check: The limits of requests.
-        settings: What reindexes are held to, and what stands in their way.
+        spaces: The embedders.
+        parts: What the operations of the gate share.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the gate hands over what it guards
-        self,
-        operations: OperationStore,
-        reindexer: Reindexer,
-        spaces: Spaces,
-        banks: Banks,
-        access: Access,
-        check: Validator,
-        settings: Settings,
-    ) -> None:
+    def __init__(self, operations: OperationStore, spaces: Spaces, parts: OperationParts) -> None:
         self._operations = operations
-        self._reindexer = reindexer
+        self._reindexer = parts.pipelines.reindexer
         self._spaces = spaces
-        self._banks = banks
-        self._access = access
-        self._check = check
-        self._settings = settings
+        self._banks = parts.banks
+        self._access = parts.access
+        self._check = parts.check
+        self._settings = parts.settings
 
     async def start_reindex(  # noqa: PLR0913 - the parts of a reindex, and the request's key
         self,

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from astrocyte.model import RetainItem
-from astrocyte.pipelines.retain.multimodal import Describer
-from astrocyte.policy.policies import Policies
-from astrocyte.policy.requests.validation import Validator
+from astrocyte.policy.operations.parts import OperationParts
 
 Placed = tuple[RetainItem, str]
 Warnings = tuple[str, ...]
@@ -17,18 +15,16 @@ class Intake:
     """Makes of items what may be stored.
 
     Args:
-        describer: Turns parts into text.
-        check: The limits of requests, to which what is added is held too.
-        policies: What is added, and who looks at it.
+        parts: What the operations share.
     """
 
-    def __init__(self, describer: Describer, check: Validator, policies: Policies) -> None:
-        self._describer = describer
-        self._check = check
-        self._overrides = policies.overrides
-        self._authority = policies.authority
-        self._profiles = policies.profiles
-        self._barriers = policies.barriers
+    def __init__(self, parts: OperationParts) -> None:
+        self._describer = parts.pipelines.describer
+        self._check = parts.check
+        self._overrides = parts.policies.overrides
+        self._authority = parts.policies.authority
+        self._profiles = parts.policies.profiles
+        self._barriers = parts.policies.barriers
 
     async def taken(
         self, bank_id: str, items: Sequence[Placed], *, quiet: bool = False

@@ -15,43 +15,29 @@ from astrocyte.model import (
     RecallResult,
 )
 from astrocyte.pipelines.multi_bank.bank_answers import Question
-from astrocyte.pipelines.multi_bank.pipeline import MultiBankPipeline
-from astrocyte.pipelines.recall.pipeline import RecallPipeline
-from astrocyte.policy.banks.cross_references import Relevance
-from astrocyte.policy.banks.lifecycle import Banks
-from astrocyte.policy.banks.selection import BankSet, BankSets
-from astrocyte.policy.engines.recall import Asking, Hybrid
+from astrocyte.policy.banks.selection import BankSet
+from astrocyte.policy.engines.recall import Asking
 from astrocyte.policy.limits.rate_limits import Operation
-from astrocyte.policy.policies import Policies
-from astrocyte.policy.requests.validation import Validator
+from astrocyte.policy.operations.parts import OperationParts
 
 
 class Recalling:
     """Judges and answers queries; the gate's arguments, as far as they matter here."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the gate hands over what it guards
-        self,
-        policies: Policies,
-        banks: Banks,
-        bank_sets: BankSets,
-        recall: RecallPipeline,
-        multi_bank: MultiBankPipeline,
-        check: Validator,
-        hybrid: Hybrid,
-        relevance: Relevance,
-    ) -> None:
+    def __init__(self, parts: OperationParts) -> None:
+        policies = parts.policies
         self._limits = policies.limits
         self._barriers = policies.barriers
         self._authority = policies.authority
         self._overrides = policies.overrides
         self._escalation = policies.escalation
-        self._banks = banks
-        self._bank_sets = bank_sets
-        self._recall = recall
-        self._multi_bank = multi_bank
-        self._check = check
-        self._hybrid = hybrid
-        self._relevance = relevance
+        self._banks = parts.banks
+        self._bank_sets = parts.bank_sets
+        self._recall = parts.pipelines.recall
+        self._multi_bank = parts.pipelines.multi_bank
+        self._check = parts.check
+        self._hybrid = parts.hybrid
+        self._relevance = parts.relevance
 
     async def one(self, caller: Caller, operation: str, query: RecallQuery) -> RecallResult:
         """The answer of the bank, or the banks, that a query names."""

@@ -20,13 +20,11 @@ from astrocyte.model import (
     ReflectQuery,
     ReflectResult,
 )
-from astrocyte.pipelines.reflect.pipeline import Allowance, ReflectPipeline
-from astrocyte.policy.banks.lifecycle import Banks
-from astrocyte.policy.banks.selection import BankSet, BankSets
+from astrocyte.pipelines.reflect.pipeline import Allowance
+from astrocyte.policy.banks.selection import BankSet
 from astrocyte.policy.engines.reflect import EngineReflecting
 from astrocyte.policy.limits.rate_limits import Operation
-from astrocyte.policy.policies import Policies
-from astrocyte.policy.requests.validation import Validator
+from astrocyte.policy.operations.parts import OperationParts
 
 # Finds the memories of one bank, where there is no strategy, or of several, for a caller by a call.
 Recall = Callable[[Caller, str, BankStrategy | None, Sequence[Bank], RecallQuery], Awaitable[RecallResult]]
@@ -52,32 +50,20 @@ class Reflecting:
     """The part of the gate that answers from memory; see `astrocyte.policy.backend.Backend`.
 
     Args:
-        policies: How often, and how much.
-        banks: Which there are, and who may read them.
-        bank_sets: What a query names.
-        pipeline: Answers.
-        recall: Finds what it answers from.
-        check: The limits of requests.
-        engines: Who answers in its stead, for some banks.
+        parts: What the operations share.
+        recall: Finds what an answer is made of.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the gate hands over what it guards
-        self,
-        policies: Policies,
-        banks: Banks,
-        bank_sets: BankSets,
-        pipeline: ReflectPipeline,
-        recall: Recall,
-        check: Validator,
-        engines: EngineReflecting,
-    ) -> None:
-        self._engines = engines
-        self._policies = policies
-        self._banks = banks
-        self._bank_sets = bank_sets
-        self._pipeline = pipeline
+    def __init__(self, parts: OperationParts, recall: Recall) -> None:
+        self._engines = EngineReflecting(
+            parts.policies.engines, parts.engine_results, parts.policies.barriers, parts.access.name
+        )
+        self._policies = parts.policies
+        self._banks = parts.banks
+        self._bank_sets = parts.bank_sets
+        self._pipeline = parts.pipelines.reflect
         self._recall = recall
-        self._check = check
+        self._check = parts.check
 
     async def one(self, caller: Caller, query: ReflectQuery) -> ReflectResult:
         """Answer a question."""

@@ -16,21 +16,16 @@ from astrocyte.errors import (
 )
 from astrocyte.model import Bank, Caller, RetainItem, RetainResult, RetentionAction
 from astrocyte.pipelines.retain.drafts import Draft
-from astrocyte.pipelines.retain.pipeline import Replay, RetainPipeline
-from astrocyte.policy.auth.access_control import Access
-from astrocyte.policy.banks.lifecycle import Banks
+from astrocyte.pipelines.retain.pipeline import Replay
 from astrocyte.policy.engines.registry import Engine
-from astrocyte.policy.engines.writes import EngineWriting
 from astrocyte.policy.events import emit
 from astrocyte.policy.limits.rate_limits import Demand, Operation
 from astrocyte.policy.operations.curation import Curating, Ruling, mark
 from astrocyte.policy.operations.media_intake import Intake
-from astrocyte.policy.policies import Policies
+from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.quality.signal_quality import with_refusals
 from astrocyte.policy.requests.idempotency import decode_results, encode_results, key_of
-from astrocyte.policy.requests.validation import Validator
 from astrocyte.providers.engines import EngineItem
-from astrocyte.stores.protocols import MemoryStore
 
 Warnings = tuple[str, ...]
 # The answer to an item without content, where that is no error.
@@ -43,43 +38,25 @@ class Retaining:
     """The gate's retains; see `astrocyte.policy.backend.Backend` for what each does and raises.
 
     Args:
-        store: Where the answers to earlier requests are.
-        banks: Where the memories go.
-        pipeline: What stores them.
-        check: The limits of requests.
-        access: Who the writer counts as, and whether a write makes its bank.
-        policies: What holds for each bank, and for how much of it there is room.
-        curating: Whose decision it may be what becomes of an item.
-        engines: Where memories go beside this server, or in its stead.
-        intake: Makes of items what may be stored.
+        parts: What the operations share.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what a retain passes
-        self,
-        store: MemoryStore,
-        banks: Banks,
-        pipeline: RetainPipeline,
-        check: Validator,
-        access: Access,
-        policies: Policies,
-        curating: Curating,
-        engines: EngineWriting,
-        intake: Intake,
-    ) -> None:
-        self._intake = intake
-        self._curating = curating
-        self._engines = engines
+    def __init__(self, parts: OperationParts) -> None:
+        policies = parts.policies
+        self._intake = Intake(parts)
+        self._curating = Curating(parts)
+        self._engines = parts.engine_writes
         self._overrides = policies.overrides
         self._limits = policies.limits
         self._barriers = policies.barriers
         self._storage = policies.storage
         self._escalation = policies.escalation
         self._quality = policies.signal_quality
-        self._store = store
-        self._banks = banks
-        self._pipeline = pipeline
-        self._check = check
-        self._access = access
+        self._store = parts.store
+        self._banks = parts.banks
+        self._pipeline = parts.pipelines.retain
+        self._check = parts.check
+        self._access = parts.access
 
     async def one(
         self,

@@ -23,7 +23,7 @@ async def chunks(app: Any) -> list[str]:
     """The chunks of the one memory, in order."""
     found = await app.gate.recall(ME, RecallQuery("oboe harp lute part words", "b"))
     (hit,) = found.hits
-    store, bank = app._store, app._store.get_bank("default", "b")
+    store, bank = app.storage.store, app.storage.store.get_bank("default", "b")
     version = store.version(bank, hit.memory_id)
     return [chunk.text for chunk in version.memory.chunks]
 

@@ -11,7 +11,6 @@ from uuid import UUID
 
 import pytest
 
-from astrocyte import app as composition
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import ConfigError, ProviderUnavailable
@@ -20,6 +19,7 @@ from astrocyte.pipelines.external_stores import sync
 from astrocyte.pipelines.external_stores.items import documents_of, links_of, name_of, vectors_of
 from astrocyte.providers.storage import SPI_VERSION, StoreFilters, StoreHit
 from astrocyte.providers.storage.in_memory import InMemoryDocumentStore, InMemoryGraphStore, InMemoryVectorStore
+from astrocyte.wiring import providers as wired_providers
 
 ANA = Caller("default", "user:ana")
 BREAKER = {"failure_threshold": 3, "recovery_timeout_seconds": 0.02, "half_open_max_calls": 1}
@@ -96,11 +96,11 @@ class Outside:
 
     async def equal_the_truth(self, app: App) -> None:
         """Everything that the truth shows is in the stores, and nothing else."""
-        followed = app._store.following
+        followed = app.storage.store.following
         for bank in followed.banks(after=0, limit=100):
             await settled(app, bank)
             name = name_of(followed.installation, bank)
-            versions = [version for batch in app._store.iter_versions(bank) for version in batch]
+            versions = [version for batch in app.storage.store.iter_versions(bank) for version in batch]
             listed = await self.vectors.list_vectors(name, limit=10_000)
             assert {item.id: item for item in listed} == {item.id: item for item in vectors_of(versions, name)}
             texts = {item.id: item for item in documents_of(versions, name)}
@@ -111,10 +111,10 @@ class Outside:
 
 
 async def settled(app: App, bank: Bank) -> None:
-    current = app._store.get_bank(bank.tenant, bank.bank_id)
+    current = app.storage.store.get_bank(bank.tenant, bank.bank_id)
     assert current is not None
-    assert app._outside is not None
-    await app._outside.confirm(current, current.position)
+    assert app.storage.external is not None
+    await app.storage.external.confirm(current, current.position)
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def outside(monkeypatch: pytest.MonkeyPatch) -> Outside:
         def create(name: str, _: object, store: object = store, own: str = own) -> Faulty | None:
             return None if name == own else Faulty(store, made.faults)
 
-        monkeypatch.setattr(composition, f"create_{kind}_store", create)
+        monkeypatch.setattr(wired_providers, f"create_{kind}_store", create)
     monkeypatch.setattr(sync, "REST_SECONDS", 0.01)
     return made
 
@@ -167,7 +167,7 @@ class TestFollowing:
             await outside.equal_the_truth(app)
             await app.gate.forget(ANA, "notes", ForgetSelector(memory_ids=(kept,)), compliance=True)
             await outside.equal_the_truth(app)
-            name = name_of(app._store.following.installation, await bank_of(app))
+            name = name_of(app.storage.store.following.installation, await bank_of(app))
             assert "Mara" not in repr((outside.documents._banks[name], outside.graph._banks[name]))
 
     async def test_nothing_is_lost_or_doubled_through_failures_and_restarts(
@@ -185,17 +185,17 @@ class TestFollowing:
                         known.append((bank_id, await retain(app, f"memory {turn} {number}", bank=bank_id)))
                     elif act < 0.8:
                         bank_id, memory_id = source.choice(known)
-                        if app._store.get_bank("default", bank_id):
+                        if app.storage.store.get_bank("default", bank_id):
                             await app.gate.forget(ANA, bank_id, ForgetSelector(memory_ids=(memory_id,)))
-                    elif act < 0.85 and turn < 5 and app._store.get_bank("default", bank_id):
+                    elif act < 0.85 and turn < 5 and app.storage.store.get_bank("default", bank_id):
                         await app.gate.delete_bank(ANA, bank_id)
                     await asyncio.sleep(0)
                 if turn == 5:
                     await outside.equal_the_truth(app)
                     assert len(known) > 50
                     assert outside.faults.calls.count("advance, done") > 10
-                    prefix = app._store.following.installation
-                    there = {name_of(prefix, bank) for bank in app._store.following.banks(after=0, limit=9)}
+                    prefix = app.storage.store.following.installation
+                    there = {name_of(prefix, bank) for bank in app.storage.store.following.banks(after=0, limit=9)}
                     assert set(await outside.vectors.list_banks(prefix)) == there
 
     async def test_a_store_that_was_down_goes_on_from_where_it_was(self, outside: Outside, tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ class TestFollowing:
             await app.gate.delete_bank(ANA, "notes")
             await retain(app, "of the second bank")
             await outside.equal_the_truth(app)
-            name = name_of(app._store.following.installation, first)
+            name = name_of(app.storage.store.following.installation, first)
             async with asyncio.timeout(5):
                 while await outside.vectors.list_banks(name) or await outside.documents.list_banks(name):  # noqa: ASYNC110 - no event tells of it
                     await asyncio.sleep(0.01)
@@ -231,7 +231,7 @@ class TestFollowing:
         async with outside.running(tmp_path) as app:
             await retain(app, "kept")
             await settled(app, await bank_of(app))
-            name = name_of(app._store.following.installation, await bank_of(app))
+            name = name_of(app.storage.store.following.installation, await bank_of(app))
         # As after the data directory was put back to an earlier state.
         await outside.documents.advance(name, 40)
         (document,) = outside.documents._banks[name].values()

@@ -357,9 +357,9 @@ async def with_secret(folder: Path, **options: Any) -> tuple[App, str]:
     )
     memory_id = (await app.gate.retain(ME, "b", item)).memory_id or ""
     await written(app)
-    assert app._checkpoints is not None
+    assert app.storage.checkpoints is not None
     # As if there were none, so that closing writes one of everything; nothing of before stays.
-    app._checkpoints._positions.clear()
+    app.storage.checkpoints._positions.clear()
     await app.close()
     for older in generations(folder)[:-1]:
         shutil.rmtree(older)
@@ -375,8 +375,8 @@ async def look(app: App) -> None:
 
 async def written(app: App) -> None:
     """Return when no checkpoint waits to be written."""
-    assert app._checkpoints is not None
-    await asyncio.wrap_future(app._checkpoints._thread.submit(lambda: None))
+    assert app.storage.checkpoints is not None
+    await asyncio.wrap_future(app.storage.checkpoints._thread.submit(lambda: None))
 
 
 IN_CHECKPOINT = {"tag", "metadata", "session", "id", "vector"}
@@ -406,8 +406,8 @@ async def test_without_the_guard_a_checkpoint_would_keep_what_is_erased(
         await app.gate.forget(ME, "b", ForgetSelector(memory_ids=(secret,)), compliance=True, reason="asked")
         assert traces(tmp_path / CHECKPOINTS, secret) == IN_CHECKPOINT
     # The next sweep finds it.
-    assert app._checkpoints is not None
-    app._checkpoints.sweep()
+    assert app.storage.checkpoints is not None
+    app.storage.checkpoints.sweep()
     assert traces(tmp_path / CHECKPOINTS, secret) == set()
     await app.close()
 
@@ -427,11 +427,11 @@ async def test_a_checkpoint_that_was_begun_before_an_erasure_is_not_shown(
         return result
 
     monkeypatch.setattr(CoreBank, "checkpoint", checkpoint)
-    assert app._checkpoints is not None
+    assert app.storage.checkpoints is not None
     bank = await app.gate.get_bank(ME, "b")
-    index = app._registry.loaded(bank)
+    index = app.storage.registry.loaded(bank)
     assert index is not None
-    writing = app._checkpoints.write(bank, index.core)
+    writing = app.storage.checkpoints.write(bank, index.core)
     await asyncio.wait_for(begun.wait(), 10)
     assert traces(tmp_path / CHECKPOINTS, secret) == IN_CHECKPOINT
     await app.gate.forget(ME, "b", ForgetSelector(memory_ids=(secret,)), compliance=True, reason="asked")
@@ -461,10 +461,10 @@ async def test_a_purge_takes_the_checkpoints_of_before_it_was_forgotten_and_no_o
     await written(app)
     later = set(generations(tmp_path)) - before
     assert len(later) == 1
-    assert app._checkpoints is not None
+    assert app.storage.checkpoints is not None
     now[0] += 25 * HOUR
-    assert await app._store.purge(now[0]) == 1
-    app._checkpoints.sweep()
+    assert await app.storage.store.purge(now[0]) == 1
+    app.storage.checkpoints.sweep()
     assert set(generations(tmp_path)) == later
     assert traces(tmp_path / CHECKPOINTS, secret) == set()
     await app.close()
@@ -488,8 +488,8 @@ async def test_the_first_sweep_removes_what_a_crash_left(tmp_path: Path) -> None
     # Nobody's business.
     (tmp_path / CHECKPOINTS / "notes.txt").write_text("mine")
     app = opened(tmp_path)
-    assert app._checkpoints is not None
-    app._checkpoints.sweep()
+    assert app.storage.checkpoints is not None
+    app.storage.checkpoints.sweep()
     await app.close()
     assert not unfinished.exists()
     assert not orphan.exists()

@@ -43,9 +43,9 @@ def generations(folder: Path) -> list[str]:
 
 async def written(app: App) -> None:
     """Wait for the checkpoints that were begun."""
-    app._executor.submit(lambda: None).result(10)
-    assert app._checkpoints is not None
-    app._checkpoints._thread.submit(lambda: None).result(10)
+    app.storage.executor.submit(lambda: None).result(10)
+    assert app.storage.checkpoints is not None
+    app.storage.checkpoints._thread.submit(lambda: None).result(10)
 
 
 def refuse(*_args: object, **_options: object) -> NoReturn:
@@ -154,7 +154,7 @@ async def test_banks_go_as_they_are_where_too_many_wait(tmp_path: Path, writing:
     for bank_id in BANKS:
         await fill(app, bank_id)
         await answer(app, bank_id)
-    app._executor.submit(lambda: None).result(10)
+    app.storage.executor.submit(lambda: None).result(10)
     writing.set()
     await written(app)
     assert generations(tmp_path) == ["1/g1"]
@@ -170,7 +170,7 @@ async def test_what_was_erased_while_an_index_waited_is_not_written(
     for bank_id in BANKS:
         await fill(app, bank_id)
         await answer(app, bank_id)
-    app._executor.submit(lambda: None).result(10)
+    app.storage.executor.submit(lambda: None).result(10)
     # The first bank is being written, the second waits for that, and has a memory less meanwhile.
     erased = (await answer(app, "b"))[0].memory_id or ""
     await app.gate.forget(ME, "b", ForgetSelector(memory_ids=(erased,)), compliance=True, reason="asked")

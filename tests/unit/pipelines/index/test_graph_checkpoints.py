@@ -35,7 +35,7 @@ async def fill(app: App, count: int = MEMORIES, first: int = 0) -> list[str]:
 
 async def index_of(app: App) -> BankIndex:
     await app.gate.recall(ME, QUERY)
-    index = app._registry.peek(await app.gate.get_bank(ME, "b"))
+    index = app.storage.registry.peek(await app.gate.get_bank(ME, "b"))
     assert index is not None
     return index
 
@@ -51,8 +51,8 @@ async def with_graph(app: App) -> CoreBank:
 
 async def written(app: App) -> None:
     """Wait for the checkpoints that were begun."""
-    assert app._checkpoints is not None
-    await asyncio.wrap_future(app._checkpoints._thread.submit(lambda: None))
+    assert app.storage.checkpoints is not None
+    await asyncio.wrap_future(app.storage.checkpoints._thread.submit(lambda: None))
 
 
 def graphs(folder: Path) -> list[str]:

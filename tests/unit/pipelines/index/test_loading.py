@@ -50,10 +50,10 @@ def answer(core: Any) -> RecallResponse:
 async def test_parts_make_the_index_that_took_the_commits(
     app: App, size: int, parts: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bank = app._store.get_bank(ME.tenant, "b")
+    bank = app.storage.store.get_bank(ME.tenant, "b")
     assert bank is not None
     (tmp_path / "scratch").mkdir()
-    whole = load_index(app._store, Core(str(tmp_path / "scratch")), None, bank)
+    whole = load_index(app.storage.store, Core(str(tmp_path / "scratch")), None, bank)
     applied: list[int] = []
     before = CoreBank.apply
 
@@ -65,7 +65,7 @@ async def test_parts_make_the_index_that_took_the_commits(
     monkeypatch.setattr(loading, "READ_AT_ONCE", size)
     # Parts grow until they are this large.
     monkeypatch.setattr(loading, "MOST_AT_ONCE", 8 * size)
-    loaded = load_index(app._store, Core(str(tmp_path / "scratch")), None, bank)
+    loaded = load_index(app.storage.store, Core(str(tmp_path / "scratch")), None, bank)
     assert applied == parts
     assert loaded.core.position == bank.position
     assert loaded.row_count == whole.row_count
@@ -77,13 +77,13 @@ async def test_parts_make_the_index_that_took_the_commits(
 
 async def test_more_parts_than_positions_lose_no_row(app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a commit adds while rows are read is of a position that the bank, as it was looked up, does not have."""
-    bank = app._store.get_bank(ME.tenant, "b")
+    bank = app.storage.store.get_bank(ME.tenant, "b")
     assert bank is not None
     await app.gate.retain(ME, "b", RetainItem("the last note of the garden"))
     (tmp_path / "scratch").mkdir()
     early = replace(bank, position=2)
     monkeypatch.setattr(loading, "READ_AT_ONCE", 5)
     monkeypatch.setattr(loading, "MOST_AT_ONCE", 5)
-    loaded = load_index(app._store, Core(str(tmp_path / "scratch")), None, early)
+    loaded = load_index(app.storage.store, Core(str(tmp_path / "scratch")), None, early)
     assert loaded.core.position == 2
     assert len(answer(loaded.core).hits) == COUNT - len(range(1, COUNT, 5)) + 1

@@ -154,7 +154,7 @@ async def obeyed(mode: ReflectMode, payloads: list[tuple[int, str, str]], *, pre
     """Numbers of the payloads that the model obeyed."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "astrocyte.app.create_language_model",
+            "astrocyte.wiring.providers.create_language_model",
             lambda name, options: BoundedModel(Obedient(mode is ReflectMode.AGENTIC)),
         )
         app = App(
@@ -222,7 +222,7 @@ async def obeyed_by_judges(payloads: list[tuple[int, str, str]]) -> set[int]:
     """Numbers of the payloads that somebody obeyed who decides about contents, names what they name, or sees images."""
     judge = Judge()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("astrocyte.app.create_language_model", lambda name, options: BoundedModel(judge))
+        patch.setattr("astrocyte.wiring.providers.create_language_model", lambda name, options: BoundedModel(judge))
         app = App(
             Settings.from_mapping(
                 {

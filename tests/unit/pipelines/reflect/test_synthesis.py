@@ -54,7 +54,7 @@ def test_the_answer_is_the_sentence_that_bears_on_the_question() -> None:
 
 def test_every_part_of_an_answer_is_cited_where_it_stands() -> None:
     draft = compose("what do they drink in the morning?", TEA, COFFEE)
-    assert {TEA, COFFEE} == set(draft.sources)
+    assert {TEA.memory_id, COFFEE.memory_id} == {hit.memory_id for hit in draft.sources}
     for citation, source in zip(draft.citations, draft.sources, strict=True):
         said = draft.text[citation.start : citation.end].removeprefix(f"{source.speaker}: ")
         assert said

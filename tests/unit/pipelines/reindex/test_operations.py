@@ -123,7 +123,7 @@ async def test_former_vectors_are_dropped_when_their_time_is_up() -> None:
     assert operation.outcome.kept_until is not None
     assert rows(app, "embeddings") == rows(app, "second_embeddings") == len(TEXTS)
     now[0] += 3_600_000
-    app._reindexer.notify()
+    app.pipelines.reindexer.notify()
     await dropped(app)
     assert (rows(app, "embeddings"), rows(app, "second_embeddings")) == (0, len(TEXTS))
     with pytest.raises(FailedPrecondition, match="go back"):
@@ -133,7 +133,7 @@ async def test_former_vectors_are_dropped_when_their_time_is_up() -> None:
 
 
 async def test_a_vector_of_the_former_model_is_refused_after_the_move(app: App) -> None:
-    (vector,) = app._spaces.default.embed_now(["a boat"])
+    (vector,) = app.providers.spaces.default.embed_now(["a boat"])
     item = RetainItem("a boat", embedding=Embedding(OWN, 256, vector))
     assert (await app.gate.retain(ME, BANK, item)).stored
     await moved(app)
@@ -148,7 +148,7 @@ async def test_an_operation_goes_on_in_the_next_process(tmp_path: Path, monkeypa
     app = App(own)
     await fill(app)
     before = await answers(app)
-    inner = app._reindexer._operations.put
+    inner = app.pipelines.reindexer._operations.put
     stopped = asyncio.Event()
 
     async def put(*args: Any, **fields: Any) -> None:
@@ -156,7 +156,7 @@ async def test_an_operation_goes_on_in_the_next_process(tmp_path: Path, monkeypa
         stopped.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(app._reindexer._operations, "put", put)
+    monkeypatch.setattr(app.pipelines.reindexer._operations, "put", put)
     started = await app.gate.start_reindex(ME, BANK, embedding_model=SMALL)
     await stopped.wait()
     await app.close()
@@ -210,7 +210,7 @@ async def test_a_deleted_bank_ends_its_operation(app: App, monkeypatch: pytest.M
 
 
 async def test_a_write_that_was_prepared_before_the_move_has_vectors_of_the_new_model(app: App) -> None:
-    bank = app._store.get_bank("default", BANK)
+    bank = app.storage.store.get_bank("default", BANK)
     assert bank is not None
     retain = app.gate._pipelines.retain
     alone = await retain.prepare(bank, [(RetainItem("The tent is in the attic."), "")])
@@ -225,19 +225,19 @@ async def test_a_write_that_was_prepared_before_the_move_has_vectors_of_the_new_
 
 
 async def test_the_store_refuses_vectors_of_the_model_before(app: App) -> None:
-    before = app._store.get_bank("default", BANK)
+    before = app.storage.store.get_bank("default", BANK)
     (memory,) = (await app.gate.list_memories(ME, BANK, page_size=1)).memories
     assert before is not None
-    record = app._store.version(before, memory.memory_id)
+    record = app.storage.store.version(before, memory.memory_id)
     assert record is not None
     await moved(app)
     with pytest.raises(Conflict, match="has moved"):
-        await app._store.commit(before, [Replace(record.memory)])
+        await app.storage.store.commit(before, [Replace(record.memory)])
     assert lengths(app) == {4 * 128}
 
 
 async def test_an_update_with_an_old_handle_goes_through(app: App) -> None:
-    old = app._store.get_bank("default", BANK)
+    old = app.storage.store.get_bank("default", BANK)
     (memory,) = (await app.gate.list_memories(ME, BANK, page_size=1)).memories
     assert old is not None
     await moved(app)
@@ -274,7 +274,7 @@ async def test_an_embedder_that_fails_is_asked_again_and_not_for_ever(
 ) -> None:
     before = await answers(app)
     flaky = Flaky(failures)
-    app._spaces._embedders["flaky"] = flaky
+    app.providers.spaces._embedders["flaky"] = flaky
     operation = await moved(app, "flaky", sample=0)
     assert operation.state is state
     if state is OperationState.FAILED:
@@ -288,7 +288,7 @@ async def test_an_embedder_that_fails_is_asked_again_and_not_for_ever(
 
 async def test_no_write_fails_for_the_embedder_that_is_moved_to(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     flaky = Flaky(0)
-    app._spaces._embedders["flaky"] = flaky
+    app.providers.spaces._embedders["flaky"] = flaky
     begun, go_on = paused(monkeypatch, app)
     started = await app.gate.start_reindex(ME, BANK, embedding_model="flaky", sample=0)
     await begun.wait()
@@ -305,15 +305,15 @@ async def test_what_is_erased_on_the_way_has_no_vector_left(app: App, monkeypatc
     started = await app.gate.start_reindex(ME, BANK, embedding_model=SMALL)
     await begun.wait()
     gone, hidden = (await app.gate.list_memories(ME, BANK, page_size=2)).memories
-    bank = app._store.get_bank("default", BANK)
+    bank = app.storage.store.get_bank("default", BANK)
     assert bank is not None
-    record = app._store.version(bank, gone.memory_id)
+    record = app.storage.store.version(bank, gone.memory_id)
     assert record is not None
     await app.gate.forget(ME, BANK, ForgetSelector(memory_ids=(gone.memory_id,)), compliance=True)
     await app.gate.forget(ME, BANK, ForgetSelector(memory_ids=(hidden.memory_id,)))
     # A batch that was on its way when the memory went.
     late = [(record.row_key, [bytes(4 * 128)])]
-    operations = app._reindexer._operations
+    operations = app.pipelines.reindexer._operations
     work = operations.next()
     assert work is not None
     await operations.put(bank, SMALL, late, key=work.key)
@@ -345,16 +345,16 @@ async def test_vectors_that_would_not_move_stand_in_the_way(tmp_path: Path, sect
 
 
 async def test_an_index_that_was_evicted_on_the_way_is_loaded_again(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    registry = app._reindexer._registry
-    inner = app._reindexer._operations.move
+    registry = app.pipelines.reindexer._registry
+    inner = app.pipelines.reindexer._operations.move
 
     async def move(key: int, *, checked: int, kept_until: int | None) -> list[str]:
-        bank = app._store.get_bank("default", BANK)
+        bank = app.storage.store.get_bank("default", BANK)
         assert bank is not None
         registry.drop(bank)
         return await inner(key, checked=checked, kept_until=kept_until)
 
-    monkeypatch.setattr(app._reindexer._operations, "move", move)
+    monkeypatch.setattr(app.pipelines.reindexer._operations, "move", move)
     assert (await moved(app)).state is OperationState.SUCCEEDED
     assert await answers(app) == await fresh_answers(SMALL)
 
@@ -374,16 +374,16 @@ async def test_a_store_of_documents_hears_of_no_memory_that_moved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = App(settings(document_store="reference", data_dir=str(tmp_path)))
-    assert app._outside is not None
+    assert app.storage.external is not None
     gone: list[str] = []
-    (follower,) = app._outside._followers.values()
+    (follower,) = app.storage.external._followers.values()
     monkeypatch.setattr(follower._outside, "delete", lambda ids, _: _noted(gone, ids))
     await fill(app)
     operation = await moved(app)
-    bank = app._store.get_bank("default", BANK)
+    bank = app.storage.store.get_bank("default", BANK)
     assert bank is not None
     assert operation.outcome is not None
-    await app._outside.confirm(bank, operation.outcome.position)
+    await app.storage.external.confirm(bank, operation.outcome.position)
     assert gone == []
     await app.close()
 

@@ -85,9 +85,9 @@ async def test_what_is_written_and_forgotten_meanwhile_is_in_the_next_index(
     await app.gate.forget(ME, BANK, ForgetSelector(memory_ids=(ids[0],)))
     go_on.set()
     assert (await done(app, started)).state is OperationState.SUCCEEDED
-    bank = app._store.get_bank("default", BANK)
+    bank = app.storage.store.get_bank("default", BANK)
     assert bank is not None
-    for versions in app._store.iter_versions(bank):
+    for versions in app.storage.store.iter_versions(bank):
         assert all(len(version.memory.vector or b"") == 4 * 128 for version in versions)
     found = shown(await app.gate.recall(ME, RecallQuery("is there a leak in the canoe?", BANK, weights=SILENT)))
     assert found[0][0] == "The canoe has a leak near the bow."
@@ -123,7 +123,7 @@ async def test_a_rollback_needs_no_vectors_but_those_of_what_came_since(
 ) -> None:
     before = await answers(app)
     await moved(app)
-    embedder = app._spaces.default
+    embedder = app.providers.spaces.default
     asked: list[str] = []
 
     def counted(texts: Sequence[str]) -> list[bytes]:
@@ -169,12 +169,12 @@ async def test_no_vector_of_a_third_model_is_taken_for_one_of_the_banks(app: App
     await moved(app, TINY)
     # Those of the first model are left where those of the third are now.
     assert rows(app, "embeddings") == len(TEXTS) + 2
-    bank = app._store.get_bank("default", BANK)
+    bank = app.storage.store.get_bank("default", BANK)
     assert bank is not None
-    await app._store.undelete(bank, one)
+    await app.storage.store.undelete(bank, one)
     assert lengths(app) == {0, 4 * 64}
     await app.gate.undelete(ME, BANK, other)
-    record = app._store.version(bank, other)
+    record = app.storage.store.version(bank, other)
     assert record is not None
     assert len(record.memory.vector or b"") == 4 * 64
 
@@ -183,9 +183,9 @@ async def test_a_move_is_refused_while_a_memory_lacks_vectors(app: App, monkeypa
     begun, go_on = paused(monkeypatch, app)
     started = await app.gate.start_reindex(ME, BANK, embedding_model=SMALL)
     await begun.wait()
-    app._spaces.aim(await app.gate.get_bank(ME, BANK), None)
+    app.providers.spaces.aim(await app.gate.get_bank(ME, BANK), None)
     (late,) = await fill(app, ["The tent is in the attic."])
-    operations = app._reindexer._operations
+    operations = app.pipelines.reindexer._operations
     work = operations.next()
     assert work is not None
     assert await operations.move(work.key, checked=len(TEXTS), kept_until=None) == [late]

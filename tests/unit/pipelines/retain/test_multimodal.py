@@ -87,9 +87,9 @@ class Eye:
 async def opened(model: Seer | None = None, eye: Eye | None = None, **settings: Any) -> AsyncIterator[Gate]:
     with pytest.MonkeyPatch.context() as patch:
         if model is not None:
-            patch.setattr("astrocyte.app.create_language_model", lambda name, options: BoundedModel(model))
+            patch.setattr("astrocyte.wiring.providers.create_language_model", lambda name, options: BoundedModel(model))
         if eye is not None:
-            patch.setattr("astrocyte.app.create_embedder", lambda name, options: eye)
+            patch.setattr("astrocyte.wiring.providers.create_embedder", lambda name, options: eye)
         provider = "none" if model is None else "mock"
         app = App(Settings.from_mapping({"vector_store": "in_memory", "llm_provider": provider, **settings}))
     try:

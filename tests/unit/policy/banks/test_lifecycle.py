@@ -54,13 +54,13 @@ async def test_a_deletion_whose_caller_gives_up_ends(gate: Gate, ticks: int) -> 
 
 @pytest.mark.usefixtures("shelf")
 async def test_a_deletion_that_fails_half_way_leaves_no_handle(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    delete = app._store.delete_bank
+    delete = app.storage.store.delete_bank
 
     async def full(*args: Any, **options: Any) -> int:
         await delete(*args, **options)
         raise DiskFull("the rows are hidden, but not all are gone")
 
-    monkeypatch.setattr(app._store, "delete_bank", full)
+    monkeypatch.setattr(app.storage.store, "delete_bank", full)
     with pytest.raises(DiskFull):
         await app.gate.delete_bank(ME, "b")
     await gone_and_made_again(app.gate)
@@ -79,7 +79,7 @@ async def test_a_bank_made_after_a_cancelled_deletion_takes_writes(gate: Gate) -
 
 @pytest.mark.usefixtures("shelf")
 async def test_a_bank_is_gone_for_all_while_its_rows_go(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    gate, delete = app.gate, app._store.delete_bank
+    gate, delete = app.gate, app.storage.store.delete_bank
     hidden, release = asyncio.Event(), asyncio.Event()
 
     async def slow(*args: Any, **options: Any) -> int:
@@ -88,7 +88,7 @@ async def test_a_bank_is_gone_for_all_while_its_rows_go(app: App, monkeypatch: p
         await release.wait()
         return count
 
-    monkeypatch.setattr(app._store, "delete_bank", slow)
+    monkeypatch.setattr(app.storage.store, "delete_bank", slow)
     deletion = asyncio.create_task(gate.delete_bank(ME, "b"))
     # Readers and writers come all the while, also between the gate's look and the store's commit.
     while not hidden.is_set():
@@ -102,7 +102,7 @@ async def test_a_bank_is_gone_for_all_while_its_rows_go(app: App, monkeypatch: p
 
 async def test_a_write_with_an_old_handle_makes_the_bank_anew(app: App, shelf: Bank) -> None:
     # Behind the gate's back, as between its look and its commit.
-    await app._store.delete_bank(shelf, expected_etag=None)
+    await app.storage.store.delete_bank(shelf, expected_etag=None)
     assert (await app.gate.retain(ME, "b", RetainItem("new tea"))).stored
     assert [hit.text for hit in (await app.gate.recall(ME, TEA)).hits] == ["new tea"]
 

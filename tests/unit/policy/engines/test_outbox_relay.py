@@ -60,8 +60,8 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def caught_up(app: App) -> None:
     """The engine is back: let it have all."""
-    app._deliveries.wake()
-    await until(lambda: not app._store.outbox.waiting_count("shelf"))
+    app.policies.deliveries.wake()
+    await until(lambda: not app.storage.store.outbox.waiting_count("shelf"))
 
 
 async def outbox(gate: Gate) -> EngineOutbox:
@@ -149,7 +149,7 @@ async def test_more_than_an_answer_lists_is_forgotten_before_it_is_acknowledged(
             shelf.rows[number] = type(row)(row.text, 0.0, memory_id=number)
         done = await app.gate.forget(ANN, "notes", ForgetSelector(tags=("t",)))
         assert (done.deleted_count, len(done.memory_ids), done.engines[0].deleted_count) == (1_100, 1_000, 1_100)
-        assert (shelf.rows, app._store.outbox.waiting_count("shelf")) == ({}, 0)
+        assert (shelf.rows, app.storage.store.outbox.waiting_count("shelf")) == ({}, 0)
 
 
 async def test_of_a_memory_that_changed_while_it_waited_the_engine_hears_the_last() -> None:
@@ -185,7 +185,7 @@ async def test_an_undelete_brings_the_copy_back_now_or_later() -> None:
 async def test_what_waited_for_a_provider_is_copied_when_it_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     embedder, shelf = RemoteEmbedder(), Shelf()
     app = remote_app(monkeypatch, embedder, **escalation(recovery=0.5, failures=1))
-    app.engines.attach(HybridEngineProvider(shelf, name="shelf", options={"retain_target": "both"}))
+    app.providers.engines.attach(HybridEngineProvider(shelf, name="shelf", options={"retain_target": "both"}))
     try:
         await app.gate.create_bank(ANN, "notes")
         embedder.down = True
@@ -198,7 +198,7 @@ async def test_what_waited_for_a_provider_is_copied_when_it_is_stored(monkeypatc
         assert far.retention_action == "queued"
         embedder.down = False
         await until(lambda: shelf.texts == ["tea"])
-        await until(lambda: not app._retries._waiting)
+        await until(lambda: not app.policies.escalation.retries._waiting)
         await caught_up(app)
         assert [(call.principal, call.hops) for name, call in shelf.calls if name == "retain"] == [("user:ann", 1)]
         assert shelf.texts == ["tea"]
@@ -211,7 +211,7 @@ async def test_what_waits_survives_the_process_and_is_stored_once(tmp_path: Path
     values = {"vector_store": "sqlite", "data_dir": str(tmp_path / "data")}
     async with copying(shelf, values) as app:
         await keep(app.gate, "one", "two")
-        assert app._store.outbox.waiting_count("shelf") == 2
+        assert app.storage.store.outbox.waiting_count("shelf") == 2
     shelf.loses_answers = False
     async with copying(shelf, values) as app:
         app.start_purging()
@@ -225,8 +225,8 @@ async def test_what_an_engine_refuses_is_set_aside_until_it_changes() -> None:
     async with copying(shelf) as app:
         ids = await keep(app.gate, "one", "bad", "three")
         shelf.failure, shelf.refuses = None, {"bad": PiiRejected("no")}
-        app._deliveries.wake()
-        await until(lambda: app._store.outbox.waiting_count("shelf") == 1)
+        app.policies.deliveries.wake()
+        await until(lambda: app.storage.store.outbox.waiting_count("shelf") == 1)
         assert shelf.texts == ["one", "three"]
         told = await outbox(app.gate)
         assert (told.state, told.waiting, told.refused) == (OutboxState.RESTING, 1, 1)
@@ -280,7 +280,7 @@ async def test_a_call_that_has_come_far_enough_leaves_nothing_to_deliver() -> No
     async with copying(shelf) as app:
         result = await app.gate.retain(Caller(principal="user:ann", hops=1), "notes", RetainItem("tea"))
         assert result.warnings == ("engine: shelf does not hold it (hop_limit)",)
-        assert (app._store.outbox.waiting_count("shelf"), shelf.received) == (0, [])
+        assert (app.storage.store.outbox.waiting_count("shelf"), shelf.received) == (0, [])
 
 
 async def test_a_copy_is_made_for_whom_the_call_was() -> None:
@@ -310,12 +310,12 @@ async def test_what_waits_goes_with_its_bank() -> None:
     async with copying(shelf) as app:
         await keep(app.gate, "one", "two")
         shelf.failure = None
-        turn = app._deliveries.turn(next(iter(app.engines)), "notes")
+        turn = app.policies.deliveries.turn(next(iter(app.providers.engines)), "notes")
         async with turn:
             deleting = asyncio.create_task(app.gate.delete_bank(ANN, "notes"))
             await asyncio.sleep(0)
         assert await deleting == 2
-        await until(lambda: not app._store.outbox.waiting_count("shelf"))
+        await until(lambda: not app.storage.store.outbox.waiting_count("shelf"))
         await keep(app.gate, "three")
         assert shelf.texts == ["three"]
 
@@ -326,10 +326,10 @@ async def test_an_engine_that_fails_again_and_again_is_left_alone_and_then_gets_
         await keep(app.gate, *(f"number {n}" for n in range(20)))
         assert Counter(name for name, _ in shelf.calls)["retain"] == 2
         shelf.failure = None
-        (engine,) = app.engines
+        (engine,) = app.providers.engines
         engine.breaker._clock = lambda: time.monotonic_ns() + round(NEVER * 1e9)
-        app._deliveries.wake()
-        await until(lambda: not app._store.outbox.waiting_count("shelf"))
+        app.policies.deliveries.wake()
+        await until(lambda: not app.storage.store.outbox.waiting_count("shelf"))
         assert shelf.texts == [f"number {n}" for n in range(20)]
 
 

@@ -227,7 +227,7 @@ async def test_settings_that_cannot_be_fulfilled_are_refused(options: dict[str, 
     app = App(Settings.from_mapping({"vector_store": "in_memory"}))
     try:
         with pytest.raises(ConfigError, match=message):
-            app.engines.attach(HybridEngineProvider(shelf, name="shelf", options=options))
+            app.providers.engines.attach(HybridEngineProvider(shelf, name="shelf", options=options))
     finally:
         await app.close()
 
@@ -237,7 +237,7 @@ async def test_a_name_is_taken_once() -> None:
     try:
         for name in ("shelf", "pipeline"):
             with pytest.raises(ConfigError, match="taken"):
-                app.engines.attach(HybridEngineProvider(Shelf(), name=name))
+                app.providers.engines.attach(HybridEngineProvider(Shelf(), name=name))
     finally:
         await app.close()
 

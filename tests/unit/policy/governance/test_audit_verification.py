@@ -240,14 +240,14 @@ async def test_a_purge_leaves_a_row_of_each_bank_or_does_not_happen(tmp_path: Pa
         await app.gate.retain(ME, bank, RetainItem(f"Mara plays the oboe in {bank}."))
         await app.gate.retain(ME, bank, RetainItem(f"Ivo paints boats for {bank}."))
         await app.gate.forget(ME, bank, ALL)
-    later = app._clock() + 1
+    later = app.storage.clock() + 1
     on_disk(tmp_path, "CREATE TRIGGER full BEFORE INSERT ON audit_events BEGIN SELECT raise(ABORT, 'full'); END")
     with pytest.raises(StoreError):
-        await app._store.purge(later)
+        await app.storage.store.purge(later)
     assert on_disk(tmp_path, "SELECT count(*) FROM memories") == [(4,)]
     on_disk(tmp_path, "DROP TRIGGER full")
-    assert await app._store.purge(later) == 4
-    assert await app._store.purge(later) == 0
+    assert await app.storage.store.purge(later) == 4
+    assert await app.storage.store.purge(later) == 0
     events = (await app.gate.list_audit_events(ME)).events
     assert [(event.event, event.actor, event.details) for event in events[2:]] == [
         ("purged", "astrocyte", {"count": "2"})

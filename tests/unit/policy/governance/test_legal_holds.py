@@ -118,13 +118,13 @@ async def test_purge_leaves_what_is_held_until_it_is_released() -> None:
     await gate.forget(ME, "family", ALL)
     await gate.place_hold(ME, "family", reason="case", hold_id="case-1", memory_ids=[one])
     now[0] += 40 * 86_400_000
-    assert await app._store.purge(now[0]) == 1
+    assert await app.storage.store.purge(now[0]) == 1
     stats = await gate.bank_stats(ME, "family")
     assert stats.forgotten_count == 1
     with pytest.raises(MemoryNotFound):
         await gate.undelete(ME, "family", two)
     await gate.release_hold(ME, "family", "case-1")
-    assert await app._store.purge(now[0]) == 1
+    assert await app.storage.store.purge(now[0]) == 1
     await app.close()
 
 

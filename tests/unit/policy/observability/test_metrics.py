@@ -179,7 +179,7 @@ async def test_what_waits_is_read_when_somebody_asks(app: App) -> None:
     bank = await app.gate.create_bank(ME, "family")
     assert value(app, "astrocyte_queue_depth", queue="retry") == 0
     waiting = [QueuedItem(f"mem_{number:032x}", "me", RetainItem("later")) for number in range(3)]
-    await app._store.enqueue(bank, waiting, limit=10)
+    await app.storage.store.enqueue(bank, waiting, limit=10)
     assert value(app, "astrocyte_queue_depth", queue="retry") == 3
     assert value(app, "astrocyte_queue_depth", queue="writes") == 0
     await app.close()
@@ -194,7 +194,7 @@ def test_the_graphs_that_find_least_are_told_of(app: App, monkeypatch: pytest.Mo
     monkeypatch.setattr(IndexRegistry, "sampled_recall", lambda _, rows: 0.9 if rows == 5 else None)
     assert registry.get_sample_value(name) is None
     graphs = app.settings.index.model_copy(update={"graph_rows": 5})
-    levels = Levels(app._store, app._store, app.gate._registry, graphs, dict)
+    levels = Levels(app.storage.store, app.storage.store, app.gate._registry, graphs, dict)
     (sampled,) = [metric for metric in levels.collect() if metric.name == name]
     assert [sample.value for sample in sampled.samples] == [0.9]
 
@@ -287,7 +287,7 @@ async def test_a_port_that_is_taken_is_a_wrong_setting(app: App) -> None:
 async def test_an_engine_that_is_behind_is_told_of() -> None:
     shelf = Shelf(failure=RuntimeError())
     app = observed()
-    app.engines.attach(HybridEngineProvider(shelf, name="shelf", options={"retain_target": "both"}))
+    app.providers.engines.attach(HybridEngineProvider(shelf, name="shelf", options={"retain_target": "both"}))
     try:
         assert value(app, "astrocyte_engine_behind_seconds", engine="shelf") == 0
         await app.gate.retain(ME, "family", RetainItem("tea"))

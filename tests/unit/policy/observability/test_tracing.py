@@ -62,7 +62,7 @@ async def test_without_the_setting_nothing_is_laid_around_anything() -> None:
     assert app.backend is app.gate
     assert type(app.gate) is Gate
     assert type(app.gate._pipelines.recall).__name__ == "RecallPipeline"
-    assert type(app._spaces.default).__name__ == "Static"
+    assert type(app.providers.spaces.default).__name__ == "Static"
     await app.close()
 
 

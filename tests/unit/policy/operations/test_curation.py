@@ -67,7 +67,7 @@ def says(action: str, target: int = 0, content: str = "", layer: str = "fact") -
 @asynccontextmanager
 async def opened(judge: Judge, **settings: Any) -> AsyncIterator[Gate]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("astrocyte.app.create_language_model", lambda name, options: BoundedModel(judge))
+        patch.setattr("astrocyte.wiring.providers.create_language_model", lambda name, options: BoundedModel(judge))
         values = {"vector_store": "in_memory", "llm_provider": "mock", "curated_retain": {"enabled": True}}
         app = App(Settings.from_mapping({**values, **settings}))
     try:

@@ -280,7 +280,7 @@ async def test_a_bank_that_moved_on_is_said_to_have() -> None:
 async def test_the_database_decides_over_the_index() -> None:
     app = app_of()
     kept = await keep(app.gate, "The ferry leaves at seven.")
-    store = app._store
+    store = app.storage.store
     store.hydrate = lambda *_: []
     told = await tell(app.gate, RecallQuery("ferry", "b"), kept)
     assert (told.stage, told.counterfactual) == (ExplainStage.INDEX, None)

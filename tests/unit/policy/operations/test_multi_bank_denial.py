@@ -54,7 +54,7 @@ def work(app: App, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         monkeypatch.setattr(owner, name, counted)
 
     for name in ("get_bank", "hydrate", "hydrate_each", "list_banks", "content_bytes"):
-        count(app._store, name)
+        count(app.storage.store, name)
     for name in ("loaded", "get", "peek"):
         count(IndexRegistry, name)
     count(Core, "recall_many")

@@ -63,7 +63,7 @@ async def filled(model: Model | None = None, **settings: Any) -> AsyncIterator[A
     values = {"vector_store": "in_memory", "llm_provider": "none" if model is None else "mock"} | settings
     with pytest.MonkeyPatch.context() as patch:
         if model is not None:
-            patch.setattr("astrocyte.app.create_language_model", lambda name, options: BoundedModel(model))
+            patch.setattr("astrocyte.wiring.providers.create_language_model", lambda name, options: BoundedModel(model))
         app = App(Settings.from_mapping(values))
     for bank_id, content in BANKS.items():
         await app.gate.retain(Caller(operator=True), bank_id, RetainItem(content))

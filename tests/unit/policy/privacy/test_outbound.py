@@ -73,7 +73,7 @@ async def test_a_language_model_that_grades_sees_no_personal_data(action: str, s
 
 async def test_without_the_policy_it_would() -> None:
     app = await filled(by_model(DLP))
-    reranking: Any = app._reranking
+    reranking: Any = app.stages.reranking
     reranking._outbound = None
     await app.gate.recall(ME, QUERY)
     assert leaked(prompts(app)) == list(SECRETS)

@@ -243,7 +243,7 @@ async def test_the_cache_holds_nothing_that_was_purged_or_of_a_bank_that_is_gone
     answers = gate._policies.escalation._answers
     # Until it is purged it can come back.
     assert len(answers) == 1
-    await app._store.purge(2**60)
+    await app.storage.store.purge(2**60)
     assert not answers
     await gate.retain(ME, "b", RetainItem("tea"))
     await gate.recall(ME, QUERY)
@@ -299,7 +299,7 @@ async def test_retains_wait_and_are_stored_in_order(build: Build, embedder: Remo
     assert events.index("circuit_closed") < events.index("queue_drained")
     for result, name in zip(queued, names, strict=True):
         assert (await gate.get_memory(ME, "b", result.memory_id or "")).content == name
-    await until(lambda: not app._retries._waiting)
+    await until(lambda: not app.policies.escalation.retries._waiting)
     assert (await gate.retain(ME, "b", RetainItem("last"))).retention_action == "created"
     assert (await gate.recall(ME, QUERY)).hits
 
@@ -425,7 +425,7 @@ async def test_what_can_never_be_stored_stops_nothing_else(
     gate = app.gate
     await gate.create_bank(ME, "b")
     await open_circuit(gate, embedder)
-    prepare = app._retries._pipeline.prepare
+    prepare = app.policies.escalation.retries._pipeline.prepare
 
     async def picky(bank: Any, items: Any) -> Any:
         if any(item.content == "bad" for item, _ in items):
@@ -435,10 +435,10 @@ async def test_what_can_never_be_stored_stops_nothing_else(
     with capture_logs() as logs:
         for content in ("one", "bad", "two"):
             await gate.retain(ME, "b", RetainItem(content))
-        monkeypatch.setattr(app._retries._pipeline, "prepare", picky)
+        monkeypatch.setattr(app.policies.escalation.retries._pipeline, "prepare", picky)
         embedder.down = False
         await until(lambda: contents(gate) == ["one", "two"])
-        await until(lambda: not app._retries._waiting)
+        await until(lambda: not app.policies.escalation.retries._waiting)
     assert any(entry["event"].endswith("retry_stuck") for entry in logs)
     assert (await gate.retain(ME, "b", RetainItem("three"))).retention_action == "created"
     (bank,) = gate._store.queued_banks()  # type: ignore[attr-defined]

@@ -1,0 +1,145 @@
+"""The named parts that the gate and its operations are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Protocol
+
+from astrocyte.config import Settings
+from astrocyte.model import ServerInfo
+from astrocyte.pipelines.explain.pipeline import ExplainPipeline
+from astrocyte.pipelines.forget import ForgetPipeline
+from astrocyte.pipelines.index.embedding_spaces import Spaces
+from astrocyte.pipelines.index.registry import IndexRegistry
+from astrocyte.pipelines.multi_bank.pipeline import MultiBankPipeline
+from astrocyte.pipelines.recall.protocols import Recall
+from astrocyte.pipelines.reflect.pipeline import ReflectPipeline
+from astrocyte.pipelines.reindex.pipeline import Reindexer
+from astrocyte.pipelines.retain.multimodal import Describer
+from astrocyte.pipelines.retain.pipeline import RetainPipeline
+from astrocyte.pipelines.retain.update import UpdatePipeline
+from astrocyte.policy.auth.access_control import Access
+from astrocyte.policy.banks.cross_references import Relevance
+from astrocyte.policy.banks.lifecycle import Banks
+from astrocyte.policy.banks.selection import BankSets
+from astrocyte.policy.engines.recall import Hybrid
+from astrocyte.policy.engines.result_screening import Foreign
+from astrocyte.policy.engines.writes import EngineWriting
+from astrocyte.policy.policies import Policies
+from astrocyte.policy.requests.validation import Validator
+from astrocyte.stores.access import AccessStore, KeyStore
+from astrocyte.stores.audit import AuditStore
+from astrocyte.stores.holds import HoldStore
+from astrocyte.stores.operations import OperationStore
+from astrocyte.stores.protocols import MemoryStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipelines:
+    """The pipelines behind the gate."""
+
+    retain: RetainPipeline
+    recall: Recall
+    reflect: ReflectPipeline
+    multi_bank: MultiBankPipeline
+    explain: ExplainPipeline
+    update: UpdatePipeline
+    forget: ForgetPipeline
+    describer: Describer
+    reindexer: Reindexer
+
+
+class Lifecycle(Protocol):
+    """The application around the gate, which lives as long as it."""
+
+    def start_purging(self) -> None:
+        """Start the background tasks; a second call does nothing."""
+
+    async def close(self) -> None:
+        """Release everything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateParts:
+    """The parts of a gate, as the composition root builds them."""
+
+    settings: Settings
+    clock: Callable[[], int]
+    executor: Executor
+    info: ServerInfo
+    lifecycle: Lifecycle
+    store: MemoryStore
+    grants: AccessStore
+    holds: HoldStore
+    audit: AuditStore
+    keys: KeyStore
+    operations: OperationStore
+    registry: IndexRegistry
+    spaces: Spaces
+    pipelines: Pipelines
+    policies: Policies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationParts:
+    """The parts that the gate's operations share.
+
+    Attributes:
+        settings: The settings of the whole server.
+        store: The truth.
+        pipelines: What does the work.
+        policies: What holds for each bank.
+        check: Limits and shapes of requests.
+        access: What callers may do.
+        banks: Handles of banks, found with the name of what is to be done there.
+        bank_sets: The banks that a query names.
+        relevance: Memories of other banks that are relevant to a bank.
+        engine_results: Screens what engines bring.
+        hybrid: Recalls of banks with an engine beside them.
+        engine_writes: Retains and forgets at engines.
+    """
+
+    settings: Settings
+    store: MemoryStore
+    pipelines: Pipelines
+    policies: Policies
+    check: Validator
+    access: Access
+    banks: Banks
+    bank_sets: BankSets
+    relevance: Relevance
+    engine_results: Foreign
+    hybrid: Hybrid
+    engine_writes: EngineWriting
+
+
+def operation_parts(parts: GateParts) -> OperationParts:
+    """The parts of the operations, made of those of the gate."""
+    settings, policies, store = parts.settings, parts.policies, parts.store
+    check = Validator(
+        settings.limits,
+        content_types=settings.retain.chunking,
+        fusion_method=settings.recall.fusion_method,
+        profiles=policies.profiles.names,
+    )
+    access = Access(settings, store, parts.grants)
+    banks = Banks(store, parts.registry, parts.spaces, check, access, policies.overrides, parts.lifecycle.start_purging)
+    banks.at_deletion(policies.deleted)
+    banks.at_deletion(parts.pipelines.recall.forget)
+    engine_results = Foreign(store, policies.barriers, check)
+    return OperationParts(
+        settings=settings,
+        store=store,
+        pipelines=parts.pipelines,
+        policies=policies,
+        check=check,
+        access=access,
+        banks=banks,
+        bank_sets=BankSets(settings.multi_bank),
+        relevance=Relevance(store, banks, access),
+        engine_results=engine_results,
+        hybrid=Hybrid(policies.engines, engine_results, access.name, settings.recall.rank_constant),
+        engine_writes=EngineWriting(policies.engines, policies.deliveries, store, access.name),
+    )

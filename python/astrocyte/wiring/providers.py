@@ -1,0 +1,132 @@
+"""Builds what answers for this server from elsewhere: embedders, the language model, external stores and engines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from astrocyte.config import Settings
+from astrocyte.pipelines.external_stores.adapters import Documents, Graph, Guarded, Kind, Vectors
+from astrocyte.pipelines.index.embedding_spaces import Spaces
+from astrocyte.policy.engines.registry import Engines
+from astrocyte.policy.observability.telemetry import Telemetry
+from astrocyte.providers.breaker import Breaker
+from astrocyte.providers.guarded import GuardedEmbedder, GuardedModel
+from astrocyte.providers.protocols import Embedder, LanguageModel
+from astrocyte.providers.registry import (
+    create_document_store,
+    create_embedder,
+    create_engine,
+    create_graph_store,
+    create_language_model,
+    create_vector_store,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Providers:
+    """The providers of one application.
+
+    Attributes:
+        spaces: The embedders: that of banks which name no model, and the others.
+        language_model: None where the settings name none.
+        external_stores: Vector, document and graph stores that follow this server's store.
+        engines: Memory engines beside the pipeline.
+        breakers: The circuit breaker of each provider that is not part of this process, but of engines.
+    """
+
+    spaces: Spaces
+    language_model: LanguageModel | None
+    external_stores: list[Guarded]
+    engines: Engines
+    breakers: list[Breaker]
+
+    async def close(self) -> None:
+        """Release the connections of embedders, language model and engines."""
+        await self.spaces.close()
+        if self.language_model is not None:
+            await self.language_model.close()
+        await self.engines.close()
+
+
+def build_providers(settings: Settings, telemetry: Telemetry) -> Providers:
+    """The providers that the settings name.
+
+    Raises:
+        ConfigError: One does not exist, cannot be made, or has an option without effect.
+    """
+    breakers: list[Breaker] = []
+    return Providers(
+        spaces=_spaces(settings, telemetry, breakers),
+        language_model=_language_model(settings, telemetry, breakers),
+        external_stores=_external_stores(settings, breakers),
+        engines=_engines(settings, telemetry),
+        breakers=breakers,
+    )
+
+
+def _breaker(settings: Settings, name: str, breakers: list[Breaker]) -> Breaker:
+    breaker = Breaker(name, settings.escalation.circuit_breaker)
+    breakers.append(breaker)
+    return breaker
+
+
+def _spaces(settings: Settings, telemetry: Telemetry, breakers: list[Breaker]) -> Spaces:
+    model = settings.pipeline.embedding.model
+    options = {**settings.embedding.options, **({} if model is None else {"model": model})}
+    given = [(settings.embedding.provider, options)]
+    given += [(block.provider, block.options) for block in settings.embedders.values()]
+    default, *others = [
+        telemetry.embedder(_embedder(settings, provider, options, breakers), provider) for provider, options in given
+    ]
+    return Spaces(default, others)
+
+
+def _embedder(settings: Settings, provider: str, options: Mapping[str, Any], breakers: list[Breaker]) -> Embedder:
+    embedder = create_embedder(provider, options)
+    if embedder.local:
+        return embedder
+    timeout = settings.escalation.circuit_breaker.call_timeout_seconds
+    return GuardedEmbedder(embedder, _breaker(settings, provider, breakers), timeout)
+
+
+def _language_model(settings: Settings, telemetry: Telemetry, breakers: list[Breaker]) -> LanguageModel | None:
+    model = create_language_model(settings.llm_provider, settings.llm_provider_config)
+    if model is None:
+        return None
+    return telemetry.language_model(GuardedModel(model, _breaker(settings, settings.llm_provider, breakers)))
+
+
+def _external_stores(settings: Settings, breakers: list[Breaker]) -> list[Guarded]:
+    given = settings.outside_stores
+    kinds: list[Kind] = []
+    vectors = create_vector_store(settings.vector_store, settings.vector_store_config)
+    if vectors is not None:
+        kinds.append(Vectors(vectors, given.vector_weight))
+    documents = create_document_store(settings.document_store, settings.document_store_config)
+    if documents is not None:
+        kinds.append(Documents(documents, given.document_weight))
+    graph = create_graph_store(settings.graph_store, settings.graph_store_config)
+    if graph is not None:
+        retrieval = settings.pipeline.retrieval
+        kinds.append(Graph(graph, given.graph_weight, retrieval.graph_max_depth, retrieval.graph_max_results))
+    if kinds and settings.recall.cache_bytes:
+        raise settings.refusal(
+            ("recall", "cache_bytes"), "answers are not kept where an external store has a part in them; set it to 0"
+        )
+    return [Guarded(kind, _breaker(settings, kind.name, breakers)) for kind in kinds]
+
+
+def _engines(settings: Settings, telemetry: Telemetry) -> Engines:
+    engines = Engines(settings, telemetry.engine)
+    for name, block in settings.engines.items():
+        engine = create_engine(f"engines.{name}.provider", block.provider, block.options)
+        engines.add(name, block.provider, block, engine)
+    if settings.provider is not None:
+        engines.replace_pipeline(
+            settings.provider, create_engine("provider", settings.provider, settings.provider_config)
+        )
+    elif settings.provider_config:
+        raise settings.refusal(("provider_config",), "has no effect without provider; name one")
+    return engines

@@ -1,0 +1,129 @@
+"""Builds where memories are kept: the store, the retrieval core with the indexes, and what follows the store."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from astrocyte.config import Settings
+from astrocyte.config.source import memory_limit
+from astrocyte.core import Core
+from astrocyte.pipelines.external_stores.stores import OutsideStores
+from astrocyte.pipelines.index.checkpoints import Checkpoints, remove_directory
+from astrocyte.pipelines.index.registry import IndexRegistry
+from astrocyte.providers.registry import IN_MEMORY
+from astrocyte.stores.sqlite import open_store
+from astrocyte.stores.sqlite.engine.data_directory import CHECKPOINTS
+from astrocyte.stores.sqlite.store import SqliteStore
+from astrocyte.wiring.providers import Providers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """Where the memories of one application are.
+
+    Attributes:
+        data_dir: None for a store in memory.
+        clock: Milliseconds since the epoch.
+        store: The truth; with its further tables as `access`, `audit`, `holds`, `keys`, `operations` and `outbox`.
+        executor: Threads for searches and for what would hold the event loop.
+        core: The retrieval core.
+        checkpoints: Indexes of large banks on disk; None where none are kept.
+        registry: The indexes in memory.
+        external: The external stores; None where there are none.
+    """
+
+    data_dir: Path | None
+    clock: Callable[[], int]
+    store: SqliteStore
+    executor: ThreadPoolExecutor
+    core: Core
+    checkpoints: Checkpoints | None
+    registry: IndexRegistry
+    external: OutsideStores | None
+
+    async def close(self) -> None:
+        """Write checkpoints, and release files and threads."""
+        run = asyncio.get_running_loop().run_in_executor
+        # While the change log can still be read.
+        await run(None, self.registry.close)
+        await run(None, self.store.close)
+        self.executor.shutdown(wait=True)
+
+
+def build_storage(
+    settings: Settings, providers: Providers, clock: Callable[[], int], undo: contextlib.ExitStack
+) -> Storage:
+    """The storage of a data directory.
+
+    Args:
+        settings: Where, and how large.
+        providers: With the external stores.
+        clock: Milliseconds since the epoch.
+        undo: Takes what releases the storage again where building the application fails later.
+
+    Raises:
+        StoreError: The store cannot be opened; `StoreLocked` when another process has it.
+    """
+    data_dir = None if settings.vector_store == IN_MEMORY else settings.data_dir.expanduser()
+    store = open_store(data_dir, clock=clock, **settings.store.model_dump())
+    undo.callback(store.close)
+    threads = settings.index.threads or os.cpu_count() or 1
+    executor = ThreadPoolExecutor(threads, thread_name_prefix="astrocyte-core")
+    undo.callback(executor.shutdown)
+    following = providers.external_stores
+    external = OutsideStores(following, store, store.following, settings, executor) if following else None
+    core = _core(settings, data_dir)
+    checkpoints = _checkpoints(settings, store, core, data_dir)
+    memory_bytes = settings.index.memory_bytes or memory_limit() // 2
+    registry = IndexRegistry(store, core, executor, memory_bytes=memory_bytes, checkpoints=checkpoints)
+    # After the registry: an index has moved before anybody hears of it.
+    store.subscribe(providers.spaces.on_commit)
+    return Storage(
+        data_dir=data_dir,
+        clock=clock,
+        store=store,
+        executor=executor,
+        core=core,
+        checkpoints=checkpoints,
+        registry=registry,
+        external=external,
+    )
+
+
+def _core(settings: Settings, data_dir: Path | None) -> Core:
+    index = settings.index
+    return Core(
+        str(data_dir) if data_dir is not None and index.scratch else None,
+        graph_rows=index.graph_rows,
+        build_share=index.build_share,
+        graph_candidates=index.graph_candidates,
+        scan_rows=index.scan_rows,
+        sampling=index.sampling,
+        recall_floor=index.recall_floor,
+        threads=index.threads,
+    )
+
+
+def _checkpoints(settings: Settings, store: SqliteStore, core: Core, data_dir: Path | None) -> Checkpoints | None:
+    index = settings.index
+    if data_dir is None:
+        return None
+    folder = data_dir / CHECKPOINTS
+    if not index.checkpoints:
+        # None of before may outlive what is erased from now on.
+        remove_directory(folder)
+        return None
+    return Checkpoints(
+        folder,
+        store,
+        core,
+        rows=index.checkpoint_rows,
+        evicted_rows=index.checkpoint_evicted_rows,
+        generations=index.checkpoint_generations,
+    )
