@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -75,7 +76,7 @@ class Tracer:
         try:
             yield
         finally:
-            threading.setprofile(None)  # type: ignore[arg-type]  # it removes the function
+            threading.setprofile(None)
 
     def record(self, call: Callable[[], object]) -> Profile:
         """The calls of the package while ``call`` runs on this thread, which is not traced."""
@@ -159,17 +160,17 @@ def profiles() -> dict[str, Profile]:
 
 
 def _measured(tracer: Tracer, channel: grpc.Channel) -> dict[str, Profile]:
-    retain = channel.unary_unary("/astrocyte.v1.MemoryService/Retain")
-    recall = channel.unary_unary("/astrocyte.v1.MemoryService/Recall")
+    retain: Any = channel.unary_unary("/astrocyte.v1.MemoryService/Retain")
+    recall: Any = channel.unary_unary("/astrocyte.v1.MemoryService/Recall")
     question = memory_pb2.RecallRequest(bank_id=BANK, query=QUESTION).SerializeToString()
     texts = english_texts(WARM_CALLS + COUNTED_CALLS, words=WORDS_OF_A_TEXT, seed=SEED)
     items = [memory_pb2.RetainRequest(bank_id=BANK, content=text).SerializeToString() for text in texts]
     for item in items[:WARM_CALLS]:
         retain(item)
         recall(question)
-    retained = [tracer.record(lambda item=item: retain(item)) for item in items[WARM_CALLS:]]
+    retained = [tracer.record(partial(retain, item)) for item in items[WARM_CALLS:]]
     recall(question)
-    recalled = [tracer.record(lambda: recall(question)) for _ in range(COUNTED_CALLS)]
+    recalled = [tracer.record(partial(recall, question)) for _ in range(COUNTED_CALLS)]
     return {"Recall": _median(recalled), "Retain": _median(retained)}
 
 

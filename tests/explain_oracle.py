@@ -158,7 +158,8 @@ class Oracle:
         self._query = query
         self._plan = copy(plan)
         self._plan.query = query
-        self._planner = world.app.gate._pipelines.recall._planner
+        recall: Any = world.app.gate._pipelines.recall
+        self._planner = recall._planner
         self._planner.analyse(self._plan)
         self._known = {one: versions for one in world.ids if (versions := world.memory(one))}
         self._allowed = {one for one, versions in self._known.items() if meets(query, versions)}

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, DetailLevel, ForgetSelector, MemoryHit, RecallQuery, RecallResult, RetainItem
+from astrocyte.pipelines.recall.pipeline import RecallPipeline
 
 ME = Caller()
 WORDS = ("green tea", "black tea", "plum cake", "tea and cake in the garden", "the garden")
@@ -63,7 +64,9 @@ def plain(result: RecallResult) -> RecallResult:
 
 async def play(story: list[tuple[str, Any, Any]], cache_bytes: int) -> int:
     app = App(Settings.from_mapping({"vector_store": "in_memory", "recall": {"cache_bytes": cache_bytes}}))
-    gate, cache = app.gate, app.gate._pipelines.recall._cache
+    gate, recall = app.gate, app.gate._pipelines.recall
+    assert isinstance(recall, RecallPipeline)
+    cache = recall._cache
     from_cache = 0
     try:
         for bank in ("a", "b"):

@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from astrocyte.model import Caller, Memory, MemoryUpdate, RecallQuery, RetainIte
 from astrocyte.pipelines.extraction import json_paths as mapping
 from astrocyte.policy.gate import Gate
 from astrocyte.policy.operations.media_intake import Intake
+from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.privacy.barriers import Barriers
 
 ME = Caller()
@@ -254,7 +256,11 @@ class Unchecked:
 
 def without_a_second_look(patch: pytest.MonkeyPatch) -> None:
     made = Intake.__init__
-    patch.setattr(Intake, "__init__", lambda self, describer, _, policies: made(self, describer, Unchecked(), policies))  # type: ignore[arg-type]
+
+    def unchecked(self: Intake, parts: OperationParts) -> None:
+        made(self, replace(parts, check=Unchecked()))  # type: ignore[arg-type]  # it checks nothing
+
+    patch.setattr(Intake, "__init__", unchecked)
 
 
 def without_barriers(patch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ async def app(request: pytest.FixtureRequest) -> AsyncIterator[App]:
 
 
 def parts(app: App) -> tuple[RecallPipeline, Bank]:
-    pipeline = app.gate._pipelines.recall
+    pipeline: Any = app.gate._pipelines.recall
     bank = pipeline._store.get_bank(ME.tenant, "b")
     assert bank is not None
     return pipeline, bank

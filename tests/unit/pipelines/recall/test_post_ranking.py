@@ -186,7 +186,8 @@ async def test_frequency_lifts_what_was_found_before_and_forgets_with_the_memory
         seen = [lift((await by_text(app, "green tea", max_results=1))["green tea"], "frequency") for _ in range(5)]
         assert seen == pytest.approx([0.0, 0.5, 0.5 * math.log2(3), 1.0, 1.0])
         page = await app.gate.list_memories(ME, "b")
-        usage = app.gate._pipelines.recall._rescorer.usage
+        recall: Any = app.gate._pipelines.recall
+        usage = recall._rescorer.usage
         assert usage is not None
         assert len(usage._counts) == 1
         from astrocyte.model import ForgetSelector
@@ -213,7 +214,8 @@ async def test_utility_counts_no_more_memories_than_it_may() -> None:
     async with opened(recall={"utility": {"enabled": True, "entries": 2}}) as app:
         await app.gate.retain_batch(ME, "b", [RetainItem(text) for text in ALIKE])
         await ask(app)
-        usage = app.gate._pipelines.recall._rescorer.usage
+        recall: Any = app.gate._pipelines.recall
+        usage = recall._rescorer.usage
         assert usage is not None
         assert len(usage._counts) == 2
 

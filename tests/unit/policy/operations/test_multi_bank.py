@@ -168,7 +168,7 @@ async def test_a_bank_that_fails_is_named_and_the_others_answer(
 ) -> None:
     app = await filled(tmp_path)
     try:
-        recall = app.gate._pipelines.recall
+        recall: Any = app.gate._pipelines.recall
         search = recall.search
 
         def failing(plans: Any) -> Any:
@@ -245,7 +245,7 @@ async def test_of_equal_contents_one_is_shown_that_the_database_knows(
         query = ask("the bicycle", detail_level=level)
         before = await app.gate.recall(ANN, query)
         first = next(hit for hit in before.hits if "bicycle" in hit.text)
-        recall = app.gate._pipelines.recall
+        recall: Any = app.gate._pipelines.recall
         rows_each = recall.rows_each
 
         def without(asked: Any) -> Any:
@@ -266,7 +266,7 @@ async def test_what_is_not_small_is_read_back_beside_the_loop(
 ) -> None:
     app = await filled(tmp_path, recall={"inline_rows": inline_rows})
     try:
-        recall = app.gate._pipelines.recall
+        recall: Any = app.gate._pipelines.recall
         rows_each = recall.rows_each
         threads: set[int] = set()
 

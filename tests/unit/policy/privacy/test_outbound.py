@@ -39,7 +39,7 @@ async def filled(app: App, bank: str = "b") -> App:
 
 def prompts(app: App) -> str:
     """Everything that the language model was ever sent."""
-    model: Any = app.language_model
+    model: Any = app.providers.language_model
     while not hasattr(model, "prompts"):
         model = model._model
     return repr(model.prompts)

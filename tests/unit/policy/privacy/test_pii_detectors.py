@@ -37,7 +37,7 @@ async def asking(*replies: str, mode: str = "llm", **pii: Any) -> AsyncIterator[
         }
     )
     app = App(settings)
-    model = cast("Any", app.language_model)
+    model = cast("Any", app.providers.language_model)
     while not hasattr(model, "prompts"):
         model = model._model
     yield app.gate, model.prompts
