@@ -205,7 +205,7 @@ class Oracle:
         weights = dict(zip(("semantic", "keyword", "temporal"), self._planner.arm_weights(self._plan), strict=True))
         fused = dict.fromkeys(sorted(candidates), 0.0)
         for name, own, spread, proposed in zip(names, scores, spreads, proposals, strict=True):
-            if self._planner.fusion(self._query) == "rrf":
+            if self._plan.fusion == "rrf":
                 for rank, one in enumerate(proposed, 1):
                     fused[one] += weights[name] / (60.0 + rank)
                 continue

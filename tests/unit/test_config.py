@@ -178,13 +178,13 @@ banks:
 def test_a_bank_takes_what_it_does_not_say_from_the_whole(tmp_path: Path) -> None:
     settings = load_settings(write(tmp_path, BANKS), environ={}, overrides={"homeostasis": {"recall_max_tokens": 7}})
     overrides = Overrides(settings)
-    own = overrides.of("sensitive-customer")
+    own = overrides.of["sensitive-customer"]
     assert (own.homeostasis.recall_max_tokens, own.homeostasis.retain_max_content_bytes) == (7, 10)
     assert own.signal_quality.dedup == DedupSettings(similarity_threshold=0.9, action="skip")
     for other in ("quiet", "no-such-bank", "Sensitive-Customer"):
-        assert overrides.of(other).homeostasis == settings.homeostasis
-        assert overrides.of(other).signal_quality == settings.signal_quality
-    assert overrides.of("sensitive-customer") is own
+        assert overrides.of[other].homeostasis == settings.homeostasis
+        assert overrides.of[other].signal_quality == settings.signal_quality
+    assert overrides.of["sensitive-customer"] is own
     assert Settings.from_mapping(settings.model_dump()) == settings
 
 

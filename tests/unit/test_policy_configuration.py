@@ -203,7 +203,7 @@ def test_a_block_may_be_a_banks_own(text: str, tmp_path: Path) -> None:
 def test_the_whole_loads_as_printed(tmp_path: Path) -> None:
     settings = said(WHOLE, tmp_path, but=("banks", "sensitive-customer", "homeostasis", "retain_per_minute"))
     overrides = Overrides(settings)
-    strict, other = overrides.of("sensitive-customer"), overrides.of("another")
+    strict, other = overrides.of["sensitive-customer"], overrides.of["another"]
     # The short form, and what the bank does not say itself.
     assert (strict.homeostasis.rate_limits.retain_per_minute, other.homeostasis.rate_limits.retain_per_minute) == (
         10,

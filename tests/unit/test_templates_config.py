@@ -61,25 +61,25 @@ def test_a_bank_lies_over_its_profile_and_that_over_the_whole() -> None:
             "banks": {"x": {"profile": "coding", "barriers": {"validation": {"max_content_length": 5}}}},
         }
     )
-    own = Overrides(settings).of("x")
+    own = Overrides(settings).of["x"]
     assert own.profile == "coding"
     assert own.homeostasis.recall_max_tokens == 8_192
     assert own.homeostasis.quotas.retain_per_day == 7
     assert own.barriers.validation.max_content_length == 5
     assert own.barriers.pii.action == "warn"
-    assert Overrides(settings).of("y").homeostasis.recall_max_tokens == 99
+    assert Overrides(settings).of["y"].homeostasis.recall_max_tokens == 99
 
 
 def test_the_printed_templates_load_and_hold_for_their_banks(tmp_path: Path) -> None:
     path = tmp_path / "astrocyte.yaml"
     path.write_text(f"{PRINTED}banks:\n  user-7:\n    homeostasis: {{retain_per_minute: 3}}\n", encoding="utf-8")
     overrides = Overrides(load_settings(path, environ={}))
-    assert overrides.of("user-123").homeostasis.rate_limits.retain_per_minute == 60
-    assert overrides.of("team-support").homeostasis.rate_limits.retain_per_minute == 30
-    assert overrides.of("users") is overrides.of("anything")
+    assert overrides.of["user-123"].homeostasis.rate_limits.retain_per_minute == 60
+    assert overrides.of["team-support"].homeostasis.rate_limits.retain_per_minute == 30
+    assert overrides.of["users"] is overrides.of["anything"]
     # A bank of a template may say some of it itself.
-    assert overrides.of("user-7").homeostasis.rate_limits.retain_per_minute == 3
-    assert overrides.of("user-7").homeostasis.rate_limits.recall_per_minute == 120
+    assert overrides.of["user-7"].homeostasis.rate_limits.retain_per_minute == 3
+    assert overrides.of["user-7"].homeostasis.rate_limits.recall_per_minute == 120
     assert [overrides.template(name) for name in ("user-7", "team-a", "a")] == ["user", "team", ""]
 
 
@@ -87,8 +87,8 @@ def test_a_banks_own_profile_is_not_its_templates() -> None:
     banks = {"user-7": {"profile": "minimal"}}
     patterns = {"user": {"name_pattern": "user-{user_id}", "profile": "personal"}}
     overrides = Overrides(Settings.from_mapping({"banks": banks, "bank_templates": patterns}))
-    assert overrides.of("user-7").profile == "minimal"
-    assert overrides.of("user-7").homeostasis.rate_limits.retain_per_minute is None
+    assert overrides.of["user-7"].profile == "minimal"
+    assert overrides.of["user-7"].homeostasis.rate_limits.retain_per_minute is None
 
 
 @pytest.mark.parametrize(

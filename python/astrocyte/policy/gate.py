@@ -75,7 +75,7 @@ class Gate(Administration):
         self._holding = Holding(
             parts.holds, parts.audit, shared.banks, shared.access, shared.check, parts.settings.limits
         )
-        self._operating = Operating(parts.operations, parts.spaces, shared)
+        self._operating = Operating(parts.operations, shared)
         self._retaining = Retaining(shared)
         self._recalling = Recalling(shared)
         self._explaining = Explaining(shared)
@@ -240,7 +240,7 @@ class Gate(Administration):
         """Make a new version of a memory."""
         self._banks.require(caller, "UpdateMemory", bank_id)
         await self._limits.admit((Demand(caller.tenant, bank_id, Operation.RETAIN),))
-        homeostasis = self._overrides.of(bank_id).homeostasis
+        homeostasis = self._overrides.of[bank_id].homeostasis
         self._check.update(update, homeostasis.retain_max_content_bytes)
         self._check.request_id(request_id)
         bank = self._banks.handle(caller, "UpdateMemory", bank_id)

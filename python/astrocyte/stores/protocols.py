@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from astrocyte.model import (
     DEFAULT_PRINCIPAL,
@@ -161,7 +161,8 @@ class IndexBatch:
     ``ended`` holds (row_key, known_until) of versions that stopped being current but stay visible in history;
     ``removed`` holds versions that must never be returned again. ``erased`` says that rows of some of them are gone for
     good, and that nobody may keep what they held. ``moved`` says that from here on the bank's vectors are those of the
-    model that ``bank`` names, and that nothing else changed.
+    model that ``bank`` names, and that nothing else changed. ``refers`` is True where a memory that names other banks
+    (`astrocyte.model.references`) may have come or gone.
     """
 
     bank: Bank
@@ -171,6 +172,7 @@ class IndexBatch:
     removed: tuple[int, ...] = ()
     erased: bool = False
     moved: bool = False
+    refers: bool = False
 
 
 class Passage(NamedTuple):
@@ -215,6 +217,10 @@ class Visibility:
     valid_at: int | None = None
 
 
+# A field of `IndexBatch`; a listener may ask for the commits alone in which it is set.
+BatchFlag = Literal["erased", "moved", "refers"]
+
+
 class IndexListener(Protocol):
     """What keeps an index equal to the rows."""
 
@@ -244,8 +250,8 @@ class MemoryStore(Protocol):
     def schema_version(self) -> int:
         """Number of the newest migration that was applied."""
 
-    def subscribe(self, listener: IndexListener) -> None:
-        """Call ``listener`` after every commit."""
+    def subscribe(self, listener: IndexListener, flag: BatchFlag | None = None) -> None:
+        """Call ``listener`` after every commit, or after those whose batch has a flag set."""
 
     async def create_bank(  # noqa: PLR0913 - what a bank is made of
         self,

@@ -69,7 +69,7 @@ def build_rules(settings: Settings, providers: Providers) -> Rules:
         authority=Authority(settings),
         profiles=Profiles(
             merged_profiles(settings.extraction_profiles),
-            lambda bank_id: overrides.of(bank_id).extraction.profile,
+            lambda bank_id: overrides.of[bank_id].extraction.profile,
             settings.limits.metadata_value_bytes,
         ),
         scorer=_scorer(settings, overrides, model),
@@ -105,7 +105,7 @@ def build_policies(
     return Policies(
         overrides=rules.overrides,
         limits=limits,
-        storage=StorageQuota(store),
+        storage=StorageQuota(store, rules.overrides),
         barriers=rules.barriers,
         escalation=escalation,
         signal_quality=quality,

@@ -83,7 +83,7 @@ def build_storage(
     memory_bytes = settings.index.memory_bytes or memory_limit() // 2
     registry = IndexRegistry(store, core, executor, memory_bytes=memory_bytes, checkpoints=checkpoints)
     # After the registry: an index has moved before anybody hears of it.
-    store.subscribe(providers.spaces.on_commit)
+    store.subscribe(providers.spaces.on_commit, "moved")
     return Storage(
         data_dir=data_dir,
         clock=clock,

@@ -123,7 +123,7 @@ class ExplainPipeline:
 
     def visible(self, plan: Plan, passage: tuple[int, int]) -> bool:
         """Whether the database lets a query see what the index proposes."""
-        return bool(self._recall.rows(plan, [passage]))
+        return bool(self._recall.assembly.rows(plan, [passage]))
 
     def explain(self, look: Look, subject: Subject, passes: Callable[[MemoryHit], MemoryHit | None]) -> Explanation:
         """What became of a memory, but not yet what would have kept it.
@@ -150,7 +150,7 @@ class ExplainPipeline:
     def _after_the_core(self, look: Look, fate: Fate) -> tuple[ExplainStage, str]:
         """Where a memory fell out that the core's scan has among the hits."""
         query, answer, response = look.plan.query, look.answer, look.core.response
-        rows = self._recall.rows(look.plan, response.passages)
+        rows = self._recall.assembly.rows(look.plan, response.passages)
         place = next((hit for hit in response.hits if hit.memory_id == fate.memory_id), None)
         if place is None or not any(row[:2] == (place.key, place.ordinal) for row in rows):
             return ExplainStage.INDEX, "the database does not let the query see what the index proposes"

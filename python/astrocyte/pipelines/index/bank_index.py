@@ -89,6 +89,7 @@ class BankIndex:
 
     def rows(self, versions: tuple[VersionRecord, ...] | list[VersionRecord]) -> list[Row]:
         """Index rows of the versions, whose times widen the span."""
+        rows = []
         for version in versions:
             time = event_time(version)
             if self.earliest is None or time < self.earliest:
@@ -96,4 +97,5 @@ class BankIndex:
             if self.latest is None or time > self.latest:
                 self.latest = time
             self.row_count += 1 + len(version.memory.chunks)
-        return [row_of(version) for version in versions]
+            rows.append(row_of(version))
+        return rows

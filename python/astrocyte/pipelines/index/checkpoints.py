@@ -81,7 +81,8 @@ class Checkpoints:
         self._folder = folder
         self._store = store
         self._core = core
-        self._rows = rows
+        # Smaller banks have no checkpoint unless they are evicted.
+        self.rows = rows
         self._evicted_rows = evicted_rows
         self._generations = generations
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="astrocyte-checkpoint")
@@ -135,14 +136,14 @@ class Checkpoints:
 
     def due(self, bank_key: int, index: BankIndex, share: float) -> bool:
         """Whether a bank is to be written: it is large, and this share of it has changed since, or got graphs."""
-        return not index.small(self._rows - 1) and self._changed(bank_key, index, share)
+        return not index.small(self.rows - 1) and self._changed(bank_key, index, share)
 
     def due_evicted(self, bank_key: int, index: BankIndex, room: int) -> bool:
         """Whether a bank that is evicted is to be written: it has changed, and comes back the sooner for it.
 
         A small one is not where those that wait hold more than ``room`` bytes: it would keep memory that others need.
         """
-        if index.small(self._rows - 1):
+        if index.small(self.rows - 1):
             with self._lock:
                 waiting = sum(self._waiting.values())
             if index.small(self._evicted_rows - 1) or waiting > room:
@@ -222,7 +223,7 @@ class Checkpoints:
         position = core.position
         note = self._note(bank, position)
         stats = core.stats()
-        large = stats["rows"] >= self._rows
+        large = stats["rows"] >= self.rows
         with self._lock:
             if self._held[bank.key] or note is None:
                 return
@@ -268,7 +269,7 @@ class Checkpoints:
 
     def _level(self, rows: int) -> int:
         """How loud the log is about a checkpoint: small banks come and go many times a second."""
-        return logging.INFO if rows >= self._rows else logging.DEBUG
+        return logging.INFO if rows >= self.rows else logging.DEBUG
 
     def _stale(self, bank: Bank, generation: Path) -> bool:
         """Whether it may hold what was erased since it was written."""

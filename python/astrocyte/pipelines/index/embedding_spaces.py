@@ -28,37 +28,38 @@ class Spaces:
 
     def __init__(self, default: Embedder, others: Iterable[Embedder] = ()) -> None:
         self.default = default
-        self._embedders = {default.model_id: default}
+        # Never changes.
+        self.by_model = {default.model_id: default}
         for embedder in others:
-            if embedder.model_id in self._embedders:
+            if embedder.model_id in self.by_model:
                 raise ConfigError(
                     f"embedders: two make vectors of {embedder.model_id!r}; name each model once",
                     metadata={"key": "embedders", "model": embedder.model_id},
                 )
-            self._embedders[embedder.model_id] = embedder
+            self.by_model[embedder.model_id] = embedder
         # Banks that moved since this process began, by key: what is known of a bank from before does not say it.
-        self._moved: dict[int, tuple[str, int]] = {}
+        self.moved: dict[int, tuple[str, int]] = {}
         # Where banks are on their way to, by key.
         self._targets: dict[int, str] = {}
 
     @property
     def models(self) -> list[str]:
         """The models that this server makes vectors of, the default one first."""
-        return list(self._embedders)
+        return list(self.by_model)
 
     def embedder(self, model: str) -> Embedder | None:
         """What makes vectors of a model, if anything here does."""
-        return self._embedders.get(model)
+        return self.by_model.get(model)
 
     def is_waited_for(self, model: str) -> bool:
         """Whether vectors of a model come from somebody who does not answer at once."""
-        embedder = self._embedders.get(model)
+        embedder = self.by_model.get(model)
         return embedder is not None and not embedder.local
 
     def target(self, bank: Bank) -> Embedder | None:
         """What makes the vectors that a bank is to have next, while it moves."""
         model = self._targets.get(bank.key)
-        return None if model is None else self._embedders.get(model)
+        return None if model is None else self.by_model.get(model)
 
     def aim(self, bank: Bank, model: str | None) -> None:
         """What is written into the bank from now on gets vectors of this model too; None ends that."""
@@ -69,21 +70,20 @@ class Spaces:
 
     def fresh(self, bank: Bank) -> Bank:
         """The bank with the model that it has now."""
-        moved = self._moved.get(bank.key)
+        moved = self.moved.get(bank.key)
         return bank if moved is None else replace(bank, embedding_model=moved[0], dimensions=moved[1])
 
     def fresh_each(self, banks: list[Bank]) -> list[Bank]:
         """As `fresh` of every bank."""
-        return list(map(self.fresh, banks)) if self._moved else banks
+        return list(map(self.fresh, banks)) if self.moved else banks
 
     def on_commit(self, batch: IndexBatch) -> None:
-        """Hear of a commit; after the index has."""
-        if batch.moved:
-            self._moved[batch.bank.key] = (batch.bank.embedding_model, batch.bank.dimensions)
+        """Hear of a commit that moved a bank; after the index has."""
+        self.moved[batch.bank.key] = (batch.bank.embedding_model, batch.bank.dimensions)
 
     async def close(self) -> None:
         """Release the connections of all embedders."""
-        for embedder in self._embedders.values():
+        for embedder in self.by_model.values():
             await embedder.close()
 
 

@@ -114,7 +114,10 @@ class IndexRegistry:
     def loaded(self, bank: Bank) -> BankIndex | None:
         """The bank's index, if it is in memory; counts as a use."""
         slot = self._slots.get(bank.key)
-        return None if slot is None else self._used(slot)
+        if slot is None:
+            return None
+        slot.used = self._uses = self._uses + 1
+        return slot.index
 
     def peek(self, bank: Bank) -> BankIndex | None:
         """The bank's index, if it is in memory; whoever only looks at it does not keep it there."""
@@ -142,8 +145,10 @@ class IndexRegistry:
             BankNotFound: It was deleted meanwhile.
         """
         with self._lock:
-            slot = self._slots.setdefault(bank.key, _Slot(bank))
-        index = self._used(slot)
+            slot = self._slots.get(bank.key)
+            if slot is None:
+                slot = self._slots[bank.key] = _Slot(bank)
+        index = self.loaded(bank)
         if index is not None:
             return index
         if slot.loading is None:
@@ -187,13 +192,15 @@ class IndexRegistry:
                     self._move(slot, slot.index, batch)
                 else:
                     self._apply(slot, batch)
-                    self._feed(slot, batch)
-            if self._over_budget and not self._shedding:
+                    if slot.next is not None or slot.next_pending is not None:
+                        self._feed(slot, batch)
+            if 0 < self._budget < self._bytes and not self._shedding:
                 self._shedding = True
                 # Not here: every write of the store waits for this.
                 self._executor.submit(self._shed)
         failpoint("apply.after")
-        self._notify(batch.bank.key)
+        if self._waiters:
+            self._notify(batch.bank.key)
 
     def build_next(self, bank: Bank, pace: Callable[[], None]) -> BankIndex | None:
         """The index of the bank's vectors of another model, which follows the commits from now on.
@@ -386,7 +393,8 @@ class IndexRegistry:
             index.apply(batch)
             if index.grown:
                 self._charge(slot, index.measure())
-            self._keep(batch.bank, index)
+            if self._checkpoints is not None and index.row_count >= self._checkpoints.rows:
+                self._keep(batch.bank, index)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the answer is the same
             # The commit stands, whatever the index says: the rows are the truth, and the index is built anew from them.
             slot.index = None
@@ -399,11 +407,6 @@ class IndexRegistry:
                 error=type(error).__name__,
                 frames=frames(error),
             )
-
-    def _used(self, slot: _Slot) -> BankIndex | None:
-        self._uses += 1
-        slot.used = self._uses
-        return slot.index
 
     @property
     def _over_budget(self) -> bool:

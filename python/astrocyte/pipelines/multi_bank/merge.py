@@ -166,9 +166,9 @@ class Joining:
 
     def _rescore(self, parts: Sequence[Part]) -> None:
         """Put the banks' hits into the order of the stages after the core, which have something to do for them."""
-        read = self._recall.rows_each([(part.searched, part.answer.passages) for part in parts])
+        read = self._recall.assembly.rows_each([(part.searched, part.answer.passages) for part in parts])
         for part, rows in zip(parts, read, strict=True):
-            candidates = self._recall.rescored(part.searched, part.answer, rows)
+            candidates = self._recall.assembly.rescored(part.searched, part.answer, rows)
             kept = candidates[: part.query.max_results]
             part.ranked = [one.hit for one in kept]
             part.boosted = {one.hit.key: one for one in kept}
@@ -178,7 +178,9 @@ class Joining:
         passages: dict[int, list[tuple[int, int]]] = {}
         for one in chosen:
             passages.setdefault(one.bank, []).append((one.hit.key, one.hit.ordinal))
-        read = self._recall.rows_each([(parts[number].searched, wanted) for number, wanted in passages.items()])
+        read = self._recall.assembly.rows_each(
+            [(parts[number].searched, wanted) for number, wanted in passages.items()]
+        )
         rows = {(number, *row[:2]): row for number, own in zip(passages, read, strict=True) for row in own}
         found = [(one, rows.get(one.place)) for one in chosen]
         level = query.detail_level

@@ -25,8 +25,8 @@ from astrocyte.pipelines.multi_bank.bank_answers import Part, Question, counted,
 from astrocyte.pipelines.multi_bank.fusion import Candidate, Place
 from astrocyte.pipelines.multi_bank.merge import Joined, Joining
 from astrocyte.pipelines.multi_bank.trace import trace_of
-from astrocyte.pipelines.recall.confidence import most_confidence
 from astrocyte.pipelines.recall.pipeline import RecallPipeline
+from astrocyte.pipelines.recall.result_assembly import most_confidence
 
 # Why the banks after it were not asked.
 ENOUGH_RESULTS = "enough_results"

@@ -114,6 +114,9 @@ def classify(query: str) -> QueryIntent:
             sums[intent] = sums.get(intent, 0.0) + weight
     if not sums:
         return NO_INTENT
-    best = max(ORDER, key=lambda intent: sums.get(intent, 0.0))
-    confidence = min(1.0, sums[best])
+    most = max(sums.values())
+    for best in ORDER:
+        if sums.get(best) == most:
+            break
+    confidence = min(1.0, most)
     return QueryIntent(best if confidence >= THRESHOLD else Intent.UNKNOWN, confidence)

@@ -24,7 +24,7 @@ Amount = Callable[[Candidate], float]
 # What a name looks like: a capital, not at the start of a sentence, where every word has one.
 NAME = re.compile(r"(?<![.!?] )(?<!^)\b[A-Z\u00c0-\u00de][\w\u2019'-]+")
 # A question about its asker.
-FIRST_PERSON = re.compile(r"\b(?:i|my|me|mine|myself|we|our|ours|us)\b", re.IGNORECASE)
+FIRST_PERSON = re.compile(r"\b(?i:i|my|me|mine|myself|we|our|ours|us)\b")
 # A question about what the other side said to the asker.
 TOLD = re.compile(
     r"\byou(?:'ve)? (?:\w+ )?(?:said|told|tell|say|suggest|recommend|mention|explain|give|gave|propose|advise)",
@@ -33,6 +33,8 @@ TOLD = re.compile(
 # A phrase of at least two letters in straight or curly marks; an apostrophe is none.
 QUOTED = re.compile('"([^"]{2,200})"|\u201c([^\u201d]{2,200})\u201d|\u00ab([^\u00bb]{2,200})\u00bb')
 WORD = re.compile(r"\w+")
+# No text.
+NEVER = re.compile(r"(?!)")
 # Capitalised words that are nobody's name.
 NO_NAMES = frozenset(
     {"i", "i'm", "i've", "i'd", "i'll", *(name.lower() for name in (*DAYS, *MONTHS))},
@@ -54,16 +56,17 @@ class BoostStage:
     def __init__(self, settings: BoostSettings, usage: Usage | None) -> None:
         own = frozenset(settings.own.speakers)
         on = [
-            _Rule(OWN, settings.own, lambda _: lambda candidate: _spoken(candidate, own), asks_of_own),
+            _Rule(OWN, settings.own, lambda _: lambda candidate: _spoken(candidate, own), asks_of_own, FIRST_PERSON),
             _Rule("recency", settings.recency, lambda asked: _recency(asked, settings.recency.half_life_days)),
             _Rule("proof", settings.proof, lambda _: _proof(settings.proof.metadata_key)),
-            _Rule("names", settings.names, lambda asked: _names(asked.query.query), names_of),
-            _Rule("quotes", settings.quotes, lambda asked: _quotes(asked.query.query), quotes_of),
+            _Rule("names", settings.names, lambda asked: _names(asked.query.query), names_of, NAME),
+            _Rule("quotes", settings.quotes, lambda asked: _quotes(asked.query.query), quotes_of, QUOTED),
         ]
         if usage is not None:
             on.append(_Rule("frequency", settings.frequency, lambda _: usage.doublings))
             on.append(_Rule("utility", settings.utility, lambda _: usage.utility))
         self._rules = [rule for rule in on if rule.boost.weight > 0.0 and rule.boost.bound > 0.0]
+        self.cue = _any_of([rule.cue for rule in self._rules])
 
     @property
     def any(self) -> bool:
@@ -104,9 +107,19 @@ class _Rule:
     boost: BoundedBoost
     amount: Callable[[Asked], Amount]
     cues: Callable[[str], object] | None = None
+    # A pattern without which ``cues`` finds nothing; None where a query needs none.
+    cue: re.Pattern[str] | None = None
 
     def wanted(self, query: str) -> bool:
         return self.cues is None or bool(self.cues(query))
+
+
+def _any_of(cues: list[re.Pattern[str] | None]) -> re.Pattern[str] | None:
+    """A pattern for texts that hold any of the cues; None, for every text, where one of them is None."""
+    known = [cue.pattern for cue in cues if cue is not None]
+    if len(known) < len(cues):
+        return None
+    return re.compile("|".join(known)) if known else NEVER
 
 
 def asks_of_own(query: str) -> bool:

@@ -22,48 +22,38 @@ class FoundHits(Sequence[MemoryHit]):
     Args:
         query: What was asked.
         response: What the core ranked.
-        rows: What the database knows of it; a hit without a row is left out.
+        rows: What the database knows of the hits, in their order; a hit without a row is left out.
     """
 
-    __slots__ = ("_made", "_query", "_response", "_rows")
+    __slots__ = ("_made", "_query", "_response", "rows")
     __hash__ = None  # type: ignore[assignment]  # as equal to tuples as it is, it would have to be hashed as one
 
     def __init__(self, query: RecallQuery, response: RecallResponse, rows: Sequence[HydratedRow]) -> None:
         self._query = query
         self._response = response
-        self._rows = rows
+        self.rows = rows
         self._made: tuple[MemoryHit, ...] | None = None
 
     def encoded(self) -> bytes:
         """The hits as field 1 of an answer on the wire."""
-        return encode_hits(self._response, self._rows, self._query.bank_id, self._query.include_sources)
-
-    @property
-    def rows(self) -> Sequence[HydratedRow]:
-        """What the database knows of the hits, in their order."""
-        return self._rows
+        return encode_hits(self._response, self.rows, self._query.bank_id, self._query.include_sources)
 
     @property
     def memory_ids(self) -> tuple[str, ...]:
         """The memory of each hit, best first."""
-        known = {row[:2]: row.memory_id for row in self._rows}
+        known = {row[:2]: row.memory_id for row in self.rows}
         return tuple([known[passage] for passage in self._response.passages if passage in known])
 
     @property
     def token_count(self) -> int:
         """Tokens of all texts together."""
-        if len(self._rows) == len(self._response.passages):
+        if len(self.rows) == len(self._response.passages):
             return self._response.tokens
         return sum(hit.token_count for hit in self._hits())
 
-    @property
-    def layers(self) -> list[str]:
-        """The layer of each hit, in their order."""
-        return [row.memory_layer for row in self._rows]
-
     def _hits(self) -> tuple[MemoryHit, ...]:
         if self._made is None:
-            self._made, _ = shaped(self._query, self._response, self._rows, self._response.tokens)
+            self._made, _ = shaped(self._query, self._response, self.rows, self._response.tokens)
         return self._made
 
     def __len__(self) -> int:
@@ -71,7 +61,7 @@ class FoundHits(Sequence[MemoryHit]):
 
     def __bool__(self) -> bool:
         """Whether there are any, without making them: each row is that of a hit."""
-        return bool(self._rows)
+        return bool(self.rows)
 
     @overload
     def __getitem__(self, index: int) -> MemoryHit: ...
@@ -117,7 +107,8 @@ def count_of(hits: Sequence[MemoryHit]) -> int:
 def layer_distribution(hits: Sequence[MemoryHit]) -> dict[str, int]:
     """How many hits each layer has."""
     layers: dict[str, int] = {}
-    for layer in hits.layers if isinstance(hits, FoundHits) else [hit.memory_layer or "" for hit in hits]:
+    for one in hits.rows if isinstance(hits, FoundHits) else hits:
+        layer = one.memory_layer or ""
         layers[layer] = layers.get(layer, 0) + 1
     return layers
 

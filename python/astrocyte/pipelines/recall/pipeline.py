@@ -1,17 +1,14 @@
 """Recall: from a question to ranked memories.
 
-1. analyse: dates in the question become time windows (`analysis`), its words say what it asks for (`intent`);
-2. embed the question, where the bank's space is the server's, unless the caller sent a vector;
-3. ask the stores from outside, where there are any, what they propose (`outside`);
-4. core: filter, arms, words that the first hits add, fusion, dedup and token budget, in one call (`planning`);
-5. hydrate: read every hit back from the database, which decides whether it may be seen, and whether it meets the
-   query's filter (`filtering`);
-6. shape: stages after the core, where one is on (`rescoring`), detail level, budget of the first hit, what the caller
-   brings from elsewhere (`external`), confidence (`abstention`), trace.
+1. embed the question, where the bank's space is the server's, unless the caller sent a vector;
+2. ask custom analysers, external stores and custom arms, where there are any (`custom.recall_stages`);
+3. analyse: dates in the question become time windows, its words say what it asks for (`search.core_request`);
+4. core: filter, arms, words that the first hits add, fusion, dedup and token budget, in one call;
+5. read every hit back from the database, and make the result (`result_assembly`).
 
-Steps 1 and 4 to 6 are one synchronous function. It runs on the event loop for small banks, where a change of thread
-would cost more than it frees; else in the executor. A batch goes in parts (`batching`),
-step 2 with them where nobody has to be waited for.
+Steps 3 to 5 are one synchronous function. It runs on the event loop for small banks, where a change of thread would
+cost more than it frees; else in the executor. A batch goes in parts (`batch`), step 1 with them where all embedders are
+local. Steps that the settings turn off are left out when the pipeline is built.
 """
 
 from __future__ import annotations
@@ -29,7 +26,8 @@ from astrocyte.config import Settings
 from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Core, RecallRequest, RecallResponse
 from astrocyte.errors import AstrocyteError
-from astrocyte.model import Bank, MemoryHit, RecallQuery, RecallResult
+from astrocyte.model import Bank, RecallQuery, RecallResult
+from astrocyte.pipelines.custom.fusion import CustomFusion
 from astrocyte.pipelines.custom.query_analysis import read_over
 from astrocyte.pipelines.custom.recall_stages import NO_STAGES, Others, RecallStages
 from astrocyte.pipelines.external_stores.stores import OutsideStores
@@ -37,19 +35,13 @@ from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.index.embedding_spaces import Spaces, check_space, usable
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.recall.batch import FIRST, Ask, Batch
-from astrocyte.pipelines.recall.boosts import BoostStage
 from astrocyte.pipelines.recall.cache import RecallCache, name_of
-from astrocyte.pipelines.recall.confidence import confidence
-from astrocyte.pipelines.recall.external_context import blend, passing
-from astrocyte.pipelines.recall.hits import found
-from astrocyte.pipelines.recall.post_ranking import Rescorer, reordered
-from astrocyte.pipelines.recall.row_filter import compile_filter
-from astrocyte.pipelines.recall.trace import again, trace_of
-from astrocyte.pipelines.search.candidates import Candidate
-from astrocyte.pipelines.search.core_request import Plan, Planner, visibility
+from astrocyte.pipelines.recall.result_assembly import ResultAssembly
+from astrocyte.pipelines.recall.trace import again
+from astrocyte.pipelines.search.core_request import Plan, Planner
 from astrocyte.providers.protocols import Embedder
 from astrocyte.stores.entities import EntityStore
-from astrocyte.stores.protocols import HydratedRow, MemoryStore, Visibility
+from astrocyte.stores.protocols import MemoryStore
 
 if TYPE_CHECKING:
     # It comes with an extra.
@@ -102,25 +94,25 @@ class RecallPipeline:
 
     def __init__(self, parts: RecallParts) -> None:
         settings = parts.settings
-        self._store = parts.store
         self._core = parts.core
         self._registry = parts.registry
         self._spaces = parts.spaces
         self._settings = settings.recall
+        self._inline_rows = settings.recall.inline_rows
         self._executor = parts.executor
         self._others = Others(parts.outside, parts.foreign, parts.stages, parts.executor)
         self._planner = Planner(settings.recall, parts.entities)
-        self._rescorer = Rescorer(settings, parts.clock)
-        if self._rescorer.usage is not None:
-            parts.store.subscribe(self._rescorer.usage.on_commit)
-        self._cache = RecallCache(settings.recall.cache_bytes)
-        if self._cache.enabled:
+        self.assembly = ResultAssembly(parts.store, settings, parts.clock)
+        self._rescorer = self.assembly.rescorer
+        self._cache = RecallCache(settings.recall.cache_bytes) if settings.recall.cache_bytes else None
+        if self._cache is not None:
             # After the registry, which subscribed before: see `RecallCache.put`.
             parts.store.subscribe(self._cache.on_commit)
 
     def forget(self, bank: Bank) -> None:
         """Keep nothing of a bank that was deleted."""
-        self._cache.drop(bank.key)
+        if self._cache is not None:
+            self._cache.drop(bank.key)
 
     async def kept(self, bank: Bank, query: RecallQuery, most_tokens: int) -> RecallResult | None:
         """The answer that is kept for the same question, if there is one.
@@ -128,7 +120,7 @@ class RecallPipeline:
         Raises:
             FailedPrecondition: ``min_position`` was not reached in time.
         """
-        if not self._cache.enabled:
+        if self._cache is None:
             return None
         start = perf_counter()
         index = await self._index(bank, query)
@@ -136,32 +128,31 @@ class RecallPipeline:
         return None if answer is None else again(answer, start)
 
     async def run(self, bank: Bank, query: RecallQuery, most_tokens: int, at: str = "") -> RecallResult:
-        """The answer to one query, under a ceiling of tokens.
-
-        Raises:
-            DimensionMismatch: The query's vector does not live in the bank's space; its field is prefixed by ``at``.
-            FailedPrecondition: ``min_position`` was not reached in time.
-            ProviderUnavailable: The embedder failed.
-        """
+        """The answer to one query; see `Recall.run`."""
         start = perf_counter()
-        index = await self._index(bank, query)
-        if not self._cache.enabled:
-            return await self._searched(bank, query, index, most_tokens, start, at)
+        index = self._registry.loaded(bank)
+        if index is None or query.min_position:
+            index = await self._index(bank, query)
+        given = None if query.embedding is None else _given(bank, query, index, at)
+        plan = Plan(bank, query, index, given, most_tokens, start, start, alone=True)
+        if self._cache is None:
+            return await self._searched(plan)
         position, name = index.core.position, name_of(query, most_tokens)
         kept = self._cache.get(bank.key, position, name)
         if kept is not None:
             return again(kept, start)
-        answer = await self._searched(bank, query, index, most_tokens, start, at)
+        answer = await self._searched(plan)
         self._cache.put(bank.key, position, name, answer, lambda: index.core.position)
         return answer
 
-    async def _searched(
-        self, bank: Bank, query: RecallQuery, index: BankIndex, most_tokens: int, start: float, at: str
-    ) -> RecallResult:
-        given = _given(bank, query, index, at)
-        plan = Plan(bank, query, index, given, most_tokens, start, start, alone=True)
-        if self.waits(plan) and (embedder := self._spaces.embedder(index.model)) is not None:
-            plan.vector = (await _embed([query.query], embedder))[0]
+    async def _searched(self, plan: Plan) -> RecallResult:
+        """The answer to a plan that may have no vector yet."""
+        embedder = self._spaces.by_model.get(plan.index.model)
+        if embedder is not None and plan.vector is None and self._wants_vector(plan.query):
+            texts = [plan.query.query]
+            (vector,) = embedder.embed_now(texts) if embedder.local else await embedder.embed(texts)
+            # A text without a known token has a vector of zeros, and so no direction.
+            plan.vector = vector if any(vector) else None
         if self._others.any:
             await self._others.read([plan])
         plan.embedded = perf_counter()
@@ -171,23 +162,27 @@ class RecallPipeline:
         """The answer to a plan that has its vector; it is not kept."""
         if self._others.propose_any:
             await self._others.propose([plan])
-        fusion = self._others.fusion
-        if fusion is not None and plan.query.fusion_method is None:
-            plan.fuses = True
-            response = await self._beside(plan, self._looked, plan)
-            await fusion.fuse(plan, response, self._planner.list_weights(plan))
-            if plan.fused is not None or not response.hits:
-                return await self._beside(plan, self._finish, plan, response)
-            # As it would be without: the core ranks the few that are wanted more closely than all.
-            plan.fuses = False
-        if plan.index.small(self._settings.inline_rows):
+        if self._others.fusion is not None and plan.query.fusion_method is None:
+            return await self._fused(plan, self._others.fusion)
+        if plan.index.row_count <= self._inline_rows:
             # As `_beside` does, which would cost another coroutine.
-            return self._answer(plan)
+            return self.assembly.finish(plan, self._looked(plan))
+        return await self._beside(plan, self._answer, plan)
+
+    async def _fused(self, plan: Plan, fusion: CustomFusion) -> RecallResult:
+        """The answer whose list a custom fusion makes; the core's where it makes none."""
+        plan.fuses = True
+        response = await self._beside(plan, self._looked, plan)
+        await fusion.fuse(plan, response, self._planner.list_weights(plan))
+        if plan.fused is not None or not response.hits:
+            return await self._beside(plan, self.assembly.finish, plan, response)
+        # As it would be without: the core ranks the few that are wanted more closely than all.
+        plan.fuses = False
         return await self._beside(plan, self._answer, plan)
 
     async def _beside(self, plan: Plan, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
         """The result of work on a bank: on the event loop for a small bank, in the executor for a large one."""
-        if plan.index.small(self._settings.inline_rows):
+        if plan.index.row_count <= self._inline_rows:
             return work(*given, **named)
         return await asyncio.get_running_loop().run_in_executor(self._executor, partial(work, *given, **named))
 
@@ -224,14 +219,16 @@ class RecallPipeline:
             FailedPrecondition: ``min_position`` was not reached in time.
         """
         index = await self._index(bank, query)
-        return Plan(bank, query, index, _given(bank, query, index, at), most_tokens, start, start)
+        given = None if query.embedding is None else _given(bank, query, index, at)
+        return Plan(bank, query, index, given, most_tokens, start, start)
 
     def plan_now(self, bank: Bank, query: RecallQuery, most_tokens: int, start: float, at: str = "") -> Plan | None:
         """As `plan`, or None where the bank's index would have to be waited for."""
         index = self._registry.loaded(bank)
         if index is None or (query.min_position and index.core.position < query.min_position):
             return None
-        return Plan(bank, query, index, _given(bank, query, index, at), most_tokens, start, start)
+        given = None if query.embedding is None else _given(bank, query, index, at)
+        return Plan(bank, query, index, given, most_tokens, start, start)
 
     async def embed(self, plans: Sequence[Plan]) -> None:
         """Give the plans their vectors, each text embedded once, where the server can make one for the bank.
@@ -285,7 +282,11 @@ class RecallPipeline:
         """
         if plan.vector is not None or self._spaces.embedder(plan.index.model) is None:
             return False
-        return self._others.propose_any or plan.query.weights.get("semantic", 1.0) > 0.0
+        return self._wants_vector(plan.query)
+
+    def _wants_vector(self, query: RecallQuery) -> bool:
+        """Whether a vector changes the answer."""
+        return not query.weights or self._others.propose_any or query.weights.get("semantic", 1.0) > 0.0
 
     async def _answer_all(self, plans: list[Plan], *, embedded: bool) -> list[RecallResult]:
         """Answers in order, from questions to hits."""
@@ -342,7 +343,7 @@ class RecallPipeline:
         for plan, spent in zip(plans, seconds, strict=True):
             plan.searched = searched
             plan.waited = searched - plan.analysed - (plan.naming or 0.0) - spent
-        return self._finish_all(plans, responses)
+        return self.assembly.finish_all(plans, responses)
 
     async def _index(self, bank: Bank, query: RecallQuery) -> BankIndex:
         """The bank's index, at the position that the query asks for or beyond."""
@@ -359,7 +360,7 @@ class RecallPipeline:
         return self._planner.request(plan)
 
     def _answer(self, plan: Plan) -> RecallResult:
-        return self._finish(plan, self._looked(plan))
+        return self.assembly.finish(plan, self._looked(plan))
 
     def _looked(self, plan: Plan) -> RecallResponse:
         """What the core ranks for a plan."""
@@ -387,118 +388,36 @@ class RecallPipeline:
             plan.searched = searched
         return responses
 
-    def _finish_all(self, plans: list[Plan], responses: list[RecallResponse]) -> list[RecallResult]:
-        """As `_finish` of each, with one read for all that look in the same way."""
-        looks: dict[Visibility, dict[int, list[int]]] = {}
-        for number, plan in enumerate(plans):
-            looks.setdefault(visibility(plan.query), {}).setdefault(plan.bank.key, []).append(number)
-        results: list[RecallResult | None] = [None] * len(plans)
-        for looked, banks in looks.items():
-            asked = [
-                (plans[numbers[0]].bank, [passage for number in numbers for passage in responses[number].passages])
-                for numbers in banks.values()
-            ]
-            read = self._store.hydrate_each(asked, looked)
-            hydrated = perf_counter()
-            for numbers, rows, (_, passages) in zip(banks.values(), read, asked, strict=True):
-                # Rows come in the order in which they were asked for.
-                whole = len(rows) == len(passages)
-                known = {} if whole else {row[:2]: row for row in rows}
-                start = 0
-                for number in numbers:
-                    plan, response = plans[number], responses[number]
-                    plan.hydrated = hydrated
-                    end = start + len(response.passages)
-                    own = rows[start:end] if whole else [known[one] for one in passages[start:end] if one in known]
-                    results[number] = self._result(plan, response, _meeting(plan.query, own))
-                    start = end
-        return [result for result in results if result is not None]
-
-    def rows(self, plan: Plan, passages: Sequence[tuple[int, int]]) -> list[HydratedRow]:
-        """Those of the passages that the database lets this query see, in the order given."""
-        return _meeting(plan.query, self._store.hydrate(plan.bank, passages, visibility(plan.query)))
-
-    def rows_each(self, asked: Sequence[tuple[Plan, Sequence[tuple[int, int]]]]) -> list[list[HydratedRow]]:
-        """As `rows` of each plan of one query, for banks of which each comes once; by one read."""
-        if not asked:
-            return []
-        passages = [(plan.bank, wanted) for plan, wanted in asked]
-        read = self._store.hydrate_each(passages, visibility(asked[0][0].query))
-        return [_meeting(plan.query, rows) for (plan, _), rows in zip(asked, read, strict=True)]
-
     def arm_weights(self, plan: Plan) -> tuple[float, float, float]:
         """The weights of the semantic, the keyword and the temporal arm for an analysed query."""
         return self._planner.arm_weights(plan)
 
-    def _finish(self, plan: Plan, response: RecallResponse) -> RecallResult:
-        rows = self.rows(plan, response.passages)
-        plan.hydrated = perf_counter()
-        return self._result(plan, response, rows)
-
-    def _result(self, plan: Plan, response: RecallResponse, rows: list[HydratedRow]) -> RecallResult:
-        query = plan.query
-        if plan.lift:
-            plan.stages = {BoostStage.name: response.lift_micros / 1e3}
-        if plan.pool and not plan.lift:
-            hits, truncated = self._reordered(plan, response, rows)
-        else:
-            hits, truncated = found(query, response, rows, plan.budget)
-        if query.external_context:
-            plan.external = passing(query)
-            weight = self._settings.external_weight
-            hits, dropped = blend(query, hits, plan.external, weight=weight, budget=plan.budget)
-            truncated = truncated or dropped
-            plan.blended = perf_counter()
-        fusion = plan.fusion_name or self._planner.fusion(query)
-        trace = trace_of(plan, response, hits, fusion) if query.include_trace else None
-        sure = confidence(response) if rows else 0.0
-        return RecallResult(
-            hits,
-            response.candidates + len(plan.external),
-            truncated=truncated,
-            trace=trace,
-            confidence=sure,
-            abstain=sure < self._settings.abstention_floor,
-        )
-
-    def _reordered(
-        self, plan: Plan, response: RecallResponse, rows: list[HydratedRow]
-    ) -> tuple[Sequence[MemoryHit], bool]:
-        """The hits in the order of the stages after the core, within the budget; and whether one was cut or dropped."""
-        candidates = self.rescored(plan, response, rows)
-        hits, truncated = reordered(plan.query, candidates, response.arm_names, plan.budget)
-        plan.candidates = candidates
-        self.note_use(plan, hits)
-        return hits, truncated
-
-    def note_use(self, plan: Plan, hits: Sequence[MemoryHit]) -> None:
-        """Count that candidates of a plan were of use, where that is counted."""
-        if self._rescorer.usage is not None and not plan.trial:
-            shown = {hit.memory_id for hit in hits}
-            self._rescorer.usage.note([one.row for one in plan.candidates or () if one.row.memory_id in shown])
-
-    def rescored(self, plan: Plan, response: RecallResponse, rows: list[HydratedRow]) -> list[Candidate]:
-        """What the core ranked, in the order of the stages after it."""
-        candidates, plan.stages = self._rescorer.run(plan, self._planner.fusion(plan.query), response, rows)
-        return candidates
-
     def unit(self, plan: Plan) -> float:
         """What a deviation, or a first place of rrf, is in the scores of a plan's answer."""
-        return self._rescorer.unit(plan.query, self._planner.fusion(plan.query))
+        return self._rescorer.unit(plan)
 
     def _analyse(self, plan: Plan, like: Plan | None = None) -> None:
+        """Analyse a plan; ``like`` is an analysed plan of the same query, for another bank."""
         self._planner.analyse(plan, like)
-        plan.pool = self._rescorer.pool(plan.query) if like is None else like.pool
+        if like is not None:
+            plan.pool = like.pool
+        elif self._rescorer.cue is None or self._rescorer.cue.search(plan.query.query):
+            plan.pool = self._rescorer.pool(plan.query)
+        else:
+            plan.pool = 0
         if plan.foreign:
             plan.windows = list(dict.fromkeys([*plan.windows, *plan.foreign]))
             # Relative ones count from each bank's own newest memory.
             plan.windows_hold = False
-        read_over(plan)
+        if plan.reading is not None:
+            read_over(plan)
         if plan.fuses:
             # All that any arm proposes.
             plan.pool = max(plan.pool, self._planner.proposals(plan))
-        elif plan.pool and plan.alone and not plan.reranks:
-            plan.lift = self._rescorer.lift(plan, self._planner.fusion(plan.query))
+        elif plan.pool and plan.alone and not plan.reranked:
+            plan.lift = self._rescorer.lift(plan)
+        if plan.reranked:
+            plan.pool = max(plan.pool, plan.reranked)
 
 
 async def _embed(texts: list[str], embedder: Embedder) -> list[bytes | None]:
@@ -507,14 +426,8 @@ async def _embed(texts: list[str], embedder: Embedder) -> list[bytes | None]:
 
 
 def _given(bank: Bank, query: RecallQuery, index: BankIndex, at: str) -> bytes | None:
-    """The caller's vector, if one came and it lives in the space of the bank's index."""
+    """The caller's vector, which must live in the space of the bank's index."""
     if query.embedding is None:
         return None
     check_space(index.space_of(bank), query.embedding, at)
     return query.embedding.values
-
-
-def _meeting(query: RecallQuery, rows: list[HydratedRow]) -> list[HydratedRow]:
-    """The rows that meet the query's filter, whatever the index believed."""
-    meets = compile_filter(query)
-    return rows if meets is None else [row for row in rows if meets(row)]

@@ -54,6 +54,9 @@ class Rescorer:
             self._stages.append(boosting)
         if settings.curated_recall.enabled:
             self._stages.append(CuratedStage(settings.curated_recall))
+        always = self._tells_utility or settings.curated_recall.enabled
+        # What a query must hold for a stage to have anything to do; None where one always has.
+        self.cue = None if always else boosting.cue
 
     def pool(self, query: RecallQuery) -> int:
         """How many candidates a query needs; 0 where the core's answer stands."""
@@ -62,7 +65,7 @@ class Rescorer:
             wanted = wanted or stage.wanted(query)
         return max(self._pool, query.max_results) if wanted else 0
 
-    def lift(self, plan: Plan, fusion: str) -> Lift | None:
+    def lift(self, plan: Plan) -> Lift | None:
         """What the core may do in the place of the stages: all that they would, and no more rows are read than shown.
 
         That is where nothing but what the asker said is lifted, and hits are counted by their chunks.
@@ -72,12 +75,12 @@ class Rescorer:
         alone = not self._tells_utility and all(one is self._boosting or not one.wanted(query) for one in self._stages)
         if boost is None or not alone or query.detail_level is not DetailLevel.CHUNK:
             return None
-        unit = self.unit(query, fusion)
+        unit = self.unit(plan)
         value = min(boost.weight, boost.bound) * unit
         return OWN, self._own, value, STANDING * unit, query.max_results, plan.budget
 
     def run(
-        self, plan: Plan, fusion: str, response: RecallResponse, rows: Sequence[HydratedRow]
+        self, plan: Plan, response: RecallResponse, rows: Sequence[HydratedRow]
     ) -> tuple[list[Candidate], dict[str, float]]:
         """The candidates, best first, equal ones by memory id; and the milliseconds of each stage."""
         by_passage = {row[:2]: row for row in rows}
@@ -86,7 +89,7 @@ class Rescorer:
             for hit in response.hits
             if (row := by_passage.get((hit.key, hit.ordinal))) is not None
         ]
-        asked = Asked(plan.query, _today(plan), self.unit(plan.query, fusion))
+        asked = Asked(plan.query, _today(plan), self.unit(plan))
         if plan.fused is not None:
             candidates = rescored(candidates, plan.fused)
         elif response.feedback_terms:
@@ -106,9 +109,11 @@ class Rescorer:
             spent["utility"] = (perf_counter() - start) * 1e3
         return candidates, spent
 
-    def unit(self, query: RecallQuery, fusion: str) -> float:
-        """What a deviation, or a first place, is in scores fused in that way."""
-        return 1.0 if fusion == "relative_score" else 1.0 / ((query.rank_constant or self._rank_constant) + 1.0)
+    def unit(self, plan: Plan) -> float:
+        """What a deviation, or a first place of rrf, is in the scores of an analysed plan."""
+        if plan.fusion == "relative_score":
+            return 1.0
+        return 1.0 / ((plan.query.rank_constant or self._rank_constant) + 1.0)
 
 
 def _stand(candidates: list[Candidate], unit: float) -> None:

@@ -19,10 +19,8 @@ from typing import Any
 
 from astrocyte.call_context import seconds_left
 from astrocyte.config.recall import RerankingSettings
-from astrocyte.core import RecallResponse
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import MemoryHit, RecallQuery, RecallResult
-from astrocyte.pipelines.recall.cache import RecallCache
 from astrocyte.pipelines.recall.external_context import ARM, blend, passing
 from astrocyte.pipelines.recall.hits import layer_distribution
 from astrocyte.pipelines.recall.pipeline import RecallParts, RecallPipeline
@@ -31,7 +29,6 @@ from astrocyte.pipelines.search.candidates import Candidate
 from astrocyte.pipelines.search.core_request import Plan
 from astrocyte.pipelines.text.snippets import passage
 from astrocyte.providers.protocols import Reranker
-from astrocyte.stores.protocols import HydratedRow
 
 STAGE = "reranking"
 # Of the time that is left, for what comes after.
@@ -116,7 +113,7 @@ class RerankedRecall(RecallPipeline):
     def __init__(self, parts: RecallParts, reranking: Reranking) -> None:
         super().__init__(parts)
         self._reranking = reranking
-        self._cache = RecallCache(0)
+        self._cache = None
 
     async def answer(self, plan: Plan) -> RecallResult:
         """The answer to a plan that has its vector."""
@@ -124,7 +121,8 @@ class RerankedRecall(RecallPipeline):
         if not query.query:
             return await super().answer(plan)
         inner = copy(plan)
-        inner.query, inner.reranks = replace(query, external_context=(), include_trace=True), True
+        inner.query = replace(query, external_context=(), include_trace=True)
+        inner.reranked = max(self._reranking.top_n, query.max_results)
         found = await super().answer(inner)
         vars(plan).update(vars(inner), query=query)
         start = perf_counter()
@@ -148,7 +146,7 @@ class RerankedRecall(RecallPipeline):
             weight = self._settings.external_weight
             hits, dropped = blend(query, hits, brought, weight=weight, budget=plan.budget)
             truncated = truncated or dropped
-        self.note_use(plan, hits)
+        self.assembly.note_use(plan, hits)
         trace = None
         if query.include_trace and found.trace is not None:
             why = f"{STAGE} ({reason})" if reason else ""
@@ -165,21 +163,6 @@ class RerankedRecall(RecallPipeline):
         return replace(
             found, hits=hits, total_available=found.total_available + len(brought), truncated=truncated, trace=trace
         )
-
-    def _analyse(self, plan: Plan, like: Plan | None = None) -> None:
-        super()._analyse(plan, like)
-        if plan.reranks:
-            plan.pool = max(plan.pool, self._reranking.top_n, plan.query.max_results)
-
-    def _reordered(
-        self, plan: Plan, response: RecallResponse, rows: list[HydratedRow]
-    ) -> tuple[Sequence[MemoryHit], bool]:
-        """Keeps the candidates for the reranker, which has the next word, and so no hits yet."""
-        if not plan.reranks:
-            return super()._reordered(plan, response, rows)
-        plan.candidates = self.rescored(plan, response, rows)
-        plan.arm_names = response.arm_names
-        return (), False
 
 
 def _usable(scores: object, wanted: int) -> bool:

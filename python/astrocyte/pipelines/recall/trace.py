@@ -19,14 +19,14 @@ from astrocyte.pipelines.search.core_request import Plan
 CACHE, FAST_PATH, FULL_RETRIEVAL, AGENTIC = 1, 2, 3, 4
 
 
-def trace_of(plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit], fusion: str) -> RecallTrace:
+def trace_of(plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit]) -> RecallTrace:
     """The trace of an answer that was searched for."""
     names, counts = response.arm_names, response.arm_candidates
     intent, confidence = plan.intent
     trace = RecallTrace(
         strategies_used=tuple([name for name, count in zip(names, counts, strict=True) if count]),
         total_candidates=sum(counts),
-        fusion_method=fusion,
+        fusion_method=plan.fusion_name or plan.fusion,
         latency_ms=(perf_counter() - plan.start) * 1e3,
         strategy_timings_ms={name: us / 1e3 for name, us in zip(names, response.arm_micros, strict=True)},
         strategy_candidate_counts=dict(zip(names, counts, strict=True)),

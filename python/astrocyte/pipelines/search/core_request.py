@@ -13,7 +13,7 @@ from astrocyte.core import RecallRequest
 from astrocyte.model import Bank, DetailLevel, Intent, MemoryHit, QueryIntent, RecallQuery, TimeRange
 from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.index.rows import id_to_bytes, metadata_pairs
-from astrocyte.pipelines.query.date_parser import may_name_time
+from astrocyte.pipelines.query.date_parser import HINT
 from astrocyte.pipelines.query.intent import NO_INTENT, classify
 from astrocyte.pipelines.query.time_windows import DAY_MS, optional_ms, time_windows
 from astrocyte.pipelines.search.candidates import Candidate
@@ -77,8 +77,8 @@ class Findings:
     names: Sequence[External] = ()
     # Windows of dates in other languages than English, where these are looked for.
     foreign: Sequence[tuple[int, int]] = ()
-    # Whether a reranker has the last word, on these candidates, of these arms.
-    reranks: bool = False
+    # How many candidates a reranker wants to read, 0 where none has a word; then they are these, of these arms.
+    reranked: int = 0
     candidates: list[Candidate] | None = None
     arm_names: Sequence[str] = ()
     reading: Reading | None = None
@@ -87,6 +87,10 @@ class Findings:
     fuses: bool = False
     fused: Mapping[bytes, float] | None = None
     fusion_name: str = ""
+    # How the core makes one list of those of the arms.
+    fusion: str = ""
+    # False where no part of the query can exclude a row; `Planner.request` says so.
+    narrows: bool = True
 
 
 @dataclass(eq=False)
@@ -131,6 +135,8 @@ class Planner:
             for name, factor in settings.intent.factors.items()
         }
         weights, rrf_weights = settings.weights, settings.rrf_weights
+        # Whether the entity arm has a weight without the query's word.
+        self._looks_up = bool(weights.entity or rrf_weights.entity)
         self._weights = {
             "relative_score": (weights.semantic, weights.keyword, weights.temporal),
             "rrf": (rrf_weights.semantic, rrf_weights.keyword, rrf_weights.temporal),
@@ -147,7 +153,7 @@ class Planner:
         if like is not None and like.windows_hold:
             plan.windows, plan.windows_hold = like.windows, True
         elif index.earliest is not None and index.latest is not None:
-            plan.windows_hold = not may_name_time(query.query)
+            plan.windows_hold = HINT.search(query.query.lower()) is None
             if query.time_range is not None or not plan.windows_hold:
                 plan.windows = time_windows(
                     None if plan.windows_hold else query.query,
@@ -163,8 +169,10 @@ class Planner:
         # A caller's budget is capped by the configured ceiling.
         wish = query.max_tokens
         plan.budget = plan.most_tokens if wish is None else min(wish, plan.most_tokens)
+        plan.fusion = self._fusion if query.fusion_method is None else str(query.fusion_method)
         plan.analysed = perf_counter()
-        plan.names = self._named(plan)
+        if self._looks_up or query.weights:
+            plan.names = self._named(plan)
 
     def follow(self, plans: Sequence[Plan], place: int) -> int:
         """How many of the plans behind the analysed one at a place took over what was found out for that.
@@ -193,18 +201,14 @@ class Planner:
             ):
                 break
             plan.windows, plan.windows_hold, plan.intent, plan.analysed = windows, True, intent, analysed
-            plan.budget, plan.pool, plan.lift = budget, pool, lift
+            plan.budget, plan.pool, plan.lift, plan.fusion = budget, pool, lift, like.fusion
             count += 1
         return count
-
-    def fusion(self, query: RecallQuery) -> str:
-        """How the arms' lists of a query become one."""
-        return self._fusion if query.fusion_method is None else str(query.fusion_method)
 
     def arm_weights(self, plan: Plan) -> tuple[float, float, float]:
         """The weights of the semantic, the keyword and the temporal arm for an analysed query."""
         query = plan.query
-        weights = self._weights[self.fusion(query)]
+        weights = self._weights[plan.fusion]
         if query.weights:
             given = query.weights
             return (
@@ -246,7 +250,8 @@ class Planner:
 
     def _entity_weight(self, query: RecallQuery) -> float:
         settings = self._settings
-        weights = settings.rrf_weights if self.fusion(query) == "rrf" else settings.weights
+        fusion = self._fusion if query.fusion_method is None else query.fusion_method
+        weights = settings.rrf_weights if fusion == "rrf" else settings.weights
         return query.weights.get("entity", weights.entity)
 
     def alike(self, plan: Plan, other: Plan) -> bool:
@@ -278,6 +283,16 @@ class Planner:
         """What the core is asked for an analysed query."""
         query, settings = plan.query, self._settings
         threshold = query.dedup_threshold if query.dedup_threshold is not None else settings.dedup_threshold
+        further = {**_filter(query), **_times(query)}
+        plan.narrows = bool(further)
+        if query.layer_weights:
+            further["layer_weights"] = list(query.layer_weights.items())
+        if query.detail_level is DetailLevel.FULL:
+            further["budget_whole"] = True
+        if plan.outside or plan.names:
+            further["external"] = [*(plan.outside or ()), *plan.names]
+        if plan.lift is not None:
+            further["lift"] = plan.lift
         return RecallRequest(
             text=query.query or None,
             vector=plan.vector,
@@ -285,7 +300,7 @@ class Planner:
             depth=max(self.depth(query), 0 if plan.fuses else plan.pool),
             time_windows=plan.windows,
             time_tail_ms=self._time_tail_ms,
-            fusion=self.fusion(query),
+            fusion=plan.fusion,
             rank_constant=query.rank_constant or settings.rank_constant,
             weights=self.arm_weights(plan),
             feedback=self._feedback(plan),
@@ -293,55 +308,39 @@ class Planner:
             dedup_threshold=threshold,
             # Titles are short and are counted when they are made; what may still change its place, when it has one.
             budget=None if query.detail_level is DetailLevel.TITLES or plan.pool else plan.budget,
-            **_narrowed(query),
-            **_dated(query),
-            **_brought(plan),
+            **further,
         )
 
 
-def _narrowed(query: RecallQuery) -> dict[str, Any]:
-    """The filter of a query, and what else few of them have: each argument costs the core a look through all names."""
-    narrowed: dict[str, Any] = {}
+def _filter(query: RecallQuery) -> dict[str, Any]:
+    """The filter of a query but its times. Each argument costs the core a look through all names."""
+    further: dict[str, Any] = {}
     if query.tags:
-        narrowed["tags"], narrowed["tag_match"] = query.tags, query.tag_match
+        further["tags"], further["tag_match"] = query.tags, query.tag_match
     if query.fact_types:
-        narrowed["fact_types"] = query.fact_types
+        further["fact_types"] = query.fact_types
     if query.metadata:
-        narrowed["metadata"] = metadata_pairs(query.metadata)
+        further["metadata"] = metadata_pairs(query.metadata)
     if query.session_id is not None:
-        narrowed["session"] = query.session_id
+        further["session"] = query.session_id
     if query.memory_ids:
         known = [identity for one in query.memory_ids if (identity := id_to_bytes(one)) is not None]
-        narrowed["memory_ids"] = known
-    if query.layer_weights:
-        narrowed["layer_weights"] = list(query.layer_weights.items())
-    if query.detail_level is DetailLevel.FULL:
-        narrowed["budget_whole"] = True
-    return narrowed
+        further["memory_ids"] = known
+    return further
 
 
-def _dated(query: RecallQuery) -> dict[str, Any]:
+def _times(query: RecallQuery) -> dict[str, Any]:
     """The times of a query's filter."""
-    dated: dict[str, Any] = {}
+    further: dict[str, Any] = {}
     if query.time_range is not None:
-        dated["occurred"] = _range(query.time_range)
+        further["occurred"] = _range(query.time_range)
     if query.retained_range is not None:
-        dated["retained"] = _range(query.retained_range)
+        further["retained"] = _range(query.retained_range)
     if query.as_of is not None:
-        dated["as_of"] = optional_ms(query.as_of)
+        further["as_of"] = optional_ms(query.as_of)
     if query.valid_at is not None:
-        dated["valid_at"] = optional_ms(query.valid_at)
-    return dated
-
-
-def _brought(plan: Plan) -> dict[str, Any]:
-    """What others than the core's arms bring to an analysed plan."""
-    brought: dict[str, Any] = {}
-    if plan.outside or plan.names:
-        brought["external"] = [*(plan.outside or ()), *plan.names]
-    if plan.lift is not None:
-        brought["lift"] = plan.lift
-    return brought
+        further["valid_at"] = optional_ms(query.valid_at)
+    return further
 
 
 def visibility(query: RecallQuery) -> Visibility:

@@ -67,7 +67,7 @@ class Grants:
         if answer is None:
             held = (grant.permissions for grant in self.of(principal) if matches(grant.bank_id, bank_id))
             answer = self._everybody.union(*held)
-            template = self._templates.of(bank_id) if self._templates is not None else None
+            template = self._templates.of[bank_id] if self._templates is not None else None
             if template is not None:
                 answer |= template.permissions(principal)
             if len(self.answers) >= KEPT_DECISIONS:
@@ -193,7 +193,7 @@ class Access:
         """
         if not self._is_making(operation, bank_id):
             return False
-        template = self._templates.of(bank_id)
+        template = self._templates.of[bank_id]
         if template is None or not template.grants or not self.enabled or caller.operator:
             return True
         needed = _NEEDED[operation]
@@ -251,12 +251,12 @@ class Access:
 
     def _may_own(self, bank_id: str) -> bool:
         """Whether a bank belongs to whoever makes it: not where a template says who may do what."""
-        template = self._templates.of(bank_id)
+        template = self._templates.of[bank_id]
         return self._owning and (template is None or not template.grants)
 
     def _is_making(self, operation: str, bank_id: str) -> bool:
         """Whether an operation makes a bank that does not exist."""
-        template = self._templates.of(bank_id)
+        template = self._templates.of[bank_id]
         if template is None or operation == "CreateBank":
             return operation in self._making
         return template.settings.auto_create and operation in MAKING_BY_TEMPLATE

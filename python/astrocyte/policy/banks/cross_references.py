@@ -38,9 +38,10 @@ class Relevance:
         self._access = access
         # Commits are told on the store's thread.
         self._lock = threading.Lock()
-        self._rows: dict[int, Reference] = {}
+        # By row; empty in most servers, whose calls ask for nothing then.
+        self.references: dict[int, Reference] = {}
         self._sources: dict[tuple[str, str], dict[str, dict[int, str]]] = {}
-        store.subscribe(self.on_commit)
+        store.subscribe(self.on_commit, "refers")
         with self._lock:
             for reference in store.references():
                 self._add(reference)
@@ -48,7 +49,7 @@ class Relevance:
     def on_commit(self, batch: IndexBatch) -> None:
         """Take in what a commit changed."""
         upserts = [version.memory for version in batch.upserts if ALSO_RELEVANT_TO in version.memory.metadata]
-        if not upserts and not self._rows:
+        if not upserts and not self.references:
             return
         with self._lock:
             for row_key in (*(row_key for row_key, _ in batch.ended), *batch.removed):
@@ -65,7 +66,7 @@ class Relevance:
 
         A bank that the call names itself is left out, and one that is relevant to several counts for the first.
         """
-        if not self._rows:
+        if not self.references:
             return {}
         found: dict[str, dict[str, set[str]]] = {}
         taken = {bank.bank_id: "" for bank in banks}
@@ -85,13 +86,13 @@ class Relevance:
                 yield Relevant(bank, tuple(sorted(memory_ids)))
 
     def _add(self, reference: Reference) -> None:
-        self._rows[reference.row_key] = reference
+        self.references[reference.row_key] = reference
         for target in reference.targets:
             sources = self._sources.setdefault((reference.tenant, target), {})
             sources.setdefault(reference.bank_id, {})[reference.row_key] = reference.memory_id
 
     def _drop(self, row_key: int) -> None:
-        reference = self._rows.pop(row_key, None)
+        reference = self.references.pop(row_key, None)
         for target in () if reference is None else reference.targets:
             sources = self._sources[reference.tenant, target]  # type: ignore[union-attr]  # there are targets
             del sources[reference.bank_id][row_key]  # type: ignore[union-attr]  # as above

@@ -60,7 +60,7 @@ class Banks:
         self._at_first_use = at_first_use
         self._used = False
         # Handles of banks that exist; what changes with time (position, etag, names) is never read from here.
-        self._handles: dict[tuple[str, str], Bank] = {}
+        self.handles: dict[tuple[str, str], Bank] = {}
         # Banks whose deletion runs: no handle of these is kept, since any moment may be the one that they go.
         self._leaving: Counter[tuple[str, str]] = Counter()
         self._deletions: set[asyncio.Task[int]] = set()
@@ -77,7 +77,7 @@ class Banks:
             AccessDenied: The caller may not do this there.
             BankNotFound: There is none.
         """
-        known = self._handles.get((caller.tenant, bank_id))
+        known = self.handles.get((caller.tenant, bank_id))
         if known is None:
             return self.current(caller, operation, bank_id)
         self._access.require(caller, operation, bank_id, known)
@@ -91,7 +91,7 @@ class Banks:
 
     def described(self, bank: Bank) -> Bank:
         """The bank with the template and the profile that its name has in the configuration."""
-        profile = self._overrides.of(bank.bank_id).profile or ""
+        profile = self._overrides.of[bank.bank_id].profile or ""
         return replace(bank, template=self._overrides.template(bank.bank_id), profile=profile)
 
     def expected(self, caller: Caller, operation: str, bank_id: str) -> Bank:
@@ -110,7 +110,7 @@ class Banks:
 
     def expected_each(self, caller: Caller, operation: str, bank_ids: Sequence[str]) -> list[Bank]:
         """As `expected` of every bank; raises what that does of the first one that it refuses."""
-        tenant, handles = caller.tenant, self._handles
+        tenant, handles = caller.tenant, self.handles
         try:
             known = [handles[tenant, bank_id] for bank_id in bank_ids]
         except KeyError:
@@ -139,21 +139,21 @@ class Banks:
         if bank is None:
             raise BankNotFound(bank_id)
         if (caller.tenant, bank_id) not in self._leaving:
-            self._handles[caller.tenant, bank_id] = bank
+            self.handles[caller.tenant, bank_id] = bank
         return bank
 
     def require(self, caller: Caller, operation: str, bank_id: str, path: str = "bank_id") -> None:
         """Let a call pass before anything else about it is looked at, or refuse it; see `Access.require`."""
         field_checks.bank_id(bank_id, path)
-        self._access.require(caller, operation, bank_id, self._handles.get((caller.tenant, bank_id)))
+        self._access.require(caller, operation, bank_id, self.handles.get((caller.tenant, bank_id)))
 
     def require_each(self, caller: Caller, operation: str, asked: BankSet) -> None:
         """As `require` of every bank that a call names, before any of them is looked at; their ids are checked."""
-        self._access.require_each(caller, operation, asked.bank_ids, self._handles)
+        self._access.require_each(caller, operation, asked.bank_ids, self.handles)
 
     def known(self, caller: Caller, bank_id: str) -> Bank | None:
         """The bank, perhaps with an old position; None where there is none. It says nothing of what the caller may."""
-        return self._handles.get((caller.tenant, bank_id)) or self._store.get_bank(caller.tenant, bank_id)
+        return self.handles.get((caller.tenant, bank_id)) or self._store.get_bank(caller.tenant, bank_id)
 
     def draft(self, caller: Caller, bank_id: str) -> Bank:
         """What the bank would be if a write made it."""
@@ -175,7 +175,7 @@ class Banks:
 
     def gone(self, bank: Bank) -> None:
         """Let go of a bank that was found deleted."""
-        self._handles.pop((bank.tenant, bank.bank_id), None)
+        self.handles.pop((bank.tenant, bank.bank_id), None)
         self._registry.drop(bank)
 
     async def create(  # noqa: PLR0913 - what a bank is made of, and the request's key
@@ -196,7 +196,7 @@ class Banks:
         self._check.request_id(request_id)
         model, size = self._space(embedding_model, dimensions)
         # A repeated request answers the bank of its first time, which may be gone: the next use looks it up.
-        self._handles.pop((caller.tenant, bank_id), None)
+        self.handles.pop((caller.tenant, bank_id), None)
         made = await self._store.create_bank(
             caller.tenant,
             bank_id,
@@ -349,7 +349,7 @@ class Banks:
     async def _delete(self, bank: Bank, etag: str | None, principal: str, request: RequestKey | None) -> int:
         name = (bank.tenant, bank.bank_id)
         self._leaving[name] += 1
-        self._handles.pop(name, None)
+        self.handles.pop(name, None)
         try:
             count = await self._store.delete_bank(bank, expected_etag=etag, principal=principal, request=request)
         finally:

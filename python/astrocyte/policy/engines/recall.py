@@ -128,7 +128,7 @@ class Hybrid:
 
     def concerns(self, banks: Sequence[Bank]) -> bool:
         """Whether an engine stands beside any of the banks."""
-        return bool(self._engines) and any(self._engines.of_bank(bank) is not None for bank in banks)
+        return bool(self._engines.all) and any(self._engines.of_bank(bank) is not None for bank in banks)
 
     async def recall(self, asking: Asking, local: Local) -> RecallResult:
         """The answer of all sides; that of ``local`` alone where no engine stands beside the banks.

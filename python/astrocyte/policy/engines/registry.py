@@ -212,22 +212,19 @@ class Engines:
     ) -> None:
         self._settings = settings
         self._around = around or (lambda _, engine: engine)
-        self._engines: list[Engine] = []
+        # Empty in most servers, whose calls ask for nothing then.
+        self.all: list[Engine] = []
         self._watch: Callable[[Breaker], None] | None = None
 
     def subscribe(self, watch: Callable[[Breaker], None]) -> None:
         """Tell ``watch`` of each engine's breaker, of those that come later too."""
         self._watch = watch
-        for engine in self._engines:
+        for engine in self.all:
             watch(engine.breaker)
-
-    def __bool__(self) -> bool:
-        """Whether there are any."""
-        return bool(self._engines)
 
     def __iter__(self) -> Iterator[Engine]:
         """All of them."""
-        return iter(self._engines)
+        return iter(self.all)
 
     def add(self, name: str, kind: str, settings: HybridSettings, provider: EngineProvider) -> None:
         """Let an engine stand beside its banks.
@@ -235,10 +232,10 @@ class Engines:
         Raises:
             ConfigError: There is one of that name, the name is the pipeline's, or it cannot do what it should.
         """
-        if name == PIPELINE or any(one.name == name for one in self._engines):
+        if name == PIPELINE or any(one.name == name for one in self.all):
             raise ConfigError(f"engines.{name}: the name is taken; choose another", metadata={"key": f"engines.{name}"})
         breaker = Breaker(f"engine:{name}", self._settings.escalation.circuit_breaker)
-        self._engines.append(Engine(name, kind, settings, self._around(name, provider), breaker))
+        self.all.append(Engine(name, kind, settings, self._around(name, provider), breaker))
         if self._watch is not None:
             self._watch(breaker)
 
@@ -268,7 +265,7 @@ class Engines:
 
     def beside(self, tenant: str, bank_id: str) -> Engine | None:
         """The first engine that stands beside a bank."""
-        return next((one for one in self._engines if one.stands_beside(tenant, bank_id)), None)
+        return next((one for one in self.all if one.stands_beside(tenant, bank_id)), None)
 
     def of_bank(self, bank: Bank) -> Engine | None:
         """As `beside`."""
@@ -276,11 +273,11 @@ class Engines:
 
     async def describe(self) -> list[EngineInfo]:
         """All of them, asked together how they are."""
-        return list(await asyncio.gather(*[one.describe() for one in self._engines]))
+        return list(await asyncio.gather(*[one.describe() for one in self.all]))
 
     async def close(self) -> None:
         """Release their connections, whatever one of them does."""
-        await asyncio.gather(*[one.provider.close() for one in self._engines], return_exceptions=True)
+        await asyncio.gather(*[one.provider.close() for one in self.all], return_exceptions=True)
 
 
 def cause_of(error: AstrocyteError) -> str:

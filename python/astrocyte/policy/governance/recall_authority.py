@@ -34,7 +34,7 @@ class Authority:
 
     def __init__(self, settings: Settings) -> None:
         own = settings.recall_authority
-        self._enabled = own.enabled
+        self.enabled = own.enabled
         self._in_reflect = own.enabled and own.apply_to_reflect
         self._tiers = sorted(own.tiers, key=lambda tier: (tier.priority, tier.id))
         self._exact = {bank: tier for bank, tier in own.tier_by_bank.items() if not is_pattern(bank)}
@@ -45,12 +45,12 @@ class Authority:
 
     def stamped(self, bank_id: str, item: RetainItem) -> RetainItem:
         """An item on its way into a bank, with the bank's tier in its metadata, if the bank has one."""
-        tier = self._of_bank(bank_id) if self._enabled else None
+        tier = self._of_bank(bank_id) if self.enabled else None
         return item if tier is None else replace(item, metadata={**item.metadata, KEY: tier})
 
     def told(self, result: RecallResult) -> RecallResult:
         """An answer with the block."""
-        return self._with_block(result) if self._enabled else result
+        return self._with_block(result) if self.enabled else result
 
     def evidence(self, result: RecallResult) -> RecallResult:
         """What a reflect found, with the block where it is to be given it."""

@@ -62,14 +62,16 @@ class Limits:
         self._everything = settings.homeostasis.rate_limits.global_per_minute
         self._quotas = quotas
         self._buckets = Buckets(clock)
-        # Mostly there are none, and every call asks.
-        self._limited = frozenset(
-            operation for operation in Operation for own in overrides.every if _is_limited(own, operation)
+        # Operations that any limit may refuse. By default there are none, and callers ask for no admission.
+        self.limited = frozenset(
+            operation
+            for operation in Operation
+            if self._everything is not None or any(_is_limited(own, operation) for own in overrides.every)
         )
 
     async def admit_each(self, tenant: str, bank_ids: Sequence[str], operation: Operation) -> None:
         """As `admit` of the operation in every bank, one for each time that it is named."""
-        if self._everything is None and operation not in self._limited:
+        if operation not in self.limited:
             return
         if self._everything is not None or any(_is_limited(own, operation) for own in self._overrides.each(bank_ids)):
             await self.admit([Demand(tenant, bank_id, operation) for bank_id in bank_ids])
@@ -86,7 +88,7 @@ class Limits:
         rate = quota = None
         for demand in demands:
             tenant, bank_id, operation, amount = demand
-            settings = self._overrides.of(bank_id)
+            settings = self._overrides.of[bank_id]
             if known is None or settings is not known[0] or operation is not known[1]:
                 # Most banks of a call have the same settings.
                 known = settings, operation

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from astrocyte.errors import QuotaExceeded
 from astrocyte.model import Bank
 from astrocyte.policy.events import emit
+from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.stores.protocols import IndexBatch, MemoryStore
 
 
@@ -21,9 +22,10 @@ class StorageQuota:
 
     Args:
         store: Where the contents are.
+        overrides: The limit of each bank.
     """
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: MemoryStore, overrides: Overrides) -> None:
         self._store = store
         # Bytes and the position that they are true for, by bank; the writer's thread and the loop both change these.
         self._known: dict[int, tuple[int, int]] = {}
@@ -31,7 +33,8 @@ class StorageQuota:
         self._coming: Counter[tuple[str, str]] = Counter()
         # Set when a write of the bank has ended, for those that wait for its room.
         self._ended: dict[tuple[str, str], asyncio.Event] = {}
-        store.subscribe(self._follow)
+        if any(own.homeostasis.quotas.storage_bytes_per_bank is not None for own in overrides.every):
+            store.subscribe(self._follow)
 
     @asynccontextmanager
     async def room(self, bank: Bank, size: int, limit: int | None) -> AsyncIterator[None]:

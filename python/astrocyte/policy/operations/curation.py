@@ -87,7 +87,7 @@ class Curating:
 
     async def judge(self, caller: Caller, bank_id: str, items: Sequence[Placed]) -> list[Ruling]:
         """What becomes of each item; nothing where the bank does not curate."""
-        settings = self._overrides.of(bank_id).curated_retain
+        settings = self._overrides.of[bank_id].curated_retain
         if self._model is None or not settings.enabled:
             return []
         model = self._model

@@ -77,7 +77,7 @@ class Explaining:
         )
 
     def _most_tokens(self, bank_id: str) -> int:
-        return self._policies.overrides.of(bank_id).homeostasis.recall_max_tokens
+        return self._policies.overrides.of[bank_id].homeostasis.recall_max_tokens
 
     async def _told(
         self, bank: Bank, screened: ExplainQuery, asked: ExplainQuery, warnings: tuple[str, ...]

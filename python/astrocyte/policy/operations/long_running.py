@@ -8,7 +8,6 @@ from time import monotonic
 
 from astrocyte.errors import FailedPrecondition, NotFound, ValidationError
 from astrocyte.model import Bank, Caller, Operation, OperationPage
-from astrocyte.pipelines.index.embedding_spaces import Spaces
 from astrocyte.policy.auth.access_control import NO_BANK
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests import field_checks
@@ -29,14 +28,13 @@ class Operating:
 
     Args:
         operations: Where they are.
-        spaces: The embedders.
         parts: What the operations of the gate share.
     """
 
-    def __init__(self, operations: OperationStore, spaces: Spaces, parts: OperationParts) -> None:
+    def __init__(self, operations: OperationStore, parts: OperationParts) -> None:
         self._operations = operations
         self._reindexer = parts.pipelines.reindexer
-        self._spaces = spaces
+        self._spaces = parts.spaces
         self._banks = parts.banks
         self._access = parts.access
         self._check = parts.check

@@ -37,7 +37,7 @@ class Intake:
             CapabilityNotSupported: No provider can take in one of its parts.
             ProviderUnavailable, DeadlineExceeded: Who was to look at it could not.
         """
-        most_bytes = self._overrides.of(bank_id).homeostasis.retain_max_content_bytes
+        most_bytes = self._overrides.of[bank_id].homeostasis.retain_max_content_bytes
         passed: list[Placed] = []
         told: list[Warnings] = []
         for item, at in items:

@@ -89,6 +89,7 @@ class OperationParts:
     Attributes:
         settings: The settings of the whole server.
         store: The truth.
+        spaces: The embedders.
         pipelines: What does the work.
         policies: What holds for each bank.
         check: Limits and shapes of requests.
@@ -103,6 +104,7 @@ class OperationParts:
 
     settings: Settings
     store: MemoryStore
+    spaces: Spaces
     pipelines: Pipelines
     policies: Policies
     check: Validator
@@ -132,6 +134,7 @@ def operation_parts(parts: GateParts) -> OperationParts:
     return OperationParts(
         settings=settings,
         store=store,
+        spaces=parts.spaces,
         pipelines=parts.pipelines,
         policies=policies,
         check=check,

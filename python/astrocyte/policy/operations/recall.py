@@ -1,4 +1,4 @@
-"""What the gate does for a recall, a batch of them and a look back: limits, checks, barriers, pipeline, barriers."""
+"""Recall, BatchRecall and History at the gate: limits, checks, barriers, the pipeline, and barriers again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ from astrocyte.policy.operations.parts import OperationParts
 
 
 class Recalling:
-    """Judges and answers queries; the gate's arguments, as far as they matter here."""
+    """Checks and answers queries. Steps that the settings turn on for no bank are left out of every call.
+
+    Args:
+        parts: What the operations share.
+    """
 
     def __init__(self, parts: OperationParts) -> None:
         policies = parts.policies
@@ -31,22 +35,48 @@ class Recalling:
         self._authority = policies.authority
         self._overrides = policies.overrides
         self._escalation = policies.escalation
+        self._engines = policies.engines
         self._banks = parts.banks
         self._bank_sets = parts.bank_sets
         self._recall = parts.pipelines.recall
         self._multi_bank = parts.pipelines.multi_bank
+        self._access = parts.access
         self._check = parts.check
         self._hybrid = parts.hybrid
         self._relevance = parts.relevance
+        self._spaces = parts.spaces
+        self._is_limited = Operation.RECALL in policies.limits.limited
+        self._screens_queries = "queries" in policies.barriers.lookers
+        # Answers leave as the pipelines make them where neither looks at hits.
+        self._screens_answers = "outgoing" in policies.barriers.lookers or policies.authority.enabled
 
     async def one(self, caller: Caller, operation: str, query: RecallQuery) -> RecallResult:
         """The answer of the bank, or the banks, that a query names."""
-        asked = self._banks_of(caller, operation, query)
-        await self._limits.admit_each(caller.tenant, asked.bank_ids, Operation.RECALL)
+        known = None
+        if isinstance(query.bank_id, str) and not query.banks and query.bank_group is None and query.strategy is None:
+            # The id was checked when the handle was made.
+            known = self._banks.handles.get((caller.tenant, query.bank_id))
+        asked = self._bank_sets.resolve(caller, query) if known is None else BankSet((known.bank_id,))
+        if self._access.enabled:
+            self._banks.require_each(caller, operation, asked)
+        if self._is_limited:
+            await self._limits.admit_each(caller.tenant, asked.bank_ids, Operation.RECALL)
         self._check.query(query)
-        expected = self._banks.expected_each(caller, operation, asked.bank_ids)
-        query, warnings = await self._barriers.query(operation, query, asked.bank_ids)
-        banks = await self._banks.ready_each(caller, operation, expected)
+        if known is None or self._access.enabled or self._spaces.moved:
+            banks = self._banks.expected_each(caller, operation, asked.bank_ids)
+        else:
+            banks = [known]
+        warnings: tuple[str, ...] = ()
+        if self._screens_queries:
+            query, warnings = await self._barriers.query(operation, query, asked.bank_ids)
+        if known is None:
+            banks = await self._banks.ready_each(caller, operation, banks)
+        if asked.strategy is None and not (self._relevance.references or self._engines.all):
+            most_tokens = self._overrides.of[asked.bank_ids[0]].homeostasis.recall_max_tokens
+            result = await self._answer(banks[0], query, most_tokens)
+            if not (warnings or self._screens_answers):
+                return result
+            return self._told(asked.bank_ids, operation, result, warnings)
         asking = self._asking(caller, operation, asked.strategy, banks, query)
         result = await self._answered(asking)
         return self._told(self._whose(asking), operation, result, warnings)
@@ -174,7 +204,8 @@ class Recalling:
             result = await self._recall.run(bank, query, most_tokens)
         except CircuitOpen as failure:
             return self._escalation.recall(bank, query, failure)
-        self._escalation.keep(bank, query, result, erasures)
+        if self._escalation.keeps:
+            self._escalation.keep(bank, query, result, erasures)
         return result
 
     async def _answers(self, requests: Sequence[tuple[Bank, RecallQuery, int, str]]) -> list[RecallResult]:
@@ -185,8 +216,9 @@ class Recalling:
         except CircuitOpen:
             # Some of them may need no provider.
             return [await self._answer(bank, query, most_tokens) for bank, query, most_tokens, _ in requests]
-        for (bank, query, *_), result in zip(requests, results, strict=True):
-            self._escalation.keep(bank, query, result, erasures)
+        if self._escalation.keeps:
+            for (bank, query, *_), result in zip(requests, results, strict=True):
+                self._escalation.keep(bank, query, result, erasures)
         return results
 
     def _banks_of(self, caller: Caller, operation: str, query: RecallQuery, at: str = "") -> BankSet:

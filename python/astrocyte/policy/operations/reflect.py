@@ -125,5 +125,5 @@ class Reflecting:
             bank_ids = list(dict.fromkeys([*asked.bank_ids, *(hit.bank_id for hit in found.hits if hit.bank_id)]))
             return self._policies.authority.evidence(barriers.evidence(bank_ids, operation, found))
 
-        most = min(self._policies.overrides.of(bank.bank_id).homeostasis.reflect_max_tokens for bank in banks)
+        most = min(self._policies.overrides.of[bank.bank_id].homeostasis.reflect_max_tokens for bank in banks)
         return Allowance(most, recall)

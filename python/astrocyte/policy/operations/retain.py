@@ -296,7 +296,7 @@ class Retaining:
         drafts = await self._pipeline.check(bank, items)
         if not bank.key:
             bank = await self._banks.make(caller, bank_id)
-        limit = self._overrides.of(bank_id).homeostasis.quotas.storage_bytes_per_bank
+        limit = self._overrides.of[bank_id].homeostasis.quotas.storage_bytes_per_bank
         async with self._storage.room(bank, _size(drafts) if limit is not None else 0, limit):
             try:
                 return await self._escalation.retries.put(caller, bank, drafts, self._access.name(caller), replays)
@@ -345,7 +345,7 @@ class Retaining:
         self, caller: Caller, bank: Bank, drafts: Sequence[Draft], replays: Sequence[Replay]
     ) -> list[RetainResult]:
         """Store them if the bank has room."""
-        settings = self._overrides.of(bank.bank_id)
+        settings = self._overrides.of[bank.bank_id]
         limit = settings.homeostasis.quotas.storage_bytes_per_bank
         dedup = settings.signal_quality.dedup
         principal, copies = self._access.name(caller), self._engines.order(caller, bank.bank_id)
@@ -389,7 +389,7 @@ class Retaining:
         return self._banks.expected(caller, "Retain", bank_id)
 
     def _most_bytes(self, bank_id: str) -> int:
-        return self._overrides.of(bank_id).homeostasis.retain_max_content_bytes
+        return self._overrides.of[bank_id].homeostasis.retain_max_content_bytes
 
     @staticmethod
     def _replay(request_id: str | None, operation: str, *parts: object) -> Replay | None:

@@ -31,12 +31,13 @@ from astrocyte.policy.privacy.pii_detectors import Span, create_detector
 from astrocyte.policy.privacy.pii_policy import Action, PiiPolicy, Verdict, listed, redacted
 from astrocyte.policy.privacy.text_fields import Parts, item_parts, update_parts
 from astrocyte.policy.settings.bank_settings import Overrides
+from astrocyte.policy.settings.per_bank import PerBank
 from astrocyte.providers.protocols import LanguageModel
 
 T = TypeVar("T", RetainItem, MemoryUpdate)
 Q = TypeVar("Q", RecallQuery, ReflectQuery)
 # The fields of `_Bank` that look at what was found.
-LOOKERS = ("pii", "outgoing", "evidence", "leaving")
+LOOKERS = ("pii", "queries", "outgoing", "evidence", "leaving")
 EVENTS: Mapping[Action, str] = {"redact": "pii_redacted", "reject": "pii_rejected", "warn": "pii_detected"}
 
 
@@ -46,6 +47,8 @@ class _Bank:
 
     settings: BankSettings
     pii: PiiPolicy | None
+    # For queries: ``pii`` where it looks at them.
+    queries: PiiPolicy | None
     # For hits, and for what answers are made of; None where they are not looked at.
     outgoing: PiiPolicy | None
     evidence: PiiPolicy | None
@@ -72,22 +75,24 @@ class Barriers:
         self._overrides = overrides
         self._embedding_models = frozenset(embedding_models)
         # No bank has an empty id: that is all the others.
-        self._whole = _bank(settings, overrides.of(""), (), language_model)
+        self._whole = _bank(settings, overrides.of[""], (), language_model)
         self._banks = {
-            name: _bank(settings, overrides.of(name), ("banks", name), language_model) for name in settings.banks
+            name: _bank(settings, overrides.of[name], ("banks", name), language_model) for name in settings.banks
         }
         self._templates = {
             name: _bank(settings, own, ("bank_templates", name), language_model)
             for name, own in overrides.templates.items()
         }
         every = (self._whole, *self._banks.values(), *self._templates.values())
-        # Mostly nobody looks at answers, and many of them ask.
-        self._lookers = {name for name in LOOKERS if any(getattr(bank, name) is not None for bank in every)}
+        self._of = PerBank(self._find)
+        # The fields of `_Bank` that are set for any bank: callers leave out the steps of the others.
+        self.lookers = frozenset(name for name in LOOKERS if any(getattr(bank, name) is not None for bank in every))
+        self.skips_empty = any(not bank.settings.barriers.validation.reject_empty_content for bank in every)
 
     def skips(self, bank_id: str, item: RetainItem) -> bool:
         """Whether an item has nothing to store, and the bank's settings do not make that an error."""
         parts: object = getattr(item, "parts", None)
-        if parts or self._of(bank_id).settings.barriers.validation.reject_empty_content:
+        if parts or self._of[bank_id].settings.barriers.validation.reject_empty_content:
             return False
         # What is no item, or holds no text, is an error all the same.
         content: object = getattr(item, "content", None)
@@ -105,7 +110,7 @@ class Barriers:
             PiiRejected: Something was found that is refused.
             ProviderUnavailable: The model of the bank's mode could not look.
         """
-        bank = self._of(bank_id)
+        bank = self._of[bank_id]
         barriers = bank.settings.barriers
         content_rules.check_content(item.content, barriers.validation, f"{at}content")
         content_rules.check_content_type(item.content_type, barriers.validation, f"{at}content_type")
@@ -143,7 +148,7 @@ class Barriers:
             ValidationError: A shape, or a key of metadata, is refused.
             PiiRejected: Something was found that is refused.
         """
-        bank = self._of(bank_id)
+        bank = self._of[bank_id]
         barriers = bank.settings.barriers
         if "content" in update.fields:
             content_rules.check_content(update.content, barriers.validation, "content")
@@ -170,10 +175,15 @@ class Barriers:
         Raises:
             PiiRejected: Something was found that is refused.
         """
-        found = []
-        for bank_id, bank in self._distinct(bank_ids).items():
-            if bank.pii is not None and (one := await _seen(bank_id, bank.pii, query.query)) is not None:
-                found.append(one)
+        if len(bank_ids) == 1:
+            policy = self._of[bank_ids[0]].queries
+            if policy is None or not (policy.asks or policy.scanner.find((query.query,))):
+                return query, ()
+        found = [
+            one
+            for bank_id, bank in self._distinct(bank_ids).items()
+            if bank.queries is not None and (one := await _seen(bank_id, bank.queries, query.query)) is not None
+        ]
         if not found:
             return query, ()
         refusing = [one for one in found if one.verdict.counts.get("reject")]
@@ -210,8 +220,8 @@ class Barriers:
         for place, own in alike.items():
             texts = [queries[index].query for index in own]
             for bank in self._distinct(sets[place]).values():
-                policy = bank.pii
-                if policy is None or "query" not in policy.settings.scan:
+                policy = bank.queries
+                if policy is None:
                     continue
                 # A model may find more, and is told of one query at a time.
                 suspect.update(own if policy.asks else [own[span.text] for span in policy.find(texts)])
@@ -242,16 +252,16 @@ class Barriers:
 
         Nobody is told: what leaves in the end is judged by `output`.
         """
-        policy = self._of(bank_id).leaving
+        policy = self._of[bank_id].leaving
         return list(texts) if policy is None else policy.withheld(texts)
 
     def refuses(self, hit: MemoryHit) -> bool:
         """Whether a memory would be left out of answers by its bank's settings."""
-        return is_refused(self._of(hit.bank_id or "").outgoing, hit)
+        return is_refused(self._of[hit.bank_id or ""].outgoing, hit)
 
     def refuses_evidence(self, hit: MemoryHit) -> bool:
         """Whether a memory would be left out of what answers are made of."""
-        return is_refused(self._of(hit.bank_id or "").evidence, hit)
+        return is_refused(self._of[hit.bank_id or ""].evidence, hit)
 
     def foreign(self, bank_id: str, operation: str, result: RecallResult) -> RecallResult:
         """What an engine brought, which no barrier has seen: judged by patterns, as what is to be stored."""
@@ -263,17 +273,17 @@ class Barriers:
         Raises:
             ValidationError: A key is refused, or what is left is too large.
         """
-        return content_rules.strip_metadata(metadata, self._of(bank_id).settings.barriers.metadata, "metadata")[0]
+        return content_rules.strip_metadata(metadata, self._of[bank_id].settings.barriers.metadata, "metadata")[0]
 
     def _screened(self, looker: str, bank_ids: Sequence[str], operation: str, result: RecallResult) -> RecallResult:
-        if looker not in self._lookers:
+        if looker not in self.lookers:
             return result
         policy_of: Callable[[_Bank], PiiPolicy | None] = operator.attrgetter(looker)
         distinct = self._distinct(bank_ids)
         every = {bank_id: policy for bank_id, bank in distinct.items() if (policy := policy_of(bank)) is not None}
         if not every or not result.hits:
             return result
-        own = {bank_id: policy for bank_id in bank_ids if (policy := policy_of(self._of(bank_id))) is not None}
+        own = {bank_id: policy for bank_id in bank_ids if (policy := policy_of(self._of[bank_id])) is not None}
         hits: list[MemoryHit] = []
         totals: dict[str, dict[Action, Counter[str]]] = {}
         for hit in result.hits:
@@ -300,10 +310,10 @@ class Barriers:
         """The first bank of each settings: a bank's own, its template's, or the whole's; in the order asked."""
         if not self._banks and not self._templates:
             return dict.fromkeys(bank_ids[:1], self._whole)
-        first = {id(self._of(bank_id)): bank_id for bank_id in reversed(bank_ids)}
-        return {bank_id: self._of(bank_id) for bank_id in reversed(first.values())}
+        first = {id(self._of[bank_id]): bank_id for bank_id in reversed(bank_ids)}
+        return {bank_id: self._of[bank_id] for bank_id in reversed(first.values())}
 
-    def _of(self, bank_id: str) -> _Bank:
+    def _find(self, bank_id: str) -> _Bank:
         own = self._banks.get(bank_id)
         if own is not None:
             return own
@@ -336,9 +346,11 @@ def _bank(settings: Settings, own: BankSettings, above: tuple[str, ...], model: 
     }
     leaving = own.dlp.scan_recall_output or own.dlp.scan_reflect_output
     policy = PiiPolicy(pii.model_copy(update=outgoing), refusal) if leaving else None
+    incoming = None if pii.mode == "disabled" else PiiPolicy(pii, refusal, create_detector(pii, model, refusal))
     return _Bank(
         own,
-        None if pii.mode == "disabled" else PiiPolicy(pii, refusal, create_detector(pii, model, refusal)),
+        incoming,
+        incoming if "query" in pii.scan else None,
         policy if own.dlp.scan_recall_output else None,
         policy if own.dlp.scan_reflect_output else None,
         policy,
@@ -354,9 +366,7 @@ class _Seen(NamedTuple):
 
 
 async def _seen(bank_id: str, policy: PiiPolicy, text: str) -> _Seen | None:
-    """What the policy finds in a query, if it looks there and finds anything."""
-    if "query" not in policy.settings.scan:
-        return None
+    """What the policy finds in a query, if anything."""
     spans = await policy.examine((text,)) if policy.asks else policy.find((text,))
     return _Seen(bank_id, policy.judge((text,), spans), policy.redactions(spans)) if spans else None
 

@@ -50,6 +50,8 @@ class PiiPolicy:
         own = settings.patterns
         self.settings = settings
         self._detector = detector
+        # Whether a detector looks as well.
+        self.asks = detector is not None
         self._types = [name for name, _ in kinds] + [pattern.name for pattern in own]
         chosen = {name: one.action or settings.action for name, one in settings.type_overrides.items()}
         self._actions: dict[str, Action] = {
@@ -64,20 +66,15 @@ class PiiPolicy:
             if settings.mode != "llm"
         ]
         _check_patterns(settings, refusal)
-        self._scanner = PiiScanner(wanted, [pattern.pattern for pattern in own], min_confidence=settings.min_confidence)
+        self.scanner = PiiScanner(wanted, [pattern.pattern for pattern in own], min_confidence=settings.min_confidence)
         given = {pattern.name: pattern.replacement for pattern in own}
         given |= {name: one.replacement for name, one in settings.type_overrides.items() if one.replacement is not None}
         self._replacements = {name: text for name, text in given.items() if text is not None}
 
-    @property
-    def asks(self) -> bool:
-        """Whether a detector looks as well."""
-        return self._detector is not None
-
     def find(self, texts: Sequence[str]) -> list[Span]:
         """Everything that the patterns find, in the order of the texts and of the places in them."""
         types = self._types
-        return [Span(text, start, end, types[kind]) for text, kind, start, end, _ in self._scanner.find(texts)]
+        return [Span(text, start, end, types[kind]) for text, kind, start, end, _ in self.scanner.find(texts)]
 
     async def examine(self, texts: Sequence[str]) -> list[Span]:
         """`find`, and then what the detector finds; what overlaps goes to the longer one.

@@ -50,7 +50,7 @@ class SignalQuality:
             for item, _ in items:
                 self._noise.note(tenant, bank_id, len(item.content), duplicate=False)
             return [], dict.fromkeys(range(len(items)), refusal)
-        settings = self._overrides.of(bank_id).signal_quality.scoring
+        settings = self._overrides.of[bank_id].signal_quality.scoring
         if not settings.enabled:
             return list(items), {}
         kept: list[tuple[RetainItem, str]] = []
@@ -75,7 +75,7 @@ class SignalQuality:
 
     def note(self, tenant: str, bank_id: str, items: Items, results: Sequence[RetainResult]) -> None:
         """Learn what became of items that were stored."""
-        if self._overrides.of(bank_id).signal_quality.noisy_bank.enabled:
+        if self._overrides.of[bank_id].signal_quality.noisy_bank.enabled:
             for (item, _), result in zip(items, results, strict=True):
                 self._noise.note(tenant, bank_id, len(item.content), duplicate=result.deduplicated)
 
@@ -91,7 +91,7 @@ class SignalQuality:
 
     def _noisy(self, tenant: str, bank_id: str) -> str | None:
         """Why nothing is stored in the bank now, if so."""
-        settings = self._overrides.of(bank_id).signal_quality.noisy_bank
+        settings = self._overrides.of[bank_id].signal_quality.noisy_bank
         if not settings.enabled:
             return None
         flags = self._noise.flags(tenant, bank_id, settings)

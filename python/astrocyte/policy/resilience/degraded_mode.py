@@ -59,12 +59,14 @@ class Escalation:
         self._store = store
         self.retries = retries
         self._most = settings.escalation.cache_entries
-        self._keeps = any(own.escalation.degraded_mode == "cache" for own in overrides.every)
+        # Whether answers are kept for any bank.
+        self.keeps = any(own.escalation.degraded_mode == "cache" for own in overrides.every)
         # By bank and question; the writer's thread drops those of a bank whose content was erased, and counts that.
         self._lock = threading.Lock()
         self._answers: OrderedDict[tuple[int, bytes], RecallResult] = OrderedDict()
-        self._erasures = 0
-        store.subscribe(self._committed)
+        # How many commits have erased content: for `keep`, to be asked before an answer is begun.
+        self.erasures = 0
+        store.subscribe(self._committed, "erased")
         self._at_recovery: list[Callable[[], None]] = [retries.wake]
         for breaker in breakers:
             self.watch(breaker)
@@ -79,20 +81,15 @@ class Escalation:
 
     def queues(self, bank_id: str) -> bool:
         """Whether retains of the bank wait while a provider is left alone."""
-        return self._overrides.of(bank_id).escalation.degraded_mode == EMPTY
-
-    @property
-    def erasures(self) -> int:
-        """How many commits have erased content: for `keep`, to be asked before an answer is begun."""
-        return self._erasures
+        return self._overrides.of[bank_id].escalation.degraded_mode == EMPTY
 
     def keep(self, bank: Bank, query: RecallQuery, result: RecallResult, erasures: int) -> None:
         """Remember an answer, where it may be needed again and nothing was erased since it was begun."""
-        if not self._keeps or self._overrides.of(bank.bank_id).escalation.degraded_mode != "cache":
+        if self._overrides.of[bank.bank_id].escalation.degraded_mode != "cache":
             return
         key = _key(bank, query)
         with self._lock:
-            if erasures != self._erasures:
+            if erasures != self.erasures:
                 return
             self._answers[key] = result
             self._answers.move_to_end(key)
@@ -102,13 +99,12 @@ class Escalation:
     def drop(self, bank: Bank) -> None:
         """Keep no answer of the bank any longer: content is gone that some of them may hold."""
         with self._lock:
-            self._erasures += 1
+            self.erasures += 1
             for key in [key for key in self._answers if key[0] == bank.key]:
                 del self._answers[key]
 
     def _committed(self, batch: IndexBatch) -> None:
-        if batch.erased:
-            self.drop(batch.bank)
+        self.drop(batch.bank)
 
     def recall(self, bank: Bank, query: RecallQuery, failure: CircuitOpen) -> RecallResult:
         """The answer without the provider.
@@ -116,7 +112,7 @@ class Escalation:
         Raises:
             CircuitOpen: There is none.
         """
-        mode = self._overrides.of(bank.bank_id).escalation.degraded_mode
+        mode = self._overrides.of[bank.bank_id].escalation.degraded_mode
         with self._lock:
             earlier = self._answers.get(_key(bank, query)) if mode == "cache" else None
         if mode == "error" or (mode == "cache" and earlier is None):
@@ -157,7 +153,7 @@ class Escalation:
 
     def _empty(self, operation: str, banks: Sequence[Bank], failure: CircuitOpen) -> None:
         """Tell the operator, and raise the failure unless all of the banks answer with nothing."""
-        if any(self._overrides.of(bank.bank_id).escalation.degraded_mode != EMPTY for bank in banks):
+        if any(self._overrides.of[bank.bank_id].escalation.degraded_mode != EMPTY for bank in banks):
             for bank in banks:
                 emit("provider_unavailable", operation=operation, bank_id=bank.bank_id, provider=failure.provider)
             raise failure

@@ -190,7 +190,7 @@ class Retries:
         drafts = await self._pipeline.prepare(bank, [(queued.item, "") for queued in items])
         for draft, queued in zip(drafts, items, strict=True):
             draft.memory_id = queued.memory_id
-        dedup = self._overrides.of(bank.bank_id).signal_quality.dedup
+        dedup = self._overrides.of[bank.bank_id].signal_quality.dedup
         principal, behalf, hops = _of_whom(items[0])
         copies = self._deliveries.order(bank.tenant, bank.bank_id, principal, behalf, hops)
         keys = [queued.key for queued in items]

@@ -1,4 +1,4 @@
-"""Bank templates at work: which one a bank has, and whom it lets do what there.
+"""The template of each bank, and the permissions that it gives.
 
 A template is found by a bank's name alone, so what is said of a bank is the same whether it exists or not.
 """
@@ -13,9 +13,7 @@ from astrocyte.config.templates import closest, fill
 from astrocyte.model import NO_PERMISSIONS, BankTemplate, Permission, TemplateGrant
 from astrocyte.policy.glob_patterns import ANY, matches
 from astrocyte.policy.permissions import parse_permissions
-
-# Banks of which the template is kept; a caller can invent bank ids without end.
-KEPT_BANKS = 4_096
+from astrocyte.policy.settings.per_bank import PerBank
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +35,8 @@ class Templates:
     def __init__(self, settings: Settings) -> None:
         self._templates = settings.bank_templates
         self._patterns = {name: template.name_pattern for name, template in settings.bank_templates.items()}
-        self._kept: dict[str, Template | None] = {}
-
-    def of(self, bank_id: str) -> Template | None:
-        """The template of a bank: the one whose pattern says most of its id."""
-        if not self._patterns:
-            return None
-        try:
-            return self._kept[bank_id]
-        except KeyError:
-            pass
-        found = self._find(bank_id)
-        if len(self._kept) >= KEPT_BANKS:
-            self._kept.clear()
-        self._kept[bank_id] = found
-        return found
+        # The template of a bank: the one whose pattern says most of its id.
+        self.of: PerBank[Template | None] = PerBank(self._find)
 
     def listed(self) -> list[BankTemplate]:
         """All of them, as they stand in the configuration."""
@@ -67,6 +52,8 @@ class Templates:
         ]
 
     def _find(self, bank_id: str) -> Template | None:
+        if not self._patterns:
+            return None
         match = closest(self._patterns, bank_id)
         if match is None:
             return None

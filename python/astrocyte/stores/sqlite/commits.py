@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -63,7 +63,7 @@ def commit(  # noqa: PLR0913, PLR0917 - the parts of one transaction
     copies: CopyOrder | None = None,
 ) -> tuple[list[WriteOutcome], bytes | None]:
     """Do all writes; see `MemoryStore.commit`."""
-    earlier = idempotency.stored(transaction.connection, bank.tenant, request)
+    earlier = None if request is None else idempotency.stored(transaction.connection, bank.tenant, request)
     if earlier is not None:
         return [], earlier
     work = transaction.bank(bank)
@@ -72,10 +72,11 @@ def commit(  # noqa: PLR0913, PLR0917 - the parts of one transaction
     outcomes: list[WriteOutcome] = []
     for kind, run in groupby(writes, type):
         if kind is Insert:
-            outcomes += _insert(transaction.connection, work, [write.memory for write in run])
+            outcomes += _insert(transaction.connection, work, run)
         else:
             outcomes += [_replace(transaction.connection, work, write) for write in run if isinstance(write, Replace)]
-    _let_wait(transaction.connection, work, copies, outcomes)
+    if copies is not None:
+        _let_wait(transaction.connection, work, copies, outcomes)
     for key, response in settle(outcomes) if settle is not None else ():
         if idempotency.stored(transaction.connection, bank.tenant, key) is not None:
             raise Conflict(
@@ -90,9 +91,7 @@ def commit(  # noqa: PLR0913, PLR0917 - the parts of one transaction
     return outcomes, response
 
 
-def _let_wait(
-    connection: apsw.Connection, work: BankWork, copies: CopyOrder | None, outcomes: Sequence[WriteOutcome]
-) -> None:
+def _let_wait(connection: apsw.Connection, work: BankWork, copies: CopyOrder, outcomes: Sequence[WriteOutcome]) -> None:
     """Let what was stored wait for the engine that is to have copies of it."""
     stored = [one for one in outcomes if one.duplicate_of is None]
     for action, first in ((CopyAction.COPY, True), (CopyAction.REPLACE, False)):
@@ -100,8 +99,13 @@ def _let_wait(
         outbox.put(connection, work, copies, action, changes)
 
 
-def _insert(connection: apsw.Connection, work: BankWork, memories: Sequence[NewMemory]) -> list[WriteOutcome]:
-    known = _by_hash(connection, work.bank.key, {memory.content_hash for memory in memories})
+def _insert(connection: apsw.Connection, work: BankWork, writes: Iterable[Write]) -> list[WriteOutcome]:
+    memories, hashes = [], set()
+    for write in writes:
+        memories.append(write.memory)
+        hashes.add(write.memory.content_hash)
+    # Of those that share a hash, the oldest.
+    known: dict[bytes, str] = dict(fetch(connection, _BY_HASH, (work.bank.key, apsw.carray(tuple(hashes)))))
     versions = _VersionRows(connection, work)
     outcomes = []
     for memory in memories:
@@ -143,20 +147,14 @@ def _replace(connection: apsw.Connection, work: BankWork, write: Replace) -> Wri
     return WriteOutcome(memory.memory_id, position, version + 1)
 
 
-def _by_hash(connection: apsw.Connection, bank_key: int, hashes: set[bytes]) -> dict[bytes, str]:
-    """Memory ids of current memories by content hash; the oldest where several share one."""
-    if not hashes:
-        return {}
-    return dict(fetch(connection, _BY_HASH, (bank_key, apsw.carray(tuple(hashes)))))
-
-
 class _VersionRows:
     """Rows of new versions, gathered and then written table by table."""
 
     def __init__(self, connection: apsw.Connection, work: BankWork) -> None:
         self._connection = connection
         self._work = work
-        self._last: int = max((row[0] for row in fetch(connection, _LAST_ROW_KEY)), default=0)
+        rows = fetch(connection, _LAST_ROW_KEY)
+        self._last: int = rows[0][0] if rows else 0
         self._memories: list[Row] = []
         self._contents: list[Row] = []
         self._tags: list[Row] = []
@@ -172,7 +170,8 @@ class _VersionRows:
         Raises:
             Conflict: Its vectors are of another model than the bank's, which has moved since they were made.
         """
-        memory = self._fitting(memory)
+        if memory.model != self._work.bank.embedding_model:
+            memory = self._fitting(memory)
         self._last += 1
         key, work = self._last, self._work
         self._memories.append((
@@ -182,11 +181,15 @@ class _VersionRows:
             None, None, None, None, None, None, None,
         ))  # fmt: skip
         self._contents.append((
-            key, memory.content, encode_tags(memory.tags), encode_metadata(memory.metadata), memory.source,
-            memory.speaker, encode_entities(memory.entities),
+            key, memory.content, encode_tags(memory.tags) if memory.tags else "[]",
+            encode_metadata(memory.metadata) if memory.metadata else "{}", memory.source, memory.speaker,
+            encode_entities(memory.entities) if memory.entities else "[]",
         ))  # fmt: skip
-        self._entities += [(work.bank.key, folded, key) for folded in {one.folded: None for one in memory.entities}]
-        self._tags += [(work.bank.key, tag, key) for tag in dict.fromkeys(memory.tags)]
+        if memory.entities:
+            folded = dict.fromkeys(one.folded for one in memory.entities)
+            self._entities += [(work.bank.key, name, key) for name in folded]
+        if memory.tags:
+            self._tags += [(work.bank.key, tag, key) for tag in dict.fromkeys(memory.tags)]
         self._vector(key, -1, memory.vector)
         for ordinal, chunk in enumerate(memory.chunks):
             self._chunks.append((passage_key(key, ordinal), chunk.text, chunk.tokens))
@@ -205,12 +208,15 @@ class _VersionRows:
             insert_rows(self._connection, "memories", self._memories)
         except apsw.ConstraintError as error:
             raise AlreadyExists("the bank has a memory of that id, perhaps a forgotten one; use a new id") from error
-        insert_rows(self._connection, "contents", self._contents)
-        insert_rows(self._connection, "tags", self._tags)
-        insert_rows(self._connection, "entities", self._entities)
-        insert_rows(self._connection, "chunks", self._chunks)
-        for table, rows in zip(vectors.SETS, self._embeddings, strict=True):
-            insert_rows(self._connection, table, rows)
+        for table, rows in (
+            ("contents", self._contents),
+            ("tags", self._tags),
+            ("entities", self._entities),
+            ("chunks", self._chunks),
+            *zip(vectors.SETS, self._embeddings, strict=True),
+        ):
+            if rows:
+                insert_rows(self._connection, table, rows)
 
     def _vector(self, key: int, ordinal: int, vector: bytes | None) -> None:
         if vector is None:

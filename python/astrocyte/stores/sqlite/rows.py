@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 
 from astrocyte.model import Bank, Entity, Memory, MemoryState, Metadata
-from astrocyte.stores.protocols import ChunkRecord, HydratedRow, NewMemory, VersionRecord
+from astrocyte.stores.protocols import ChunkRecord, NewMemory, VersionRecord
 
 Row = tuple[Any, ...]
 
@@ -24,11 +24,6 @@ MEMORY_COLUMNS = (
     "m.row_key, m.memory_id, m.version, c.content, m.content_type, m.fact_type, m.memory_layer, c.tags, c.metadata, "
     "c.source, m.session_id, c.speaker, m.principal, m.occurred_at, m.valid_from, m.valid_until, m.retained_at, "
     "m.known_from, m.forgotten_at, m.purge_after, m.chunk_count, m.token_count, m.position, c.entities"
-)
-# As `HydratedRow` has them; w is the passage asked for, k its chunk.
-HYDRATED_COLUMNS = (
-    "w.value, m.memory_id, m.version, c.content, k.text, m.fact_type, m.memory_layer, c.tags, c.metadata, c.source, "
-    "m.session_id, c.speaker, m.principal, m.occurred_at, m.retained_at, m.chunk_count, m.token_count"
 )
 RECORD_COLUMNS = (
     "m.row_key, m.memory_id, m.version, c.content, m.content_type, m.fact_type, m.memory_layer, c.tags, c.metadata, "
@@ -133,10 +128,10 @@ def decode_bank(row: Row) -> Bank:
         description,
         model,
         dimensions,
-        to_datetime(created_at),
-        to_datetime(updated_at),
+        _EPOCH + timedelta(0, 0, 0, created_at),
+        _EPOCH + timedelta(0, 0, 0, updated_at),
         position,
-        bank_etag(key, revision),
+        f"{key:x}-{revision:x}",
         created_by,
     )
 
@@ -176,38 +171,6 @@ def decode_memory(row: Row, bank_id: str) -> Memory:
         etag=f"{row_key:x}",
         state=MemoryState.ACTIVE if forgotten_at is None else MemoryState.FORGOTTEN,
         entities=() if entities == "[]" else decode_entities(entities),
-    )
-
-
-def decode_hydrated(row: Row) -> HydratedRow:
-    """A row from `HYDRATED_COLUMNS`. On the path of every recall."""
-    (
-        passage, memory_id, version, content, chunk, fact_type, layer, tags, metadata, source, session_id, speaker,
-        principal, occurred_at, retained_at, chunk_count, token_count,
-    ) = row  # fmt: skip
-    # What calling the class does, in half of the time.
-    return tuple.__new__(
-        HydratedRow,
-        (
-            passage // PASSAGES_PER_ROW,
-            passage % PASSAGES_PER_ROW - 1,
-            memory_id,
-            version,
-            content,
-            content if chunk is None else chunk,
-            fact_type,
-            layer,
-            () if tags == "[]" else decode_tags(tags),
-            {} if metadata == "{}" else decode_metadata(metadata),
-            source,
-            session_id,
-            speaker,
-            principal,
-            occurred_at,
-            retained_at,
-            chunk_count,
-            token_count,
-        ),
     )
 
 

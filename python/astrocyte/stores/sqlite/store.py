@@ -22,6 +22,7 @@ from astrocyte.model import (
 )
 from astrocyte.stores.outbox import CopyOrder
 from astrocyte.stores.protocols import (
+    BatchFlag,
     HydratedRow,
     IndexListener,
     RequestKey,
@@ -184,9 +185,9 @@ class SqliteStore:
         """Writes that wait for the disk."""
         return self._writer.waiting
 
-    def subscribe(self, listener: IndexListener) -> None:
-        """Call the listener after every commit."""
-        self._writer.subscribe(listener)
+    def subscribe(self, listener: IndexListener, flag: BatchFlag | None = None) -> None:
+        """Call the listener after every commit, or after those whose batch has a flag set."""
+        self._writer.subscribe(listener, flag)
 
     async def create_bank(  # noqa: PLR0913 - the signature of MemoryStore
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from astrocyte.pipelines.recall.confidence import confidence_of, most_confidence
+from astrocyte.pipelines.recall.result_assembly import confidence_of, most_confidence
 
 SCORES = st.tuples(st.floats(-1.0, 1.0), st.floats(0.0, 100.0))
 

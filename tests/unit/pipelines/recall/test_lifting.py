@@ -44,7 +44,7 @@ async def app(request: pytest.FixtureRequest) -> AsyncIterator[App]:
 
 def parts(app: App) -> tuple[RecallPipeline, Bank]:
     pipeline: Any = app.gate._pipelines.recall
-    bank = pipeline._store.get_bank(ME.tenant, "b")
+    bank = pipeline.assembly._store.get_bank(ME.tenant, "b")
     assert bank is not None
     return pipeline, bank
 
@@ -102,7 +102,7 @@ async def test_no_more_rows_are_read_than_shown(app: App, monkeypatch: pytest.Mo
     pipeline, bank = parts(app)
     refusing(monkeypatch)
     read: list[int] = []
-    store: Any = pipeline._store
+    store: Any = pipeline.assembly._store
     hydrate = store.hydrate
 
     def counting(bank: Bank, passages: Any, visibility: Any) -> Any:

@@ -274,7 +274,7 @@ async def test_an_embedder_that_fails_is_asked_again_and_not_for_ever(
 ) -> None:
     before = await answers(app)
     flaky = Flaky(failures)
-    app.providers.spaces._embedders["flaky"] = flaky
+    app.providers.spaces.by_model["flaky"] = flaky
     operation = await moved(app, "flaky", sample=0)
     assert operation.state is state
     if state is OperationState.FAILED:
@@ -288,7 +288,7 @@ async def test_an_embedder_that_fails_is_asked_again_and_not_for_ever(
 
 async def test_no_write_fails_for_the_embedder_that_is_moved_to(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     flaky = Flaky(0)
-    app.providers.spaces._embedders["flaky"] = flaky
+    app.providers.spaces.by_model["flaky"] = flaky
     begun, go_on = paused(monkeypatch, app)
     started = await app.gate.start_reindex(ME, BANK, embedding_model="flaky", sample=0)
     await begun.wait()

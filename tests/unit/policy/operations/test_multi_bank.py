@@ -246,12 +246,12 @@ async def test_of_equal_contents_one_is_shown_that_the_database_knows(
         before = await app.gate.recall(ANN, query)
         first = next(hit for hit in before.hits if "bicycle" in hit.text)
         recall: Any = app.gate._pipelines.recall
-        rows_each = recall.rows_each
+        rows_each = recall.assembly.rows_each
 
         def without(asked: Any) -> Any:
             return [[row for row in rows if row.memory_id != first.memory_id] for rows in rows_each(asked)]
 
-        monkeypatch.setattr(recall, "rows_each", without)
+        monkeypatch.setattr(recall.assembly, "rows_each", without)
         result = await app.gate.recall(ANN, query)
         shown = [hit for hit in result.hits if "bicycle" in hit.text]
         assert [(hit.bank_id, hit.also_in) for hit in shown] == [(first.also_in[0], ())]
@@ -267,14 +267,14 @@ async def test_what_is_not_small_is_read_back_beside_the_loop(
     app = await filled(tmp_path, recall={"inline_rows": inline_rows})
     try:
         recall: Any = app.gate._pipelines.recall
-        rows_each = recall.rows_each
+        rows_each = recall.assembly.rows_each
         threads: set[int] = set()
 
         def watched(asked: Any) -> Any:
             threads.add(threading.get_ident())
             return rows_each(asked)
 
-        monkeypatch.setattr(recall, "rows_each", watched)
+        monkeypatch.setattr(recall.assembly, "rows_each", watched)
         external = (MemoryHit("Coffee costs nothing on Mondays.", 1.0),)
         result = await app.gate.recall(ANN, ask(external_context=external))
         assert len(result.hits) == 6

@@ -13,7 +13,8 @@ from astrocyte.config import Settings
 from astrocyte.errors import AccessDenied, AstrocyteError, BankNotFound, PiiRejected
 from astrocyte.model import Caller, Permission, RecallQuery, RetainItem, TemplateGrant
 from astrocyte.policy.gate import Gate
-from astrocyte.policy.settings import bank_templates as templates_module
+from astrocyte.policy.settings import per_bank
+from astrocyte.policy.settings.bank_templates import Templates
 from astrocyte.services import convert
 from calls import calls
 
@@ -256,10 +257,10 @@ async def test_a_name_of_letters_that_patterns_have_gives_nobody_else_anything(o
 
 
 async def test_invented_names_are_not_kept_without_end(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(templates_module, "KEPT_BANKS", 4)
-    found = templates_module.Templates(Settings.from_mapping({"bank_templates": PRINTED}))
+    monkeypatch.setattr(per_bank, "KEPT_BANKS", 4)
+    found = Templates(Settings.from_mapping({"bank_templates": PRINTED}))
     for number in range(20):
-        match = found.of(f"user-{number}")
+        match = found.of[f"user-{number}"]
         assert match is not None
         assert match.permissions(f"user:{number}") == frozenset(Permission)
-    assert len(vars(found)["_kept"]) <= 4
+    assert len(found.of) <= 4

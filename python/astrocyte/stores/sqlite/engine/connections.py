@@ -115,7 +115,7 @@ class Connections:
             if self._shared is not None:
                 with self.write_lock:
                     return self.writer.execute(sql, bindings).fetchall()
-            reader = self._reader()
+            reader = getattr(self._local, "reader", None) or self._reader()
             with reader.lock:
                 reader.deadline = monotonic() + READ_LIMIT_SECONDS
                 return reader.connection.execute(sql, bindings).fetchall()

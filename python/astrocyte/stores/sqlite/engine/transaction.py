@@ -8,7 +8,7 @@ from dataclasses import replace
 import apsw
 
 from astrocyte.errors import BankNotFound
-from astrocyte.model import Bank, ChangeKind
+from astrocyte.model import ALSO_RELEVANT_TO, Bank, ChangeKind
 from astrocyte.stores.protocols import IndexBatch, VersionRecord
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, Row, decode_bank, fetch, insert_rows
 
@@ -35,6 +35,7 @@ class BankWork:
         self._removed: list[int] = []
         self._erased = False
         self._moved = False
+        self._refers = False
 
     def change(self, kind: ChangeKind, memory_id: str) -> int:
         """Note a change; returns its position."""
@@ -46,6 +47,7 @@ class BankWork:
     def upsert(self, record: VersionRecord) -> None:
         """A version is to be indexed."""
         self._upserts[record.row_key] = record
+        self._refers = self._refers or ALSO_RELEVANT_TO in record.memory.metadata
 
     def end(self, row_key: int) -> None:
         """A version is no longer the current one, from ``now`` on."""
@@ -81,6 +83,7 @@ class BankWork:
             tuple(self._removed),
             erased=self._erased,
             moved=self._moved,
+            refers=self._refers or bool(self._ended or self._removed),
         )
 
 
@@ -115,5 +118,9 @@ class Transaction:
 
     def finish(self) -> list[IndexBatch]:
         """Write what the banks' works have gathered."""
-        batches = [work.write(self.connection) for work in self._works.values()]
-        return [batch for batch in batches if batch is not None]
+        batches = []
+        for work in self._works.values():
+            batch = work.write(self.connection)
+            if batch is not None:
+                batches.append(batch)
+        return batches

@@ -22,7 +22,7 @@ import structlog
 
 from astrocyte.core import failpoint
 from astrocyte.errors import AstrocyteError, DiskFull, RateLimited, StoreError
-from astrocyte.stores.protocols import IndexBatch, IndexListener
+from astrocyte.stores.protocols import BatchFlag, IndexBatch, IndexListener
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.data_directory import Ballast
 from astrocyte.stores.sqlite.engine.error_translation import RETRY_AFTER_SECONDS, Failure, classify, report, translate
@@ -69,7 +69,7 @@ class Writer:
         self._ballast = ballast
         self.clock = clock
         self._waiting_limit = waiting_limit
-        self._listeners: list[IndexListener] = []
+        self._listeners: list[tuple[IndexListener, BatchFlag | None]] = []
         self._queue: deque[Job[Any]] = deque()
         self._waiting = 0
         self._changed = threading.Condition()
@@ -84,9 +84,9 @@ class Writer:
         """How much waits, by weight."""
         return self._waiting
 
-    def subscribe(self, listener: IndexListener) -> None:
-        """Call the listener after every commit from now on."""
-        self._listeners.append(listener)
+    def subscribe(self, listener: IndexListener, flag: BatchFlag | None) -> None:
+        """Call the listener from now on after every commit, or after those whose batch has a flag set."""
+        self._listeners.append((listener, flag))
 
     async def submit(self, run: Callable[[Transaction], T], *, weight: int = 1, frees: bool = False) -> T:
         """Run a job in a transaction; returns when it is durable.
@@ -218,9 +218,12 @@ class Writer:
         with self._connections.write_lock:
             failure = self._try(jobs)
         if failure is None:
-            for effect in [effect for job in jobs for effect in job.effects]:
-                effect()
-            self._publish([batch for job in jobs for batch in job.batches])
+            batches: list[IndexBatch] = []
+            for job in jobs:
+                batches += job.batches
+                for effect in job.effects:
+                    effect()
+            self._publish(batches)
         elif classify(failure) is Failure.FULL and len(jobs) > 1:
             # One of them may be small enough, or be the one that frees space.
             for job in jobs:
@@ -310,7 +313,9 @@ class Writer:
 
     def _publish(self, batches: Sequence[IndexBatch]) -> None:
         for batch in merged(batches):
-            for listener in self._listeners:
+            for listener, flag in self._listeners:
+                if flag is not None and not getattr(batch, flag):
+                    continue
                 try:
                     listener(batch)
                 except Exception as error:  # noqa: BLE001 - the commit stands, whatever the listener says
@@ -323,7 +328,8 @@ def merged(batches: Sequence[IndexBatch]) -> list[IndexBatch]:
     for batch in batches:
         last = result[-1] if result else None
         if last is not None and _adds(batch) and last.bank.key == batch.bank.key and _adds(last):
-            result[-1] = IndexBatch(batch.bank, batch.position, last.upserts + batch.upserts)
+            refers = last.refers or batch.refers
+            result[-1] = IndexBatch(batch.bank, batch.position, last.upserts + batch.upserts, refers=refers)
         else:
             result.append(batch)
     return result

@@ -1,0 +1,167 @@
+"""Recall's last steps: rows are read back, hits are made of them, and with the trace they become the result.
+
+The database decides what may be seen, whatever the index proposed; the query's filter is checked again (`row_filter`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from time import perf_counter
+
+from astrocyte.config import Settings
+from astrocyte.core import RecallResponse
+from astrocyte.model import MemoryHit, RecallQuery, RecallResult
+from astrocyte.pipelines.recall.boosts import BoostStage
+from astrocyte.pipelines.recall.external_context import blend, passing
+from astrocyte.pipelines.recall.hits import found
+from astrocyte.pipelines.recall.post_ranking import Rescorer, reordered
+from astrocyte.pipelines.recall.row_filter import compile_filter
+from astrocyte.pipelines.recall.trace import trace_of
+from astrocyte.pipelines.search.candidates import Candidate
+from astrocyte.pipelines.search.core_request import NOW, Plan, visibility
+from astrocyte.stores.protocols import HydratedRow, MemoryStore, Visibility
+
+# A logistic function of the first hit's scores, fitted on 2,605 questions of LoCoMo, LifeBench and BEAM, half of them
+# put to a bank that knows nothing of it, with the bundled embedder; docs/quality.md says how well it does.
+BASE, MEANING, WORDS = -3.6, 1.1, 0.12
+
+
+def confidence_of(meaning: float, words: float) -> float:
+    """The probability that the hits hold what was asked, by the first one's scores in the semantic and keyword arm.
+
+    The words of a question that fill few memories add up to a high keyword score only where a memory holds several of
+    them, and its meaning is near. Ranks, gaps between hits, and scores by the spread of the bank's say less: every
+    question has a best memory, and a question of another bank stands out as far as one of this bank.
+    """
+    return 1 / (1 + math.exp(-(BASE + MEANING * meaning + WORDS * words)))
+
+
+def most_confidence(scores: Sequence[tuple[float, float]]) -> float:
+    """The most that `confidence_of` gives of any; 0 where there are none."""
+    # The function only grows with the sum of its terms.
+    return max((confidence_of(meaning, words) for meaning, words in scores), default=0.0)
+
+
+class ResultAssembly:
+    """Makes results of what the core ranked.
+
+    Args:
+        store: Reads hits back.
+        settings: The stages after the core that are on, and the weight of what callers bring.
+        clock: Milliseconds since the epoch.
+    """
+
+    def __init__(self, store: MemoryStore, settings: Settings, clock: Callable[[], int]) -> None:
+        self._store = store
+        self._settings = settings.recall
+        self.rescorer = Rescorer(settings, clock)
+        if self.rescorer.usage is not None:
+            store.subscribe(self.rescorer.usage.on_commit)
+
+    def finish(self, plan: Plan, response: RecallResponse) -> RecallResult:
+        """The result of a plan."""
+        query, passages = plan.query, response.passages
+        if query.as_of is None and query.valid_at is None:
+            rows = self._store.hydrate(plan.bank, passages, NOW)
+        else:
+            rows = self._store.hydrate(plan.bank, passages, visibility(query))
+        plan.hydrated = perf_counter()
+        return self._result(plan, response, _meeting(query, rows) if plan.narrows else rows)
+
+    def finish_all(self, plans: list[Plan], responses: list[RecallResponse]) -> list[RecallResult]:
+        """As `finish` of each, with one read for all that look at the same time."""
+        looks: dict[Visibility, dict[int, list[int]]] = {}
+        for number, plan in enumerate(plans):
+            looks.setdefault(visibility(plan.query), {}).setdefault(plan.bank.key, []).append(number)
+        results: list[RecallResult | None] = [None] * len(plans)
+        for looked, banks in looks.items():
+            asked = [
+                (plans[numbers[0]].bank, [passage for number in numbers for passage in responses[number].passages])
+                for numbers in banks.values()
+            ]
+            read = self._store.hydrate_each(asked, looked)
+            hydrated = perf_counter()
+            for numbers, rows, (_, passages) in zip(banks.values(), read, asked, strict=True):
+                # Rows come in the order in which they were asked for.
+                whole = len(rows) == len(passages)
+                known = {} if whole else {row[:2]: row for row in rows}
+                start = 0
+                for number in numbers:
+                    plan, response = plans[number], responses[number]
+                    plan.hydrated = hydrated
+                    end = start + len(response.passages)
+                    own = rows[start:end] if whole else [known[one] for one in passages[start:end] if one in known]
+                    results[number] = self._result(plan, response, _meeting(plan.query, own))
+                    start = end
+        return [result for result in results if result is not None]
+
+    def rows(self, plan: Plan, passages: Sequence[tuple[int, int]]) -> list[HydratedRow]:
+        """Those of the passages that the database lets this query see, in the order given."""
+        return _meeting(plan.query, self._store.hydrate(plan.bank, passages, visibility(plan.query)))
+
+    def rows_each(self, asked: Sequence[tuple[Plan, Sequence[tuple[int, int]]]]) -> list[list[HydratedRow]]:
+        """As `rows` of each plan of one query, for banks of which each comes once; by one read."""
+        if not asked:
+            return []
+        passages = [(plan.bank, wanted) for plan, wanted in asked]
+        read = self._store.hydrate_each(passages, visibility(asked[0][0].query))
+        return [_meeting(plan.query, rows) for (plan, _), rows in zip(asked, read, strict=True)]
+
+    def rescored(self, plan: Plan, response: RecallResponse, rows: list[HydratedRow]) -> list[Candidate]:
+        """What the core ranked, in the order of the stages after it."""
+        candidates, plan.stages = self.rescorer.run(plan, response, rows)
+        return candidates
+
+    def note_use(self, plan: Plan, hits: Sequence[MemoryHit]) -> None:
+        """Count that candidates of a plan were of use, where that is counted."""
+        if self.rescorer.usage is not None and not plan.trial:
+            shown = {hit.memory_id for hit in hits}
+            self.rescorer.usage.note([one.row for one in plan.candidates or () if one.row.memory_id in shown])
+
+    def _result(self, plan: Plan, response: RecallResponse, rows: list[HydratedRow]) -> RecallResult:
+        query = plan.query
+        if plan.lift:
+            plan.stages = {BoostStage.name: response.lift_micros / 1e3}
+        if plan.pool and not plan.lift:
+            hits, truncated = self._reordered(plan, response, rows)
+        else:
+            hits, truncated = found(query, response, rows, plan.budget)
+        if query.external_context:
+            plan.external = passing(query)
+            weight = self._settings.external_weight
+            hits, dropped = blend(query, hits, plan.external, weight=weight, budget=plan.budget)
+            truncated = truncated or dropped
+            plan.blended = perf_counter()
+        trace = trace_of(plan, response, hits) if query.include_trace else None
+        scores = response.lead_scores if rows else None
+        sure = 0.0 if scores is None else confidence_of(*scores)
+        return RecallResult(
+            hits,
+            response.candidates + len(plan.external),
+            truncated=truncated,
+            trace=trace,
+            confidence=sure,
+            abstain=sure < self._settings.abstention_floor,
+        )
+
+    def _reordered(
+        self, plan: Plan, response: RecallResponse, rows: list[HydratedRow]
+    ) -> tuple[Sequence[MemoryHit], bool]:
+        """The hits in the order of the stages after the core, within the budget; and whether one was cut or dropped.
+
+        A reranker has the next word on its candidates, and so there are no hits yet.
+        """
+        plan.candidates = self.rescored(plan, response, rows)
+        if plan.reranked:
+            plan.arm_names = response.arm_names
+            return (), False
+        hits, truncated = reordered(plan.query, plan.candidates, response.arm_names, plan.budget)
+        self.note_use(plan, hits)
+        return hits, truncated
+
+
+def _meeting(query: RecallQuery, rows: list[HydratedRow]) -> list[HydratedRow]:
+    """The rows that meet the query's filter, whatever the index believed."""
+    meets = compile_filter(query)
+    return rows if meets is None else [row for row in rows if meets(row)]
