@@ -44,6 +44,7 @@ from astrocyte.policy.operations.parts import GateParts, operation_parts
 from astrocyte.policy.operations.recall import Recalling
 from astrocyte.policy.operations.reflect import Reflecting
 from astrocyte.policy.operations.retain import Retaining
+from astrocyte.policy.operations.retain_group import GroupRetaining
 from astrocyte.policy.permissions import FORGET_ALL
 from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_token, encode_token
@@ -77,6 +78,7 @@ class Gate(Administration):
         )
         self._operating = Operating(parts.operations, shared)
         self._retaining = Retaining(shared)
+        self._group_retaining = GroupRetaining(shared, self._retaining)
         self._recalling = Recalling(shared)
         self._explaining = Explaining(shared)
         self._reflecting = Reflecting(shared, self._recalling.evidence)
@@ -119,7 +121,7 @@ class Gate(Administration):
         request_ids: Sequence[str | None] = (),
     ) -> list[RetainResult | AstrocyteError]:
         """Store what can be stored."""
-        return await self._retaining.many(caller, bank_id, items, request_ids=request_ids)
+        return await self._group_retaining.many(caller, bank_id, items, request_ids=request_ids)
 
     async def recall(self, caller: Caller, query: RecallQuery) -> RecallResult:
         """Rank the bank's memories for a query."""

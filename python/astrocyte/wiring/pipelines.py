@@ -14,7 +14,9 @@ from astrocyte.pipelines.recall.reranking import RerankedRecall
 from astrocyte.pipelines.recall.tiered import TieredRecall
 from astrocyte.pipelines.reflect.pipeline import ReflectPipeline
 from astrocyte.pipelines.reindex.pipeline import Reindexer
-from astrocyte.pipelines.retain.drafts import Preparer
+from astrocyte.pipelines.retain.draft_builder import DraftBuilder
+from astrocyte.pipelines.retain.draft_chunks import DraftChunks
+from astrocyte.pipelines.retain.draft_vectors import DraftVectors
 from astrocyte.pipelines.retain.multimodal import Describer
 from astrocyte.pipelines.retain.pipeline import RetainPipeline
 from astrocyte.pipelines.retain.update import UpdatePipeline
@@ -38,18 +40,24 @@ def build_pipelines(
         ConfigError: An extra is missing, or a setting needs a language model and there is none.
     """
     store, model, spaces = storage.store, providers.language_model, providers.spaces
-    entities = create_extraction(settings, rules.profiles, model)
-    preparer = Preparer(settings, spaces, storage.executor, rules.profiles, entities, stages.chunking)
+    builder = DraftBuilder(
+        spaces,
+        rules.profiles,
+        create_extraction(settings, rules.profiles, model),
+        DraftChunks(settings, rules.profiles, stages.chunking),
+        DraftVectors(spaces, storage.executor),
+        storage.executor,
+    )
     recall = _recall(settings, providers, storage, stages)
     reindexer = Reindexer(store, store.operations, storage.registry, recall, spaces, settings.reindex, storage.clock)
     tiers = settings.tiered_retrieval.enabled
     return Pipelines(
-        retain=RetainPipeline(store, storage.registry, settings, preparer),
+        retain=RetainPipeline(store, storage.registry, settings, builder),
         recall=TieredRecall(recall, store, settings, model) if tiers else recall,
         reflect=ReflectPipeline(model, settings, stages.synthesis),
         multi_bank=MultiBankPipeline(recall, settings, storage.executor),
         explain=ExplainPipeline(store, recall, storage.executor, settings.recall.inline_rows),
-        update=UpdatePipeline(store, preparer, spaces),
+        update=UpdatePipeline(store, builder, spaces),
         describer=Describer(settings.pipeline.multimodal, model, spaces.default),
         forget=ForgetPipeline(store, settings.forget, storage.clock, storage.external, storage.checkpoints, reindexer),
         reindexer=reindexer,

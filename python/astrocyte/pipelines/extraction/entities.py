@@ -55,6 +55,9 @@ class EntityExtraction:
         self._model = model
         self._custom = custom
         self._places = asyncio.Semaphore(PARALLEL)
+        # Whether entities are found in items whose profile does not say, and whether a model or another is ever asked.
+        self.enabled = settings.mode != "disabled"
+        self.asks = not {settings.mode, *profiles.entity_modes}.isdisjoint({"llm", "custom"})
 
     def mode(self, bank_id: str, item: RetainItem) -> EntityMode:
         """How the entities of an item are found."""

@@ -1,4 +1,4 @@
-"""Extraction profiles at work: which one holds for an item, and what it gives the item before anything looks at it."""
+"""The extraction profile of an item, and the metadata and tags that it adds before anything looks at the item."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from astrocyte.config import ExtractionProfileSettings
+from astrocyte.config.extraction import EntityMode
+from astrocyte.config.per_bank import PerBank
 from astrocyte.model import RetainItem
 from astrocyte.pipelines.extraction.json_paths import mapped
 
@@ -31,7 +33,8 @@ class Profiles:
         metadata_value_bytes: int,
     ) -> None:
         self._profiles = profiles
-        self._default_of = default_of
+        # The profile of items that name none, by bank.
+        self.default = PerBank(lambda bank_id: self._named(default_of(bank_id)))
         self._most_bytes = metadata_value_bytes
 
     @property
@@ -39,9 +42,16 @@ class Profiles:
         """What an item may name, in order."""
         return sorted(self._profiles)
 
+    @property
+    def entity_modes(self) -> set[EntityMode]:
+        """The modes in which profiles have entities found."""
+        return {one.entity_extraction for one in self._profiles.values() if isinstance(one.entity_extraction, str)}
+
     def of(self, bank_id: str, item: RetainItem) -> ExtractionProfileSettings:
-        """What holds for an item in a bank."""
-        name = item.extraction_profile or self._default_of(bank_id)
+        """The profile of an item in a bank."""
+        return self._named(item.extraction_profile) if item.extraction_profile else self.default[bank_id]
+
+    def _named(self, name: str | None) -> ExtractionProfileSettings:
         return PLAIN if name is None else self._profiles.get(name, PLAIN)
 
     def applied(self, bank_id: str, item: RetainItem) -> tuple[RetainItem, tuple[str, ...]]:

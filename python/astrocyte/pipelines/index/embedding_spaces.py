@@ -40,7 +40,7 @@ class Spaces:
         # Banks that moved since this process began, by key: what is known of a bank from before does not say it.
         self.moved: dict[int, tuple[str, int]] = {}
         # Where banks are on their way to, by key.
-        self._targets: dict[int, str] = {}
+        self.targets: dict[int, str] = {}
 
     @property
     def models(self) -> list[str]:
@@ -58,15 +58,15 @@ class Spaces:
 
     def target(self, bank: Bank) -> Embedder | None:
         """What makes the vectors that a bank is to have next, while it moves."""
-        model = self._targets.get(bank.key)
+        model = self.targets.get(bank.key)
         return None if model is None else self.by_model.get(model)
 
     def aim(self, bank: Bank, model: str | None) -> None:
         """What is written into the bank from now on gets vectors of this model too; None ends that."""
         if model is None:
-            self._targets.pop(bank.key, None)
+            self.targets.pop(bank.key, None)
         else:
-            self._targets[bank.key] = model
+            self.targets[bank.key] = model
 
     def fresh(self, bank: Bank) -> Bank:
         """The bank with the model that it has now."""

@@ -1,7 +1,7 @@
 """Retain: from items to durable memories.
 
-1. draft and embed: normalise, hash, count tokens, cut into chunks, make vectors (`preparing`);
-2. decide: find exact and near duplicates in the index and within the batch (`deciding`, `deduplication`);
+1. draft and embed: normalise, hash, count tokens, cut into chunks, make vectors (`draft_builder`);
+2. decide: find exact and near duplicates in the index and within the batch (`dedup_decisions`, `near_duplicates`);
 3. commit all writes in one transaction; exact duplicates are decided inside it, and where they turn out otherwise than
    foreseen, the decisions are made again;
 4. the store's commit feeds the index before this returns, so the next recall finds the memory.
@@ -9,22 +9,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from astrocyte.config import DedupSettings, Settings
-from astrocyte.errors import Conflict, MemoryNotFound
+from astrocyte.errors import AstrocyteError, Conflict, MemoryNotFound, RequestIdReused
 from astrocyte.model import Bank, CurationAction, RetainItem, RetainResult, RetentionAction
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.retain.dedup_decisions import Decider, Decision, check_outcomes
-from astrocyte.pipelines.retain.drafts import Draft, Preparer
-from astrocyte.pipelines.retain.optimistic_retry import persist
+from astrocyte.pipelines.retain.draft_builder import DraftBuilder
+from astrocyte.pipelines.retain.drafts import Draft, compute
 from astrocyte.stores.outbox import CopyOrder
 from astrocyte.stores.protocols import MemoryStore, Replace, RequestKey, WriteOutcome
 
 # Why a decision was not followed.
 HELD_ALREADY = "the bank holds this content already"
+# Each lost race means that another write of the same memory went through; so many in a row mean that the caller had
+# better wait.
+ATTEMPTS = 10
 
+T = TypeVar("T")
 Encode = Callable[[Sequence[RetainResult]], bytes]
 Decode = Callable[[bytes], list[RetainResult]]
 
@@ -45,11 +50,11 @@ class Replay:
 class RetainPipeline:
     """Stores items in one bank at a time."""
 
-    def __init__(self, store: MemoryStore, registry: IndexRegistry, settings: Settings, preparer: Preparer) -> None:
+    def __init__(self, store: MemoryStore, registry: IndexRegistry, settings: Settings, builder: DraftBuilder) -> None:
         self._store = store
         self._registry = registry
-        self._settings = settings
-        self._preparer = preparer
+        self._inline_rows = settings.recall.inline_rows
+        self._builder = builder
 
     async def check(self, bank: Bank, items: Sequence[tuple[RetainItem, str]]) -> list[Draft]:
         """Drafts without vectors, by which is found what is wrong with items, each given with its path in the request.
@@ -57,7 +62,7 @@ class RetainPipeline:
         Raises:
             ValidationError: An item is wrong for this bank.
         """
-        return await self._preparer.drafts(bank, items)
+        return await self._builder.drafts(bank, items)
 
     async def prepare(self, bank: Bank, items: Sequence[tuple[RetainItem, str]]) -> list[Draft]:
         """Drafts of the items, with their vectors; all of this changes nothing, and the bank need not exist.
@@ -66,7 +71,7 @@ class RetainPipeline:
             ValidationError: An item is wrong for this bank.
             ProviderUnavailable: The embedder failed.
         """
-        return await self._preparer.embedded(bank, items)
+        return await self._builder.embedded(bank, items)
 
     async def store(  # noqa: PLR0913 - what goes into one transaction
         self,
@@ -108,8 +113,10 @@ class RetainPipeline:
         copies: CopyOrder | None,
     ) -> list[RetainResult]:
         index = await self._registry.get(bank)
-        bank = index.space_of(bank)
-        await self._preparer.match(bank, drafts)
+        if bank.embedding_model != index.model:
+            bank = index.space_of(bank)
+        if any(draft.model != bank.embedding_model for draft in drafts):
+            await self._builder.vectors.match(bank, drafts)
 
         def decide() -> list[Decision]:
             return Decider(bank, index.core, self._store, dedup, principal).decide(drafts)
@@ -125,8 +132,8 @@ class RetainPipeline:
             ]
 
         contents = [draft.content for draft in drafts]
-        small = index.small(self._settings.recall.inline_rows)
-        decisions = await self._preparer.compute(decide, contents, inline=small)
+        small = index.row_count <= self._inline_rows
+        decisions = await compute(self._builder.executor, decide, contents, inline=small)
         writes = [decision.write for decision in decisions if decision.write is not None]
         if not writes and not replays and not dequeue:
             return _results(decisions, [])
@@ -150,6 +157,34 @@ class RetainPipeline:
             if response is not None:
                 return replay.decode(response)
         return None
+
+
+async def persist(
+    attempt: Callable[[], Awaitable[T]],
+    lost: Callable[[], T | None] = lambda: None,
+    *,
+    changed: tuple[type[AstrocyteError], ...] = (Conflict,),
+) -> T:
+    """The result of the first attempt that no other write got in the way of.
+
+    Args:
+        attempt: Looks, decides and commits.
+        lost: Called after an attempt that failed so; what it returns is the result, None means to try again.
+        changed: What an attempt raises where what it looked at has changed.
+
+    Raises:
+        Conflict: The last attempt failed too.
+    """
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return await attempt()
+        except RequestIdReused:
+            raise
+        except changed:
+            result = lost()
+            if result is not None:
+                return result
+    return await attempt()
 
 
 def _results(decisions: list[Decision], outcomes: Sequence[WriteOutcome]) -> list[RetainResult]:

@@ -15,8 +15,9 @@ from astrocyte.errors import MemoryNotFound
 from astrocyte.model import Bank, Memory, MemoryUpdate, RetainItem
 from astrocyte.pipelines.index.embedding_spaces import Spaces
 from astrocyte.pipelines.query.time_windows import from_ms, optional_ms
-from astrocyte.pipelines.retain.drafts import Preparer, hash_of
-from astrocyte.pipelines.retain.optimistic_retry import persist
+from astrocyte.pipelines.retain.draft_builder import DraftBuilder
+from astrocyte.pipelines.retain.drafts import hash_of
+from astrocyte.pipelines.retain.pipeline import persist
 from astrocyte.stores.outbox import CopyOrder
 from astrocyte.stores.protocols import MemoryStore, NewMemory, Replace, RequestKey, VersionRecord, WriteOutcome
 
@@ -24,9 +25,9 @@ from astrocyte.stores.protocols import MemoryStore, NewMemory, Replace, RequestK
 class UpdatePipeline:
     """Makes new versions."""
 
-    def __init__(self, store: MemoryStore, preparer: Preparer, spaces: Spaces) -> None:
+    def __init__(self, store: MemoryStore, builder: DraftBuilder, spaces: Spaces) -> None:
         self._store = store
-        self._preparer = preparer
+        self._builder = builder
         self._spaces = spaces
 
     async def run(
@@ -84,9 +85,9 @@ class UpdatePipeline:
         memory = _fields(current.memory, update)
         if "content" in update.fields:
             return await self._content(bank, current, memory, update)
-        memory = await self._preparer.spared(bank, memory)
+        memory = await self._builder.vectors.spared(bank, memory)
         if "metadata" in update.fields:
-            return replace(memory, entities=self._preparer.entities_of(bank, memory))
+            return replace(memory, entities=self._builder.entities_of(bank, memory))
         return memory
 
     async def _content(self, bank: Bank, current: VersionRecord, memory: NewMemory, update: MemoryUpdate) -> NewMemory:
@@ -101,7 +102,7 @@ class UpdatePipeline:
             occurred_at=None if memory.occurred_at is None else from_ms(memory.occurred_at),
             embedding=update.embedding,
         )
-        (draft,) = await self._preparer.embedded(bank, [(item, "")])
+        (draft,) = await self._builder.embedded(bank, [(item, "")])
         made = draft.memory(memory.principal, current.memory.memory_id)
         return replace(
             memory,

@@ -97,7 +97,7 @@ class Access:
         self.enabled = settings.access_control.enabled
         self._open = settings.access_control.default_policy == "open"
         self._owning = settings.access_control.default_policy == "owner_only"
-        self._unnamed = settings.identity.principal or DEFAULT_PRINCIPAL
+        self.unnamed = settings.identity.principal or DEFAULT_PRINCIPAL
         self._making = MAKING if settings.bank_defaults.auto_create else frozenset({"CreateBank"})
         self._templates = Templates(settings)
         self._store = store
@@ -215,7 +215,7 @@ class Access:
 
     def name(self, caller: Caller) -> str:
         """Who the caller counts as; `DEFAULT_PRINCIPAL` where neither it nor the settings say."""
-        return caller.principal if caller.principal != DEFAULT_PRINCIPAL else self._unnamed
+        return caller.principal if caller.principal != DEFAULT_PRINCIPAL else self.unnamed
 
     def _named(self, caller: Caller, bank_id: str, needed: frozenset[Permission]) -> str:
         principal = self.name(caller)

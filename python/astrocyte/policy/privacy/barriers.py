@@ -19,6 +19,7 @@ from typing import NamedTuple, TypeVar
 from astrocyte.config import Settings
 from astrocyte.config.banks import BankSettings
 from astrocyte.config.barriers import RESERVED
+from astrocyte.config.per_bank import PerBank
 from astrocyte.errors import ConfigError, PiiRejected, ValidationError
 from astrocyte.model import MemoryHit, MemoryUpdate, Metadata, RecallQuery, RecallResult, ReflectQuery, RetainItem
 from astrocyte.pipelines.multi_bank.trace import recounted
@@ -31,7 +32,6 @@ from astrocyte.policy.privacy.pii_detectors import Span, create_detector
 from astrocyte.policy.privacy.pii_policy import Action, PiiPolicy, Verdict, listed, redacted
 from astrocyte.policy.privacy.text_fields import Parts, item_parts, update_parts
 from astrocyte.policy.settings.bank_settings import Overrides
-from astrocyte.policy.settings.per_bank import PerBank
 from astrocyte.providers.protocols import LanguageModel
 
 T = TypeVar("T", RetainItem, MemoryUpdate)
@@ -112,24 +112,17 @@ class Barriers:
         """
         bank = self._of[bank_id]
         barriers = bank.settings.barriers
-        content_rules.check_content(item.content, barriers.validation, f"{at}content")
-        content_rules.check_content_type(item.content_type, barriers.validation, f"{at}content_type")
+        shape = barriers.validation
+        is_long = len(item.content) > shape.max_content_length
+        if is_long or shape.allowed_content_types is not None or content_rules.SUSPECT.search(item.content):
+            content_rules.check_item(item, shape, at)
         warnings: tuple[str, ...] = ()
         if bank.pii is not None:
-            scan = bank.pii.settings.scan
-            parts = item_parts(item, (*scan, "content") if item.pii_detected else scan)
-            verdict = await _examined(bank.pii, parts)
-            if item.pii_detected:
-                verdict = _declared(bank.pii, parts, verdict)
-            if not quiet:
-                _emit(bank_id, operation, verdict)
-            _refuse(verdict, at.rstrip(".") or "item")
-            warnings = verdict.warnings()
-            if verdict.changed:
-                item = parts.put(item, verdict)
-                item = self._without_vector(item, at) if "content" in parts.changed(verdict) else item
+            item, warnings = await self._personal(bank_id, bank.pii, operation, item, at, quiet=quiet)
         elif item.pii_detected:
             warnings = ("pii: pii_detected was set and stored as it came, since this bank's barrier is switched off",)
+        if not item.metadata:
+            return item, warnings
         metadata, stripped = content_rules.strip_metadata(item.metadata, barriers.metadata, f"{at}metadata")
         if stripped:
             item = replace(item, metadata=metadata)
@@ -137,6 +130,27 @@ class Barriers:
             if not quiet:
                 emit("metadata_stripped", bank_id=bank_id, operation=operation, count=len(stripped))
         return item, warnings
+
+    async def _personal(
+        self, bank_id: str, policy: PiiPolicy, operation: str, item: RetainItem, at: str, *, quiet: bool
+    ) -> tuple[RetainItem, tuple[str, ...]]:
+        """An item after the bank's policy about personal data, and what its caller is to be told."""
+        scan = policy.settings.scan
+        bare = not (policy.asks or item.pii_detected or item.metadata or item.tags or item.source or item.speaker)
+        # Its content is all that a bare item holds, and mostly nothing is found there.
+        if bare and ("content" not in scan or not policy.scanner.find((item.content,))):
+            return item, ()
+        parts = item_parts(item, (*scan, "content") if item.pii_detected else scan)
+        verdict = await _examined(policy, parts)
+        if item.pii_detected:
+            verdict = _declared(policy, parts, verdict)
+        if not quiet:
+            _emit(bank_id, operation, verdict)
+        _refuse(verdict, at.rstrip(".") or "item")
+        if verdict.changed:
+            item = parts.put(item, verdict)
+            item = self._without_vector(item, at) if "content" in parts.changed(verdict) else item
+        return item, verdict.warnings()
 
     async def update(self, bank_id: str, update: MemoryUpdate, *, quiet: bool = False) -> MemoryUpdate:
         """An update as it may be made.

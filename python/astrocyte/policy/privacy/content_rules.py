@@ -7,16 +7,33 @@ import re
 
 from astrocyte.config.barriers import ContentSettings, MetadataSettings
 from astrocyte.errors import ValidationError
-from astrocyte.model import Metadata
+from astrocyte.model import Metadata, RetainItem
 
 # Controls that no text has: all of C0 but layout, back-space and escapes, all of C1, and what bad bytes decode to.
 BINARY = re.compile("[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd]")
 # How files begin that are no text, as Latin-1 or UTF-8 reads them.
 MAGIC = ("%PDF-", "\x89PNG", "PK\x03\x04", "GIF87a", "GIF89a", "\x7fELF", "\xff\xd8\xff", "\x1f\x8b", "BZh9")
+# Without any of these a content is sure to be text.
+SUSPECT = re.compile(f"^(?:{'|'.join(map(re.escape, MAGIC))})|{BINARY.pattern}")
 # Text with a stray control stays text; from one in fifty on it is none.
 BINARY_SHARE = 0.02
 # Where a key has its joints.
 JOINTS = re.compile(r"[._\-\s]+|(?<=[a-z0-9])(?=[A-Z])")
+
+
+def check_item(item: RetainItem, settings: ContentSettings, at: str) -> None:
+    """A content, and a format, that are taken.
+
+    Raises:
+        ValidationError: One is not; its field is prefixed by ``at``.
+    """
+    check_content(item.content, settings, f"{at}content")
+    allowed = settings.allowed_content_types
+    if allowed is not None and item.content_type not in allowed:
+        raise ValidationError(
+            f"{ascii(str(item.content_type))[:64]} is not taken here, only {', '.join(allowed) or 'nothing'}",
+            field=f"{at}content_type",
+        )
 
 
 def check_content(content: str, settings: ContentSettings, path: str) -> None:
@@ -43,19 +60,6 @@ def is_binary(content: str) -> bool:
     if BINARY.search(content) is None:
         return False
     return len(BINARY.findall(content)) >= BINARY_SHARE * len(content)
-
-
-def check_content_type(content_type: str, settings: ContentSettings, path: str) -> None:
-    """A format that is taken.
-
-    Raises:
-        ValidationError: It is not.
-    """
-    allowed = settings.allowed_content_types
-    if allowed is not None and content_type not in allowed:
-        raise ValidationError(
-            f"{ascii(str(content_type))[:64]} is not taken here, only {', '.join(allowed) or 'nothing'}", field=path
-        )
 
 
 def strip_metadata(metadata: Metadata, settings: MetadataSettings, path: str) -> tuple[Metadata, tuple[str, ...]]:

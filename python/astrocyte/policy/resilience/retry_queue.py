@@ -65,7 +65,7 @@ class Retries:
         self._pipeline = pipeline
         self._deliveries = deliveries
         # Banks for which something waits, or is about to.
-        self._waiting = {bank.key for bank in queue.queued_banks()}
+        self.waiting = {bank.key for bank in queue.queued_banks()}
         # Up to which key nothing of a bank can be stored; it stays on disk, and the next process tries it again.
         self._stuck: dict[int, int] = {}
         self._changed = asyncio.Event()
@@ -92,7 +92,7 @@ class Retries:
 
     def holds(self, bank: Bank) -> bool:
         """Whether something waits for the bank."""
-        return bank.key in self._waiting
+        return bank.key in self.waiting
 
     async def put(
         self, caller: Caller, bank: Bank, drafts: Sequence[Draft], principal: str, replays: Sequence[Replay]
@@ -121,7 +121,7 @@ class Retries:
         ]
         await self._queue.enqueue(bank, items, limit=self._limit, responses=responses)
         # Before the caller hears of it: what comes after that waits behind.
-        self._waiting.add(bank.key)
+        self.waiting.add(bank.key)
         if not self._resting:
             self.wake()
         emit("queued", operation="retain", bank_id=bank.bank_id, amount=len(items))
@@ -134,7 +134,7 @@ class Retries:
             try:
                 for bank in self._queue.queued_banks():
                     await self._drain(bank)
-                self._waiting = {bank.key for bank in self._queue.queued_banks() if self._first(bank, 1)}
+                self.waiting = {bank.key for bank in self._queue.queued_banks() if self._first(bank, 1)}
             except CircuitOpen as error:
                 rest = error.retry_after
             except AstrocyteError:

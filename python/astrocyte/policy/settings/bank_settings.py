@@ -15,8 +15,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 from astrocyte.config import BankSettings, Settings
 from astrocyte.config.banks import over_profile
+from astrocyte.config.per_bank import PerBank
 from astrocyte.policy.settings.bank_templates import Templates
-from astrocyte.policy.settings.per_bank import PerBank
 
 
 class Overrides:

@@ -10,9 +10,9 @@ from astrocyte.stores.protocols import RequestKey, VersionRecord
 from astrocyte.stores.queue import QueuedItem
 from astrocyte.stores.sqlite.deletion.soft_delete import LISTED_IDS, selection
 from astrocyte.stores.sqlite.engine.connections import Connections
-from astrocyte.stores.sqlite.records import records
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, MEMORY_COLUMNS, decode_bank, decode_memory, fetch, to_datetime
 from astrocyte.stores.sqlite.tables import holds, idempotency, retry_queue
+from astrocyte.stores.sqlite.tables.version_records import records
 
 _MEMORIES = f"SELECT {MEMORY_COLUMNS} FROM memories m JOIN contents c USING (row_key)"
 # The bank exists, and is the caller's: a handle is not taken at its word.

@@ -18,7 +18,7 @@ from astrocyte.model import (
     RetainItem,
     RetainResult,
 )
-from astrocyte.pipelines.retain.drafts import Preparer
+from astrocyte.pipelines.retain.draft_builder import DraftBuilder
 from astrocyte.policy.gate import Gate
 
 ME = Caller()
@@ -244,12 +244,12 @@ async def test_what_fails_for_all_is_not_tried_one_by_one(gate: Gate, interferen
 
 async def test_the_first_batch_of_a_bank_is_prepared_once(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     drafted = []
-    draft = Preparer.draft
+    draft = DraftBuilder.draft
 
-    def drafting(self: Preparer, bank: Any, item: RetainItem, at: str = "") -> Any:
+    def drafting(self: DraftBuilder, bank: Any, item: RetainItem, at: str = "") -> Any:
         drafted.append(item.content)
         return draft(self, bank, item, at)
 
-    monkeypatch.setattr(Preparer, "draft", drafting)
+    monkeypatch.setattr(DraftBuilder, "draft", drafting)
     await gate.retain_batch(ME, "b", [RetainItem("tea"), RetainItem("ham")])
     assert drafted == ["tea", "ham"]

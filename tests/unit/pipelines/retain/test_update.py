@@ -8,7 +8,7 @@ import pytest
 from astrocyte.core import count_tokens
 from astrocyte.errors import Conflict
 from astrocyte.model import Caller, MemoryUpdate, RetainItem
-from astrocyte.pipelines.retain import optimistic_retry
+from astrocyte.pipelines.retain.pipeline import ATTEMPTS
 from astrocyte.policy.gate import Gate
 
 ME = Caller()
@@ -45,11 +45,11 @@ async def test_an_update_of_a_version_seen_is_not_tried_again(gate: Gate) -> Non
 async def test_who_always_comes_second_is_told(gate: Gate) -> None:
     memory_id = await stored(gate, RetainItem("tea"))
     updates = [
-        MemoryUpdate(memory_id, frozenset({"source"}), source=f"s{n}") for n in range(3 * optimistic_retry.ATTEMPTS)
+        MemoryUpdate(memory_id, frozenset({"source"}), source=f"s{n}") for n in range(3 * ATTEMPTS)
     ]
     results = await asyncio.gather(*(gate.update_memory(ME, "b", one) for one in updates), return_exceptions=True)
     made = [result for result in results if not isinstance(result, BaseException)]
-    assert len(made) >= optimistic_retry.ATTEMPTS
+    assert len(made) >= ATTEMPTS
     assert all(isinstance(result, Conflict) for result in results if isinstance(result, BaseException))
     assert (await gate.get_memory(ME, "b", memory_id)).version == 1 + len(made)
 
@@ -62,7 +62,7 @@ async def test_large_content_is_prepared_beside_the_loop(gate: Gate, monkeypatch
         threads.append(threading.current_thread() is threading.main_thread())
         return count(text)
 
-    monkeypatch.setattr("astrocyte.pipelines.retain.drafts.count_tokens", counting)
+    monkeypatch.setattr("astrocyte.pipelines.retain.draft_builder.count_tokens", counting)
     memory_id = await stored(gate, RetainItem("tea"))
     assert threads == [True]
     long = "All work and no play. " * 1_000

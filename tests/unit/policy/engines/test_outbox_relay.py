@@ -198,7 +198,7 @@ async def test_what_waited_for_a_provider_is_copied_when_it_is_stored(monkeypatc
         assert far.retention_action == "queued"
         embedder.down = False
         await until(lambda: shelf.texts == ["tea"])
-        await until(lambda: not app.policies.escalation.retries._waiting)
+        await until(lambda: not app.policies.escalation.retries.waiting)
         await caught_up(app)
         assert [(call.principal, call.hops) for name, call in shelf.calls if name == "retain"] == [("user:ann", 1)]
         assert shelf.texts == ["tea"]

@@ -299,7 +299,7 @@ async def test_retains_wait_and_are_stored_in_order(build: Build, embedder: Remo
     assert events.index("circuit_closed") < events.index("queue_drained")
     for result, name in zip(queued, names, strict=True):
         assert (await gate.get_memory(ME, "b", result.memory_id or "")).content == name
-    await until(lambda: not app.policies.escalation.retries._waiting)
+    await until(lambda: not app.policies.escalation.retries.waiting)
     assert (await gate.retain(ME, "b", RetainItem("last"))).retention_action == "created"
     assert (await gate.recall(ME, QUERY)).hits
 
@@ -438,7 +438,7 @@ async def test_what_can_never_be_stored_stops_nothing_else(
         monkeypatch.setattr(app.policies.escalation.retries._pipeline, "prepare", picky)
         embedder.down = False
         await until(lambda: contents(gate) == ["one", "two"])
-        await until(lambda: not app.policies.escalation.retries._waiting)
+        await until(lambda: not app.policies.escalation.retries.waiting)
     assert any(entry["event"].endswith("retry_stuck") for entry in logs)
     assert (await gate.retain(ME, "b", RetainItem("three"))).retention_action == "created"
     (bank,) = gate._store.queued_banks()  # type: ignore[attr-defined]

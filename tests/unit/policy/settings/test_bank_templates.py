@@ -13,7 +13,7 @@ from astrocyte.config import Settings
 from astrocyte.errors import AccessDenied, AstrocyteError, BankNotFound, PiiRejected
 from astrocyte.model import Caller, Permission, RecallQuery, RetainItem, TemplateGrant
 from astrocyte.policy.gate import Gate
-from astrocyte.policy.settings import per_bank
+from astrocyte.config import per_bank
 from astrocyte.policy.settings.bank_templates import Templates
 from astrocyte.services import convert
 from calls import calls

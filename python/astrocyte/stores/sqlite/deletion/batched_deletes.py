@@ -16,8 +16,6 @@ from astrocyte.stores.sqlite.tables.vectors import PARTS, SETS
 # the writes that wait for it wait some milliseconds.
 SLICE_MEMORIES = 128
 SLICE_BYTES = 1 << 20
-# Rows of a table that has one small row for each memory or change.
-SLICE_ROWS = 2_048
 # Rough cost of a memory in the log: a token is about 4 bytes and is there twice, in the whole and in a chunk; a chunk
 # has a vector and some index entries.
 BYTES_PER_TOKEN = 8
@@ -33,12 +31,6 @@ _ENTITIES = (
     " CROSS JOIN contents c ON c.row_key = w.value CROSS JOIN json_each(c.entities) e)"
 )
 _ROWS = "DELETE FROM {table} WHERE row_key IN (SELECT value FROM carray(?1))"
-# Tables whose rows are of a bank, and what tells them apart within it.
-_OF_BANKS = (
-    ("absences", "memory_id, forgotten_position"),
-    ("changes", "position"),
-    ("waiting_copies", "engine, memory_id"),
-)
 
 
 def first_slice(connection: apsw.Connection, bank_key: int, memory_ids: Sequence[str]) -> list[str]:
@@ -52,7 +44,7 @@ def first_slice(connection: apsw.Connection, bank_key: int, memory_ids: Sequence
             (BYTES_PER_TOKEN, BYTES_PER_CHUNK, bank_key, json.dumps(first)),
         )
     )
-    return first[: _fitting(sizes.get(memory_id, 0) for memory_id in first)]
+    return first[: fitting(sizes.get(memory_id, 0) for memory_id in first)]
 
 
 def delete_versions(connection: apsw.Connection, bank_key: int, row_keys: Sequence[int]) -> Counter[str]:
@@ -71,29 +63,7 @@ def delete_versions(connection: apsw.Connection, bank_key: int, row_keys: Sequen
     return counts
 
 
-def delete_bank_rows(connection: apsw.Connection, bank_key: int) -> bool:
-    """Delete some of what is in a bank, memories first; False when nothing is left."""
-    rows = fetch(
-        connection,
-        "SELECT row_key, token_count * ? + chunk_count * ? FROM memories WHERE bank_key = ? LIMIT ?",
-        (BYTES_PER_TOKEN, BYTES_PER_CHUNK, bank_key, SLICE_MEMORIES),
-    )
-    if rows:
-        fitting = rows[: _fitting(size for _, size in rows)]
-        delete_versions(connection, bank_key, [row_key for row_key, _ in fitting])
-        return True
-    for table, second in _OF_BANKS:
-        connection.execute(
-            f"DELETE FROM {table} WHERE (bank_key, {second}) IN"
-            f" (SELECT bank_key, {second} FROM {table} WHERE bank_key = ? LIMIT ?)",
-            (bank_key, SLICE_ROWS),
-        )
-        if connection.changes():
-            return True
-    return False
-
-
-def _fitting(sizes: Iterable[int]) -> int:
+def fitting(sizes: Iterable[int]) -> int:
     """How many of the sizes fit into a slice, at least one."""
     count = total = 0
     for size in sizes:

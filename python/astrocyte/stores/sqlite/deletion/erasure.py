@@ -26,18 +26,15 @@ from astrocyte.model import AuditEventKind, Bank, ChangeKind, ErasureReceipt, Fo
 from astrocyte.stores.outbox import CopyOrder
 from astrocyte.stores.protocols import RequestKey
 from astrocyte.stores.sqlite.deletion import receipts, soft_delete, tombstones
-from astrocyte.stores.sqlite.deletion.batched_deletes import (
-    SLICE_MEMORIES,
-    delete_bank_rows,
-    delete_versions,
-    first_slice,
-)
+from astrocyte.stores.sqlite.deletion.bank_rows import delete_some
+from astrocyte.stores.sqlite.deletion.batched_deletes import SLICE_MEMORIES, delete_versions, first_slice
 from astrocyte.stores.sqlite.deletion.receipts import Answer
-from astrocyte.stores.sqlite.deletion.vacuum import Cleaner, note_unclean
+from astrocyte.stores.sqlite.deletion.vacuum import Cleaner
+from astrocyte.stores.sqlite.engine.data_directory import note_unclean
 from astrocyte.stores.sqlite.engine.transaction import BankWork, Transaction
 from astrocyte.stores.sqlite.engine.writer import Slices, Writer
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, decode_bank, fetch, to_datetime
-from astrocyte.stores.sqlite.tables import audit, holds, idempotency, vectors
+from astrocyte.stores.sqlite.tables import audit, holds, idempotency
 
 T = TypeVar("T")
 # Who did it, in the trail: nobody asked for it then.
@@ -290,10 +287,4 @@ def _purge_slice(transaction: Transaction, now: int) -> int | None:
 def _drop_slice(connection: apsw.Connection, bank_key: int) -> bool:
     """Delete some rows of a hidden bank, at last the bank itself; returns whether it is still there."""
     note_unclean(connection, unclean=True)
-    if delete_bank_rows(connection, bank_key) or idempotency.drop(connection, bank_key):
-        return True
-    connection.execute("DELETE FROM erasures WHERE bank_key = ?", (bank_key,))
-    holds.drop(connection, bank_key)
-    vectors.drop_bank(connection, bank_key)
-    connection.execute("DELETE FROM banks WHERE bank_key = ?", (bank_key,))
-    return False
+    return delete_some(connection, bank_key)

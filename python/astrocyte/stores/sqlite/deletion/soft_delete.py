@@ -13,9 +13,9 @@ from astrocyte.model import AuditEventKind, Bank, ChangeKind, ForgetSelector
 from astrocyte.stores.outbox import CopyAction, CopyOrder
 from astrocyte.stores.protocols import RequestKey
 from astrocyte.stores.sqlite.engine.transaction import BankWork, Transaction
-from astrocyte.stores.sqlite.records import spared_records
 from astrocyte.stores.sqlite.rows import fetch, to_milliseconds
 from astrocyte.stores.sqlite.tables import audit, holds, idempotency, outbox, retry_queue
+from astrocyte.stores.sqlite.tables.version_records import spared_records
 
 # Ids that an answer lists; the count says how many there are in all.
 LISTED_IDS = 1_000

@@ -15,7 +15,7 @@ from astrocyte.stores.protocols import RequestKey
 from astrocyte.stores.sqlite.deletion import receipts
 from astrocyte.stores.sqlite.deletion.receipts import Answer
 from astrocyte.stores.sqlite.deletion.soft_delete import Tombstone, bury, selected
-from astrocyte.stores.sqlite.deletion.vacuum import note_unclean
+from astrocyte.stores.sqlite.engine.data_directory import note_unclean
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, decode_bank, fetch
 from astrocyte.stores.sqlite.tables import audit, holds, idempotency, outbox, retry_queue

@@ -8,6 +8,7 @@ import apsw
 
 from astrocyte.errors import StoreError
 from astrocyte.stores.sqlite.deletion.scrubbing import Scrubber
+from astrocyte.stores.sqlite.engine.data_directory import note_unclean
 from astrocyte.stores.sqlite.engine.error_translation import translate
 from astrocyte.stores.sqlite.engine.writer import Slices, Writer
 
@@ -89,9 +90,3 @@ class Cleaner:
             # A cached page still has its gap, and would bring it back with its next change.
             connection.execute("PRAGMA shrink_memory")
         return following
-
-
-def note_unclean(connection: apsw.Connection, *, unclean: bool) -> None:
-    """Note that rows were erased, or that the files are clean."""
-    if bool(connection.pragma("user_version")) != unclean:
-        connection.pragma("user_version", int(unclean))

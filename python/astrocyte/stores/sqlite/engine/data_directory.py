@@ -6,6 +6,8 @@ import fcntl
 import os
 from pathlib import Path
 
+import apsw
+
 from astrocyte.errors import StoreLocked
 
 DATABASE = "astrocyte.db"
@@ -104,3 +106,9 @@ def sync_directory(directory: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def note_unclean(connection: apsw.Connection, *, unclean: bool) -> None:
+    """Note that rows were erased, or that the files are clean."""
+    if bool(connection.pragma("user_version")) != unclean:
+        connection.pragma("user_version", int(unclean))

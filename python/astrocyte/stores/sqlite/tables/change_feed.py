@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from astrocyte.model import Bank
 from astrocyte.stores.protocols import VersionRecord
 from astrocyte.stores.sqlite.engine.connections import Connections
-from astrocyte.stores.sqlite.records import records
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, decode_bank
+from astrocyte.stores.sqlite.tables.version_records import records
 
 # Ends of versions are told as they are now, whatever the position.
 _NOW = 2**63 - 1

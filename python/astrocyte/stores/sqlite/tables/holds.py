@@ -128,11 +128,6 @@ class SqliteHolds:
         return [(row[0], _decode(row)) for row in rows]
 
 
-def drop(connection: apsw.Connection, bank_key: int) -> None:
-    """Delete the holds of a bank that goes; none of them stands."""
-    connection.execute("DELETE FROM holds WHERE bank_key = ?", (bank_key,))
-
-
 def _place(transaction: Transaction, bank: Bank, hold: NewHold, by: str, request: RequestKey | None) -> Hold:
     connection = transaction.connection
     earlier = idempotency.stored(connection, bank.tenant, request)

@@ -111,16 +111,6 @@ def blank(connection: apsw.Connection, bank_key: int, until: int) -> int:
     return connection.changes()
 
 
-def drop(connection: apsw.Connection, bank_key: int) -> int:
-    """Remove answers that go with a bank, some at a time; returns how many."""
-    connection.execute(
-        "DELETE FROM requests WHERE (tenant, request_id) IN"
-        " (SELECT tenant, request_id FROM requests WHERE bank_key = ? AND outlives_bank = 0 LIMIT ?)",
-        (bank_key, REQUESTS_AT_ONCE),
-    )
-    return connection.changes()
-
-
 def expire(connection: apsw.Connection, before: int, limit: int) -> int:
     """Remove the oldest responses from before an instant, at most ``limit``; returns how many went."""
     connection.execute(

@@ -27,10 +27,10 @@ from astrocyte.stores.protocols import RequestKey, VersionRecord
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
-from astrocyte.stores.sqlite.records import records
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, Row, decode_bank, fetch, to_datetime
 from astrocyte.stores.sqlite.tables import audit, idempotency
 from astrocyte.stores.sqlite.tables import vectors as spaces
+from astrocyte.stores.sqlite.tables.version_records import records
 
 COLUMNS = (
     "o.operation_key, o.operation_id, b.bank_id, o.state, o.created_by, o.created_at, o.updated_at, o.ended_at, o.plan,"

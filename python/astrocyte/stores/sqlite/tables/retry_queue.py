@@ -15,7 +15,7 @@ from astrocyte.errors import Conflict, NotFound, RateLimited
 from astrocyte.model import Bank, ContentPart, DedupAction, Embedding, ForgetSelector, PartKind, RetainItem
 from astrocyte.stores.protocols import RequestKey
 from astrocyte.stores.queue import QueuedItem
-from astrocyte.stores.sqlite.deletion.vacuum import note_unclean
+from astrocyte.stores.sqlite.engine.data_directory import note_unclean
 from astrocyte.stores.sqlite.engine.transaction import Transaction
 from astrocyte.stores.sqlite.rows import fetch, to_milliseconds
 from astrocyte.stores.sqlite.tables import idempotency

@@ -149,9 +149,3 @@ def versions_of(
         (bank_key, json.dumps(list(memory_ids))),
     )
     return [row_key for (row_key,) in rows]
-
-
-def drop_bank(connection: apsw.Connection, bank_key: int) -> None:
-    """Forget what was noted of a bank that goes; its vectors went with its memories."""
-    connection.execute("DELETE FROM spare_sets WHERE bank_key = ?", (bank_key,))
-    connection.execute("DELETE FROM operations WHERE bank_key = ?", (bank_key,))

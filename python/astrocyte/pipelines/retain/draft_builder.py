@@ -1,0 +1,185 @@
+"""From an item to a draft: normalised, hashed, counted, cut, with vectors and entities."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Executor
+
+from astrocyte.core import count_tokens
+from astrocyte.errors import DimensionMismatch, ValidationError
+from astrocyte.model import Bank, Entity, RetainItem
+from astrocyte.pipelines.extraction.entities import EntityExtraction
+from astrocyte.pipelines.extraction.profiles import Profiles
+from astrocyte.pipelines.index.embedding_spaces import Spaces, check_space
+from astrocyte.pipelines.retain.draft_chunks import DraftChunks
+from astrocyte.pipelines.retain.draft_vectors import DraftVectors
+from astrocyte.pipelines.retain.drafts import Draft, compute, hash_of
+from astrocyte.pipelines.text.normalisation import normalise
+from astrocyte.providers.protocols import Embedder
+from astrocyte.stores.protocols import NewMemory
+
+# Content types of things that happened, against things that are known.
+EPISODIC = frozenset({"conversation", "transcript", "email", "event"})
+SPOKEN = frozenset({"conversation", "transcript"})
+# Longer values under a speaker's or session's metadata key are something else.
+NAME_CHARS = 256
+
+
+class DraftBuilder:
+    """Builds drafts by the configured rules; what may take long runs in the executor.
+
+    Args:
+        spaces: The embedders.
+        profiles: The rules for contents of a kind.
+        entities: Finds the entities that contents name.
+        chunks: Cuts contents.
+        vectors: Embeds contents, where that is not done at once.
+        executor: Where what takes long runs.
+    """
+
+    def __init__(
+        self,
+        spaces: Spaces,
+        profiles: Profiles,
+        entities: EntityExtraction,
+        chunks: DraftChunks,
+        vectors: DraftVectors,
+        executor: Executor,
+    ) -> None:
+        self._spaces = spaces
+        self._profiles = profiles
+        self._entities = entities
+        self._chunks = chunks
+        self.vectors = vectors
+        self.executor = executor
+
+    async def drafts(self, bank: Bank, items: Sequence[tuple[RetainItem, str]]) -> list[Draft]:
+        """Drafts of items, given with their paths in the request; without vectors but those that the caller sent.
+
+        Raises:
+            ValidationError: An item is wrong for this bank.
+        """
+        contents = [item.content for item, _ in items]
+        drafts = await compute(self.executor, lambda: [self.draft(bank, item, at) for item, at in items], contents)
+        await self._chunks.cut_by_others(bank.bank_id, drafts)
+        return drafts
+
+    async def embedded(self, bank: Bank, items: Sequence[tuple[RetainItem, str]]) -> list[Draft]:
+        """Drafts of items with their vectors.
+
+        Raises:
+            ValidationError: An item is wrong for this bank.
+            ProviderUnavailable: The embedder failed.
+        """
+        embedder = self._spaces.by_model.get(bank.embedding_model)
+        target = self._spaces.target(bank) if self._spaces.targets else None
+        remote = (embedder is not None and not embedder.local) or (target is not None and not target.local)
+        if remote or self._chunks.custom is not None:
+            drafts = await self.drafts(bank, items)
+            await self.vectors.embed(drafts, embedder, target)
+        else:
+
+            def work() -> list[Draft]:
+                drafts = [self.draft(bank, item, at) for item, at in items]
+                _embed_now(drafts, embedder, target)
+                return drafts
+
+            drafts = await compute(self.executor, work, [item.content for item, _ in items])
+        if self._entities.asks:
+            await self._name(bank, drafts)
+        return drafts
+
+    def draft(self, bank: Bank, item: RetainItem, at: str = "") -> Draft:
+        """An item normalised, hashed, counted and cut, with the caller's vector where one came.
+
+        Speaker and session are taken from the metadata keys ``speaker`` and ``session_id`` where the item does not say
+        them itself.
+
+        Raises:
+            ValidationError: Nothing is left of the content, or the vector does not belong into this bank.
+        """
+        profile = (
+            self._profiles.of(bank.bank_id, item) if item.extraction_profile else self._profiles.default[bank.bank_id]
+        )
+        kind = profile.content_type or item.content_type
+        content = normalise(item.content, kind)
+        if not content:
+            raise ValidationError("is empty; there is nothing to remember", field=f"{at}content")
+        speaker, session_id = item.speaker, item.session_id
+        if item.metadata:
+            speaker = speaker or _text(item.metadata.get("speaker"))
+            session_id = session_id or _text(item.metadata.get("session_id"))
+        draft = Draft(
+            item=item,
+            content=content,
+            content_hash=hash_of(content, speaker),
+            tokens=count_tokens(content),
+            fact_type=item.fact_type or profile.fact_type or ("experience" if kind in SPOKEN else "world"),
+            layer="episodic" if kind in EPISODIC else "semantic",
+            # An empty name is nobody's.
+            speaker=speaker or None,
+            session_id=session_id or None,
+        )
+        if self._entities.enabled or profile.entity_extraction:
+            draft.entities = self._entities.now(bank.bank_id, item, content, speaker)
+        chunks = self._chunks
+        if draft.tokens > chunks.whole_tokens or chunks.counts_chars or profile.chunk_size is not None:
+            draft.chunks = chunks.cut(draft, kind, profile)
+        self._take_vector(bank, draft, at)
+        return draft
+
+    def entities_of(self, bank: Bank, memory: NewMemory) -> tuple[Entity, ...]:
+        """The entities of a memory whose metadata changed: other ones only where the metadata name them."""
+        item = RetainItem(memory.content, metadata=memory.metadata)
+        if self._entities.mode(bank.bank_id, item) != "metadata":
+            return memory.entities
+        return self._entities.now(bank.bank_id, item, memory.content, memory.speaker)
+
+    async def _name(self, bank: Bank, drafts: Sequence[Draft]) -> None:
+        """Give the drafts the entities that somebody else has to find."""
+        waiting = [draft for draft in drafts if self._entities.waits(bank.bank_id, draft.item)]
+        found = await asyncio.gather(
+            *[self._entities.of(bank.bank_id, draft.item, draft.content, draft.speaker) for draft in waiting]
+        )
+        for draft, (entities, told) in zip(waiting, found, strict=True):
+            draft.entities = entities
+            draft.warnings += told
+
+    def _take_vector(self, bank: Bank, draft: Draft, at: str) -> None:
+        embedding = draft.item.embedding
+        if embedding is not None:
+            check_space(bank, embedding, at)
+            draft.vector = embedding.values
+        elif bank.embedding_model not in self._spaces.by_model:
+            own = self._spaces.default.model_id
+            raise DimensionMismatch(
+                f"bank {bank.bank_id!r} holds vectors of {bank.embedding_model!r}, this server makes "
+                f"{own!r}; send a vector of the bank's model",
+                field=f"{at}embedding",
+                metadata={"bank_model": bank.embedding_model, "server_model": own},
+            )
+        draft.model = bank.embedding_model
+
+
+def _embed_now(drafts: Sequence[Draft], embedder: Embedder | None, target: Embedder | None) -> None:
+    """As `DraftVectors.embed`, by local embedders, on this thread."""
+    texts: list[str] = []
+    waiting: list[Draft] = []
+    for draft in drafts:
+        if draft.vector is None:
+            waiting.append(draft)
+            texts += draft.texts()
+    if texts and embedder is not None:
+        vectors = iter(embedder.embed_now(texts))
+        for draft in waiting:
+            draft.take(vectors)
+    if target is not None:
+        vectors = iter(target.embed_now([text for draft in drafts for text in draft.texts()]))
+        for draft in drafts:
+            draft.take_spare(target.model_id, vectors)
+
+
+def _text(value: object) -> str | None:
+    """A name out of metadata, where it could be one."""
+    return value if isinstance(value, str) and value.isprintable() and 0 < len(value) <= NAME_CHARS else None

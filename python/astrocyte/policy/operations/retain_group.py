@@ -1,0 +1,158 @@
+"""Retains of a stream, stored together where they can be, and each for itself where one of them spoils that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from astrocyte.errors import AstrocyteError, Conflict, MemoryNotFound, ValidationError
+from astrocyte.model import Caller, RetainItem, RetainResult
+from astrocyte.pipelines.retain.pipeline import Replay
+from astrocyte.policy.limits.rate_limits import Demand, Operation
+from astrocyte.policy.operations.parts import OperationParts
+from astrocyte.policy.operations.retain import EMPTY, Retaining, replay_of
+from astrocyte.policy.operations.retain_results import Warnings, retelling, with_warnings
+from astrocyte.policy.quality.signal_quality import with_refusals
+
+
+class GroupRetaining:
+    """Stores what can be stored of several items; see `astrocyte.policy.backend.Backend.retain_many`.
+
+    Args:
+        parts: What the operations share.
+        retaining: Stores items.
+    """
+
+    def __init__(self, parts: OperationParts, retaining: Retaining) -> None:
+        self._retaining = retaining
+        self._engines = parts.engine_writes
+        self._overrides = parts.policies.overrides
+        self._limits = parts.policies.limits
+        self._barriers = parts.policies.barriers
+        self._quality = parts.policies.signal_quality
+        self._store = parts.store
+        self._banks = parts.banks
+        self._check = parts.check
+
+    async def many(
+        self,
+        caller: Caller,
+        bank_id: str,
+        items: Sequence[RetainItem],
+        *,
+        request_ids: Sequence[str | None] = (),
+    ) -> list[RetainResult | AstrocyteError]:
+        """Store what can be stored."""
+        self._banks.require(caller, "StreamRetain", bank_id)
+        if request_ids and len(request_ids) != len(items):
+            raise ValidationError(f"has {len(request_ids)} entries for {len(items)} items", field="request_ids")
+        ids = request_ids or [None] * len(items)
+        most_bytes = self._overrides.of[bank_id].homeostasis.retain_max_content_bytes
+        results: dict[int, RetainResult | AstrocyteError] = {}
+        group: dict[int, Replay | None] = {}
+        for index, (item, request_id) in enumerate(zip(items, ids, strict=True)):
+            try:
+                await self._limits.admit((Demand(caller.tenant, bank_id, Operation.RETAIN),))
+                if self._barriers.skips(bank_id, item):
+                    results[index] = EMPTY
+                    continue
+                self._check.item(item, most_bytes)
+                self._check.request_id(request_id)
+            except AstrocyteError as error:
+                results[index] = error
+                continue
+            replay = replay_of(request_id, "retain", bank_id, item)
+            if replay is not None and any(one and one.key.request_id == request_id for one in group.values()):
+                # It is answered by what became of the first one.
+                results |= await self._together(caller, bank_id, items, group)
+                group = {}
+            group[index] = replay
+        results |= await self._together(caller, bank_id, items, group)
+        return [await self._kept(caller, bank_id, results[index]) for index in range(len(items))]
+
+    async def _kept(
+        self, caller: Caller, bank_id: str, outcome: RetainResult | AstrocyteError
+    ) -> RetainResult | AstrocyteError:
+        """What became of one item, with what an engine beside the bank did."""
+        if isinstance(outcome, AstrocyteError):
+            return outcome
+        try:
+            return (await self._engines.copy(caller, bank_id, [outcome]))[0]
+        except AstrocyteError as error:
+            return error
+
+    async def _together(
+        self, caller: Caller, bank_id: str, items: Sequence[RetainItem], group: Mapping[int, Replay | None]
+    ) -> dict[int, RetainResult | AstrocyteError]:
+        """What became of the chosen items, stored in one commit; each for itself where one of them spoils it.
+
+        They are judged once: what is stored again for itself has passed the barriers, and counts as one.
+        """
+        results: dict[int, RetainResult | AstrocyteError] = {}
+        passed: dict[int, tuple[RetainItem, Warnings]] = {}
+        for index, replay in group.items():
+            try:
+                response = None if replay is None else self._store.find_response(caller.tenant, replay.key)
+                if replay is not None and response is not None:
+                    results[index] = replay.decode(response)[0]
+                    continue
+                (placed,), (warnings,) = await self._retaining.screened(caller, bank_id, [(items[index], "")])
+            except AstrocyteError as error:
+                results[index] = error
+            else:
+                passed[index] = placed[0], warnings
+        try:
+            return results | await self._judged(caller, bank_id, passed, group)
+        except AstrocyteError as error:
+            return results | dict.fromkeys(passed, error)
+
+    async def _judged(
+        self,
+        caller: Caller,
+        bank_id: str,
+        passed: Mapping[int, tuple[RetainItem, Warnings]],
+        group: Mapping[int, Replay | None],
+    ) -> dict[int, RetainResult | AstrocyteError]:
+        """What became of items that passed the barriers."""
+        if not passed:
+            return {}
+        kept, refused = await self._quality.judge(caller.tenant, bank_id, [(item, "") for item, _ in passed.values()])
+        places = [index for place, index in enumerate(passed) if place not in refused]
+        warnings = {index: said for index, (_, said) in passed.items()}
+        told = {
+            index: retelling(replay, [warnings[index]], {}) for index in places if (replay := group[index]) is not None
+        }
+        results: dict[int, RetainResult | AstrocyteError] = {
+            index: with_refusals((), {0: refused[place]})[0] for place, index in enumerate(passed) if place in refused
+        }
+        try:
+            replays = [
+                replace(replay, place=places.index(index)) for index, replay in told.items() if replay is not None
+            ]
+            stored = await self._retaining.store_or_wait(caller, bank_id, kept, replays) if kept else []
+            results |= zip(places, stored, strict=True)
+        except (ValidationError, MemoryNotFound, Conflict):
+            for index, one in zip(places, kept, strict=True):
+                results[index] = await self._alone(caller, bank_id, one, told.get(index))
+        fresh = [
+            (one, result)
+            for index, one in zip(places, kept, strict=True)
+            if isinstance(result := results[index], RetainResult)
+        ]
+        self._quality.note(caller.tenant, bank_id, [one for one, _ in fresh], [result for _, result in fresh])
+        return {
+            index: with_warnings([result], [warnings[index]])[0] if isinstance(result, RetainResult) else result
+            for index, result in results.items()
+        }
+
+    async def _alone(
+        self, caller: Caller, bank_id: str, item: tuple[RetainItem, str], replay: Replay | None
+    ) -> RetainResult | AstrocyteError:
+        """What became of an item that was judged before."""
+        try:
+            response = None if replay is None else self._store.find_response(caller.tenant, replay.key)
+            if replay is not None and response is not None:
+                return replay.decode(response)[0]
+            return (await self._retaining.store_or_wait(caller, bank_id, [item], [] if replay is None else [replay]))[0]
+        except AstrocyteError as error:
+            return error
