@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, DetailLevel, ForgetSelector, MemoryHit, RecallQuery, RecallResult, RetainItem
+from astrocyte.pipelines.recall.cache import RecallCache
 from astrocyte.pipelines.recall.pipeline import RecallPipeline
 
 ME = Caller()
@@ -66,7 +67,7 @@ async def play(story: list[tuple[str, Any, Any]], cache_bytes: int) -> int:
     app = App(Settings.from_mapping({"vector_store": "in_memory", "recall": {"cache_bytes": cache_bytes}}))
     gate, recall = app.gate, app.gate._pipelines.recall
     assert isinstance(recall, RecallPipeline)
-    cache = recall._cache
+    cache = recall._cache or RecallCache(0)
     from_cache = 0
     try:
         for bank in ("a", "b"):

@@ -24,15 +24,18 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 
 def tables_of_banks(connection: apsw.Connection) -> Tables:
     """Every table with a bank's key, and the names and types of its columns."""
-    names = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()]
-    columns = {name: [row[1:3] for row in connection.execute(f"PRAGMA table_info({name})")] for name in names}
+    found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+    names = [str(name) for (name,) in found]
+    columns = {
+        name: [(str(row[1]), str(row[2])) for row in connection.execute(f"PRAGMA table_info({name})")] for name in names
+    }
     return {name: own for name, own in columns.items() if "bank_key" in dict(own)}
 
 
 def counts(connection: apsw.Connection, tables: Tables, bank: Bank) -> dict[str, int]:
     def count(name: str) -> int:
-        rows = connection.execute(f"SELECT count(*) FROM {name} WHERE bank_key = ?", (bank.key,)).fetchall()
-        return int(rows[0][0])
+        rows = connection.execute(f"SELECT count(*) FROM {name} WHERE bank_key = ?", (bank.key,)).fetchall()  # noqa: S608
+        return int(str(rows[0][0]))
 
     return {name: count(name) for name in tables}
 
@@ -44,7 +47,7 @@ def fill(connection: apsw.Connection, tables: Tables, bank: Bank) -> None:
             continue
         values = {"INTEGER": bank.key, "TEXT": f"[{bank.key}]", "BLOB": b"x", "REAL": 1.0}
         row = [values[kind] for _, kind in columns]
-        connection.execute(f"INSERT INTO {name} VALUES ({','.join('?' * len(row))})", row)
+        connection.execute(f"INSERT INTO {name} VALUES ({','.join('?' * len(row))})", row)  # noqa: S608
 
 
 async def test_a_deleted_bank_leaves_nothing_but_the_trail(store: SqliteStore) -> None:

@@ -93,7 +93,8 @@ class DraftChunks:
         named = profile.chunking_strategy
         if named is None and kind != "text":
             named = self._settings.chunking.get(kind)
-        return named or self._chunking.strategy or self._settings.chunking.get("text", SENTENCE)
+        rule = named or self._chunking.strategy or self._settings.chunking.get("text")
+        return rule or SENTENCE
 
 
 def _lengths(texts: Sequence[str]) -> list[int]:

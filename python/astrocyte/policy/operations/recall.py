@@ -52,16 +52,19 @@ class Recalling:
 
     async def one(self, caller: Caller, operation: str, query: RecallQuery) -> RecallResult:
         """The answer of the bank, or the banks, that a query names."""
+        # A caller in this process may send anything as a name.
+        named: object = query.bank_id
         known = None
-        if isinstance(query.bank_id, str) and not query.banks and query.bank_group is None and query.strategy is None:
+        if isinstance(named, str) and not query.banks and query.bank_group is None and query.strategy is None:
             # The id was checked when the handle was made.
-            known = self._banks.handles.get((caller.tenant, query.bank_id))
+            known = self._banks.handles.get((caller.tenant, named))
         asked = self._bank_sets.resolve(caller, query) if known is None else BankSet((known.bank_id,))
         if self._access.enabled:
             self._banks.require_each(caller, operation, asked)
         if self._is_limited:
             await self._limits.admit_each(caller.tenant, asked.bank_ids, Operation.RECALL)
         self._check.query(query)
+        banks: Sequence[Bank]
         if known is None or self._access.enabled or self._spaces.moved:
             banks = self._banks.expected_each(caller, operation, asked.bank_ids)
         else:

@@ -118,7 +118,9 @@ class Retaining:
 
     def _require(self, caller: Caller, operation: str, bank_id: str) -> None:
         """Let the call pass or refuse it, before anything else about it is looked at."""
-        known = isinstance(bank_id, str) and (caller.tenant, bank_id) in self._banks.handles
+        # A caller in this process may send anything as a name.
+        named: object = bank_id
+        known = isinstance(named, str) and (caller.tenant, named) in self._banks.handles
         if self._access.enabled or not known:
             self._banks.require(caller, operation, bank_id)
 
@@ -271,7 +273,8 @@ class Retaining:
         warnings: list[Warnings] = []
         adds = self._intake.adds[bank_id]
         for item, at in items:
-            completed, told = item, ()
+            completed = item
+            told: Warnings = ()
             if adds or item.parts or item.extraction_profile:
                 completed, told = await self._intake.completed(bank_id, item, at, quiet=quiet)
             screened, said = await self._barriers.item(bank_id, "Retain", completed, at, quiet=quiet)

@@ -44,9 +44,7 @@ async def test_an_update_of_a_version_seen_is_not_tried_again(gate: Gate) -> Non
 
 async def test_who_always_comes_second_is_told(gate: Gate) -> None:
     memory_id = await stored(gate, RetainItem("tea"))
-    updates = [
-        MemoryUpdate(memory_id, frozenset({"source"}), source=f"s{n}") for n in range(3 * ATTEMPTS)
-    ]
+    updates = [MemoryUpdate(memory_id, frozenset({"source"}), source=f"s{n}") for n in range(3 * ATTEMPTS)]
     results = await asyncio.gather(*(gate.update_memory(ME, "b", one) for one in updates), return_exceptions=True)
     made = [result for result in results if not isinstance(result, BaseException)]
     assert len(made) >= ATTEMPTS

@@ -9,11 +9,10 @@ import pytest
 import yaml
 
 from astrocyte.app import App
-from astrocyte.config import Settings
+from astrocyte.config import Settings, per_bank
 from astrocyte.errors import AccessDenied, AstrocyteError, BankNotFound, PiiRejected
 from astrocyte.model import Caller, Permission, RecallQuery, RetainItem, TemplateGrant
 from astrocyte.policy.gate import Gate
-from astrocyte.config import per_bank
 from astrocyte.policy.settings.bank_templates import Templates
 from astrocyte.services import convert
 from calls import calls
