@@ -19,6 +19,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from astrocyte.api.requests import GetServerInfo, Recall
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import content_hash
@@ -83,7 +84,7 @@ async def _ask(folder: Path, queries: Queries, banks: int, rounds: int, budget: 
                 embedding=Embedding(MODEL, DIMENSIONS, queries.vectors[which].tobytes()),
             )
             start = time.perf_counter()
-            result = await app.gate.recall(caller, query)
+            result = await app.gate.call(caller, Recall(query))
             if turn:
                 times.append(time.perf_counter() - start)
             if not result.hits:
@@ -120,7 +121,7 @@ def main() -> None:
             times, most, app = runner.run(
                 _ask(Path(folder), queries, options.banks, options.rounds, options.budget_mib * MIB)
             )
-            memory = runner.run(app.gate.server_info(Caller(TENANT, "bench"))).index_memory
+            memory = runner.run(app.gate.call(Caller(TENANT, "bench"), GetServerInfo())).index_memory
             runner.run(app.gate.close())
     times.sort()
     cuts = statistics.quantiles(times, n=100)

@@ -19,6 +19,7 @@ from typing import Any
 import structlog
 from rich.console import Console
 
+from astrocyte.api.requests import BatchRetain, GetBank, Recall
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, RecallQuery, RecallResult, RetainItem
@@ -43,13 +44,13 @@ async def _application(memories: int, settings: Mapping[str, Any]) -> App:
     app = App(Settings.from_mapping({"vector_store": "in_memory", **settings}))
     texts = english_texts(memories, words=WORDS, seed=SEED)
     for start in range(0, memories, 100):
-        await app.gate.retain_batch(CALLER, BANK, [RetainItem(text) for text in texts[start : start + 100]])
+        await app.gate.call(CALLER, BatchRetain(BANK, [RetainItem(text) for text in texts[start : start + 100]]))
     return app
 
 
 async def _measure(memories: int, rounds: int) -> dict[str, list[float]]:
     plain, more = await _application(memories, {}), await _application(memories, MORE)
-    bank = await plain.gate.get_bank(CALLER, BANK)
+    bank = await plain.gate.call(CALLER, GetBank(BANK))
     most_tokens = Settings.from_mapping({}).homeostasis.recall_max_tokens
 
     async def pipeline(query: RecallQuery) -> RecallResult:
@@ -57,8 +58,8 @@ async def _measure(memories: int, rounds: int) -> dict[str, list[float]]:
 
     ways = {
         "pipeline": pipeline,
-        "gate": lambda query: plain.gate.recall(CALLER, query),
-        "gate, access, rates": lambda query: more.gate.recall(CALLER, query),
+        "gate": lambda query: plain.gate.call(CALLER, Recall(query)),
+        "gate, access, rates": lambda query: more.gate.call(CALLER, Recall(query)),
         "pipeline, again": pipeline,
     }
     questions = english_texts(rounds + WARM_ROUNDS, words=QUERY_WORDS, seed=SEED + 1, numbered=False)

@@ -26,11 +26,13 @@ from typing import Any, NamedTuple
 import grpc
 from rich.console import Console
 
+from astrocyte.api.requests import CreateBank, Recall
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import AccessDenied
 from astrocyte.model import Caller, Embedding, RecallQuery
-from astrocyte.services import convert
+from astrocyte.services.convert import codec_of
+from astrocyte.v1 import memory_pb2
 from benches.banks import DIMENSIONS, MODEL, QUERY_WORDS, SEED, TENANT, WORDS, write
 from benches.corpus import Corpus, Queries, make_corpus, make_queries
 from benches.machine import describe
@@ -59,7 +61,7 @@ def _query(queries: Queries, number: int, banks: tuple[str, ...]) -> RecallQuery
 
 async def _time(app: App, query: RecallQuery) -> Spent:
     start, used = time.perf_counter(), time.process_time()
-    result = await app.gate.recall(CALLER, query)
+    result = await app.gate.call(CALLER, Recall(query))
     wall, used = time.perf_counter() - start, time.process_time() - used
     if not result.hits or result.trace is None:
         raise RuntimeError("an answer is empty")
@@ -91,10 +93,11 @@ def _called(folder: Path, queries: Queries, names: tuple[str, ...], rounds: int)
         grpc.insecure_channel(server.address) as channel,
     ):
         recall: Any = channel.unary_unary(f"{SERVICE}/Recall")
+        codec = codec_of(RecallQuery, memory_pb2.RecallRequest)
         for number in range(rounds + WARM_ROUNDS):
             asked = {"one bank": (names[number % len(names)],), "all banks": names}
             for name, banks in asked.items():
-                request = convert.encode_query(_query(queries, number, banks)).SerializeToString()
+                request = codec.encode(_query(queries, number, banks)).SerializeToString()
                 start = time.perf_counter()
                 recall(request)
                 if number >= WARM_ROUNDS:
@@ -105,7 +108,7 @@ def _called(folder: Path, queries: Queries, names: tuple[str, ...], rounds: int)
 async def _refused(app: App, query: RecallQuery) -> Spent:
     start, used = time.perf_counter(), time.process_time()
     try:
-        await app.gate.recall(CALLER, query)
+        await app.gate.call(CALLER, Recall(query))
     except AccessDenied:
         return Spent(time.perf_counter() - start, time.process_time() - used, {})
     raise RuntimeError("a forbidden bank was let pass")
@@ -124,7 +127,7 @@ async def _denied(folder: Path, queries: Queries, full: tuple[str, ...], rounds:
     }
     app = App(Settings.from_mapping(settings))
     for name in (*empty, "forbidden"):
-        await app.gate.create_bank(ADMIN, name, embedding_model=MODEL, dimensions=DIMENSIONS)
+        await app.gate.call(ADMIN, CreateBank(name, embedding_model=MODEL, dimensions=DIMENSIONS))
     for name in full:
         await _time(app, _query(queries, 0, (name,)))
     middle = len(full) // 2

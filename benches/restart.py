@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 from structlog.testing import capture_logs
 
+from astrocyte.api.requests import Recall, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import content_hash
@@ -110,7 +111,7 @@ def _first_answer(folder: Path, pipe: Connection, *, checkpoints: bool) -> None:
         app = App(_settings(folder, checkpoints=checkpoints))
         # What a server sets of the garbage collector before it serves.
         _settle()
-        result = await app.gate.recall(ME, query)
+        result = await app.gate.call(ME, Recall(query))
         seconds = time.perf_counter() - start
         found = [hit.memory_id for hit in result.hits]
         await app.close()
@@ -134,14 +135,14 @@ async def _write_beside_calls(folder: Path) -> tuple[dict[str, Any], dict[str, l
     times: dict[str, list[float]] = {name: [] for name in ("recall", "recall beside", "retain", "retain beside")}
     with capture_logs() as logs:
         app = App(_settings(folder, checkpoints=False))
-        await app.gate.recall(ME, _queries(1)[0])
+        await app.gate.call(ME, Recall(_queries(1)[0]))
         asked = [_ask(app, times["recall"]), _store(app, times["retain"], "before")]
         tasks = [asyncio.create_task(one) for one in asked]
         await asyncio.sleep(BEFORE)
         await _end(tasks)
         await app.close()
         app = App(_settings(folder, checkpoints=True))
-        await app.gate.recall(ME, _queries(1)[0])
+        await app.gate.call(ME, Recall(_queries(1)[0]))
         tasks = [
             asyncio.create_task(_ask(app, times["recall beside"])),
             asyncio.create_task(_store(app, times["retain beside"], "beside")),
@@ -164,7 +165,7 @@ async def _ask(app: App, times: list[float]) -> None:
     while True:
         for query in queries:
             start = time.perf_counter()
-            await app.gate.recall(ME, query)
+            await app.gate.call(ME, Recall(query))
             times.append((time.perf_counter() - start) * 1e3)
 
 
@@ -173,7 +174,7 @@ async def _store(app: App, times: list[float], word: str) -> None:
     while True:
         item = RetainItem(f"{word} {len(times)}", embedding=Embedding(MODEL, DIMENSIONS, vector))
         start = time.perf_counter()
-        await app.gate.retain(ME, BANK, item)
+        await app.gate.call(ME, Retain(BANK, item))
         times.append((time.perf_counter() - start) * 1e3)
 
 

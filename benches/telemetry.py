@@ -22,12 +22,14 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON
 from rich.console import Console
 
+from astrocyte.api import Backend
+from astrocyte.api.requests import BatchRetain, Recall
 from astrocyte.app import App
 from astrocyte.config import HookSettings, Settings
 from astrocyte.model import Caller, RecallQuery, RetainItem
-from astrocyte.policy.backend import Backend
 from astrocyte.policy.observability.hooks import Hooks
-from astrocyte.policy.observability.hooks_middleware import hooked
+from astrocyte.policy.observability.hooks_middleware import HooksMiddleware
+from astrocyte.policy.observability.middleware import MiddlewareBackend
 from benches.machine import describe
 from benches.turns import WARM_ROUNDS, by_turns, table
 
@@ -50,7 +52,7 @@ async def _application(memories: int, *enabled: str) -> App:
     app = App(Settings.from_mapping({"vector_store": "in_memory", "observability": observability}))
     texts = [f"{WORDS[n % 12]} {WORDS[n % 11]} {WORDS[n % 7]} on day {n} with {WORDS[n % 9]}." for n in range(memories)]
     for start in range(0, memories, 100):
-        await app.gate.retain_batch(CALLER, "family", [RetainItem(text) for text in texts[start : start + 100]])
+        await app.gate.call(CALLER, BatchRetain("family", [RetainItem(text) for text in texts[start : start + 100]]))
     return app
 
 
@@ -66,11 +68,11 @@ async def _measure(memories: int, rounds: int) -> dict[str, list[float]]:
     asked: dict[str, Backend] = {name: app.backend for name, app in apps.items()}
     hooks = Hooks(HookSettings())
     hooks.on("on_recall", lambda _: None)
-    asked["a hook"] = hooked(plain.backend, hooks)
+    asked["a hook"] = MiddlewareBackend(plain.backend, HooksMiddleware(hooks))
     asked["nothing, again"] = plain.backend
-    ways = {name: partial(backend.recall, CALLER) for name, backend in asked.items()}
+    ways = {name: partial(backend.call, CALLER) for name, backend in asked.items()}
     queries = [
-        RecallQuery(f"who {WORDS[number % 12]} {WORDS[number % 5]}?", "family", include_trace=False)
+        Recall(RecallQuery(f"who {WORDS[number % 12]} {WORDS[number % 5]}?", "family", include_trace=False))
         for number in range(WARM_ROUNDS + rounds)
     ]
     spent = await by_turns(ways, queries, seed=SEED)

@@ -2,7 +2,7 @@
 
     python -m pytest -m bench benches/test_boundary.py
 
-The legs are those of `services.memory.Recall`, called as it calls them. `gate` is everything between decoding and
+The legs are those of `services.servicer`, called as it calls them. `gate` is everything between decoding and
 encoding; it runs on the event loop without waiting, so it is driven here without one.
 """
 
@@ -17,14 +17,17 @@ from typing import Any, TypeVar, cast
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from astrocyte.api import LimitKind
+from astrocyte.api.requests import CreateApiKey, GetBank, Recall, Retain, StreamRetain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import RecallRequest, bundled_embedder
 from astrocyte.model import Caller, RecallQuery, RetainItem
-from astrocyte.policy.limits.rate_limits import Demand, Limits, Operation
+from astrocyte.policy.limits.rate_limits import Demand, Limits
 from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.services import convert
 from astrocyte.services.authentication import authenticator
+from astrocyte.services.convert import codec_of
 from astrocyte.stores.protocols import Passage, Visibility
 from astrocyte.v1 import memory_pb2
 from benches.corpus import english_texts
@@ -69,9 +72,9 @@ async def _open(settings: Settings, texts: list[str]) -> App:
     app = App(settings)
     items = [RetainItem(text, session_id=f"s{number // SESSION}") for number, text in enumerate(texts)]
     for first in range(0, ROWS, settings.limits.batch_items):
-        await app.gate.retain_many(CALLER, BANK, items[first : first + settings.limits.batch_items])
+        await app.gate.call(CALLER, StreamRetain(BANK, items[first : first + settings.limits.batch_items]))
     # Loads the index.
-    await app.gate.recall(CALLER, RecallQuery("anything", BANK))
+    await app.gate.call(CALLER, Recall(RecallQuery("anything", BANK)))
     return app
 
 
@@ -86,7 +89,10 @@ def drive(work: Coroutine[Any, Any, T]) -> T:
 
 def test_decode(product: Product, benchmark: BenchmarkFixture) -> None:
     def decode() -> RecallQuery:
-        return convert.decode_query(memory_pb2.RecallRequest.FromString(raw))
+        query: RecallQuery = codec_of(RecallQuery, memory_pb2.RecallRequest).decode(
+            memory_pb2.RecallRequest.FromString(raw)
+        )
+        return query
 
     raw = memory_pb2.RecallRequest(bank_id=BANK, query=next(product.queries)).SerializeToString()
     assert benchmark.pedantic(decode, rounds=ROUNDS, iterations=5).bank_id == BANK
@@ -100,7 +106,7 @@ def test_embed(product: Product, benchmark: BenchmarkFixture) -> None:
 
 def test_core_recall(product: Product, benchmark: BenchmarkFixture) -> None:
     embedder = bundled_embedder()
-    bank = product.app.gate._registry.loaded(drive(product.app.gate.get_bank(CALLER, BANK)))
+    bank = product.app.gate._registry.loaded(drive(product.app.gate.call(CALLER, GetBank(BANK))))
     assert bank is not None
 
     def request() -> tuple[tuple[RecallRequest], dict[str, object]]:
@@ -113,7 +119,7 @@ def test_core_recall(product: Product, benchmark: BenchmarkFixture) -> None:
 
 def test_hydrate(product: Product, benchmark: BenchmarkFixture) -> None:
     app = product.app
-    bank = drive(app.gate.get_bank(CALLER, BANK))
+    bank = drive(app.gate.call(CALLER, GetBank(BANK)))
     first = itertools.cycle(range(1, ROWS - 1_000))
 
     def passages() -> tuple[tuple[Any, ...], dict[str, object]]:
@@ -127,7 +133,7 @@ def test_hydrate(product: Product, benchmark: BenchmarkFixture) -> None:
 def test_gate(product: Product, benchmark: BenchmarkFixture) -> None:
     gate = product.app.gate
     result = benchmark.pedantic(
-        lambda: drive(gate.recall(CALLER, RecallQuery(next(product.queries), BANK))), rounds=ROUNDS, iterations=1
+        lambda: drive(gate.call(CALLER, Recall(RecallQuery(next(product.queries), BANK)))), rounds=ROUNDS, iterations=1
     )
     assert len(result.hits) == 10
 
@@ -142,24 +148,24 @@ def limited(limits: dict[str, Any] | None = None) -> Limits:
 def test_limits(product: Product, benchmark: BenchmarkFixture, limits: dict[str, Any] | None) -> None:
     """Rates by bank and in all, as they are asked before a recall."""
     held = limited(limits)
-    demands = (Demand(CALLER.tenant, BANK, Operation.RECALL),)
+    demands = (Demand(CALLER.tenant, BANK, LimitKind.RECALL),)
     benchmark.pedantic(lambda: drive(held.admit(demands)), rounds=ROUNDS, iterations=20)
-    assert product.app.gate._limits is not held
+    assert product.app.gate._policies.limits is not held
 
 
 def test_degraded_mode(product: Product, benchmark: BenchmarkFixture) -> None:
     """What a recall that goes well costs the degraded modes, which by default keep nothing of it."""
     gate = product.app.gate
-    bank = drive(gate.get_bank(CALLER, BANK))
+    bank = drive(gate.call(CALLER, GetBank(BANK)))
     query = RecallQuery(next(product.queries), BANK)
-    result = drive(gate.recall(CALLER, query))
+    result = drive(gate.call(CALLER, Recall(query)))
     escalation = gate._policies.escalation
     benchmark.pedantic(lambda: escalation.keep(bank, query, result, escalation.erasures), rounds=ROUNDS, iterations=20)
     assert not escalation._answers
 
 
 def test_encode(product: Product, benchmark: BenchmarkFixture) -> None:
-    result = drive(product.app.gate.recall(CALLER, RecallQuery(next(product.queries), BANK)))
+    result = drive(product.app.gate.call(CALLER, Recall(RecallQuery(next(product.queries), BANK))))
     raw = benchmark.pedantic(lambda: convert.encode_recall_result(result), rounds=ROUNDS, iterations=1)
     assert len(memory_pb2.RecallResponse.FromString(raw).hits) == 10
 
@@ -184,13 +190,13 @@ def guarded() -> Iterator[App]:
 
 async def _guarded(settings: Settings) -> App:
     app = App(settings)
-    await app.gate.retain(AGENT, BANK, RetainItem("one memory"))
+    await app.gate.call(AGENT, Retain(BANK, RetainItem("one memory")))
     return app
 
 
 def test_authenticate(guarded: App, benchmark: BenchmarkFixture) -> None:
     with asyncio.Runner() as runner:
-        _, secret = runner.run(guarded.gate.create_api_key(Caller(operator=True), "bench", AGENT.principal))
+        _, secret = runner.run(guarded.gate.call(Caller(operator=True), CreateApiKey("bench", AGENT.principal)))
     metadata = (("authorization", f"Bearer {secret}"), ("user-agent", "grpc"), ("x-request-id", "1"))
     # Uses are noted by the minute, on a loop; there is none here.
     guarded.gate.keys._noted_at = 2**63

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from astrocyte.api.requests import BatchRetain, Forget, UpdateMemory
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import RecallRequest, RecallResponse
@@ -106,11 +107,11 @@ async def make_world(
         for number in range(memories)
     ]
     items += [RetainItem(content) for content in repeated]
-    ids = [result.memory_id or "" for result in await app.gate.retain_batch(ME, bank_id, items)]
+    ids = [result.memory_id or "" for result in await app.gate.call(ME, BatchRetain(bank_id, items))]
     for memory_id in chance.sample(ids, 8):
         content = f"{' '.join(chance.sample(WORDS, 5))} changed {memory_id[-4:]}."
-        await app.gate.update_memory(ME, bank_id, MemoryUpdate(memory_id, frozenset({"content"}), content=content))
-    await app.gate.forget(ME, bank_id, ForgetSelector(tuple(chance.sample(ids, 6))))
+        await app.gate.call(ME, UpdateMemory(bank_id, MemoryUpdate(memory_id, frozenset({"content"}), content=content)))
+    await app.gate.call(ME, Forget(bank_id, ForgetSelector(tuple(chance.sample(ids, 6)))))
     bank = app.storage.store.get_bank("default", bank_id)
     assert bank is not None
     return World(app, bank, ids)

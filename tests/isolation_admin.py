@@ -4,6 +4,32 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
+from astrocyte.api.requests import (
+    CancelOperation,
+    CheckAccess,
+    CreateApiKey,
+    CreateBank,
+    DeleteBank,
+    GetBank,
+    GetBankStats,
+    GetOperation,
+    GetServerInfo,
+    ListApiKeys,
+    ListAuditEvents,
+    ListBankGroups,
+    ListBanks,
+    ListBankTemplates,
+    ListEngines,
+    ListGrants,
+    ListHolds,
+    ListOperations,
+    PlaceHold,
+    ReleaseHold,
+    RevokeApiKey,
+    StartReindex,
+    UpdateBank,
+    WaitOperation,
+)
 from astrocyte.model import ALL_PERMISSIONS, Caller, Permission
 from isolation_checks import Checks
 from isolation_model import BANKS, PRINCIPALS
@@ -21,7 +47,7 @@ class AdminCalls(Checks):
     async def _createbank(self, caller: Caller, bank: str, number: int) -> None:
         del number
         canary = self.model.canary((caller.tenant, bank))
-        work = self.gate.create_bank(caller, bank, display_name=canary)
+        work = self.gate.call(caller, CreateBank(bank, display_name=canary))
         made = await self._held_to(caller, "CreateBank", bank, work, reads=True)
         if made is not None:
             assert (caller.tenant, bank) not in self.model.owners
@@ -29,14 +55,14 @@ class AdminCalls(Checks):
 
     async def _getbank(self, caller: Caller, bank: str, number: int) -> None:
         del number
-        await self._held_to(caller, "GetBank", bank, self.gate.get_bank(caller, bank))
+        await self._held_to(caller, "GetBank", bank, self.gate.call(caller, GetBank(bank)))
 
     async def _listbanks(self, caller: Caller, bank: str, number: int) -> None:
         del bank
-        page = await self.gate.list_banks(caller, page_size=1 + number % 3)
+        page = await self.gate.call(caller, ListBanks(page_size=1 + number % 3))
         banks = list(page.banks)
         while page.next_page_token:
-            page = await self.gate.list_banks(caller, page_size=1 + number % 3, page_token=page.next_page_token)
+            page = await self.gate.call(caller, ListBanks(page_size=1 + number % 3, page_token=page.next_page_token))
             banks += page.banks
         expected = [
             name for name in BANKS if (caller.tenant, name) in self.model.owners and self.model.reads(caller, name)
@@ -47,27 +73,27 @@ class AdminCalls(Checks):
     async def _updatebank(self, caller: Caller, bank: str, number: int) -> None:
         del number
         canary = self.model.canary((caller.tenant, bank))
-        await self._held_to(caller, "UpdateBank", bank, self.gate.update_bank(caller, bank, display_name=canary))
+        await self._held_to(caller, "UpdateBank", bank, self.gate.call(caller, UpdateBank(bank, display_name=canary)))
 
     async def _deletebank(self, caller: Caller, bank: str, number: int) -> None:
         if number % 3:
             # Seldom enough for banks to fill.
             return
         place = (caller.tenant, bank)
-        count = await self._held_to(caller, "DeleteBank", bank, self.gate.delete_bank(caller, bank))
+        count = await self._held_to(caller, "DeleteBank", bank, self.gate.call(caller, DeleteBank(bank)))
         if count is not None:
             assert count == len(self.model.visible(place))
             self.model.delete(place)
 
     async def _getbankstats(self, caller: Caller, bank: str, number: int) -> None:
         del number
-        stats = await self._held_to(caller, "GetBankStats", bank, self.gate.bank_stats(caller, bank))
+        stats = await self._held_to(caller, "GetBankStats", bank, self.gate.call(caller, GetBankStats(bank)))
         if stats is not None:
             assert stats.memory_count == len(self.model.visible((caller.tenant, bank)))
 
     async def _getserverinfo(self, caller: Caller, bank: str, number: int) -> None:
         del bank, number
-        self._search(repr(await self.gate.server_info(caller)), set(), reads=False, sent="")
+        self._search(repr(await self.gate.call(caller, GetServerInfo())), set(), reads=False, sent="")
 
     async def _grant(self, caller: Caller, bank: str, number: int) -> None:
         await self._give(caller, bank, PRINCIPALS[number % 5], frozenset({list(Permission)[number % 4]}))
@@ -78,7 +104,7 @@ class AdminCalls(Checks):
     async def _listgrants(self, caller: Caller, bank: str, number: int) -> None:
         which = "" if number % 5 == 0 else bank
         passes = self.model.may_grant(caller, which or "*")
-        page = await self._decided(self.gate.list_grants(caller, bank_id=which, page_size=1_000), passes=passes)
+        page = await self._decided(self.gate.call(caller, ListGrants(bank_id=which, page_size=1_000)), passes=passes)
         if page is not None:
             found = {
                 (caller.tenant, grant.bank_id, grant.principal): grant.permissions
@@ -93,7 +119,7 @@ class AdminCalls(Checks):
 
     async def _createapikey(self, caller: Caller, bank: str, number: int) -> None:
         del bank
-        work = self.gate.create_api_key(caller, f"key {number % 3}", PRINCIPALS[number % 5])
+        work = self.gate.call(caller, CreateApiKey(f"key {number % 3}", PRINCIPALS[number % 5]))
         made = await self._decided(work, passes=self.model.may_grant(caller, "*"))
         if made is not None:
             key, secret = made
@@ -103,7 +129,7 @@ class AdminCalls(Checks):
 
     async def _listapikeys(self, caller: Caller, bank: str, number: int) -> None:
         del bank, number
-        keys = await self._decided(self.gate.list_api_keys(caller), passes=self.model.may_grant(caller, "*"))
+        keys = await self._decided(self.gate.call(caller, ListApiKeys()), passes=self.model.may_grant(caller, "*"))
         if keys is not None:
             own = {key_id for key_id, tenant in self.model.keys.items() if tenant == caller.tenant}
             assert {key.key_id for key in keys} == own
@@ -112,7 +138,9 @@ class AdminCalls(Checks):
         del bank
         known = list(self.model.keys)
         key_id = known[number % len(known)] if known else "none"
-        ended = await self._decided(self.gate.revoke_api_key(caller, key_id), passes=self.model.may_grant(caller, "*"))
+        ended = await self._decided(
+            self.gate.call(caller, RevokeApiKey(key_id)), passes=self.model.may_grant(caller, "*")
+        )
         if ended is not None:
             assert self.model.keys[key_id] == caller.tenant
             self.revoked.add(key_id)
@@ -120,22 +148,22 @@ class AdminCalls(Checks):
     async def _listbanktemplates(self, caller: Caller, bank: str, number: int) -> None:
         del bank, number
         passes = self.model.may_grant(caller, "*")
-        assert await self._decided(self.gate.list_bank_templates(caller), passes=passes) in (None, [])
+        assert await self._decided(self.gate.call(caller, ListBankTemplates()), passes=passes) in (None, [])
 
     async def _listbankgroups(self, caller: Caller, bank: str, number: int) -> None:
         del bank, number
         passes = self.model.may_grant(caller, "*")
-        assert await self._decided(self.gate.list_bank_groups(caller), passes=passes) in (None, [])
+        assert await self._decided(self.gate.call(caller, ListBankGroups()), passes=passes) in (None, [])
 
     async def _listengines(self, caller: Caller, bank: str, number: int) -> None:
         del bank, number
         passes = self.model.may_grant(caller, "*")
-        found = await self._decided(self.gate.list_engines(caller), passes=passes)
+        found = await self._decided(self.gate.call(caller, ListEngines()), passes=passes)
         assert found is None or tuple(one.name for one in found) == self.engines
 
     async def _checkaccess(self, caller: Caller, bank: str, number: int) -> None:
         del number
-        check = await self.gate.check_access(caller, bank)
+        check = await self.gate.call(caller, CheckAccess(bank))
         held = self.model.held(caller.tenant, caller.principal, bank)
         if caller.on_behalf_of is not None:
             held &= self.model.held(caller.tenant, caller.on_behalf_of, bank)
@@ -143,45 +171,49 @@ class AdminCalls(Checks):
 
     async def _placehold(self, caller: Caller, bank: str, number: int) -> None:
         del number
-        work = self.gate.place_hold(caller, bank, reason="a case", tags=["t0"])
+        work = self.gate.call(caller, PlaceHold(bank, reason="a case", tags=["t0"]))
         hold = await self._held_to(caller, "PlaceHold", bank, work)
         if hold is not None:
             # What is held would not go, which is not what is looked at here.
-            assert (await self.gate.list_holds(caller, bank_id=bank)).holds == (hold,)
-            assert await self._held_to(caller, "ReleaseHold", bank, self.gate.release_hold(caller, bank, hold.hold_id))
+            assert (await self.gate.call(caller, ListHolds(bank_id=bank))).holds == (hold,)
+            assert await self._held_to(
+                caller, "ReleaseHold", bank, self.gate.call(caller, ReleaseHold(bank, hold.hold_id))
+            )
 
     async def _releasehold(self, caller: Caller, bank: str, number: int) -> None:
-        work = self.gate.release_hold(caller, bank, f"case-{number}")
+        work = self.gate.call(caller, ReleaseHold(bank, f"case-{number}"))
         assert await self._held_to(caller, "ReleaseHold", bank, work) is None
 
     async def _listholds(self, caller: Caller, bank: str, number: int) -> None:
-        work = self.gate.list_holds(caller, bank_id=bank, released=bool(number % 2))
+        work = self.gate.call(caller, ListHolds(bank_id=bank, include_released=bool(number % 2)))
         page = await self._held_to(caller, "ListHolds", bank, work)
         assert page is None or {hold.bank_id for hold in page.holds} <= {bank}
 
     async def _startreindex(self, caller: Caller, bank: str, number: int) -> None:
         del number
-        work = self.gate.start_reindex(caller, bank, rollback=True)
+        work = self.gate.call(caller, StartReindex(bank, rollback=True))
         assert await self._held_to(caller, "StartReindex", bank, work) is None
 
     async def _getoperation(self, caller: Caller, bank: str, number: int) -> None:
-        work = self.gate.get_operation(caller, bank, f"op-{number}")
+        work = self.gate.call(caller, GetOperation(bank, f"op-{number}"))
         assert await self._held_to(caller, "GetOperation", bank, work) is None
 
     async def _listoperations(self, caller: Caller, bank: str, number: int) -> None:
         del number
-        page = await self._held_to(caller, "ListOperations", bank, self.gate.list_operations(caller, bank_id=bank))
+        page = await self._held_to(caller, "ListOperations", bank, self.gate.call(caller, ListOperations(bank_id=bank)))
         assert page is None or page.operations == ()
 
     async def _waitoperation(self, caller: Caller, bank: str, number: int) -> None:
-        work = self.gate.wait_operation(caller, bank, f"op-{number}", timeout_seconds=0.0)
+        work = self.gate.call(caller, WaitOperation(bank, f"op-{number}", timeout=0.0))
         assert await self._held_to(caller, "WaitOperation", bank, work) is None
 
     async def _canceloperation(self, caller: Caller, bank: str, number: int) -> None:
-        work = self.gate.cancel_operation(caller, bank, f"op-{number}")
+        work = self.gate.call(caller, CancelOperation(bank, f"op-{number}"))
         assert await self._held_to(caller, "CancelOperation", bank, work) is None
 
     async def _listauditevents(self, caller: Caller, bank: str, number: int) -> None:
         del number
-        page = await self._held_to(caller, "ListAuditEvents", bank, self.gate.list_audit_events(caller, bank_id=bank))
+        page = await self._held_to(
+            caller, "ListAuditEvents", bank, self.gate.call(caller, ListAuditEvents(bank_id=bank))
+        )
         assert page is None or {event.tenant for event in page.events} <= {caller.tenant}

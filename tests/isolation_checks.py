@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Coroutine
 from typing import Any
 
+from astrocyte.api.requests import Grant, Revoke
 from astrocyte.app import App
 from astrocyte.errors import AccessDenied, AstrocyteError, StoreError
 from astrocyte.model import NO_PERMISSIONS, Caller, Permission
-from astrocyte.policy.permissions import REQUIRED
+from calls import ROWS
 from isolation_model import CANARY, MEMORY_ID, Kept, Model, Place
 
 # Calls that find memories of other banks too, where these say that they are relevant and the caller may read both.
@@ -23,13 +24,13 @@ class Checks:
     gate: Any
 
     async def _give(self, caller: Caller, pattern: str, principal: str, permissions: frozenset[Permission]) -> None:
-        work = self.gate.grant(caller, pattern, principal, sorted(permissions))
+        work = self.gate.call(caller, Grant(pattern, principal, sorted(permissions)))
         if await self._decided(work, passes=self.model.may_grant(caller, pattern)) is not None:
             key = (caller.tenant, pattern, principal)
             self.model.grants[key] = self.model.grants.get(key, NO_PERMISSIONS) | permissions
 
     async def _take(self, caller: Caller, pattern: str, principal: str, permissions: frozenset[Permission]) -> None:
-        work = self.gate.revoke(caller, pattern, principal, sorted(permissions))
+        work = self.gate.call(caller, Revoke(pattern, principal, sorted(permissions)))
         taken = await self._decided(work, passes=self.model.may_grant(caller, pattern))
         if taken is not None:
             key = (caller.tenant, pattern, principal)
@@ -50,7 +51,7 @@ class Checks:
         reads: bool = False,
     ) -> Any:
         """The answer of a call that the model lets pass, None of one that failed; no answer holds what it must not."""
-        allowed = REQUIRED[operation] if needed is None else needed
+        allowed = ROWS[operation].permissions if needed is None else needed
         passes = self.model.passes(caller, operation, bank, allowed)
         may_read = self.model.reads(caller, bank) or reads
         return await self._decided(

@@ -5,6 +5,23 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from astrocyte.api.requests import (
+    BatchRecall,
+    BatchRetain,
+    Explain,
+    Forget,
+    GetMemory,
+    History,
+    ListMemories,
+    Recall,
+    Reflect,
+    Retain,
+    StreamReflect,
+    StreamRetain,
+    UndeleteMemory,
+    UpdateMemory,
+    Watch,
+)
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import (
     ALSO_RELEVANT_TO,
@@ -39,14 +56,14 @@ class MemoryCalls(Checks):
         relevant = () if names is None else (names,)
         metadata = {"note": canary, **({ALSO_RELEVANT_TO: relevant[0]} if relevant else {})}
         item = RetainItem(text_of(canary), tags=(f"t{number % 3}",), metadata=metadata)
-        result = await self._held_to(caller, "Retain", bank, self.gate.retain(caller, bank, item))
+        result = await self._held_to(caller, "Retain", bank, self.gate.call(caller, Retain(bank, item)))
         if result is not None:
             self._kept(caller, bank, result.memory_id, canary, relevant)
 
     async def _batchretain(self, caller: Caller, bank: str, number: int) -> None:
         del number
         canaries = [self.model.canary((caller.tenant, bank)) for _ in range(2)]
-        work = self.gate.retain_batch(caller, bank, [RetainItem(text_of(canary)) for canary in canaries])
+        work = self.gate.call(caller, BatchRetain(bank, [RetainItem(text_of(canary)) for canary in canaries]))
         for result, canary in zip(await self._held_to(caller, "BatchRetain", bank, work) or (), canaries, strict=False):
             self._kept(caller, bank, result.memory_id, canary)
 
@@ -57,7 +74,7 @@ class MemoryCalls(Checks):
         holds = any(self.model.memories[memory].canary == "" for memory in self.model.visible(place))
 
         async def each() -> list[Any]:
-            results = await self.gate.retain_many(caller, bank, [RetainItem("One line that everybody keeps.")])
+            results = await self.gate.call(caller, StreamRetain(bank, [RetainItem("One line that everybody keeps.")]))
             # A stream tells each item what the gate tells the whole.
             if isinstance(results[0], AstrocyteError):
                 raise results[0]
@@ -71,11 +88,13 @@ class MemoryCalls(Checks):
 
     async def _getmemory(self, caller: Caller, bank: str, number: int) -> None:
         memory = self._any_memory(number)
-        await self._held_to(caller, "GetMemory", bank, self.gate.get_memory(caller, bank, memory), sent=memory)
+        await self._held_to(caller, "GetMemory", bank, self.gate.call(caller, GetMemory(bank, memory)), sent=memory)
 
     async def _listmemories(self, caller: Caller, bank: str, number: int) -> None:
         del number
-        page = await self._held_to(caller, "ListMemories", bank, self.gate.list_memories(caller, bank, page_size=1_000))
+        page = await self._held_to(
+            caller, "ListMemories", bank, self.gate.call(caller, ListMemories(bank, page_size=1_000))
+        )
         if page is not None:
             expected = self.model.visible((caller.tenant, bank))
             assert {memory.memory_id for memory in page.memories} == expected
@@ -85,24 +104,24 @@ class MemoryCalls(Checks):
         memory = self._any_memory(number)
         canary = self.model.canary((caller.tenant, bank))
         update = MemoryUpdate(memory, frozenset({"content"}), content=text_of(canary))
-        work = self.gate.update_memory(caller, bank, update)
+        work = self.gate.call(caller, UpdateMemory(bank, update))
         if await self._held_to(caller, "UpdateMemory", bank, work, sent=memory) is not None:
             self.model.memories[memory].canary = canary
             self.model.relevant[canary] = self.model.memories[memory].relevant
 
     async def _recall(self, caller: Caller, bank: str, number: int) -> None:
         query = RecallQuery(f"sesame {self._any_canary(number)}", bank, max_results=200, include_sources=True)
-        await self._held_to(caller, "Recall", bank, self.gate.recall(caller, query))
+        await self._held_to(caller, "Recall", bank, self.gate.call(caller, Recall(query)))
 
     async def _batchrecall(self, caller: Caller, bank: str, number: int) -> None:
         query = RecallQuery("sesame", bank, memory_ids=(self._any_memory(number),))
         queries = [query, RecallQuery("sesame", bank, tags=("t1",))]
-        await self._held_to(caller, "BatchRecall", bank, self.gate.recall_batch(caller, queries))
+        await self._held_to(caller, "BatchRecall", bank, self.gate.call(caller, BatchRecall(queries)))
 
     async def _history(self, caller: Caller, bank: str, number: int) -> None:
         del number
         query = RecallQuery("sesame", bank, as_of=LATER, max_results=200)
-        await self._held_to(caller, "History", bank, self.gate.history(caller, query))
+        await self._held_to(caller, "History", bank, self.gate.call(caller, History(query)))
 
     async def _explain(self, caller: Caller, bank: str, number: int) -> None:
         memory = self._any_memory(number)
@@ -111,19 +130,22 @@ class MemoryCalls(Checks):
 
         async def explained() -> str:
             # What would have returned the memory is the caller's own question in another form, and so repeats it.
-            return repr(await self.gate.explain(caller, query)).replace(f"query={question!r}", "")
+            return repr(await self.gate.call(caller, Explain(query))).replace(f"query={question!r}", "")
 
         await self._held_to(caller, "Explain", bank, explained(), sent=memory)
 
     async def _reflect(self, caller: Caller, bank: str, number: int) -> None:
         query = ReflectQuery(f"What about sesame {self._any_canary(number)}?", bank)
-        await self._held_to(caller, "Reflect", bank, self.gate.reflect(caller, query))
+        await self._held_to(caller, "Reflect", bank, self.gate.call(caller, Reflect(query)))
 
     async def _streamreflect(self, caller: Caller, bank: str, number: int) -> None:
         del number
 
         async def pieces() -> list[object]:
-            return [piece async for piece in self.gate.reflect_stream(caller, ReflectQuery("What about sesame?", bank))]
+            return [
+                piece
+                async for piece in self.gate.stream(caller, StreamReflect(ReflectQuery("What about sesame?", bank)))
+            ]
 
         await self._held_to(caller, "StreamReflect", bank, pieces())
 
@@ -133,7 +155,7 @@ class MemoryCalls(Checks):
         everything = number % 50 == 0
         selector = ForgetSelector(scope="all") if everything else ForgetSelector(memory_ids=(memory,))
         needed = frozenset({Permission.ADMIN if everything else Permission.FORGET})
-        work = self.gate.forget(caller, bank, selector, compliance=number % 4 == 0)
+        work = self.gate.call(caller, Forget(bank, selector, compliance=number % 4 == 0))
         result = await self._held_to(caller, "Forget", bank, work, sent=memory, needed=needed)
         if result is None:
             return
@@ -149,7 +171,7 @@ class MemoryCalls(Checks):
 
     async def _undeletememory(self, caller: Caller, bank: str, number: int) -> None:
         memory = self._any_memory(number)
-        work = self.gate.undelete(caller, bank, memory)
+        work = self.gate.call(caller, UndeleteMemory(bank, memory))
         if await self._held_to(caller, "UndeleteMemory", bank, work, sent=memory) is not None:
             self.model.memories[memory].visible = True
 
@@ -161,7 +183,7 @@ class MemoryCalls(Checks):
         seconds = 0.0 if not self.wire else 20.0 if comes else 0.02
 
         async def first() -> object:
-            stream: Any = self.gate.watch(caller, bank, after=0)
+            stream: Any = self.gate.stream(caller, Watch(bank, after_position=0))
             try:
                 async with asyncio.timeout(seconds):
                     return await anext(stream)

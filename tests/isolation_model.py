@@ -7,8 +7,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from astrocyte.api import Creates
 from astrocyte.model import ALL_PERMISSIONS, NO_PERMISSIONS, Caller, Permission
-from astrocyte.policy.permissions import MAKING
+from calls import ROWS
 
 TENANTS = ("acme", "beta", "core")
 BANKS = ("b0", "b1", "b2", "b3")
@@ -64,7 +65,7 @@ class Model:
 
     def passes(self, caller: Caller, operation: str, bank: str, needed: frozenset[Permission]) -> bool:
         own = self.held(caller.tenant, caller.principal, bank)
-        free = self.owning and operation in MAKING and (caller.tenant, bank) not in self.owners
+        free = self.owning and ROWS[operation].creates is Creates.BANK and (caller.tenant, bank) not in self.owners
         if not (needed <= own or free):
             return False
         return caller.on_behalf_of is None or needed <= self.held(caller.tenant, caller.on_behalf_of, bank)

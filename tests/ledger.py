@@ -27,6 +27,7 @@ from pathlib import Path
 
 import apsw
 
+from astrocyte.api.requests import Forget, Recall, Retain, UpdateMemory
 from astrocyte.client import RemoteBackend
 from astrocyte.errors import AstrocyteError, RateLimited, Unavailable
 from astrocyte.model import DedupAction, ForgetSelector, MemoryUpdate, RecallQuery, RetainItem
@@ -153,19 +154,19 @@ class Client:
         backend, bank_id, memory_id = self._backend, self._book.bank_id, operation.entry.memory_id or ""
         if operation.kind == "retain":
             item = RetainItem(operation.content, tags=("ledger",), dedup_action=DedupAction.WARN)
-            result = await backend.retain(ME, bank_id, item, request_id=operation.request_id)
+            result = await backend.call(ME, Retain(bank_id, item, request_id=operation.request_id))
             return result.memory_id or ""
         if operation.kind == "update":
             update = MemoryUpdate(memory_id, frozenset({"content"}), content=operation.content)
-            return (await backend.update_memory(ME, bank_id, update, request_id=operation.request_id)).memory_id
+            return (await backend.call(ME, UpdateMemory(bank_id, update, request_id=operation.request_id))).memory_id
         selector = ForgetSelector(memory_ids=(memory_id,))
-        await backend.forget(ME, bank_id, selector, request_id=operation.request_id)
+        await backend.call(ME, Forget(bank_id, selector, request_id=operation.request_id))
         return memory_id
 
     async def _recall(self, entry: Entry) -> None:
         """A memory of our own is found, and nothing that was forgotten before the call."""
         gone = {one.memory_id for one in self._book.gone}
-        result = await self._backend.recall(ME, RecallQuery(entry.token, self._book.bank_id, max_results=50))
+        result = await self._backend.call(ME, Recall(RecallQuery(entry.token, self._book.bank_id, max_results=50)))
         found = {hit.memory_id for hit in result.hits}
         self._report.acknowledged["recall"] += 1
         if found & gone:

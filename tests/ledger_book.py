@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from astrocyte.api import Backend
+from astrocyte.api.requests import GetMemory, ListMemories, Recall
 from astrocyte.errors import MemoryNotFound
 from astrocyte.model import Caller, DetailLevel, Memory, RecallQuery
-from astrocyte.policy.backend import Backend
 
 ME = Caller()
 TOKEN = re.compile(r"parcel ([a-z]{14})\b")
@@ -135,7 +136,7 @@ async def rows_of(backend: Backend, bank_id: str) -> list[Memory]:
     rows: list[Memory] = []
     token = ""
     while True:
-        page = await backend.list_memories(ME, bank_id, page_size=PAGE_SIZE, page_token=token)
+        page = await backend.call(ME, ListMemories(bank_id, page_size=PAGE_SIZE, page_token=token))
         rows += page.memories
         token = page.next_page_token
         if not token:
@@ -167,7 +168,7 @@ async def check(backend: Backend, book: Book, *, newest: int | None = None) -> N
                 book.violations.append(f"resurrected: recall as of {as_of} proposes {proposed}, returns {found}")
     for entry in gone[:: max(1, len(gone) // 20)]:
         try:
-            await backend.get_memory(ME, book.bank_id, entry.memory_id or "")
+            await backend.call(ME, GetMemory(book.bank_id, entry.memory_id or ""))
         except MemoryNotFound:
             continue
         book.violations.append(f"resurrected: {entry.token} can be read")
@@ -185,7 +186,7 @@ async def _recalled(
         detail_level=DetailLevel.TITLES,
         as_of=as_of,
     )
-    result = await backend.recall(ME, query)
+    result = await backend.call(ME, Recall(query))
     return {hit.memory_id for hit in result.hits}, result.total_available
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import BatchRetain, CreateBank, Recall, StartReindex, WaitOperation
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, Operation, RecallQuery, RecallResult, RetainItem
@@ -56,12 +57,12 @@ async def filled() -> AsyncIterator[App]:
 
 
 async def fill(app: App, texts: Sequence[str] = TEXTS) -> list[str]:
-    results = await app.gate.retain_batch(ME, BANK, [RetainItem(text) for text in texts])
+    results = await app.gate.call(ME, BatchRetain(BANK, [RetainItem(text) for text in texts]))
     return [str(result.memory_id) for result in results]
 
 
 async def moved(app: App, model: str | None = SMALL, **fields: Any) -> Operation:
-    started = await app.gate.start_reindex(ME, BANK, embedding_model=model, rollback=model is None, **fields)
+    started = await app.gate.call(ME, StartReindex(BANK, embedding_model=model, rollback=model is None, **fields))
     return await done(app, started)
 
 
@@ -80,7 +81,7 @@ def paused(patch: pytest.MonkeyPatch, app: App) -> tuple[asyncio.Event, asyncio.
 
 
 async def done(app: App, started: Operation) -> Operation:
-    return await app.gate.wait_operation(ME, BANK, started.operation_id, timeout_seconds=30)
+    return await app.gate.call(ME, WaitOperation(BANK, started.operation_id, timeout=30))
 
 
 def shown(result: RecallResult) -> list[tuple[str, float]]:
@@ -88,13 +89,13 @@ def shown(result: RecallResult) -> list[tuple[str, float]]:
 
 
 async def answers(app: App, **fields: Any) -> list[list[tuple[str, float]]]:
-    return [shown(await app.gate.recall(ME, RecallQuery(question, BANK, **fields))) for question in QUESTIONS]
+    return [shown(await app.gate.call(ME, Recall(RecallQuery(question, BANK, **fields)))) for question in QUESTIONS]
 
 
 async def fresh_answers(model: str, texts: Sequence[str] = TEXTS) -> list[list[tuple[str, float]]]:
     """What a bank says that had the model from the beginning."""
     other = App(settings())
-    await other.gate.create_bank(ME, BANK, embedding_model=model)
+    await other.gate.call(ME, CreateBank(BANK, embedding_model=model))
     await fill(other, texts)
     found = await answers(other)
     await other.close()

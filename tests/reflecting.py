@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import BatchRetain, Reflect, StreamReflect
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import (
@@ -70,18 +71,18 @@ async def memory(model: Model | None = None, **settings: Any) -> AsyncIterator[A
         if model is not None:
             patch.setattr("astrocyte.wiring.providers.create_language_model", lambda name, options: BoundedModel(model))
         app = App(Settings.from_mapping(values))
-    await app.gate.retain_batch(ME, "b", MEMORIES)
+    await app.gate.call(ME, BatchRetain("b", MEMORIES))
     yield app
     await app.close()
 
 
 async def ask(app: App, query: str = ASKED, **options: Any) -> ReflectResult:
-    return await app.gate.reflect(ME, ReflectQuery(query, "b", **options))
+    return await app.gate.call(ME, Reflect(ReflectQuery(query, "b", **options)))
 
 
 async def pieces(app: App, **options: Any) -> tuple[list[str], ReflectResult]:
     texts: list[str] = []
-    async for piece in app.gate.reflect_stream(ME, ReflectQuery(ASKED, "b", **options)):
+    async for piece in app.gate.stream(ME, StreamReflect(ReflectQuery(ASKED, "b", **options))):
         if isinstance(piece, ReflectResult):
             return texts, piece
         texts.append(piece)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from astrocyte import keywords
+from astrocyte.api import Backend, requests
 from astrocyte.keywords import Texts
 from astrocyte.model import (
     AccessCheck,
@@ -27,7 +28,6 @@ from astrocyte.model import (
     Permission,
     ServerInfo,
 )
-from astrocyte.policy.backend import Backend
 from astrocyte.policy.governance.audit_verification import Verification, verify
 
 # `Administration` has methods that hide `list` in a class body.
@@ -54,27 +54,20 @@ class Administration:
         context: AstrocyteContext | None = None,
     ) -> Bank:
         """Create a bank. One with an embedding model of your own takes your vectors only."""
-        return await self._backend.create_bank(
+        return await self._backend.call(
             keywords.caller_of(context),
-            bank_id,
-            display_name=display_name,
-            description=description,
-            embedding_model=embedding_model,
-            dimensions=dimensions,
-            request_id=request_id,
+            requests.CreateBank(bank_id, display_name, description, embedding_model, dimensions, request_id),
         )
 
     async def get_bank(self, bank_id: str, *, context: AstrocyteContext | None = None) -> Bank:
         """One bank."""
-        return await self._backend.get_bank(keywords.caller_of(context), bank_id)
+        return await self._backend.call(keywords.caller_of(context), requests.GetBank(bank_id))
 
     async def list_banks(
         self, *, prefix: str = "", page_size: int = 0, page_token: str = "", context: AstrocyteContext | None = None
     ) -> BankPage:
         """A page of banks by id."""
-        return await self._backend.list_banks(
-            keywords.caller_of(context), prefix=prefix, page_size=page_size, page_token=page_token
-        )
+        return await self._backend.call(keywords.caller_of(context), requests.ListBanks(prefix, page_size, page_token))
 
     async def update_bank(
         self,
@@ -87,13 +80,8 @@ class Administration:
         context: AstrocyteContext | None = None,
     ) -> Bank:
         """Change what is not None."""
-        return await self._backend.update_bank(
-            keywords.caller_of(context),
-            bank_id,
-            display_name=display_name,
-            description=description,
-            etag=etag,
-            request_id=request_id,
+        return await self._backend.call(
+            keywords.caller_of(context), requests.UpdateBank(bank_id, display_name, description, etag, request_id)
         )
 
     async def delete_bank(
@@ -105,11 +93,11 @@ class Administration:
         context: AstrocyteContext | None = None,
     ) -> int:
         """Delete a bank and everything in it; returns how many memories it showed."""
-        return await self._backend.delete_bank(keywords.caller_of(context), bank_id, etag=etag, request_id=request_id)
+        return await self._backend.call(keywords.caller_of(context), requests.DeleteBank(bank_id, etag, request_id))
 
     async def bank_stats(self, bank_id: str, *, context: AstrocyteContext | None = None) -> BankStats:
         """Counts of a bank."""
-        return await self._backend.bank_stats(keywords.caller_of(context), bank_id)
+        return await self._backend.call(keywords.caller_of(context), requests.GetBankStats(bank_id))
 
     async def grant_access(
         self,
@@ -124,12 +112,9 @@ class Administration:
 
         Both names may be patterns, in which ``*`` stands for any characters and ``?`` for one.
         """
-        return await self._backend.grant(
+        return await self._backend.call(
             keywords.caller_of(context),
-            bank_id,
-            principal,
-            keywords.texts(permissions, "permissions"),
-            request_id=request_id,
+            requests.Grant(bank_id, principal, keywords.texts(permissions, "permissions"), request_id),
         )
 
     async def revoke_access(
@@ -142,12 +127,9 @@ class Administration:
         context: AstrocyteContext | None = None,
     ) -> frozenset[Permission]:
         """Take permissions (None: all) of a grant for these two names; returns those that it gave."""
-        return await self._backend.revoke(
+        return await self._backend.call(
             keywords.caller_of(context),
-            bank_id,
-            principal,
-            keywords.texts(permissions, "permissions"),
-            request_id=request_id,
+            requests.Revoke(bank_id, principal, keywords.texts(permissions, "permissions"), request_id),
         )
 
     async def list_grants(
@@ -161,13 +143,8 @@ class Administration:
         context: AstrocyteContext | None = None,
     ) -> GrantPage:
         """A page of grants: those that mean the bank and the principal where they are named, else all."""
-        return await self._backend.list_grants(
-            keywords.caller_of(context),
-            bank_id=bank_id,
-            principal=principal,
-            revoked=include_revoked,
-            page_size=page_size,
-            page_token=page_token,
+        return await self._backend.call(
+            keywords.caller_of(context), requests.ListGrants(bank_id, principal, include_revoked, page_size, page_token)
         )
 
     async def check_access(
@@ -179,8 +156,8 @@ class Administration:
         context: AstrocyteContext | None = None,
     ) -> AccessCheck:
         """What a principal (None: the caller) may do in a bank; ``allowed`` answers for the permission, or for any."""
-        return await self._backend.check_access(
-            keywords.caller_of(context), bank_id, principal=principal, permission=permission
+        return await self._backend.call(
+            keywords.caller_of(context), requests.CheckAccess(bank_id, principal, permission)
         )
 
     async def create_api_key(
@@ -193,31 +170,31 @@ class Administration:
         context: AstrocyteContext | None = None,
     ) -> tuple[KeyInfo, str]:
         """Make an API key for a principal; the second part of the answer is the key, which is never shown again."""
-        return await self._backend.create_api_key(
-            keywords.caller_of(context), name, principal, expires_at=expires_at, request_id=request_id
+        return await self._backend.call(
+            keywords.caller_of(context), requests.CreateApiKey(name, principal, expires_at, request_id)
         )
 
     async def list_bank_templates(self, *, context: AstrocyteContext | None = None) -> Templates:
         """The bank templates of the configuration: what holds for all banks whose names have one form."""
-        return await self._backend.list_bank_templates(keywords.caller_of(context))
+        return await self._backend.call(keywords.caller_of(context), requests.ListBankTemplates())
 
     async def list_bank_groups(self, *, context: AstrocyteContext | None = None) -> Groups:
         """The bank groups of the configuration: sets of banks that a recall can name."""
-        return await self._backend.list_bank_groups(keywords.caller_of(context))
+        return await self._backend.call(keywords.caller_of(context), requests.ListBankGroups())
 
     async def list_engines(self, *, context: AstrocyteContext | None = None) -> Engines:
         """The engines that stand beside banks, each asked how it is."""
-        return await self._backend.list_engines(keywords.caller_of(context))
+        return await self._backend.call(keywords.caller_of(context), requests.ListEngines())
 
     async def list_api_keys(self, *, context: AstrocyteContext | None = None) -> Keys:
         """All API keys of the tenant that were made by call, by age."""
-        return await self._backend.list_api_keys(keywords.caller_of(context))
+        return await self._backend.call(keywords.caller_of(context), requests.ListApiKeys())
 
     async def revoke_api_key(
         self, key_id: str, *, request_id: str | None = None, context: AstrocyteContext | None = None
     ) -> KeyInfo:
         """End an API key from the next call on."""
-        return await self._backend.revoke_api_key(keywords.caller_of(context), key_id, request_id=request_id)
+        return await self._backend.call(keywords.caller_of(context), requests.RevokeApiKey(key_id, request_id))
 
     async def place_hold(  # noqa: PLR0913 - the parts of a hold, and the request's key
         self,
@@ -242,21 +219,23 @@ class Administration:
             request_id: The same id with the same request answers the same hold.
             context: Who calls; needs admin.
         """
-        return await self._backend.place_hold(
+        return await self._backend.call(
             keywords.caller_of(context),
-            bank_id,
-            reason=reason,
-            memory_ids=keywords.texts(memory_ids, "memory_ids"),
-            tags=keywords.texts(tags, "tags"),
-            hold_id=hold_id,
-            request_id=request_id,
+            requests.PlaceHold(
+                bank_id,
+                reason,
+                keywords.texts(memory_ids, "memory_ids"),
+                keywords.texts(tags, "tags"),
+                hold_id,
+                request_id,
+            ),
         )
 
     async def release_hold(
         self, bank_id: str, hold_id: str, *, request_id: str | None = None, context: AstrocyteContext | None = None
     ) -> Hold:
         """End a hold; one that was released before stays as it is."""
-        return await self._backend.release_hold(keywords.caller_of(context), bank_id, hold_id, request_id=request_id)
+        return await self._backend.call(keywords.caller_of(context), requests.ReleaseHold(bank_id, hold_id, request_id))
 
     async def list_holds(
         self,
@@ -268,20 +247,16 @@ class Administration:
         context: AstrocyteContext | None = None,
     ) -> HoldPage:
         """A page of the holds that stand, of one bank or all, by age."""
-        return await self._backend.list_holds(
-            keywords.caller_of(context),
-            bank_id=bank_id,
-            released=include_released,
-            page_size=page_size,
-            page_token=page_token,
+        return await self._backend.call(
+            keywords.caller_of(context), requests.ListHolds(bank_id, include_released, page_size, page_token)
         )
 
     async def list_audit_events(
         self, *, bank_id: str = "", page_size: int = 0, page_token: str = "", context: AstrocyteContext | None = None
     ) -> AuditPage:
         """A page of the trail, of one bank or all, oldest first."""
-        return await self._backend.list_audit_events(
-            keywords.caller_of(context), bank_id=bank_id, page_size=page_size, page_token=page_token
+        return await self._backend.call(
+            keywords.caller_of(context), requests.ListAuditEvents(bank_id, page_size, page_token)
         )
 
     async def start_reindex(  # noqa: PLR0913 - the parts of a reindex, and the request's key
@@ -311,28 +286,23 @@ class Administration:
             FailedPrecondition: Another operation on the bank is not done, it has the model already, or there is nothing
                 to go back to.
         """
-        return await self._backend.start_reindex(
+        return await self._backend.call(
             keywords.caller_of(context),
-            bank_id,
-            embedding_model=embedding_model,
-            rollback=rollback,
-            min_overlap=min_overlap,
-            sample=sample,
-            request_id=request_id,
+            requests.StartReindex(bank_id, embedding_model, rollback, min_overlap, sample, request_id),
         )
 
     async def get_operation(
         self, bank_id: str, operation_id: str, *, context: AstrocyteContext | None = None
     ) -> Operation:
         """An operation on a bank as it is now."""
-        return await self._backend.get_operation(keywords.caller_of(context), bank_id, operation_id)
+        return await self._backend.call(keywords.caller_of(context), requests.GetOperation(bank_id, operation_id))
 
     async def list_operations(
         self, *, bank_id: str = "", page_size: int = 0, page_token: str = "", context: AstrocyteContext | None = None
     ) -> OperationPage:
         """A page of operations on one bank or all, by age; those that are done too."""
-        return await self._backend.list_operations(
-            keywords.caller_of(context), bank_id=bank_id, page_size=page_size, page_token=page_token
+        return await self._backend.call(
+            keywords.caller_of(context), requests.ListOperations(bank_id, page_size, page_token)
         )
 
     async def wait_operation(
@@ -344,8 +314,8 @@ class Administration:
         context: AstrocyteContext | None = None,
     ) -> Operation:
         """An operation as soon as it is done, or as it is when the time is up: 30 s for None, and at most 300 s."""
-        return await self._backend.wait_operation(
-            keywords.caller_of(context), bank_id, operation_id, timeout_seconds=timeout_seconds
+        return await self._backend.call(
+            keywords.caller_of(context), requests.WaitOperation(bank_id, operation_id, timeout_seconds)
         )
 
     async def cancel_operation(
@@ -357,8 +327,8 @@ class Administration:
         context: AstrocyteContext | None = None,
     ) -> Operation:
         """End an operation that is not done; the bank stays as it was."""
-        return await self._backend.cancel_operation(
-            keywords.caller_of(context), bank_id, operation_id, request_id=request_id
+        return await self._backend.call(
+            keywords.caller_of(context), requests.CancelOperation(bank_id, operation_id, request_id)
         )
 
     async def verify_audit(
@@ -375,4 +345,4 @@ class Administration:
 
     async def server_info(self, *, context: AstrocyteContext | None = None) -> ServerInfo:
         """What runs."""
-        return await self._backend.server_info(keywords.caller_of(context))
+        return await self._backend.call(keywords.caller_of(context), requests.GetServerInfo())

@@ -16,6 +16,7 @@ from astrocyte.core import build_info
 from astrocyte.errors import AstrocyteError, frames
 from astrocyte.model import EngineOutbox, ServerInfo
 from astrocyte.pipelines.index.embedding_spaces import Spaces
+from astrocyte.policy.gate import Gate
 from astrocyte.policy.observability.telemetry import Telemetry
 from astrocyte.policy.operations.parts import GateParts
 from astrocyte.providers.registry import IN_MEMORY, SQLITE
@@ -57,12 +58,13 @@ class App:
             undo.pop_all()
         self.policies = build_policies(settings, providers, rules, limits, storage, pipelines)
         store = storage.store
-        self.gate = telemetry.gate(
+        info = _server_info(settings, storage, providers.spaces)
+        self.gate = Gate(
             GateParts(
                 settings=settings,
                 clock=clock,
                 executor=storage.executor,
-                info=_server_info(settings, storage, providers.spaces),
+                info=info,
                 lifecycle=self,
                 store=store,
                 grants=store.access,
@@ -77,7 +79,7 @@ class App:
             )
         )
         telemetry.watch(store, store, storage.registry, self._outboxes)
-        self.backend = telemetry.backend(self.gate)
+        self.backend = telemetry.backend(self.gate, info)
 
     @property
     def healthy(self) -> bool:

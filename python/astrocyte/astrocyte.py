@@ -17,6 +17,23 @@ from typing import Any, Self, Unpack
 
 from astrocyte import keywords
 from astrocyte.administration import Administration
+from astrocyte.api import Backend
+from astrocyte.api.requests import (
+    BatchRecall,
+    Explain,
+    Forget,
+    GetMemory,
+    History,
+    ListMemories,
+    Recall,
+    Reflect,
+    Retain,
+    StreamReflect,
+    StreamRetain,
+    UndeleteMemory,
+    UpdateMemory,
+    Watch,
+)
 from astrocyte.config import HookSettings, Settings, load_settings
 from astrocyte.core import vector_bytes
 from astrocyte.errors import AstrocyteError, CapabilityNotSupported
@@ -52,7 +69,6 @@ from astrocyte.model import (
     RetainResult,
     TagMatch,
 )
-from astrocyte.policy.backend import Backend
 from astrocyte.policy.engines.registry import Engines
 from astrocyte.policy.observability.hooks_middleware import Hookable
 from astrocyte.providers.engines import EngineProvider
@@ -75,11 +91,13 @@ class Astrocyte(Administration, Hookable):
     Args:
         backend: What does the work.
         hooks: How hooks are called; None where policies are applied in another process, and what they do is not known.
+        engines: The engines of this process; None where another process has them.
     """
 
-    def __init__(self, backend: Backend, hooks: HookSettings | None = None) -> None:
+    def __init__(self, backend: Backend, hooks: HookSettings | None = None, engines: Engines | None = None) -> None:
         self._backend = backend
         self._hook_settings = hooks
+        self._engines = engines
 
     @classmethod
     def from_config(cls, path: str | Path) -> Self:
@@ -89,8 +107,7 @@ class Astrocyte(Administration, Hookable):
             ConfigError: A setting is wrong; the message names its line.
             StoreLocked: Another process has the data directory.
         """
-        settings = load_settings(path)
-        return cls(_open(settings), settings.hooks)
+        return cls._opened(load_settings(path))
 
     @classmethod
     def from_config_dict(cls, config: Mapping[str, Any]) -> Self:
@@ -100,8 +117,14 @@ class Astrocyte(Administration, Hookable):
             ConfigError: A setting is wrong.
             StoreLocked: Another process has the data directory.
         """
-        settings = Settings.from_mapping(config)
-        return cls(_open(settings), settings.hooks)
+        return cls._opened(Settings.from_mapping(config))
+
+    @classmethod
+    def _opened(cls, settings: Settings) -> Self:
+        from astrocyte.app import App  # noqa: PLC0415 - a client of a server needs no store
+
+        app = App(settings)
+        return cls(app.backend, settings.hooks, app.providers.engines)
 
     async def __aenter__(self) -> Self:
         return self
@@ -118,14 +141,9 @@ class Astrocyte(Administration, Hookable):
             CapabilityNotSupported: The memory is a server's, whose configuration names its engines.
             ConfigError: The engine cannot do what it should, or its name is taken.
         """
-        engines = getattr(self._backend, "engines", None)
-        if not isinstance(engines, Engines):
+        if self._engines is None:
             raise CapabilityNotSupported("a server's engines stand in its configuration, under engines")
-        engines.attach(engine)
-
-    async def close(self) -> None:
-        """Finish the writes that wait and release everything."""
-        await self._backend.close()
+        self._engines.attach(engine)
 
     async def retain(  # noqa: PLR0913 - the parameters of the specification
         self,
@@ -175,7 +193,7 @@ class Astrocyte(Administration, Hookable):
             pii_detected=pii_detected,
             **options,
         )
-        return await self._backend.retain(keywords.caller_of(context), bank_id, item, request_id=request_id)
+        return await self._backend.call(keywords.caller_of(context), Retain(bank_id, item, request_id))
 
     async def retain_many(
         self,
@@ -198,7 +216,7 @@ class Astrocyte(Administration, Hookable):
         ]
         results: Results = []
         for start in range(0, len(made), COMMIT_ITEMS):
-            stored = await self._backend.retain_many(caller, bank_id, made[start : start + COMMIT_ITEMS])
+            stored = await self._backend.call(caller, StreamRetain(bank_id, made[start : start + COMMIT_ITEMS]))
             results.extend(
                 keywords.rejected(result) if isinstance(result, AstrocyteError) else result for result in stored
             )
@@ -272,15 +290,14 @@ class Astrocyte(Administration, Hookable):
             external_context=tuple(external_context or ()),
             **extra,
         )
-        return keywords.plain(await self._backend.recall(keywords.caller_of(context), asked))
+        return keywords.plain(await self._backend.call(keywords.caller_of(context), Recall(asked)))
 
     async def recall_many(
         self, queries: Sequence[RecallQuery], *, context: AstrocyteContext | None = None
     ) -> list[RecallResult]:
         """Answer many queries, over any banks; each result equals the one of `recall`."""
-        return [
-            keywords.plain(result) for result in await self._backend.recall_batch(keywords.caller_of(context), queries)
-        ]
+        results = await self._backend.call(keywords.caller_of(context), BatchRecall(queries))
+        return [keywords.plain(result) for result in results]
 
     async def explain(
         self,
@@ -300,7 +317,7 @@ class Astrocyte(Administration, Hookable):
             context: Who calls.
         """
         asked = ExplainQuery(query, keywords.texts(memory_ids, "memory_ids"), position)
-        return await self._backend.explain(keywords.caller_of(context), asked)
+        return await self._backend.call(keywords.caller_of(context), Explain(asked))
 
     async def history(  # noqa: PLR0913 - the parameters of the specification
         self,
@@ -322,7 +339,7 @@ class Astrocyte(Administration, Hookable):
             max_tokens=max_tokens,
             tags=keywords.texts(tags, "tags"),
         )
-        return keywords.plain(await self._backend.history(keywords.caller_of(context), asked))
+        return keywords.plain(await self._backend.call(keywords.caller_of(context), History(asked)))
 
     async def reflect(  # noqa: PLR0913 - the parameters of the specification
         self,
@@ -358,7 +375,8 @@ class Astrocyte(Administration, Hookable):
             ProviderUnavailable: The language model failed, and the settings name nothing to fall back on.
         """
         asked = keywords.question(query, bank_id, banks, strategy, max_tokens, tags, dispositions, options)
-        return await self._backend.reflect(keywords.caller_of(context), replace(asked, include_sources=include_sources))
+        request = Reflect(replace(asked, include_sources=include_sources))
+        return await self._backend.call(keywords.caller_of(context), request)
 
     async def reflect_stream(  # noqa: PLR0913 - the parameters of reflect
         self,
@@ -375,7 +393,7 @@ class Astrocyte(Administration, Hookable):
     ) -> AsyncIterator[str | ReflectResult]:
         """As `reflect`: the pieces of the answer as they come, and last of all the whole result."""
         asked = keywords.question(query, bank_id, banks, strategy, max_tokens, tags, dispositions, options)
-        async with aclosing(self._backend.reflect_stream(keywords.caller_of(context), asked)) as pieces:  # type: ignore[type-var]
+        async with aclosing(self._backend.stream(keywords.caller_of(context), StreamReflect(asked))) as pieces:  # type: ignore[type-var]
             async for piece in pieces:
                 yield piece
 
@@ -413,25 +431,18 @@ class Astrocyte(Administration, Hookable):
             scope=scope,
             before_date=before_date,
         )
-        return await self._backend.forget(
-            keywords.caller_of(context),
-            bank_id,
-            selector,
-            compliance=compliance,
-            reason=reason,
-            dry_run=dry_run,
-            request_id=request_id,
-        )
+        request = Forget(bank_id, selector, compliance, reason, dry_run, request_id)
+        return await self._backend.call(keywords.caller_of(context), request)
 
     async def undelete(
         self, memory_id: str, bank_id: str, *, request_id: str | None = None, context: AstrocyteContext | None = None
     ) -> Memory:
         """Bring a forgotten memory back."""
-        return await self._backend.undelete(keywords.caller_of(context), bank_id, memory_id, request_id=request_id)
+        return await self._backend.call(keywords.caller_of(context), UndeleteMemory(bank_id, memory_id, request_id))
 
     async def get(self, memory_id: str, bank_id: str, *, context: AstrocyteContext | None = None) -> Memory:
         """One memory."""
-        return await self._backend.get_memory(keywords.caller_of(context), bank_id, memory_id)
+        return await self._backend.call(keywords.caller_of(context), GetMemory(bank_id, memory_id))
 
     async def list(
         self,
@@ -444,14 +455,8 @@ class Astrocyte(Administration, Hookable):
         context: AstrocyteContext | None = None,
     ) -> MemoryPage:
         """A page of memories in order of arrival; all pages show the bank as the first one did."""
-        return await self._backend.list_memories(
-            keywords.caller_of(context),
-            bank_id,
-            tags=keywords.texts(tags, "tags"),
-            session_id=session_id,
-            page_size=page_size,
-            page_token=page_token,
-        )
+        request = ListMemories(bank_id, keywords.texts(tags, "tags"), session_id, page_size, page_token)
+        return await self._backend.call(keywords.caller_of(context), request)
 
     async def update(
         self,
@@ -473,13 +478,13 @@ class Astrocyte(Administration, Hookable):
             if name in values and values[name] is None:
                 values[name] = empty
         update = MemoryUpdate(memory_id, frozenset(values), embedding=embedding, etag=etag, **values)
-        return await self._backend.update_memory(keywords.caller_of(context), bank_id, update, request_id=request_id)
+        return await self._backend.call(keywords.caller_of(context), UpdateMemory(bank_id, update, request_id))
 
     def watch(
         self, bank_id: str, *, after: int | None = None, context: AstrocyteContext | None = None
     ) -> AsyncIterator[Change]:
         """The bank's changes after a position (None: from now on), as they come, without end."""
-        return self._backend.watch(keywords.caller_of(context), bank_id, after=after)
+        return self._backend.stream(keywords.caller_of(context), Watch(bank_id, after))
 
 
 def make_embedding(model: str, values: Sequence[float]) -> Embedding:
@@ -493,9 +498,3 @@ def make_embedding(model: str, values: Sequence[float]) -> Embedding:
         ValidationError: A value is no number, or too large for 32 bits.
     """
     return Embedding(model, len(values), vector_bytes(values))
-
-
-def _open(settings: Settings) -> Backend:
-    from astrocyte.app import App  # noqa: PLC0415 - who works on a server needs no store
-
-    return App(settings).backend

@@ -14,6 +14,16 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from astrocyte.api.requests import (
+    BatchRetain,
+    Forget,
+    GetServerInfo,
+    ListMemories,
+    Recall,
+    Reflect,
+    Retain,
+    StreamRetain,
+)
 from astrocyte.client import RemoteBackend
 from astrocyte.errors import AstrocyteError, BankNotFound, ConfigError, ValidationError
 from astrocyte.model import (
@@ -100,7 +110,7 @@ class Federation:
     async def health(self) -> EngineHealth:
         """Whether it answers, and takes the credential."""
         try:
-            info = await self._server.server_info(Caller())
+            info = await self._server.call(Caller(), GetServerInfo())
         except AstrocyteError as error:
             return EngineHealth(healthy=False, detail=error.reason)
         return EngineHealth(healthy=True, detail=f"Astrocyte {info.version}")
@@ -114,22 +124,22 @@ class Federation:
         ]
         request_id = items[0].request_id
         if len(given) == 1:
-            return [await self._server.retain(caller, bank_id, given[0], request_id=request_id)]
+            return [await self._server.call(caller, Retain(bank_id, given[0], request_id=request_id))]
         if all(one.origin is not None for one in items):
-            outcomes = await self._server.retain_many(
-                caller, bank_id, given, request_ids=[one.request_id for one in items]
+            outcomes = await self._server.call(
+                caller, StreamRetain(bank_id, given, request_ids=[one.request_id for one in items])
             )
             for outcome in outcomes:
                 if isinstance(outcome, AstrocyteError):
                     raise outcome
             return [outcome for outcome in outcomes if isinstance(outcome, RetainResult)]
-        return await self._server.retain_batch(caller, bank_id, given, request_id=request_id)
+        return await self._server.call(caller, BatchRetain(bank_id, given, request_id=request_id))
 
     async def recall(self, call: EngineCall, query: RecallQuery) -> EngineAnswer:
         """What the bank has there; nothing where there is no such bank."""
         asked = replace(query, bank_id=self._bank(call))
         try:
-            result = await self._server.recall(self._caller(call), asked)
+            result = await self._server.call(self._caller(call), Recall(asked))
         except BankNotFound:
             return EngineAnswer(())
         hits, origins = [], {}
@@ -142,7 +152,7 @@ class Federation:
 
     async def reflect(self, call: EngineCall, query: ReflectQuery) -> ReflectResult:
         """The answer of its bank."""
-        result = await self._server.reflect(self._caller(call), replace(query, bank_id=self._bank(call)))
+        result = await self._server.call(self._caller(call), Reflect(replace(query, bank_id=self._bank(call))))
         if result.sources is None:
             return result
         return replace(result, sources=tuple(_without_origin(hit)[0] for hit in result.sources))
@@ -156,7 +166,7 @@ class Federation:
             if selector.memory_ids:
                 copies = await self._copies(caller, bank_id, selector.memory_ids)
                 selector = replace(selector, memory_ids=tuple(dict.fromkeys((*selector.memory_ids, *copies))))
-            return await self._server.forget(caller, bank_id, selector, compliance=compliance, reason=reason)
+            return await self._server.call(caller, Forget(bank_id, selector, compliance=compliance, reason=reason))
         except BankNotFound:
             return ForgetResult(0)
 
@@ -172,8 +182,8 @@ class Federation:
         for first in range(0, len(labels), LABELS):
             token = ""
             while True:
-                page = await self._server.list_memories(
-                    caller, bank_id, tags=labels[first : first + LABELS], page_size=PAGE, page_token=token
+                page = await self._server.call(
+                    caller, ListMemories(bank_id, tags=labels[first : first + LABELS], page_size=PAGE, page_token=token)
                 )
                 found += [memory.memory_id for memory in page.memories]
                 token = page.next_page_token

@@ -14,37 +14,33 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import structlog
-from google.protobuf.descriptor import ServiceDescriptor
 
+from astrocyte.api import RPCS, Backend, Concurrency
 from astrocyte.app import App
 from astrocyte.config import ServerSettings, Settings
 from astrocyte.core import GrpcServer
 from astrocyte.errors import ConfigError
 from astrocyte.model import Caller
-from astrocyte.policy.backend import Backend
-from astrocyte.services.admin import AdminServicer
 from astrocyte.services.admission import Admission
 from astrocyte.services.authentication import authenticator
+from astrocyte.services.convert import descriptor_of
 from astrocyte.services.draining import Draining
 from astrocyte.services.health import HEALTH_SERVICE, Health, health_handler
 from astrocyte.services.interceptors import Calls, Rules
 from astrocyte.services.load_shedding import refusals
-from astrocyte.services.memory import MemoryServicer
-from astrocyte.services.method_limits import METHODS, rules_of
+from astrocyte.services.method_limits import rules_of
 from astrocyte.services.reflection import reflection_handlers
+from astrocyte.services.servicer import Servicer
 from astrocyte.services.transport import Transport
-from astrocyte.v1 import admin_pb2, memory_pb2
 
 if TYPE_CHECKING:
     # It comes with an extra.
     from astrocyte.policy.observability.tracing import Tracing
 
-MEMORY_SERVICE: ServiceDescriptor = memory_pb2.DESCRIPTOR.services_by_name["MemoryService"]
-ADMIN_SERVICE: ServiceDescriptor = admin_pb2.DESCRIPTOR.services_by_name["AdminService"]
 UNIX_PREFIX = "unix:"
 
 # Beside the admission: so many health checks at once, and as many calls of reflection, of watches of health and of
@@ -109,10 +105,10 @@ def is_local(host: str) -> bool:
 
 
 class Server:
-    """A gRPC server over a gate. Make it, `start` and `stop` it on one running event loop.
+    """A gRPC server over a backend. Make it, `start` and `stop` it on one running event loop.
 
     Args:
-        gate: What answers the calls.
+        backend: Answers the requests.
         settings: How to listen, and whom to trust.
         healthy: Whether writes are taken; health is NOT_SERVING from when it says False.
         keys: Whom an API key that was made by call stands for; None knows none.
@@ -124,7 +120,7 @@ class Server:
 
     def __init__(
         self,
-        gate: Backend,
+        backend: Backend,
         settings: Settings,
         *,
         healthy: Callable[[], bool],
@@ -138,24 +134,13 @@ class Server:
         self._draining = Draining()
         self._rules = rules = rules_of(settings.server)
         calls = Calls(authenticator(settings, keys), self._draining, settings.server.max_message_bytes, tracing)
-        services = [MEMORY_SERVICE.full_name, ADMIN_SERVICE.full_name]
-        self._health = Health(services, self._draining)
-        handlers: list[grpc.GenericRpcHandler] = []
-        for service, servicer in (
-            (MEMORY_SERVICE, MemoryServicer(gate, self._draining)),
-            (ADMIN_SERVICE, AdminServicer(gate, self._draining)),
-        ):
-            handlers.append(
-                grpc.method_handlers_generic_handler(
-                    service.full_name,
-                    {
-                        method.name: calls.handler(
-                            method, getattr(servicer, method.name), rules[METHODS[method.name].places]
-                        )
-                        for method in service.methods
-                    },
-                )
-            )
+        servicer = Servicer(backend, self._draining)
+        services: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {}
+        for rpc in RPCS.values():
+            handler = calls.handler(descriptor_of(rpc), servicer.behaviour(rpc), rules[rpc.concurrency])
+            services.setdefault(rpc.service, {})[rpc.name] = handler
+        self._health = Health(list(services), self._draining)
+        handlers = [grpc.method_handlers_generic_handler(name, methods) for name, methods in services.items()]
         handlers.append(health_handler(self._health))
         if settings.server.reflection:
             handlers += reflection_handlers([*services, HEALTH_SERVICE.full_name])
@@ -236,13 +221,11 @@ def _waiting(admission: Admission) -> Callable[[], int]:
     return lambda: admission.waiting
 
 
-def _native(settings: ServerSettings, rules: Mapping[str, Rules], id_prefix: str) -> GrpcServer:
+def _native(settings: ServerSettings, rules: Mapping[Concurrency, Rules], id_prefix: str) -> GrpcServer:
     """What listens: in plain text, or by TLS where there is a certificate."""
     kinds = {name: number for number, name in enumerate(rules)}
     methods: dict[str, tuple[bool, int | None]] = {
-        f"/{service.full_name}/{method.name}": (not method.client_streaming, kinds[METHODS[method.name].places])
-        for service in (MEMORY_SERVICE, ADMIN_SERVICE)
-        for method in service.methods
+        f"/{rpc.service}/{rpc.name}": (not rpc.client_streaming, kinds[rpc.concurrency]) for rpc in RPCS.values()
     }
     rooms = [(2 * rule.admission.limit, refusals(rule.admission)) for rule in rules.values()]
     # Anybody may ask, so that who asks to be told for ever must not keep places from who looks once.

@@ -10,11 +10,10 @@ import pytest
 from google.api import annotations_pb2
 from google.protobuf.descriptor import Descriptor
 
-from astrocyte.server import ADMIN_SERVICE, MEMORY_SERVICE
 from astrocyte.v1 import memory_pb2
+from calls import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
-METHODS = [method for service in (MEMORY_SERVICE, ADMIN_SERVICE) for method in service.methods]
 
 
 @pytest.mark.parametrize("program", [["generate.py", "--check"], ["lint.py"]])
@@ -24,11 +23,11 @@ def test_the_committed_code_and_the_rules(program: list[str]) -> None:
     assert finished.returncode == 0, finished.stdout + finished.stderr
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+@pytest.mark.parametrize("method", METHODS.values(), ids=lambda method: method.name)
 def test_every_rpc_has_a_path_of_its_own(method: object) -> None:
     rules = {
         other.name: (rule.WhichOneof("pattern"), getattr(rule, rule.WhichOneof("pattern")))
-        for other in METHODS
+        for other in METHODS.values()
         for rule in [other.GetOptions().Extensions[annotations_pb2.http]]
     }
     verb, path = rules[method.name]  # type: ignore[attr-defined]

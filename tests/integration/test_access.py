@@ -13,13 +13,26 @@ import grpc
 import pytest
 from google.rpc.status_pb2 import Status
 
+from astrocyte.api.requests import (
+    CheckAccess,
+    CreateApiKey,
+    GetBank,
+    GetMemory,
+    Grant,
+    ListApiKeys,
+    ListBanks,
+    ListGrants,
+    Recall,
+    Retain,
+    Revoke,
+    RevokeApiKey,
+)
 from astrocyte.client import RemoteBackend
 from astrocyte.errors import AccessDenied, AuthorizationError
 from astrocyte.model import ALL_PERMISSIONS, Caller, Permission, RecallQuery, RetainItem
-from astrocyte.policy.permissions import REQUIRED
 from astrocyte.services.status import DETAILS_KEY
 from astrocyte.v1 import admin_pb2, memory_pb2, memory_pb2_grpc
-from calls import calls
+from calls import ROWS, calls
 from serving import Served, reason, serving, trailer
 from tokens import AUDIENCE, ISSUER, claims, jwks, token
 
@@ -46,34 +59,30 @@ async def controlled(**sections: Any) -> AsyncIterator[tuple[Served, RemoteBacke
 
 async def test_grants_are_made_checked_listed_and_revoked() -> None:
     async with controlled() as (_, root, bob):
-        kept = await root.retain(ME, "notes", RetainItem("Mara is allergic to sesame."))
+        kept = await root.call(ME, Retain("notes", RetainItem("Mara is allergic to sesame.")))
         with pytest.raises(AccessDenied, match="'user:bob' lacks read access to bank 'notes'"):
-            await bob.recall(ME, RecallQuery("sesame", "notes"))
-        made = await root.grant(ME, "not?s", "user:bob", ["read", "write"], request_id="one")
-        assert made == (await root.list_grants(ME, principal="user:bob")).grants[0]
+            await bob.call(ME, Recall(RecallQuery("sesame", "notes")))
+        made = await root.call(ME, Grant("not?s", "user:bob", ["read", "write"], request_id="one"))
+        assert made == (await root.call(ME, ListGrants(principal="user:bob"))).grants[0]
         assert made.granted_by == "user:root"
         assert made.permissions == {Permission.READ, Permission.WRITE}
-        assert [hit.memory_id for hit in (await bob.recall(ME, RecallQuery("sesame", "notes"))).hits] == [
+        assert [hit.memory_id for hit in (await bob.call(ME, Recall(RecallQuery("sesame", "notes")))).hits] == [
             kept.memory_id
         ]
-        check = await bob.check_access(ME, "notes", permission="forget")
+        check = await bob.call(ME, CheckAccess("notes", permission="forget"))
         assert (check.allowed, check.permissions) == (False, made.permissions)
-        assert await root.revoke(ME, "not?s", "user:bob", ["*"]) == made.permissions
+        assert await root.call(ME, Revoke("not?s", "user:bob", ["*"])) == made.permissions
         with pytest.raises(AccessDenied):
-            await bob.recall(ME, RecallQuery("sesame", "notes"))
-        (ended,) = (await root.list_grants(ME, principal="user:bob", revoked=True)).grants
+            await bob.call(ME, Recall(RecallQuery("sesame", "notes")))
+        (ended,) = (await root.call(ME, ListGrants(principal="user:bob", include_revoked=True))).grants
         assert ended.revoked_by == "user:root"
-        assert (await root.check_access(ME, "notes")).permissions == ALL_PERMISSIONS
+        assert (await root.call(ME, CheckAccess("notes"))).permissions == ALL_PERMISSIONS
 
 
-# Calls that name no bank: what they need, they need everywhere.
-ABOUT_NO_BANK = {"CreateApiKey", "ListApiKeys", "RevokeApiKey", "ListBankTemplates", "ListBankGroups", "ListEngines"}
-
-
-@pytest.mark.parametrize("name", sorted(name for name in REQUIRED if REQUIRED[name] and name not in ABOUT_NO_BANK))
+@pytest.mark.parametrize("name", sorted(name for name, rpc in ROWS.items() if rpc.permissions and rpc.bank))
 async def test_a_forbidden_bank_and_a_missing_one_are_the_same_on_the_wire(name: str) -> None:
     async with controlled() as (_, root, bob):
-        kept = await root.retain(ME, "held", RetainItem("the canary sings"))
+        kept = await root.call(ME, Retain("held", RetainItem("the canary sings")))
         answers = []
         for bank in ("held", "none"):
             with pytest.raises(AccessDenied) as refusal:
@@ -86,7 +95,7 @@ async def test_a_forbidden_bank_and_a_missing_one_are_the_same_on_the_wire(name:
 
 async def test_the_whole_status_is_the_same() -> None:
     async with controlled() as (served, root, _):
-        await root.retain(ME, "held", RetainItem("the canary sings"))
+        await root.call(ME, Retain("held", RetainItem("the canary sings")))
         stub = memory_pb2_grpc.MemoryServiceStub(served.channel)
         answers = set()
         for bank in ("held", "none"):
@@ -115,9 +124,9 @@ def good(**changes: Any) -> str:
 async def test_a_token_decides_tenant_and_principal(tmp_path: Path) -> None:
     async with tokens_accepted(tmp_path) as served:
         ann = RemoteBackend(served.address, api_key=good())
-        kept = await ann.retain(ME, "notes", RetainItem("Mara is allergic to sesame."))
-        assert (await ann.get_memory(ME, "notes", kept.memory_id or "")).principal == "user:ann"
-        assert (await ann.get_bank(ME, "notes")).tenant == "acme"
+        kept = await ann.call(ME, Retain("notes", RetainItem("Mara is allergic to sesame.")))
+        assert (await ann.call(ME, GetMemory("notes", kept.memory_id or ""))).principal == "user:ann"
+        assert (await ann.call(ME, GetBank("notes"))).tenant == "acme"
         await ann.close()
 
 
@@ -155,38 +164,38 @@ async def test_acting_for_another_narrows_a_call(tmp_path: Path) -> None:
     ]
     async with tokens_accepted(tmp_path, access_control=CONTROL, access_grants=grants) as served:
         ann = RemoteBackend(served.address, api_key=good())
-        await ann.retain(ME, "notes", RetainItem("Mara is allergic to sesame."))
+        await ann.call(ME, Retain("notes", RetainItem("Mara is allergic to sesame.")))
         for_bob = Caller(on_behalf_of="user:bob")
-        assert len((await ann.recall(for_bob, RecallQuery("sesame", "notes"))).hits) == 1
+        assert len((await ann.call(for_bob, Recall(RecallQuery("sesame", "notes")))).hits) == 1
         with pytest.raises(AccessDenied, match="'user:bob' lacks write"):
-            await ann.retain(for_bob, "notes", RetainItem("Bob writes nothing."))
+            await ann.call(for_bob, Retain("notes", RetainItem("Bob writes nothing.")))
         # An agent's token, made for the user of whom it speaks.
         agent = RemoteBackend(served.address, api_key=good(sub="bob", act={"sub": "ann"}))
-        assert (await agent.check_access(ME, "notes")).permissions == {Permission.READ}
+        assert (await agent.call(ME, CheckAccess("notes"))).permissions == {Permission.READ}
         with pytest.raises(AuthorizationError, match="on-behalf-of"):
-            await agent.check_access(Caller(on_behalf_of="user:ann"), "notes")
+            await agent.call(Caller(on_behalf_of="user:ann"), CheckAccess("notes"))
         await ann.close()
         await agent.close()
 
 
 async def test_a_key_made_by_call_opens_the_server_until_it_is_revoked() -> None:
     async with controlled() as (served, root, _):
-        made, secret = await root.create_api_key(ME, "carol", "user:carol")
-        await root.grant(ME, "notes", "user:carol", ["read", "write"])
+        made, secret = await root.call(ME, CreateApiKey("carol", "user:carol"))
+        await root.call(ME, Grant("notes", "user:carol", ["read", "write"]))
         carol = RemoteBackend(served.address, api_key=secret)
-        await carol.retain(ME, "notes", RetainItem("Mara is allergic to sesame."))
+        await carol.call(ME, Retain("notes", RetainItem("Mara is allergic to sesame.")))
         metadata = (("authorization", f"Bearer {secret}"),)
         watch = served.memory.Watch(memory_pb2.WatchRequest(bank_id="notes"), metadata=metadata)
         await watch.initial_metadata()
-        assert (await root.revoke_api_key(ME, made.key_id)).revoked_by == "user:root"
+        assert (await root.call(ME, RevokeApiKey(made.key_id))).revoked_by == "user:root"
         with pytest.raises(AuthorizationError, match="was revoked"):
-            await carol.recall(ME, RecallQuery("sesame", "notes"))
+            await carol.call(ME, Recall(RecallQuery("sesame", "notes")))
         # The stream that is open ends before it says more.
-        await root.retain(ME, "notes", RetainItem("A secret of later."))
+        await root.call(ME, Retain("notes", RetainItem("A secret of later.")))
         with pytest.raises(grpc.aio.AioRpcError) as refusal:
             await watch.read()
         assert refusal.value.code() is grpc.StatusCode.UNAUTHENTICATED
-        (kept,) = await root.list_api_keys(ME)
+        (kept,) = await root.call(ME, ListApiKeys())
         assert (kept.key_id, kept.principal) == (made.key_id, "user:carol")
         await carol.close()
 
@@ -194,8 +203,8 @@ async def test_a_key_made_by_call_opens_the_server_until_it_is_revoked() -> None
 async def test_a_server_may_demand_keys_that_were_made_by_call() -> None:
     async with serving(auth={"required": True}) as served:
         with pytest.raises(AuthorizationError, match="no credential"):
-            await served.backend.list_banks(ME)
-        _, secret = await served.app.gate.create_api_key(Caller(operator=True), "ann", "user:ann")
+            await served.backend.call(ME, ListBanks())
+        _, secret = await served.app.gate.call(Caller(operator=True), CreateApiKey("ann", "user:ann"))
         ann = RemoteBackend(served.address, api_key=secret)
-        assert (await ann.list_banks(ME)).banks == ()
+        assert (await ann.call(ME, ListBanks())).banks == ()
         await ann.close()

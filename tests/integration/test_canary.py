@@ -17,14 +17,15 @@ import structlog
 from opentelemetry import trace
 
 from astrocyte import HookEvent, HookKind
+from astrocyte.api.requests import Recall
 from astrocyte.errors import ValidationError
 from astrocyte.policy.gate import Gate
 from astrocyte.policy.observability import hooks
-from astrocyte.policy.observability.method_proxy import OPERATIONS, STREAMS
 from astrocyte.providers.messages import Completion, Prompt
 from astrocyte.v1 import memory_pb2
+from calls import METHODS
 from canary import CANARY, WORD, Sinks, answer_tells, error_tells, with_canary
-from integration.test_server_fuzz import ACCESS, METHODS, valid_requests, watched
+from integration.test_server_fuzz import ACCESS, valid_requests, watched
 from remote_embedders import RemoteEmbedder
 from serving import Served, serving
 from spans import no_exporter
@@ -229,8 +230,8 @@ async def test_faults_of_ours(
         raise RuntimeError(CANARY)
         yield
 
-    for name in set(OPERATIONS) - {"close"}:
-        monkeypatch.setattr(Gate, name, stream if name in STREAMS else fault)
+    monkeypatch.setattr(Gate, "call", fault)
+    monkeypatch.setattr(Gate, "stream", stream)
     async with watching(caplog, heard) as watched:
         await watched.send_all()
         assert "INTERNAL" in watched.codes
@@ -337,14 +338,15 @@ async def test_a_leak_is_found(
 ) -> None:
     """The control: with a leak in one place the tests above fail."""
     watched: Watched | None = None
-    recall = Gate.recall
+    call = Gate.call
 
-    async def leaking(self: Any, caller: Any, query: Any) -> Any:
+    def leaking(self: Any, caller: Any, request: Any) -> Any:
         assert watched is not None
-        leak(watched.served, query.query)
-        return await recall(self, caller, query)
+        if isinstance(request, Recall):
+            leak(watched.served, request.query.query)
+        return call(self, caller, request)
 
-    monkeypatch.setattr(Gate, "recall", leaking)
+    monkeypatch.setattr(Gate, "call", leaking)
     with pytest.raises(AssertionError, match=sink):
         async with watching(caplog, heard, **ACCESS) as watched:
             await watched.send_all(calls={"Recall"})

@@ -11,6 +11,18 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import (
+    CreateApiKey,
+    CreateBank,
+    Forget,
+    GetBankStats,
+    ListBanks,
+    ListEngines,
+    ListMemories,
+    Recall,
+    Retain,
+    RevokeApiKey,
+)
 from astrocyte.client import RemoteBackend
 from astrocyte.errors import AuthorizationError, ProviderUnavailable, Unavailable
 from astrocyte.model import Caller, EngineTrace, ForgetSelector, RecallQuery, RecallResult, RetainItem
@@ -55,7 +67,7 @@ async def pair(folder: Path, options: dict[str, Any] | None = None, **block: Any
     here, there = certificates(folder / "near"), certificates(folder / "far")
     async with serving(**secured(there, "user:root")) as far:
         root = RemoteBackend(far.address, api_key="user:root", tls=there["ca.pem"])
-        made, secret = await root.create_api_key(ME, "near", "service:near")
+        made, secret = await root.call(ME, CreateApiKey("near", "service:near"))
         trusted = {"api_key": secret, "tls_roots_file": str(there["ca.pem"])}
         engine = {
             "provider": "astrocyte",
@@ -78,17 +90,17 @@ def side(result: RecallResult) -> EngineTrace:
 
 async def test_memories_go_and_come_by_tls_and_keys(tmp_path: Path) -> None:
     async with pair(tmp_path, retain_target="both", require_both=True) as both:
-        await both.far.retain(ME, "notes", RetainItem("The coffee machine is at headquarters."))
-        await both.near.retain(ME, "notes", RetainItem("The coffee is in the kitchen."))
-        found = await both.near.recall(ME, COFFEE)
+        await both.far.call(ME, Retain("notes", RetainItem("The coffee machine is at headquarters.")))
+        await both.near.call(ME, Retain("notes", RetainItem("The coffee is in the kitchen.")))
+        found = await both.near.call(ME, Recall(COFFEE))
         assert {(hit.text, hit.engine) for hit in found.hits} == {
             ("The coffee machine is at headquarters.", "hq"),
             ("The coffee is in the kitchen.", ""),
         }
-        copies = (await both.far.list_memories(ME, "notes")).memories
+        copies = (await both.far.call(ME, ListMemories("notes"))).memories
         # Whose key it was, on behalf of whom: what was stored is the server's.
         assert [memory.principal for memory in copies if "kitchen" in memory.content] == ["service:near"]
-        done = await both.near.forget(ME, "notes", ALL, compliance=True)
+        done = await both.near.call(ME, Forget("notes", ALL, compliance=True))
         assert (done.deleted_count, done.engines[0].deleted_count) == (1, 2)
 
 
@@ -100,47 +112,47 @@ async def untrusted(folder: Path) -> dict[str, Any]:
 async def test_a_server_that_cannot_be_trusted_is_named_and_told_nothing(tmp_path: Path, options: str) -> None:
     given = {} if options == "plain text" else await untrusted(tmp_path)
     async with pair(tmp_path, given, retain_target="both") as both:
-        kept = await both.near.retain(ME, "notes", RetainItem("The coffee is in the kitchen."))
+        kept = await both.near.call(ME, Retain("notes", RetainItem("The coffee is in the kitchen.")))
         assert kept.warnings == ("engine: hq does not hold it yet (UNAVAILABLE)",)
-        found = await both.near.recall(ME, COFFEE)
+        found = await both.near.call(ME, Recall(COFFEE))
         assert [hit.engine for hit in found.hits] == [""]
         assert (side(found).outcome, side(found).reason) == ("failed", "UNAVAILABLE")
-        assert (await both.near.bank_stats(ME, "notes")).waiting_copies == 1
-        assert (await both.far.list_banks(ME)).banks == ()
-        (engine,) = await both.near.list_engines(ME)
+        assert (await both.near.call(ME, GetBankStats("notes"))).waiting_copies == 1
+        assert (await both.far.call(ME, ListBanks())).banks == ()
+        (engine,) = await both.near.call(ME, ListEngines())
         assert (engine.healthy, engine.detail) == (False, "UNAVAILABLE")
         with pytest.raises(ProviderUnavailable):
-            await both.near.forget(ME, "notes", ALL)
+            await both.near.call(ME, Forget("notes", ALL))
 
 
 async def test_where_both_are_required_an_untrusted_one_refuses_the_call(tmp_path: Path) -> None:
     async with pair(tmp_path, await untrusted(tmp_path), retain_target="both", require_both=True) as both:
-        await both.near.create_bank(ME, "notes")
+        await both.near.call(ME, CreateBank("notes"))
         with pytest.raises(ProviderUnavailable) as refused:
-            await both.near.recall(ME, COFFEE)
+            await both.near.call(ME, Recall(COFFEE))
         assert refused.value.metadata["engine"] == "hq"
         with pytest.raises(ProviderUnavailable):
-            await both.near.retain(ME, "notes", RetainItem("The coffee is in the kitchen."))
+            await both.near.call(ME, Retain("notes", RetainItem("The coffee is in the kitchen.")))
 
 
 @pytest.mark.parametrize("require_both", [False, True])
 async def test_a_key_that_is_revoked_is_of_no_more_use(tmp_path: Path, *, require_both: bool) -> None:
     async with pair(tmp_path, retain_target="both", require_both=require_both) as both:
-        await both.near.retain(ME, "notes", RetainItem("The coffee is in the kitchen."))
-        assert side(await both.near.recall(ME, COFFEE)).outcome == "answered"
-        await both.far.revoke_api_key(ME, both.key_id)
+        await both.near.call(ME, Retain("notes", RetainItem("The coffee is in the kitchen.")))
+        assert side(await both.near.call(ME, Recall(COFFEE))).outcome == "answered"
+        await both.far.call(ME, RevokeApiKey(both.key_id))
         if require_both:
             with pytest.raises(ProviderUnavailable) as refused:
-                await both.near.recall(ME, COFFEE)
+                await both.near.call(ME, Recall(COFFEE))
             assert refused.value.metadata["cause"] == "UNAUTHENTICATED"
         else:
-            found = await both.near.recall(ME, COFFEE)
+            found = await both.near.call(ME, Recall(COFFEE))
             assert [hit.engine for hit in found.hits] == [""]
             assert (side(found).outcome, side(found).reason) == ("failed", "UNAUTHENTICATED")
         # What it copied there before is not acknowledged as forgotten.
         with pytest.raises(ProviderUnavailable):
-            await both.near.forget(ME, "notes", ALL, compliance=True)
-        assert len((await both.far.list_memories(ME, "notes")).memories) == 1
+            await both.near.call(ME, Forget("notes", ALL, compliance=True))
+        assert len((await both.far.call(ME, ListMemories("notes"))).memories) == 1
 
 
 async def test_neither_server_answers_without_a_key_or_without_tls(tmp_path: Path) -> None:
@@ -149,5 +161,5 @@ async def test_neither_server_answers_without_a_key_or_without_tls(tmp_path: Pat
         for given, refusal in (({"tls": files["ca.pem"]}, AuthorizationError), ({"api_key": "user:root"}, Unavailable)):
             backend = RemoteBackend(served.address, **given)
             with pytest.raises(refusal):
-                await backend.list_banks(ME)
+                await backend.call(ME, ListBanks())
             await backend.close()

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import Forget, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError
@@ -122,11 +123,13 @@ def serve(folder: Path, count: int, down: bool, pipe: Connection) -> None:
 async def send(gate: Gate, bank: str, count: int, pipe: Connection) -> None:
     for n in range(count):
         # An unfinished forget is finished in the background, or by the next life of the client.
-        result = await gate.retain(ME, bank, RetainItem(f"{bank} {n}"), request_id=f"{bank}-{n}")
+        result = await gate.call(ME, Retain(bank, RetainItem(f"{bank} {n}"), request_id=f"{bank}-{n}"))
         if n % FORGOTTEN in {0, 1}:
             selector = ForgetSelector(memory_ids=(result.memory_id or "",))
             try:
-                await gate.forget(ME, bank, selector, compliance=bool(n % FORGOTTEN), request_id=f"{bank}-{n}-forget")
+                await gate.call(
+                    ME, Forget(bank, selector, compliance=bool(n % FORGOTTEN), request_id=f"{bank}-{n}-forget")
+                )
             except AstrocyteError as error:
                 if error.reason not in {"PROVIDER_UNAVAILABLE", "CIRCUIT_OPEN"}:
                     raise

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import Forget, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError
@@ -42,7 +43,7 @@ def serve(folder: Path, count: int, down: bool, pipe: Connection) -> None:
             app = remote_app(patch, RemoteEmbedder(down=down), **settings(folder))
         telling = None if down else asyncio.create_task(tell(app.gate, pipe))
         await asyncio.gather(*(send(app.gate, bank, count, pipe) for bank in BANKS))
-        while not down and app.gate._store.queued_banks():  # type: ignore[attr-defined]  # noqa: ASYNC110 - a queue without an event
+        while not down and app.gate._memories._store.queued_banks():  # type: ignore[attr-defined]  # noqa: ASYNC110 - a queue without an event
             await asyncio.sleep(0.002)
         if telling is not None:
             telling.cancel()
@@ -64,23 +65,23 @@ async def send(gate: Gate, bank: str, count: int, pipe: Connection) -> None:
         result = None
         while result is None:
             try:
-                result = await gate.retain(ME, bank, RetainItem(f"{bank} {n}"), request_id=f"{bank}-{n}")
+                result = await gate.call(ME, Retain(bank, RetainItem(f"{bank} {n}"), request_id=f"{bank}-{n}"))
             except AstrocyteError:
                 await asyncio.sleep(0.001)
         pipe.send(("accepted", n))
         if n % FORGOTTEN == 0:
             # A second time it may be gone, or be stored by now: forgotten is forgotten.
             selector = ForgetSelector(memory_ids=(result.memory_id or "",))
-            await gate.forget(ME, bank, selector)
+            await gate.call(ME, Forget(bank, selector))
             pipe.send(("forgotten", n))
 
 
 def stored(gate: Gate, bank: str) -> list[str]:
     """Contents in order of arrival."""
-    found = gate._store.get_bank("default", bank)
+    found = gate._memories._store.get_bank("default", bank)
     if found is None:
         return []
-    rows, _ = gate._store.list_memories(
+    rows, _ = gate._memories._store.list_memories(
         found, tags=(), session_id=None, at_position=found.position, after=0, limit=100_000
     )
     return [memory.content for _, memory in rows]

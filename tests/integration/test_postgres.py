@@ -7,6 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from astrocyte.api.requests import BatchRetain, Forget, GetBank, Recall, Retain, UpdateMemory
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import StoreError
@@ -35,7 +36,7 @@ async def app(tmp_path: Path) -> AsyncIterator[App]:
 
 
 async def settled(app: App) -> None:
-    bank = await app.gate.get_bank(ANA, "notes")
+    bank = await app.gate.call(ANA, GetBank("notes"))
     assert app.storage.external is not None
     await app.storage.external.confirm(bank, bank.position)
 
@@ -52,29 +53,29 @@ def rows(app: App, table: str) -> int:
 
 async def test_memories_go_out_are_found_and_are_erased(app: App) -> None:
     texts = ["The running lanterns are green.", "A kettle stands in the kitchen.", "Mara's secret is sesame."]
-    results = await app.gate.retain_batch(ANA, "notes", [RetainItem(text, tags=("t",)) for text in texts])
+    results = await app.gate.call(ANA, BatchRetain("notes", [RetainItem(text, tags=("t",)) for text in texts]))
     await settled(app)
     assert (rows(app, "vectors"), rows(app, "documents")) == (3, 3)
 
     # "lantern ran" has no word of the memory as it stands there: PostgreSQL stems.
-    found = await app.gate.recall(ANA, RecallQuery("lantern runs", "notes", include_trace=True, tags=("t",)))
+    found = await app.gate.call(ANA, Recall(RecallQuery("lantern runs", "notes", include_trace=True, tags=("t",))))
     assert found.hits[0].memory_id == results[0].memory_id
     assert {"vector_store", "document_store"} <= {arm.arm for arm in found.hits[0].arms}
     assert found.trace is not None
     assert found.trace.degraded == ""
 
     first = str(results[0].memory_id)
-    await app.gate.update_memory(ANA, "notes", MemoryUpdate(first, frozenset({"content"}), content="An umbrella"))
+    await app.gate.call(ANA, UpdateMemory("notes", MemoryUpdate(first, frozenset({"content"}), content="An umbrella")))
     await settled(app)
     assert (rows(app, "vectors"), rows(app, "documents")) == (4, 4)
 
     secret = ForgetSelector(memory_ids=(str(results[2].memory_id),))
-    await app.gate.forget(ANA, "notes", secret, compliance=True)
+    await app.gate.call(ANA, Forget("notes", secret, compliance=True))
     assert (rows(app, "vectors"), rows(app, "documents")) == (3, 3)
 
 
 async def test_another_language_fills_the_documents_anew(app: App, tmp_path: Path) -> None:
-    await app.gate.retain(ANA, "notes", RetainItem("The running lanterns are green."))
+    await app.gate.call(ANA, Retain("notes", RetainItem("The running lanterns are green.")))
     await settled(app)
     await app.gate.close()
     values = app.settings.model_dump()
@@ -82,9 +83,9 @@ async def test_another_language_fills_the_documents_anew(app: App, tmp_path: Pat
     again = App(Settings.from_mapping({key: values[key] for key in app.settings.model_fields_set}))
     again.start_purging()
     await settled(again)
-    found = await again.gate.recall(ANA, RecallQuery("run lantern", "notes"))
+    found = await again.gate.call(ANA, Recall(RecallQuery("run lantern", "notes")))
     assert "document_store" not in {arm.arm for arm in found.hits[0].arms}
-    found = await again.gate.recall(ANA, RecallQuery("lanterns", "notes"))
+    found = await again.gate.call(ANA, Recall(RecallQuery("lanterns", "notes")))
     assert "document_store" in {arm.arm for arm in found.hits[0].arms}
     await again.gate.close()
 
@@ -94,8 +95,8 @@ async def test_a_database_that_is_not_there_costs_nothing_but_its_list(tmp_path:
     values = {"vector_store": "in_memory", "document_store": "postgres", "document_store_config": database}
     app = App(Settings.from_mapping({**values, "outside_stores": {"recall_seconds": 0.1}}))
     async with asyncio.timeout(10):
-        await app.gate.retain(ANA, "notes", RetainItem("a lantern"))
-        found = await app.gate.recall(ANA, RecallQuery("lantern", "notes", include_trace=True))
+        await app.gate.call(ANA, Retain("notes", RetainItem("a lantern")))
+        found = await app.gate.call(ANA, Recall(RecallQuery("lantern", "notes", include_trace=True)))
         assert found.trace is not None
         assert (len(found.hits), found.trace.degraded) == (1, "document_store")
         await app.gate.close()

@@ -12,6 +12,7 @@ import yaml
 from click.testing import CliRunner
 
 from astrocyte import Astrocyte, connect
+from astrocyte.api.requests import Reflect
 from astrocyte.cli import cli
 from astrocyte.errors import (
     BankNotFound,
@@ -160,7 +161,7 @@ async def test_a_model_that_hangs_holds_up_nobody() -> None:
     with serve(Reply(hang=True)) as api:
         async with serving(**model_at(api.url, deadline_seconds=1)) as served:
             await filled(served)
-            hung = [asyncio.create_task(served.backend.reflect(*_reflect())) for _ in range(4)]
+            hung = [asyncio.create_task(served.backend.call(*_reflect())) for _ in range(4)]
             found = await served.memory.Recall(memory_pb2.RecallRequest(bank_id="prefs", query=ASKED))
             assert len(found.hits) == 1
             # They wait still: the recall was not behind them.
@@ -189,16 +190,16 @@ async def test_a_model_that_is_down_is_told_or_fallen_back_from() -> None:
         async with serving(**model_at(api.url)) as served:
             await filled(served)
             with pytest.raises(ProviderUnavailable, match="503"):
-                await served.backend.reflect(*_reflect())
+                await served.backend.call(*_reflect())
         async with serving(**model_at(api.url), fallback_strategy="extractive") as served:
             await filled(served)
-            result = await served.backend.reflect(*_reflect())
+            result = await served.backend.call(*_reflect())
             assert result.fallback_used
             assert result.answer == CONTENT
 
 
 def _reflect() -> Any:
-    return Caller(), ReflectQuery(ASKED, "prefs")
+    return Caller(), Reflect(ReflectQuery(ASKED, "prefs"))
 
 
 def test_the_command_line_answers(tmp_path: Path) -> None:

@@ -10,10 +10,25 @@ from typing import Any
 import grpc
 import pytest
 
+from astrocyte.api.requests import (
+    BatchRetain,
+    CancelOperation,
+    CreateBank,
+    DeleteBank,
+    Forget,
+    GetBank,
+    GetOperation,
+    GetServerInfo,
+    ListMemories,
+    ListOperations,
+    Recall,
+    StartReindex,
+    WaitOperation,
+)
 from astrocyte.client import RemoteBackend
 from astrocyte.errors import AccessDenied, FailedPrecondition, NotFound, Unavailable, ValidationError
-from astrocyte.model import Caller, ForgetSelector, OperationState, RecallQuery, RetainItem
-from astrocyte.services import convert
+from astrocyte.model import Caller, ForgetSelector, Operation, OperationState, RecallQuery, RetainItem
+from astrocyte.services.convert import codec_of
 from astrocyte.v1 import admin_pb2
 from failpoints import REINDEX_POINTS
 from ledger import Server
@@ -30,21 +45,21 @@ QUESTIONS = ["where is the oboe?", "which box has a tent?", "lamp"]
 
 async def filled(backend: RemoteBackend) -> None:
     for first in range(0, len(TEXTS), 180):
-        await backend.retain_batch(ME, BANK, [RetainItem(text) for text in TEXTS[first : first + 180]])
+        await backend.call(ME, BatchRetain(BANK, [RetainItem(text) for text in TEXTS[first : first + 180]]))
 
 
 async def answers(backend: RemoteBackend, bank: str = BANK) -> list[list[tuple[str, float]]]:
-    results = [await backend.recall(ME, RecallQuery(question, bank)) for question in QUESTIONS]
+    results = [await backend.call(ME, Recall(RecallQuery(question, bank))) for question in QUESTIONS]
     return [[(hit.text, round(hit.score, 4)) for hit in result.hits] for result in results]
 
 
 async def by_the_new_model(backend: RemoteBackend) -> list[list[tuple[str, float]]]:
     """What a bank says that had the model from the beginning."""
-    await backend.create_bank(ME, "other", embedding_model=SMALL)
+    await backend.call(ME, CreateBank("other", embedding_model=SMALL))
     for first in range(0, len(TEXTS), 180):
-        await backend.retain_batch(ME, "other", [RetainItem(text) for text in TEXTS[first : first + 180]])
+        await backend.call(ME, BatchRetain("other", [RetainItem(text) for text in TEXTS[first : first + 180]]))
     found = await answers(backend, "other")
-    await backend.delete_bank(ME, "other")
+    await backend.call(ME, DeleteBank("other"))
     return found
 
 
@@ -54,8 +69,8 @@ async def test_a_bank_moves_and_comes_back_while_it_answers() -> None:
         await filled(backend)
         before, after = await answers(backend), await by_the_new_model(backend)
         assert before != after
-        started = await backend.start_reindex(ME, BANK, embedding_model=SMALL, request_id="once")
-        assert (await backend.start_reindex(ME, BANK, embedding_model=SMALL, request_id="once")).operation_id == (
+        started = await backend.call(ME, StartReindex(BANK, embedding_model=SMALL, request_id="once"))
+        assert (await backend.call(ME, StartReindex(BANK, embedding_model=SMALL, request_id="once"))).operation_id == (
             started.operation_id
         )
         seen: list[bool] = []
@@ -64,17 +79,17 @@ async def test_a_bank_moves_and_comes_back_while_it_answers() -> None:
             found = await answers(backend)
             seen += [one == new for one, old, new in zip(found, before, after, strict=True) if one in (old, new)]
             assert len(seen) % len(QUESTIONS) == 0
-            operation = await backend.get_operation(ME, BANK, started.operation_id)
+            operation = await backend.call(ME, GetOperation(BANK, started.operation_id))
         assert (operation.state, operation.error) == (OperationState.SUCCEEDED, None)
         assert seen == sorted(seen)
         assert operation.reindex.comparison is not None
         assert await answers(backend) == after
-        assert (await backend.server_info(ME)).embedding_models == ("static-minilm-256-v1", SMALL)
-        back = await backend.start_reindex(ME, BANK, rollback=True)
-        assert (await backend.wait_operation(ME, BANK, back.operation_id)).state is OperationState.SUCCEEDED
+        assert (await backend.call(ME, GetServerInfo())).embedding_models == ("static-minilm-256-v1", SMALL)
+        back = await backend.call(ME, StartReindex(BANK, rollback=True))
+        assert (await backend.call(ME, WaitOperation(BANK, back.operation_id))).state is OperationState.SUCCEEDED
         assert await answers(backend) == before
-        page = await backend.list_operations(ME, page_size=1)
-        rest = await backend.list_operations(ME, page_size=1, page_token=page.next_page_token)
+        page = await backend.call(ME, ListOperations(page_size=1))
+        rest = await backend.call(ME, ListOperations(page_size=1, page_token=page.next_page_token))
         assert [one.operation_id for one in (*page.operations, *rest.operations)] == [
             started.operation_id,
             back.operation_id,
@@ -85,19 +100,19 @@ async def test_a_bank_moves_and_comes_back_while_it_answers() -> None:
 async def test_a_wait_ends_with_its_time_and_with_the_server() -> None:
     async with serving(embedders=EMBEDDERS, reindex={**FAST, "share": 0.001}) as served:
         await filled(served.backend)
-        started = await served.backend.start_reindex(ME, BANK, embedding_model=SMALL)
-        operation = await served.backend.wait_operation(ME, BANK, started.operation_id, timeout_seconds=0.01)
+        started = await served.backend.call(ME, StartReindex(BANK, embedding_model=SMALL))
+        operation = await served.backend.call(ME, WaitOperation(BANK, started.operation_id, timeout=0.01))
         assert not operation.done
         for bad in (-1.0, 301.0):
             with pytest.raises(ValidationError, match="timeout"):
-                await served.backend.wait_operation(ME, BANK, started.operation_id, timeout_seconds=bad)
-        waiting = asyncio.create_task(served.backend.wait_operation(ME, BANK, started.operation_id))
-        cancelled = await served.backend.cancel_operation(ME, BANK, started.operation_id)
+                await served.backend.call(ME, WaitOperation(BANK, started.operation_id, timeout=bad))
+        waiting = asyncio.create_task(served.backend.call(ME, WaitOperation(BANK, started.operation_id)))
+        cancelled = await served.backend.call(ME, CancelOperation(BANK, started.operation_id))
         assert (await waiting).state is cancelled.state is OperationState.CANCELLED
-        again = await served.backend.start_reindex(ME, BANK, embedding_model=SMALL)
-        waiting = asyncio.create_task(served.backend.wait_operation(ME, BANK, again.operation_id))
+        again = await served.backend.call(ME, StartReindex(BANK, embedding_model=SMALL))
+        waiting = asyncio.create_task(served.backend.call(ME, WaitOperation(BANK, again.operation_id)))
         # It has reached the server once this later call was answered.
-        await served.backend.get_operation(ME, BANK, again.operation_id)
+        await served.backend.call(ME, GetOperation(BANK, again.operation_id))
         await served.server.stop(5)
         with pytest.raises(Unavailable):
             await waiting
@@ -136,28 +151,32 @@ async def test_whoever_has_no_admin_cannot_tell_an_operation_from_none() -> None
         embedders=EMBEDDERS, reindex=FAST, access_control=control, access_grants=[*grants, reader], identity=identity
     ) as served:
         await filled(served.backend)
-        started = await served.backend.start_reindex(ME, BANK, embedding_model=SMALL)
+        started = await served.backend.call(ME, StartReindex(BANK, embedding_model=SMALL))
         gate, caller = served.app.gate, Caller(principal="user:reader")
         messages = set()
         for operation_id in (started.operation_id, "op-none"):
             with pytest.raises(AccessDenied) as refusal:
-                await gate.get_operation(caller, BANK, operation_id)
+                await gate.call(caller, GetOperation(BANK, operation_id))
             messages.add(str(refusal.value))
         assert len(messages) == 1
         with pytest.raises(AccessDenied):
-            await gate.list_operations(caller)
+            await gate.call(caller, ListOperations())
 
 
 async def test_an_operation_crosses_the_wire_whole() -> None:
     async with serving(embedders=EMBEDDERS, reindex=FAST) as served:
         await filled(served.backend)
-        asked: list[dict[str, Any]] = [{"embedding_model": SMALL}, {"rollback": True, "sample": 0, "min_overlap": 0.25}]
+        codec = codec_of(Operation, admin_pb2.Operation)
+        asked: list[dict[str, Any]] = [
+            {"embedding_model": SMALL},
+            {"rollback": True, "sample_size": 0, "min_overlap": 0.25},
+        ]
         for fields in asked:
-            started = await served.app.gate.start_reindex(ME, BANK, **fields)
-            ended = await served.app.gate.wait_operation(ME, BANK, started.operation_id)
+            started = await served.app.gate.call(ME, StartReindex(BANK, **fields))
+            ended = await served.app.gate.call(ME, WaitOperation(BANK, started.operation_id))
             for operation in (started, ended):
-                assert convert.decode_operation(convert.encode_operation(operation)) == operation
-            assert await served.backend.get_operation(ME, BANK, ended.operation_id) == ended
+                assert codec.decode(codec.encode(operation)) == operation
+            assert await served.backend.call(ME, GetOperation(BANK, ended.operation_id)) == ended
 
 
 VARIABLES = {
@@ -172,20 +191,20 @@ async def test_a_server_that_dies_on_the_way_goes_on_where_it_was(tmp_path: Path
     server = Server(tmp_path, {**VARIABLES, "ASTROCYTE_FAILPOINT": f"{point}:1"})
     backend = RemoteBackend(server.address)
     await filled(backend)
-    await backend.forget(ME, BANK, ForgetSelector(memory_ids=(await first_id(backend),)))
+    await backend.call(ME, Forget(BANK, ForgetSelector(memory_ids=(await first_id(backend),))))
     before = await answers(backend)
-    started = await backend.start_reindex(ME, BANK, embedding_model=SMALL)
+    started = await backend.call(ME, StartReindex(BANK, embedding_model=SMALL))
     assert await asyncio.to_thread(server.died, 30.0)
     server.kill()
     await backend.close()
     server = Server(tmp_path, VARIABLES)
     backend = RemoteBackend(server.address)
     found = await answers(backend)
-    operation = await backend.wait_operation(ME, BANK, started.operation_id)
+    operation = await backend.call(ME, WaitOperation(BANK, started.operation_id))
     assert operation.state is OperationState.SUCCEEDED
     after = await answers(backend)
     assert all(one in (old, new) for one, old, new in zip(found, before, after, strict=True))
-    assert (await backend.get_bank(ME, BANK)).embedding_model == SMALL
+    assert (await backend.call(ME, GetBank(BANK))).embedding_model == SMALL
     await backend.close()
     server.kill()
     server = Server(tmp_path, VARIABLES)
@@ -196,4 +215,4 @@ async def test_a_server_that_dies_on_the_way_goes_on_where_it_was(tmp_path: Path
 
 
 async def first_id(backend: RemoteBackend) -> str:
-    return (await backend.list_memories(ME, BANK, page_size=1)).memories[0].memory_id
+    return (await backend.call(ME, ListMemories(BANK, page_size=1))).memories[0].memory_id

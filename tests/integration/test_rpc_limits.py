@@ -9,43 +9,39 @@ from typing import Any
 import grpc
 import pytest
 
+from astrocyte.api import ADMIN_SERVICE, Concurrency, LimitKind
+from astrocyte.api.requests import CreateBank
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError, LimitReached
 from astrocyte.model import Caller
-from astrocyte.policy.limits.rate_limits import Limits, Operation
-from astrocyte.server import ADMIN_SERVICE, MEMORY_SERVICE
+from astrocyte.policy.limits.rate_limits import Limits
 from astrocyte.services import interceptors
 from astrocyte.services.admission import Admission
-from astrocyte.services.method_limits import METHODS
 from astrocyte.services.status import PUSHBACK_KEY
-from calls import calls
+from calls import METHODS, ROWS, calls
 from serving import Served, reason, serving, trailer
 
 ME = Caller()
 BANK = "family"
-PATHS = {
-    method.name: f"/{service.full_name}/{method.name}"
-    for service in (MEMORY_SERVICE, ADMIN_SERVICE)
-    for method in service.methods
-}
+PATHS = {name: f"/{method.containing_service.full_name}/{name}" for name, method in METHODS.items()}
 # What makes one operation of each kind.
-SPENDING = {Operation.RETAIN: "Retain", Operation.RECALL: "Recall", Operation.REFLECT: "Reflect"}
+SPENDING = {LimitKind.RETAIN: "Retain", LimitKind.RECALL: "Recall", LimitKind.REFLECT: "Reflect"}
 
 
 def test_every_rpc_has_an_entry_and_every_entry_an_rpc() -> None:
-    assert set(METHODS) == set(PATHS)
+    assert {f"/{rpc.service}/{rpc.name}" for rpc in ROWS.values()} == set(PATHS.values())
     assert set(calls()) == set(PATHS)
 
 
 def test_what_reads_and_what_writes_counts_for_a_rate() -> None:
     """So that the table cannot say that nothing does; what it says is held against the gate below."""
     for operation, name in SPENDING.items():
-        assert METHODS[name].rate is operation
-    streamed = {name for name, held in METHODS.items() if held.places == "stream"}
+        assert ROWS[name].limit_kind is operation
+    streamed = {name for name, rpc in ROWS.items() if rpc.concurrency is Concurrency.STREAM}
     assert streamed == {"StreamRetain", "Watch", "WaitOperation"}
-    assert {name for name, held in METHODS.items() if held.places == "admin"} == {
-        method.name for method in ADMIN_SERVICE.methods
+    assert {name for name, rpc in ROWS.items() if rpc.concurrency is Concurrency.ADMIN} == {
+        name for name, method in METHODS.items() if method.containing_service.full_name == ADMIN_SERVICE
     } - {"WaitOperation"}
 
 
@@ -79,14 +75,14 @@ async def sizes_hold() -> None:
 async def places_hold() -> None:
     async with serving() as served:
         admissions = {kind: rule.admission for kind, rule in served.server._rules.items()}
-        assert {held.places for held in METHODS.values()} == set(admissions)
+        assert {rpc.concurrency for rpc in ROWS.values()} == set(admissions)
         for kind, admission in admissions.items():
             # As when as many run as may, and as many wait.
             admission._running += 2 * admission.limit
-            for name, held in METHODS.items():
+            for name, rpc in ROWS.items():
                 error = await ask(served, name)
                 refused = error is not None and reason(error) == "OVERLOADED"
-                assert refused is (held.places == kind), name
+                assert refused is (rpc.concurrency is kind), name
                 if error is not None and refused:
                     assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
                     assert trailer(error, PUSHBACK_KEY), name
@@ -102,15 +98,15 @@ async def outcome_of(app: App, name: str) -> object:
         return error
 
 
-async def rates_hold(spent: Operation) -> None:
-    limits = {f"{rate}_per_minute": 1 if rate is spent else 1_000 for rate in Operation}
+async def rates_hold(spent: LimitKind) -> None:
+    limits = {f"{rate}_per_minute": 1 if rate is spent else 1_000 for rate in LimitKind}
     app = App(Settings.from_mapping({"vector_store": "in_memory", "homeostasis": {"rate_limits": limits}}))
-    await app.gate.create_bank(ME, BANK)
+    await app.gate.call(ME, CreateBank(BANK))
     await outcome_of(app, SPENDING[spent])
     # The bank goes with its call, which is the last one.
     for name in sorted(PATHS, key="DeleteBank".__eq__):
         outcome = await outcome_of(app, name)
-        if METHODS[name].rate is spent:
+        if ROWS[name].limit_kind is spent:
             assert isinstance(outcome, LimitReached), name
             assert outcome.metadata["operation"] == spent
             assert 0 < outcome.retry_after <= 60
@@ -120,13 +116,13 @@ async def rates_hold(spent: Operation) -> None:
 
 
 async def the_rate_of_all_holds() -> None:
-    for name, held in METHODS.items():
+    for name, rpc in ROWS.items():
         limits = {"global_per_minute": 1}
         app = App(Settings.from_mapping({"vector_store": "in_memory", "homeostasis": {"rate_limits": limits}}))
-        await app.gate.create_bank(ME, BANK)
+        await app.gate.call(ME, CreateBank(BANK))
         first, second = await outcome_of(app, name), await outcome_of(app, name)
         assert not isinstance(first, LimitReached), name
-        assert isinstance(second, LimitReached) is (held.rate is not None), name
+        assert isinstance(second, LimitReached) is (rpc.limit_kind is not None), name
         await app.close()
 
 
@@ -138,8 +134,8 @@ async def test_a_call_takes_a_place_of_its_kind_and_of_no_other() -> None:
     await places_hold()
 
 
-@pytest.mark.parametrize("spent", Operation)
-async def test_a_call_draws_from_its_rate_and_from_no_other(spent: Operation) -> None:
+@pytest.mark.parametrize("spent", LimitKind)
+async def test_a_call_draws_from_its_rate_and_from_no_other(spent: LimitKind) -> None:
     await rates_hold(spent)
 
 

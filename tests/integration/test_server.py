@@ -16,6 +16,23 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2
 
 from astrocyte import connect
+from astrocyte.api.requests import (
+    BatchRecall,
+    DeleteBank,
+    GetBank,
+    GetBankStats,
+    GetMemory,
+    GetServerInfo,
+    History,
+    ListBanks,
+    ListMemories,
+    Recall,
+    Retain,
+    StreamRetain,
+    UpdateBank,
+    UpdateMemory,
+    Watch,
+)
 from astrocyte.errors import AuthorizationError, BankNotFound, CapabilityNotSupported, MemoryNotFound, ValidationError
 from astrocyte.model import Caller, MemoryUpdate, RecallQuery, RetainItem, RetainResult
 from astrocyte.v1 import admin_pb2, memory_pb2, types_pb2
@@ -373,55 +390,55 @@ async def test_vectors_may_come_from_the_caller(served: Served) -> None:
 
 async def test_the_client_has_the_same_methods_with_the_same_answers(served: Served) -> None:
     caller, backend = Caller(), served.backend
-    kept = await backend.retain(caller, "family", RetainItem(FACTS[0], tags=("food",), metadata={"age": 9}))
+    kept = await backend.call(caller, Retain("family", RetainItem(FACTS[0], tags=("food",), metadata={"age": 9})))
     assert kept.retention_action == "created"
     query = RecallQuery("what can Mara not eat?", "family", include_sources=True, include_trace=False)
-    remote, local = await backend.recall(caller, query), await served.app.gate.recall(caller, query)
+    remote, local = await backend.call(caller, Recall(query)), await served.app.gate.call(caller, Recall(query))
     assert remote == local
-    assert await backend.recall_batch(caller, [query, query]) == [remote, remote]
+    assert await backend.call(caller, BatchRecall([query, query])) == [remote, remote]
     memory_id = str(kept.memory_id)
-    assert await backend.get_memory(caller, "family", memory_id) == await served.app.gate.get_memory(
-        caller, "family", memory_id
+    assert await backend.call(caller, GetMemory("family", memory_id)) == await served.app.gate.call(
+        caller, GetMemory("family", memory_id)
     )
-    assert await backend.get_bank(caller, "family") == await served.app.gate.get_bank(caller, "family")
-    assert await backend.server_info(caller) == await served.app.gate.server_info(caller)
-    assert (await backend.list_banks(caller)).banks[0].bank_id == "family"
-    assert await backend.list_memories(caller, "family", tags=["food"]) == await served.app.gate.list_memories(
-        caller, "family", tags=["food"]
+    assert await backend.call(caller, GetBank("family")) == await served.app.gate.call(caller, GetBank("family"))
+    assert await backend.call(caller, GetServerInfo()) == await served.app.gate.call(caller, GetServerInfo())
+    assert (await backend.call(caller, ListBanks())).banks[0].bank_id == "family"
+    assert await backend.call(caller, ListMemories("family", tags=["food"])) == await served.app.gate.call(
+        caller, ListMemories("family", tags=["food"])
     )
     update = MemoryUpdate(memory_id, frozenset({"content"}), content=FACTS[1])
-    assert (await backend.update_memory(caller, "family", update)).version == 2
+    assert (await backend.call(caller, UpdateMemory("family", update))).version == 2
     history = RecallQuery("ferry", "family", as_of=datetime.now(UTC) + timedelta(hours=1))
-    assert [hit.text for hit in (await backend.history(caller, history)).hits] == [FACTS[1]]
-    changes = backend.watch(caller, "family", after=0)
+    assert [hit.text for hit in (await backend.call(caller, History(history))).hits] == [FACTS[1]]
+    changes = backend.stream(caller, Watch("family", after_position=0))
     assert [(await anext(changes)).kind for _ in range(2)] == ["created", "updated"]
     await changes.aclose()  # type: ignore[attr-defined]
-    assert (await backend.bank_stats(caller, "family")).memory_count == 1
-    assert (await backend.update_bank(caller, "family", description="ours")).description == "ours"
-    assert await backend.delete_bank(caller, "family") == 1
+    assert (await backend.call(caller, GetBankStats("family"))).memory_count == 1
+    assert (await backend.call(caller, UpdateBank("family", description="ours"))).description == "ours"
+    assert await backend.call(caller, DeleteBank("family")) == 1
 
 
 async def test_the_client_retains_many_with_each_its_own_outcome(served: Served) -> None:
     items = [RetainItem(FACTS[0]), RetainItem(""), RetainItem("\ud800"), RetainItem(FACTS[1])]
-    outcomes = await served.backend.retain_many(Caller(), "family", items)
+    outcomes = await served.backend.call(Caller(), StreamRetain("family", items))
     assert [type(outcome) for outcome in outcomes] == [RetainResult, ValidationError, ValidationError, RetainResult]
 
 
 async def test_the_client_raises_from_the_same_tree(served: Served) -> None:
     caller, backend = Caller(), served.backend
     with pytest.raises(BankNotFound) as missing:
-        await backend.recall(caller, RecallQuery("q", "nowhere"))
+        await backend.call(caller, Recall(RecallQuery("q", "nowhere")))
     assert missing.value.bank_id == "nowhere"
-    await backend.retain(caller, "family", RetainItem(FACTS[0]))
+    await backend.call(caller, Retain("family", RetainItem(FACTS[0])))
     with pytest.raises(MemoryNotFound):
-        await backend.get_memory(caller, "family", "mem_" + "0" * 32)
+        await backend.call(caller, GetMemory("family", "mem_" + "0" * 32))
     with pytest.raises(ValidationError) as naive:
-        await backend.recall(caller, RecallQuery("q", "family", as_of=datetime(2024, 1, 1)))  # noqa: DTZ001
+        await backend.call(caller, Recall(RecallQuery("q", "family", as_of=datetime(2024, 1, 1))))  # noqa: DTZ001
     assert naive.value.field == "as_of"
     with pytest.raises(AuthorizationError, match="not what the credential says"):
-        await backend.recall(Caller("other", "ann"), RecallQuery("q", "family"))
+        await backend.call(Caller("other", "ann"), Recall(RecallQuery("q", "family")))
     with pytest.raises(CapabilityNotSupported, match="use recall with as_of"):
-        await backend.history(caller, RecallQuery("q", "family", as_of=datetime.now(UTC), include_sources=True))
+        await backend.call(caller, History(RecallQuery("q", "family", as_of=datetime.now(UTC), include_sources=True)))
 
 
 async def test_connect_gives_the_python_api(served: Served) -> None:

@@ -15,6 +15,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from astrocyte.api.requests import ListMemories, Recall
 from astrocyte.app import App
 from astrocyte.client import translate
 from astrocyte.config import Settings
@@ -67,7 +68,7 @@ async def kept(folder: Path) -> set[str]:
     app = App(Settings.from_mapping({"data_dir": str(folder)}))
     ids, token = set(), ""
     while True:
-        page = await app.gate.list_memories(Caller(), BANK, page_size=1_000, page_token=token)
+        page = await app.gate.call(Caller(), ListMemories(BANK, page_size=1_000, page_token=token))
         ids |= {memory.memory_id for memory in page.memories}
         token = page.next_page_token
         if not token:
@@ -97,14 +98,14 @@ async def test_calls_that_run_finish_and_new_ones_are_refused(monkeypatch: pytes
     async with serving() as served:
         await served.memory.Retain(memory_pb2.RetainRequest(bank_id=BANK, content="A letter."))
         release, entered = asyncio.Event(), asyncio.Event()
-        recall = served.app.gate.recall
+        recall = served.app.gate._handlers[Recall]
 
         async def held(*arguments: Any) -> Any:
             entered.set()
             await release.wait()
             return await recall(*arguments)
 
-        monkeypatch.setattr(served.app.gate, "recall", held)
+        monkeypatch.setitem(served.app.gate._handlers, Recall, held)
         request = memory_pb2.RecallRequest(bank_id=BANK, query="letter")
         running = asyncio.ensure_future(served.memory.Recall(request))
         await entered.wait()
@@ -127,7 +128,7 @@ async def test_a_call_that_does_not_end_is_cut_off_after_the_grace(monkeypatch: 
             entered.set()
             await asyncio.sleep(60)
 
-        monkeypatch.setattr(served.app.gate, "recall", stuck)
+        monkeypatch.setitem(served.app.gate._handlers, Recall, stuck)
         running = asyncio.ensure_future(served.memory.Recall(memory_pb2.RecallRequest(bank_id=BANK, query="q")))
         await entered.wait()
         begun = time.monotonic()

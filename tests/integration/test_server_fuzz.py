@@ -20,8 +20,8 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.timestamp_pb2 import Timestamp
 from structlog.testing import capture_logs
 
-from astrocyte.server import ADMIN_SERVICE, MEMORY_SERVICE
 from astrocyte.v1 import admin_pb2, memory_pb2, types_pb2
+from calls import METHODS
 from payloads import payloads
 from serving import Served, reason, serving
 
@@ -31,7 +31,6 @@ FULL_COUNT = 10_000
 # Calls at once: enough to mix methods, few enough that none is refused for load.
 CALLERS = 16
 CONTENT = "Mara cannot eat sesame because of an allergy."
-METHODS = {method.name: method for service in (MEMORY_SERVICE, ADMIN_SERVICE) for method in service.methods}
 EXPECTED = {
     grpc.StatusCode.OK,
     grpc.StatusCode.INVALID_ARGUMENT,

@@ -16,6 +16,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from structlog.testing import capture_logs
 
 from astrocyte import connect
+from astrocyte.api.requests import GetBank, GetBankStats, GetMemory, Recall, Retain
 from astrocyte.app import App
 from astrocyte.client import RemoteBackend
 from astrocyte.config import Settings
@@ -120,7 +121,7 @@ async def test_a_write_that_has_begun_survives_its_caller(tmp_path: Path) -> Non
         await served.memory.Retain(memory_pb2.RetainRequest(bank_id="family", content="Tom repairs bicycles."))
         # And recall agrees with the store about it.
         listed = await served.memory.ListMemories(memory_pb2.ListMemoriesRequest(bank_id="family"))
-        stats = await served.backend.bank_stats(Caller(), "family")
+        stats = await served.backend.call(Caller(), GetBankStats("family"))
         assert stats.memory_count == listed.total_size == len(listed.memories)
         for memory in listed.memories:
             request = memory_pb2.RecallRequest(bank_id="family", query=memory.content, max_results=1)
@@ -142,7 +143,7 @@ async def test_beyond_the_limits_calls_are_told_when_to_come_back(monkeypatch: p
             assert 500 <= delay <= 1_000
             assert trailer(error, PUSHBACK_KEY) == str(delay)
         with pytest.raises(RateLimited) as refused:
-            await served.backend.recall(Caller(), RecallQuery("q", "family"))
+            await served.backend.call(Caller(), Recall(RecallQuery("q", "family")))
         assert 0.5 <= refused.value.retry_after <= 1
         # Other kinds of calls have room of their own.
         assert (await served.memory.Retain(RETAIN)).stored
@@ -192,7 +193,7 @@ async def test_an_unexpected_failure_tells_the_log_where_and_the_caller_nothing(
         async def broken(*_: Any) -> None:
             raise ZeroDivisionError("Mara cannot eat sesame")
 
-        monkeypatch.setattr(served.app.gate, "recall", broken)
+        monkeypatch.setitem(served.app.gate._handlers, Recall, broken)
         with capture_logs() as logs, pytest.raises(grpc.aio.AioRpcError) as caught:
             await served.memory.Recall(RECALL, metadata=(("x-request-id", "call-7"),))
         assert (caught.value.code(), reason(caught.value)) == (grpc.StatusCode.INTERNAL, "INTERNAL")
@@ -254,13 +255,13 @@ async def test_without_a_valid_key_nothing_is_answered(metadata: Any) -> None:
 async def test_a_key_decides_tenant_and_principal() -> None:
     async with serving(auth={"api_keys": KEYS}) as served:
         backend = RemoteBackend(served.address, api_key=KEY)
-        kept = await backend.retain(Caller(), "family", RetainItem("Mara cannot eat sesame."))
-        memory = await backend.get_memory(Caller(), "family", str(kept.memory_id))
+        kept = await backend.call(Caller(), Retain("family", RetainItem("Mara cannot eat sesame.")))
+        memory = await backend.call(Caller(), GetMemory("family", str(kept.memory_id)))
         assert memory.principal == "ann"
-        assert (await backend.get_bank(Caller(), "family")).tenant == "acme"
+        assert (await backend.call(Caller(), GetBank("family"))).tenant == "acme"
         await backend.close()
         with pytest.raises(AuthorizationError):
-            await served.backend.get_bank(Caller(), "family")
+            await served.backend.call(Caller(), GetBank("family"))
 
 
 async def test_tls_and_client_certificates(tmp_path: Path) -> None:
@@ -268,14 +269,14 @@ async def test_tls_and_client_certificates(tmp_path: Path) -> None:
     tls = {"tls_cert_file": str(files["server.pem"]), "tls_key_file": str(files["server.key"])}
     async with serving(server=tls) as served:
         backend = RemoteBackend(served.address, tls=files["ca.pem"])
-        assert (await backend.retain(Caller(), "family", RetainItem("Over TLS."))).stored
+        assert (await backend.call(Caller(), Retain("family", RetainItem("Over TLS.")))).stored
         await backend.close()
         with pytest.raises(Unavailable):
-            await served.backend.recall(Caller(), RecallQuery("plain text", "family"))
+            await served.backend.call(Caller(), Recall(RecallQuery("plain text", "family")))
     async with serving(server={**tls, "tls_client_ca_file": str(files["ca.pem"])}) as served:
         anonymous = RemoteBackend(served.address, tls=files["ca.pem"])
         with pytest.raises(Unavailable):
-            await anonymous.retain(Caller(), "family", RetainItem("Without a certificate."))
+            await anonymous.call(Caller(), Retain("family", RetainItem("Without a certificate.")))
         await anonymous.close()
         credentials = grpc.ssl_channel_credentials(
             files["ca.pem"].read_bytes(), files["client.key"].read_bytes(), files["client.pem"].read_bytes()
@@ -285,7 +286,7 @@ async def test_tls_and_client_certificates(tmp_path: Path) -> None:
                 "/astrocyte.v1.MemoryService/Retain", response_deserializer=memory_pb2.RetainResponse.FromString
             )
             kept = await call(RETAIN.SerializeToString())
-        memory = await served.app.gate.get_memory(Caller(), "family", kept.memory_id)
+        memory = await served.app.gate.call(Caller(), GetMemory("family", kept.memory_id))
         assert memory.principal == "ann"
         assert await _kept_by(files, tls, {"identity": "localhost", "tenant": "acme", "principal": "service:a"}) == (
             "acme",
@@ -310,7 +311,7 @@ async def _kept_by(files: dict[str, Path], tls: dict[str, str], listed: dict[str
             )
             kept = await call(RETAIN.SerializeToString())
         tenant = listed.get("tenant", "default")
-        memory = await served.app.gate.get_memory(Caller(tenant), "family", kept.memory_id)
+        memory = await served.app.gate.call(Caller(tenant), GetMemory("family", kept.memory_id))
         return tenant, memory.principal
 
 
@@ -381,5 +382,5 @@ async def test_an_exposed_address_does_not_start() -> None:
 async def test_a_server_that_is_not_there_is_unavailable() -> None:
     backend = RemoteBackend("127.0.0.1:1", timeout=2)
     with pytest.raises(Unavailable):
-        await backend.recall(Caller(), RecallQuery("q", "family"))
+        await backend.call(Caller(), Recall(RecallQuery("q", "family")))
     await backend.close()

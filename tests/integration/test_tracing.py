@@ -10,6 +10,7 @@ import pytest
 import structlog
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
 
+from astrocyte.api.requests import Retain
 from astrocyte.app import App
 from astrocyte.cli.logs import to_standard_error
 from astrocyte.config import Settings
@@ -89,8 +90,8 @@ async def test_a_client_tells_its_trace_to_the_server(monkeypatch: pytest.Monkey
         spans, tracing = Spans(served.app), served.app.telemetry.tracing
         assert tracing
         with tracing.span("agent.turn"):
-            await served.backend.retain(Caller(), "family", RetainItem("Mara plays the oboe."))
-        await served.backend.retain(Caller(), "family", RetainItem("Ivo paints boats."))
+            await served.backend.call(Caller(), Retain("family", RetainItem("Mara plays the oboe.")))
+        await served.backend.call(Caller(), Retain("family", RetainItem("Ivo paints boats.")))
         first, second = [span for span in spans.ended if span.name.endswith("/Retain")]
         turn = spans.named("agent.turn").context
         assert turn is not None
@@ -154,7 +155,7 @@ async def test_spans_reach_a_collector_by_the_common_variables(monkeypatch: pyte
     with collecting(collector) as port:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
         app = App(Settings.from_mapping({"vector_store": "in_memory", "observability": TRACED}))
-        await app.backend.retain(Caller(), "family", RetainItem("Mara plays the oboe."))
+        await app.backend.call(Caller(), Retain("family", RetainItem("Mara plays the oboe.")))
         await app.close()
     assert collector.services == {"astrocyte"}
     assert "astrocyte.retain" in collector.names

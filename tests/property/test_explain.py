@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from astrocyte.api.requests import Explain, Recall
 from astrocyte.model import ExplainQuery, ExplainStage
 from explain_oracle import BANK, ME, MOST_TOKENS, Oracle, make_world, random_query
 from explain_several_oracle import SeveralOracle, make_worlds, random_several
@@ -27,14 +28,14 @@ async def compare(seed: int, pairs: int) -> tuple[Counter[ExplainStage], Counter
             query = random_query(chance)
             plan = await gate._pipelines.explain.plan(world.bank, query, MOST_TOKENS)
             oracle = Oracle(world, plan, query)
-            answer = await gate.recall(ME, query)
+            answer = await gate.call(ME, Recall(query))
             assert [hit.memory_id for hit in answer.hits] == oracle.hits, query
             # Half of them near the answer, where steps differ.
             near = [one for one in world.ids if oracle.stages[one] not in {ExplainStage.FILTER, ExplainStage.NOT_FOUND}]
             chosen = set(chance.sample(near, min(IDS // 2, len(near))))
             rest = [one for one in world.ids if one not in chosen]
             ids = (*chosen, *chance.sample(rest, IDS - len(chosen)))
-            result = await gate.explain(ME, ExplainQuery(query, ids))
+            result = await gate.call(ME, Explain(ExplainQuery(query, ids)))
             for one in result.explanations:
                 assert one.stage is oracle.stages[one.memory_id], (query, one)
                 stages[one.stage] += 1
@@ -46,7 +47,7 @@ async def compare(seed: int, pairs: int) -> tuple[Counter[ExplainStage], Counter
                 advice = one.counterfactual
                 changes[0 if advice is None else len(advice.fields)] += 1
                 if advice is not None:
-                    again = await gate.recall(ME, advice.query)
+                    again = await gate.call(ME, Recall(advice.query))
                     assert one.memory_id in {hit.memory_id for hit in again.hits}, (query, one)
                     assert advice.query.bank_id == BANK
     finally:
@@ -95,7 +96,7 @@ async def compare_several(seed: int, pairs: int) -> tuple[Counter[ExplainStage],
     try:
         for _ in range(pairs // IDS):
             query = random_several(chance)
-            asked = gate._bank_sets.resolve(ME, query)
+            asked = gate._administration._bank_sets.resolve(ME, query)
             assert asked.strategy is not None
             order = sorted(worlds, key=lambda world, asked=asked: asked.bank_ids.index(world.bank.bank_id))  # type: ignore[misc]
             alone = replace(query, banks=(), strategy=None)
@@ -104,7 +105,7 @@ async def compare_several(seed: int, pairs: int) -> tuple[Counter[ExplainStage],
                 for world in worlds
             }
             oracle = SeveralOracle(order, plans, query, asked.strategy)
-            answer = await gate.recall(ME, query)
+            answer = await gate.call(ME, Recall(query))
             assert [hit.memory_id for hit in answer.hits] == oracle.hits, query
             far = {ExplainStage.FILTER, ExplainStage.NOT_FOUND, ExplainStage.BANK_NOT_ASKED}
             ids = [one for world in worlds for one in world.ids]
@@ -112,7 +113,7 @@ async def compare_several(seed: int, pairs: int) -> tuple[Counter[ExplainStage],
             chosen = set(chance.sample(near, min(IDS // 2, len(near))))
             rest = [one for one in ids if one not in chosen]
             named = (*chosen, *chance.sample(rest, IDS - len(chosen)))
-            for one in (await gate.explain(ME, ExplainQuery(query, named))).explanations:
+            for one in (await gate.call(ME, Explain(ExplainQuery(query, named)))).explanations:
                 assert one.stage is oracle.stages[one.memory_id], (query, one)
                 stages[one.stage] += 1
                 if one.rank:
@@ -123,7 +124,7 @@ async def compare_several(seed: int, pairs: int) -> tuple[Counter[ExplainStage],
                 advice = one.counterfactual
                 changes[0 if advice is None else len(advice.fields)] += 1
                 if advice is not None:
-                    again = await gate.recall(ME, advice.query)
+                    again = await gate.call(ME, Recall(advice.query))
                     assert one.memory_id in {hit.memory_id for hit in again.hits}, (query, one)
     finally:
         await app.close()

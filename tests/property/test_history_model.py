@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import settings as budget
 from hypothesis import strategies as st
 
+from astrocyte.api.requests import CreateBank, Forget, Recall, Retain, UndeleteMemory, UpdateMemory
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, ForgetSelector, MemoryUpdate, RecallQuery, RetainItem
@@ -76,7 +77,7 @@ async def _run(steps: list[tuple[str, int, bool]]) -> None:
     settings = Settings.from_mapping({"vector_store": "in_memory", "forget": {"purge_after_days": 36_000}})
     app = App(settings, clock=clock)
     gate, model = app.gate, Model()
-    bank = await gate.create_bank(ME, "b")
+    bank = await gate.call(ME, CreateBank("b"))
     instants = [now]
     try:
         for number, (step, choice, reload) in enumerate(steps):
@@ -85,7 +86,7 @@ async def _run(steps: list[tuple[str, int, bool]]) -> None:
             known = sorted(model.entries)
             memory_id = known[choice % len(known)] if known else None
             if step == "retain" or memory_id is None:
-                result = await gate.retain(ME, "b", RetainItem(text))
+                result = await gate.call(ME, Retain("b", RetainItem(text)))
                 model.entries[result.memory_id or ""] = Entry([Version(text, now)])
             else:
                 await _change(app, model, step, memory_id, text, now)
@@ -94,7 +95,7 @@ async def _run(steps: list[tuple[str, int, bool]]) -> None:
                 app.gate._registry.drop(bank)
             for as_of in (None, *instants):
                 asked = None if as_of is None else from_ms(as_of)
-                answer = await gate.recall(ME, RecallQuery("tea note", "b", max_results=MOST, as_of=asked))
+                answer = await gate.call(ME, Recall(RecallQuery("tea note", "b", max_results=MOST, as_of=asked)))
                 assert {(hit.memory_id, hit.text) for hit in answer.hits} == model.seen(as_of), (step, as_of)
                 assert len(answer.hits) == len({hit.memory_id for hit in answer.hits})
     finally:
@@ -105,15 +106,15 @@ async def _change(app: App, model: Model, step: str, memory_id: str, text: str, 
     gate, entry = app.gate, model.entries[memory_id]
     selector = ForgetSelector(memory_ids=(memory_id,))
     if step == "update" and not entry.forgotten:
-        await gate.update_memory(ME, "b", MemoryUpdate(memory_id, frozenset({"content"}), content=text))
+        await gate.call(ME, UpdateMemory("b", MemoryUpdate(memory_id, frozenset({"content"}), content=text)))
         entry.versions[-1].known_until = now
         entry.versions.append(Version(text, now))
     elif step == "forget":
-        await gate.forget(ME, "b", selector)
+        await gate.call(ME, Forget("b", selector))
         entry.forgotten = True
     elif step == "undelete" and entry.forgotten:
-        await gate.undelete(ME, "b", memory_id)
+        await gate.call(ME, UndeleteMemory("b", memory_id))
         entry.forgotten = False
     elif step == "erase":
-        await gate.forget(ME, "b", selector, compliance=True)
+        await gate.call(ME, Forget("b", selector, compliance=True))
         del model.entries[memory_id]

@@ -23,6 +23,7 @@ from hypothesis import settings as budget
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
+from astrocyte.api.requests import BatchRecall, Recall, Reflect, StreamReflect
 from astrocyte.app import App
 from astrocyte.client import RemoteBackend
 from astrocyte.config import Settings
@@ -42,10 +43,10 @@ from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.policy.banks.cross_references import Relevance, Relevant
 from astrocyte.policy.engines.registry import Engine
 from astrocyte.policy.engines.result_screening import Foreign, _of_memory
-from astrocyte.policy.permissions import REQUIRED
 from astrocyte.providers.engines import EngineAnswer
 from astrocyte.providers.hybrid import HybridEngineProvider
 from astrocyte.stores.sqlite import store as sqlite_store
+from calls import ROWS
 from doors import Doors, api_keys
 from isolation_admin import AdminCalls
 from isolation_engine import Gossip
@@ -144,7 +145,7 @@ class Isolation(MemoryCalls, AdminCalls, RuleBasedStateMachine):
         principal=st.sampled_from(PRINCIPALS),
         behalf=st.sampled_from([None] * 7 + list(PRINCIPALS[:3])),
         bank=st.sampled_from(BANKS),
-        operation=st.sampled_from([*sorted(REQUIRED), *OFTEN]),
+        operation=st.sampled_from([*sorted(ROWS), *OFTEN]),
         number=st.integers(0, 1_000),
     )
     def call(self, tenant: str, principal: str, behalf: str | None, bank: str, operation: str, number: int) -> None:
@@ -171,12 +172,12 @@ class Isolation(MemoryCalls, AdminCalls, RuleBasedStateMachine):
         question = ReflectQuery("What about sesame?", "", banks=tuple(banks), strategy=strategy, include_sources=True)
 
         async def pieces() -> list[object]:
-            return [piece async for piece in self.gate.reflect_stream(caller, question)]
+            return [piece async for piece in self.gate.stream(caller, StreamReflect(question))]
 
         work: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {
-            "recall": lambda: self.gate.recall(caller, query),
-            "recall_batch": lambda: self.gate.recall_batch(caller, [query]),
-            "reflect": lambda: self.gate.reflect(caller, question),
+            "recall": lambda: self.gate.call(caller, Recall(query)),
+            "recall_batch": lambda: self.gate.call(caller, BatchRecall([query])),
+            "reflect": lambda: self.gate.call(caller, Reflect(question)),
             "reflect_stream": pieces,
         }
         passes = all(self.model.reads(caller, bank) for bank in banks)
@@ -198,7 +199,7 @@ class Isolation(MemoryCalls, AdminCalls, RuleBasedStateMachine):
     async def _by_key(self, key_id: str, bank: str) -> None:
         secret, caller = self.minted[key_id]
         client = RemoteBackend(self.gate.address, api_key=secret)
-        work = client.recall(Caller(), RecallQuery("sesame", bank, max_results=200))
+        work = client.call(Caller(), Recall(RecallQuery("sesame", bank, max_results=200)))
         try:
             if key_id in self.revoked:
                 with pytest.raises(AuthorizationError):

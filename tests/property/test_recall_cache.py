@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from astrocyte.api.requests import BatchRecall, Forget, Recall, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, DetailLevel, ForgetSelector, MemoryHit, RecallQuery, RecallResult, RetainItem
@@ -71,16 +72,16 @@ async def play(story: list[tuple[str, Any, Any]], cache_bytes: int) -> int:
     from_cache = 0
     try:
         for bank in ("a", "b"):
-            await gate.retain(ME, bank, RetainItem("tea"))
+            await gate.call(ME, Retain(bank, RetainItem("tea")))
         for action, first, second in story:
             if action == "retain":
-                await gate.retain(ME, first, second)
+                await gate.call(ME, Retain(first, second))
             elif action == "forget":
-                await gate.forget(ME, first, ForgetSelector(tags=(second,)))
+                await gate.call(ME, Forget(first, ForgetSelector(tags=(second,))))
             else:
-                answer = await gate.recall(ME, first)
+                answer = await gate.call(ME, Recall(first))
                 # A batch never looks into the cache.
-                (fresh,) = await gate.recall_batch(ME, [first])
+                (fresh,) = await gate.call(ME, BatchRecall([first]))
                 assert plain(answer) == plain(fresh)
                 from_cache += answer.trace is not None and bool(answer.trace.cache_hit)
             assert 0 <= cache.size_bytes <= cache_bytes

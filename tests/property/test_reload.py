@@ -7,6 +7,16 @@ from hypothesis import given
 from hypothesis import settings as budget
 from hypothesis import strategies as st
 
+from astrocyte.api.requests import (
+    BatchRecall,
+    CreateBank,
+    Forget,
+    GetBank,
+    Recall,
+    Retain,
+    UndeleteMemory,
+    UpdateMemory,
+)
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Bank, Caller, ForgetSelector, FusionMethod, MemoryHit, MemoryUpdate, RecallQuery, RetainItem
@@ -42,16 +52,16 @@ async def _run(steps: list[Any]) -> None:
         clock=lambda: now,
     )
     try:
-        bank = await app.gate.create_bank(ME, "b")
+        bank = await app.gate.call(ME, CreateBank("b"))
         # Loaded while it is empty, so that it learns everything from commits.
-        await app.gate.recall(ME, RecallQuery("tea", "b"))
+        await app.gate.call(ME, Recall(RecallQuery("tea", "b")))
         known: list[str] = []
         for number, (step, choice, session, words, long) in enumerate(steps):
             now += 10
             text = f"{' '.join(words)} {number}" + (f" {LONG}" if long and step != "forget" else "")
             memory_id = known[choice % len(known)] if known else None
             if step == "retain" or memory_id is None:
-                result = await app.gate.retain(ME, "b", RetainItem(text, session_id=session))
+                result = await app.gate.call(ME, Retain("b", RetainItem(text, session_id=session)))
                 known.append(result.memory_id or "")
             else:
                 await _change(app, step, memory_id, text)
@@ -61,13 +71,13 @@ async def _run(steps: list[Any]) -> None:
 
 
 async def _change(app: App, step: str, memory_id: str, text: str) -> None:
-    forgotten = app.gate._store.memory(await app.gate.get_bank(ME, "b"), memory_id) is None
+    forgotten = app.gate._memories._store.memory(await app.gate.call(ME, GetBank("b")), memory_id) is None
     if step == "update" and not forgotten:
-        await app.gate.update_memory(ME, "b", MemoryUpdate(memory_id, frozenset({"content"}), content=text))
+        await app.gate.call(ME, UpdateMemory("b", MemoryUpdate(memory_id, frozenset({"content"}), content=text)))
     elif step == "forget":
-        await app.gate.forget(ME, "b", ForgetSelector(memory_ids=(memory_id,)))
+        await app.gate.call(ME, Forget("b", ForgetSelector(memory_ids=(memory_id,))))
     elif step == "undelete" and forgotten:
-        await app.gate.undelete(ME, "b", memory_id)
+        await app.gate.call(ME, UndeleteMemory("b", memory_id))
 
 
 async def _compare(app: App, bank: Bank, now: int) -> None:
@@ -84,4 +94,4 @@ async def _compare(app: App, bank: Bank, now: int) -> None:
 
 
 async def _answers(app: App, queries: list[RecallQuery]) -> list[tuple[int, tuple[MemoryHit, ...]]]:
-    return [(result.total_available, tuple(result.hits)) for result in await app.gate.recall_batch(ME, queries)]
+    return [(result.total_available, tuple(result.hits)) for result in await app.gate.call(ME, BatchRecall(queries))]

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import strategies
-from astrocyte import core
+from astrocyte import core, model
 from astrocyte.core import Core, RecallRequest, Row, content_hash, vector_bytes
 from astrocyte.model import Intent, RecallQuery, RecallResult, RecallTrace
 from astrocyte.model import TimeRange as ModelRange
 from astrocyte.pipelines.recall.hits import FoundHits
 from astrocyte.services import convert
-from astrocyte.services.convert.values import encode_range
+from astrocyte.services.convert import codec_of
 from astrocyte.stores.protocols import HydratedRow
 from astrocyte.v1.memory_pb2 import RecallResponse
 from astrocyte.v1.types_pb2 import MemoryHit, TimeRange
@@ -165,7 +165,9 @@ def test_hits_are_a_sequence_like_the_tuple_of_them() -> None:
 def _trace(result: RecallResult) -> bytes | None:
     if result.trace is None:
         return None
-    windows = [TimeRange(**encode_range(window)).SerializeToString() for window in result.trace.time_windows]
+    windows = [
+        codec_of(model.TimeRange, TimeRange).encode(one).SerializeToString() for one in result.trace.time_windows
+    ]
     return core.encode_trace(result.trace, windows)
 
 
@@ -215,7 +217,7 @@ def test_no_field_of_an_answer_is_forgotten() -> None:
     written = {field.name for field, _ in message.trace.ListFields()}
     # Answers of several banks, and of engines, are made by protobuf.
     assert written == set(TraceMessage.DESCRIPTOR.fields_by_name) - {"banks", "engines"}
-    assert convert.decode_recall_result(message) == result
+    assert codec_of(RecallResult, RecallResponse).decode(message) == result
 
 
 def test_an_answer_with_hits_that_nobody_looked_at_is_whole() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import astrocyte
 from astrocyte import Astrocyte, RecallQuery, RetainItem, make_embedding
+from astrocyte.api.requests import Forget, GetBankStats, Retain, UndeleteMemory
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import ConfigError, MemoryNotFound, StoreLocked, ValidationError
@@ -160,17 +161,17 @@ async def test_what_is_due_is_erased_in_the_background() -> None:
     settings = {"vector_store": "in_memory", "forget": {"purge_after_days": 1, "purge_interval_seconds": 0.01}}
     app = App(Settings.from_mapping(settings), clock=lambda: now)
     me = Caller()
-    memory_id = (await app.gate.retain(me, "b", RetainItem("tea"))).memory_id or ""
-    await app.gate.forget(me, "b", ForgetSelector(scope="all"))
+    memory_id = (await app.gate.call(me, Retain("b", RetainItem("tea")))).memory_id or ""
+    await app.gate.call(me, Forget("b", ForgetSelector(scope="all")))
     await asyncio.sleep(0.05)
-    assert (await app.gate.bank_stats(me, "b")).forgotten_count == 1
+    assert (await app.gate.call(me, GetBankStats("b"))).forgotten_count == 1
     now += 86_400_001
     for _ in range(200):
         await asyncio.sleep(0.01)
-        if (await app.gate.bank_stats(me, "b")).forgotten_count == 0:
+        if (await app.gate.call(me, GetBankStats("b"))).forgotten_count == 0:
             break
     with pytest.raises(MemoryNotFound):
-        await app.gate.undelete(me, "b", memory_id)
+        await app.gate.call(me, UndeleteMemory("b", memory_id))
     await app.close()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import CreateBank, GetBankStats, Recall, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import Bank, Core, RecallRequest, Row, content_hash, vector_bytes
@@ -117,24 +118,24 @@ async def test_the_settings_reach_the_core(tmp_path: Path) -> None:
     app = App(settings)
     caller = Caller()
     try:
-        await app.gate.create_bank(caller, "b", embedding_model=MODEL, dimensions=DIMENSIONS)
+        await app.gate.call(caller, CreateBank("b", embedding_model=MODEL, dimensions=DIMENSIONS))
         for number in range(60):
             embedding = Embedding(MODEL, DIMENSIONS, vector(number))
-            await app.gate.retain(caller, "b", RetainItem(f"word{number}", embedding=embedding))
+            await app.gate.call(caller, Retain("b", RetainItem(f"word{number}", embedding=embedding)))
         query = RecallQuery(
             query="word7", bank_id="b", include_trace=True, embedding=Embedding(MODEL, DIMENSIONS, vector(7))
         )
         held = None
         for _ in range(3_000):
-            await app.gate.recall(caller, query)
-            held = (await app.gate.bank_stats(caller, "b")).index
+            await app.gate.call(caller, Recall(query))
+            held = (await app.gate.call(caller, GetBankStats("b"))).index
             if held is not None and held.sampled_walks:
                 break
         assert held is not None
         assert held.segments == 1
         assert held.sampled_recall is not None
         assert 0.9 <= held.sampled_recall <= 1.0
-        result = await app.gate.recall(caller, query)
+        result = await app.gate.call(caller, Recall(query))
         assert result.trace is not None
         assert result.trace.plan is not None
         assert result.trace.plan.startswith("graph")

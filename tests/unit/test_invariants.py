@@ -8,6 +8,17 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import (
+    BatchRecall,
+    BatchRetain,
+    CreateBank,
+    Forget,
+    GetMemory,
+    ListMemories,
+    Recall,
+    Retain,
+    UpdateMemory,
+)
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import (
@@ -51,16 +62,16 @@ async def stale(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest)
 
 async def returned_after_forgetting(app: App, **options: Any) -> set[str]:
     gate = app.gate
-    await gate.create_bank(ME, "b")
+    await gate.call(ME, CreateBank("b"))
     # The index is loaded before anything is stored, so that it only knows what the deaf listener tells it.
-    await gate.recall(ME, RecallQuery("tea", "b"))
-    forgotten = await gate.retain(ME, "b", RetainItem("green tea"))
-    kept = await gate.retain(ME, "b", RetainItem("black tea"))
-    memory = await gate.get_memory(ME, "b", kept.memory_id or "")
-    await gate.forget(ME, "b", ForgetSelector(memory_ids=(forgotten.memory_id or "",)))
+    await gate.call(ME, Recall(RecallQuery("tea", "b")))
+    forgotten = await gate.call(ME, Retain("b", RetainItem("green tea")))
+    kept = await gate.call(ME, Retain("b", RetainItem("black tea")))
+    memory = await gate.call(ME, GetMemory("b", kept.memory_id or ""))
+    await gate.call(ME, Forget("b", ForgetSelector(memory_ids=(forgotten.memory_id or "",))))
     if options.pop("in_the_past", False):
         options["as_of"] = memory.retained_at + timedelta(milliseconds=1)
-    result = await gate.recall(ME, RecallQuery("tea", "b", **options))
+    result = await gate.call(ME, Recall(RecallQuery("tea", "b", **options)))
     assert result.total_available == 2, "the stale index proposes both"
     return {hit.text for hit in result.hits}
 
@@ -78,13 +89,13 @@ async def test_without_the_guard_a_stale_index_would_return_it(stale: App) -> No
 async def returned_after_replacing(app: App) -> tuple[list[str], list[str]]:
     """What is returned for the words of the old version, and for those of the new one."""
     gate = app.gate
-    await gate.create_bank(ME, "b")
-    await gate.recall(ME, RecallQuery("tea", "b"))
-    kept = await gate.retain(ME, "b", RetainItem("green tea"))
+    await gate.call(ME, CreateBank("b"))
+    await gate.call(ME, Recall(RecallQuery("tea", "b")))
+    kept = await gate.call(ME, Retain("b", RetainItem("green tea")))
     update = MemoryUpdate(kept.memory_id or "", frozenset({"content"}), content="black tea")
-    await gate.update_memory(ME, "b", update)
+    await gate.call(ME, UpdateMemory("b", update))
     # The stale index holds both versions for current, and proposes the one that fits better.
-    old, new = await gate.recall_batch(ME, [RecallQuery("green tea", "b"), RecallQuery("black tea", "b")])
+    old, new = await gate.call(ME, BatchRecall([RecallQuery("green tea", "b"), RecallQuery("black tea", "b")]))
     assert old.total_available == new.total_available > 0
     return [hit.text for hit in old.hits], [hit.text for hit in new.hits]
 
@@ -155,25 +166,25 @@ async def lying(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[App]:
 
     monkeypatch.setattr(Planner, "request", unfiltered)
     app = App(Settings.from_mapping({"vector_store": "in_memory"}))
-    await app.gate.retain_batch(ME, "b", [KEPT, OTHER, BARE])
+    await app.gate.call(ME, BatchRetain("b", [KEPT, OTHER, BARE]))
     yield app
     await app.close()
 
 
 async def met(app: App, options: dict[str, Any]) -> set[str]:
-    return {hit.text for hit in (await app.gate.recall(ME, RecallQuery("tea", "b", **options))).hits}
+    return {hit.text for hit in (await app.gate.call(ME, Recall(RecallQuery("tea", "b", **options)))).hits}
 
 
 @pytest.mark.parametrize(("options", "expected"), FILTERS)
 async def test_a_filter_holds_whatever_the_index_says(lying: App, options: dict[str, Any], expected: set[str]) -> None:
     assert await met(lying, options) == expected
-    batch = await lying.gate.recall_batch(ME, [RecallQuery("tea", "b", **options), RecallQuery("tea", "b")])
+    batch = await lying.gate.call(ME, BatchRecall([RecallQuery("tea", "b", **options), RecallQuery("tea", "b")]))
     everything = {"green tea", "black tea", "plain tea"}
     assert [{hit.text for hit in result.hits} for result in batch] == [expected, everything]
 
 
 async def test_memory_ids_hold_whatever_the_index_says(lying: App) -> None:
-    page = await lying.gate.list_memories(ME, "b")
+    page = await lying.gate.call(ME, ListMemories("b"))
     green = next(memory for memory in page.memories if memory.content == "green tea")
     # The index compares bytes, so that hex digits may come in either case.
     shouted = f"mem_{green.memory_id.removeprefix('mem_').upper()}"

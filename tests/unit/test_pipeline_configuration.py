@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import Recall, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings, load_settings
 from astrocyte.config.banks import at
@@ -118,9 +119,9 @@ async def test_the_constant_of_ranks_is_that_of_the_scores(tmp_path: Path) -> No
     for constant in ("60", "5"):
         text = "vector_store: in_memory\n" + RETRIEVAL.lstrip().replace("rrf_k: 60", f"rrf_k: {constant}")
         app = App(loaded(text, tmp_path))
-        await app.gate.retain(ME, "b", RetainItem("Mara plays the oboe."))
+        await app.gate.call(ME, Retain("b", RetainItem("Mara plays the oboe.")))
         query = RecallQuery("oboe", "b", fusion_method=FusionMethod.RRF)
-        scores.append((await app.gate.recall(ME, query)).hits[0].score)
+        scores.append((await app.gate.call(ME, Recall(query))).hits[0].score)
         await app.close()
     # Half the weight of the semantic arm's first place, and the keyword arm's: 1.5 / (k + 1).
     assert scores == pytest.approx([1.5 / 61, 1.5 / 6])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from astrocyte.api.requests import Recall, Reflect, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings, load_settings
 from astrocyte.config.banks import at
@@ -237,9 +238,9 @@ async def test_a_memory_provider_takes_the_place_of_the_pipeline(
     monkeypatch.setattr("astrocyte.wiring.providers.create_engine", create)
     app = App(Settings.from_mapping({"provider": "mystique", "provider_config": {"a": 1}, "vector_store": "in_memory"}))
     me = Caller()
-    await app.gate.retain(me, "family", RetainItem("Mara plays the oboe."))
-    found = await app.gate.recall(me, RecallQuery("who plays the oboe", "family"))
-    answer = await app.gate.reflect(me, ReflectQuery("who plays the oboe?", "family"))
+    await app.gate.call(me, Retain("family", RetainItem("Mara plays the oboe.")))
+    found = await app.gate.call(me, Recall(RecallQuery("who plays the oboe", "family")))
+    answer = await app.gate.call(me, Reflect(ReflectQuery("who plays the oboe?", "family")))
     await app.close()
     assert given == [("provider", "mystique", {"a": 1})]
     assert shelf.texts == ["Mara plays the oboe."]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from astrocyte.api.requests import Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import DiskFull
@@ -33,7 +34,7 @@ async def test_purging_goes_on_after_any_failure(
     monkeypatch.setattr(app.storage.store, "purge", purge)
     logged: list[Any]
     with capture_logs() as logged:
-        await app.gate.retain(Caller(), "b", RetainItem("tea"))
+        await app.gate.call(Caller(), Retain("b", RetainItem("tea")))
         await asyncio.wait_for(rounds.wait(), 5)
     assert [entry["event"] for entry in logged].count("purge_failed") == 2
     assert "secret" not in str(logged)

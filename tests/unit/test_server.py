@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api import Concurrency
 from astrocyte.config import Settings
 from astrocyte.errors import ConfigError
-from astrocyte.server import ADMIN_SERVICE, MEMORY_SERVICE, check_exposure, is_local
-from astrocyte.services.method_limits import METHODS
+from astrocyte.server import check_exposure, is_local
+from astrocyte.services.method_limits import PLACES
 
 KEY = {"name": "ci", "sha256": "0" * 64, "principal": "ci"}
 TLS = {"tls_cert_file": "c.pem", "tls_key_file": "k.pem"}
@@ -61,5 +62,5 @@ def test_a_guarded_or_local_address_passes(settings: dict[str, Any]) -> None:
     check_exposure(Settings.from_mapping(settings))
 
 
-def test_every_method_has_its_limits() -> None:
-    assert {method.name for service in (MEMORY_SERVICE, ADMIN_SERVICE) for method in service.methods} == set(METHODS)
+def test_every_kind_of_call_has_its_limits() -> None:
+    assert set(PLACES) == set(Concurrency)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from astrocyte.api import requests
+from astrocyte.api.requests import CheckAccess, ListGrants, Revoke
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.output import OUT, grid, print_json, stamp
 from astrocyte.model import Grant, Permission
@@ -37,7 +39,7 @@ async def grant_access(session: Session, /, bank: str, principal: str, permissio
     astrocyte access grant user-calvin user:calvin "*"
     astrocyte access grant "user-*" "agent:support-*" read write
     """
-    granted = await session.backend.grant(session.caller, bank, principal, permissions)
+    granted = await session.backend.call(session.caller, requests.Grant(bank, principal, permissions))
     if session.as_json:
         print_json(granted)
     else:
@@ -58,7 +60,7 @@ async def revoke_access(session: Session, /, bank: str, principal: str, permissi
 
     Name both as they were granted. What another grant gives, such as one in the configuration, stays.
     """
-    taken = await session.backend.revoke(session.caller, bank, principal, permissions)
+    taken = await session.backend.call(session.caller, Revoke(bank, principal, permissions))
     if session.as_json:
         print_json({"permissions": sorted(taken)})
     else:
@@ -80,8 +82,8 @@ async def list_grants(session: Session, /, bank: str, principal: str, revoked: b
     found: list[Grant] = []
     token = ""
     while True:
-        page = await session.backend.list_grants(
-            session.caller, bank_id=bank, principal=principal, revoked=revoked, page_token=token
+        page = await session.backend.call(
+            session.caller, ListGrants(bank_id=bank, principal=principal, include_revoked=revoked, page_token=token)
         )
         found.extend(page.grants)
         token = page.next_page_token
@@ -110,7 +112,7 @@ async def check_access(session: Session, /, bank: str, principal: str | None, pe
     astrocyte access check user-calvin --principal agent:support-1
     astrocyte access check user-calvin --principal agent:support-1 --permission write
     """
-    check = await session.backend.check_access(session.caller, bank, principal=principal, permission=permission)
+    check = await session.backend.call(session.caller, CheckAccess(bank, principal=principal, permission=permission))
     if session.as_json:
         print_json({"allowed": check.allowed, "permissions": sorted(check.permissions)})
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from astrocyte.api.requests import ListAuditEvents
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.output import OUT, grid, print_json, stamp
 from astrocyte.model import AuditEvent
@@ -35,7 +36,7 @@ async def list_events(session: Session, /, bank: str) -> None:
     found: list[AuditEvent] = []
     token = ""
     while True:
-        page = await session.backend.list_audit_events(session.caller, bank_id=bank, page_token=token)
+        page = await session.backend.call(session.caller, ListAuditEvents(bank_id=bank, page_token=token))
         found.extend(page.events)
         token = page.next_page_token
         if not token:

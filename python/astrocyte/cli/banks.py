@@ -7,6 +7,15 @@ import sys
 import click
 from rich.text import Text
 
+from astrocyte.api.requests import (
+    CreateBank,
+    DeleteBank,
+    GetBank,
+    GetBankStats,
+    ListBankGroups,
+    ListBanks,
+    ListBankTemplates,
+)
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.output import OUT, facts, grid, megabytes, print_json, stamp
 from astrocyte.model import Bank
@@ -35,7 +44,7 @@ async def list_banks(session: Session, /, prefix: str) -> None:
     found: list[Bank] = []
     token = ""
     while True:
-        page = await session.backend.list_banks(session.caller, prefix=prefix, page_token=token)
+        page = await session.backend.call(session.caller, ListBanks(prefix=prefix, page_token=token))
         found.extend(page.banks)
         token = page.next_page_token
         if not token:
@@ -72,13 +81,15 @@ async def create_bank(
     astrocyte banks create family --name "The family"
     astrocyte banks create papers --model voyage-4 --dimensions 1024
     """
-    made = await session.backend.create_bank(
+    made = await session.backend.call(
         session.caller,
-        bank,
-        display_name=display_name,
-        description=description,
-        embedding_model=embedding_model,
-        dimensions=dimensions,
+        CreateBank(
+            bank,
+            display_name=display_name,
+            description=description,
+            embedding_model=embedding_model,
+            dimensions=dimensions,
+        ),
     )
     if session.as_json:
         print_json(made)
@@ -95,8 +106,8 @@ async def show_bank(session: Session, /, bank: str) -> None:
     \b
     astrocyte banks show family
     """
-    found = await session.backend.get_bank(session.caller, bank)
-    stats = await session.backend.bank_stats(session.caller, bank)
+    found = await session.backend.call(session.caller, GetBank(bank))
+    stats = await session.backend.call(session.caller, GetBankStats(bank))
     if session.as_json:
         print_json({"bank": found, "stats": stats})
         return
@@ -128,7 +139,7 @@ async def list_templates(session: Session, /) -> None:
     \b
     astrocyte banks templates
     """
-    found = await session.backend.list_bank_templates(session.caller)
+    found = await session.backend.call(session.caller, ListBankTemplates())
     if session.as_json:
         print_json(found)
         return
@@ -148,7 +159,7 @@ async def list_groups(session: Session, /) -> None:
     \b
     astrocyte banks groups
     """
-    found = await session.backend.list_bank_groups(session.caller)
+    found = await session.backend.call(session.caller, ListBankGroups())
     if session.as_json:
         print_json(found)
         return
@@ -168,12 +179,12 @@ async def delete_bank(session: Session, /, bank: str, yes: bool) -> None:
     \b
     astrocyte banks delete family
     """
-    stats = await session.backend.bank_stats(session.caller, bank)
+    stats = await session.backend.call(session.caller, GetBankStats(bank))
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError("nobody is there to ask: add --yes")
         click.confirm(f"Delete {bank} with its {stats.memory_count} memories for good?", abort=True, err=True)
-    deleted = await session.backend.delete_bank(session.caller, bank)
+    deleted = await session.backend.call(session.caller, DeleteBank(bank))
     if session.as_json:
         print_json({"bank_id": bank, "deleted_count": deleted})
     else:

@@ -13,10 +13,10 @@ from typing import Any, Concatenate, ParamSpec
 import click
 from click.core import ParameterSource
 
+from astrocyte.api import Backend
 from astrocyte.cli.failures import exit_code, explain
 from astrocyte.config import Settings, load_settings
 from astrocyte.model import DEFAULT_TENANT, Caller
-from astrocyte.policy.backend import Backend
 
 P = ParamSpec("P")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from astrocyte.api.requests import ListEngines
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.output import OUT, grid, print_json
 
@@ -16,7 +17,7 @@ async def engines(session: Session, /) -> None:
     \b
     astrocyte engines
     """
-    found = await session.backend.list_engines(session.caller)
+    found = await session.backend.call(session.caller, ListEngines())
     if session.as_json:
         print_json(found)
         return

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from astrocyte.api.requests import Explain
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.memories import filtered, query_of, wanted
 from astrocyte.cli.naming import several_banks, with_banks
@@ -45,7 +46,7 @@ async def explain(
     the command says whether the bank has moved on since.
     """
     asked = ExplainQuery(with_banks(query_of(bank, query, filters), also, strategy), memory_ids, position)
-    result = await session.backend.explain(session.caller, asked)
+    result = await session.backend.call(session.caller, Explain(asked))
     if session.as_json:
         print_json(result)
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from astrocyte.api.requests import ListHolds, PlaceHold, ReleaseHold
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.output import OUT, grid, print_json, stamp
 from astrocyte.model import Hold
@@ -42,8 +43,8 @@ async def place_hold(
     astrocyte holds place family --reason "Case 4711" --id case-4711
     astrocyte holds place family --reason "Audit 2026" --tag invoices
     """
-    placed = await session.backend.place_hold(
-        session.caller, bank, reason=reason, memory_ids=memory_ids, tags=tags, hold_id=hold_id
+    placed = await session.backend.call(
+        session.caller, PlaceHold(bank, reason=reason, memory_ids=memory_ids, tags=tags, hold_id=hold_id)
     )
     if session.as_json:
         print_json(placed)
@@ -61,7 +62,7 @@ async def release_hold(session: Session, /, bank: str, hold_id: str) -> None:
     \b
     astrocyte holds release family case-4711
     """
-    released = await session.backend.release_hold(session.caller, bank, hold_id)
+    released = await session.backend.call(session.caller, ReleaseHold(bank, hold_id))
     if session.as_json:
         print_json(released)
     else:
@@ -82,7 +83,9 @@ async def list_holds(session: Session, /, bank: str, released: bool) -> None:
     found: list[Hold] = []
     token = ""
     while True:
-        page = await session.backend.list_holds(session.caller, bank_id=bank, released=released, page_token=token)
+        page = await session.backend.call(
+            session.caller, ListHolds(bank_id=bank, include_released=released, page_token=token)
+        )
         found.extend(page.holds)
         token = page.next_page_token
         if not token:

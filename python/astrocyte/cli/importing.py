@@ -14,6 +14,7 @@ from typing import Any
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from astrocyte.api.requests import StreamRetain
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.failures import ExitCode, explain
 from astrocyte.cli.output import ERR, print_json
@@ -114,7 +115,7 @@ async def _store(
         task = progress.add_task(f"Importing into {bank}", total=total)
         while batch := list(islice(numbered, BATCH_LINES)):
             items = [item for _, item in batch]
-            outcomes = await session.backend.retain_many(session.caller, bank, items)
+            outcomes = await session.backend.call(session.caller, StreamRetain(bank, items))
             for (number, _), outcome in zip(batch, outcomes, strict=True):
                 report.add(number, outcome)
             progress.advance(task, len(batch))

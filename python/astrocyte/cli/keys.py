@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
+from astrocyte.api.requests import CreateApiKey, ListApiKeys, RevokeApiKey
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.output import ERR, OUT, grid, print_json, stamp
 
@@ -39,7 +40,7 @@ async def mint(session: Session, /, name: str, principal: str, days: float | Non
     To rotate, mint a second one of the name, hand it out, and revoke the first.
     """
     until = None if days is None else datetime.now(UTC) + timedelta(days=days)
-    made, secret = await session.backend.create_api_key(session.caller, name, principal, expires_at=until)
+    made, secret = await session.backend.call(session.caller, CreateApiKey(name, principal, expires_at=until))
     if session.as_json:
         print_json({"api_key": made, "secret": secret})
         return
@@ -56,7 +57,7 @@ async def list_keys(session: Session, /) -> None:
     \b
     astrocyte keys list
     """
-    found = await session.backend.list_api_keys(session.caller)
+    found = await session.backend.call(session.caller, ListApiKeys())
     if session.as_json:
         print_json(found)
         return
@@ -76,7 +77,7 @@ async def revoke(session: Session, /, key: str) -> None:
     \b
     astrocyte keys revoke 5f0c1d2e3a4b5c6d
     """
-    ended = await session.backend.revoke_api_key(session.caller, key)
+    ended = await session.backend.call(session.caller, RevokeApiKey(key))
     if session.as_json:
         print_json(ended)
     else:

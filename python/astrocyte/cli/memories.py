@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from astrocyte.api.requests import Forget, History, Recall, Retain, UndeleteMemory
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.naming import several_banks, with_banks
 from astrocyte.cli.output import ERR, OUT, hits_table, milliseconds, print_json
@@ -106,7 +107,7 @@ async def retain(
         parts=tuple(_image(path) for path in images),
         **fields,
     )
-    result = await session.backend.retain(session.caller, bank, item)
+    result = await session.backend.call(session.caller, Retain(bank, item))
     if session.as_json:
         print_json(result)
     else:
@@ -205,7 +206,7 @@ async def recall(
     each arm of the search had the memory.
     """
     asked = with_banks(query_of(bank, query, filters), also, strategy)
-    result = await session.backend.recall(session.caller, asked)
+    result = await session.backend.call(session.caller, Recall(asked))
     if session.as_json:
         print_json(result)
     else:
@@ -228,7 +229,7 @@ async def history(session: Session, /, bank: str, query: str, trace: bool, **fil
     Shows memories in the version of that instant, and what has been updated since as it was. What was forgotten stays
     forgotten, at every instant. recall --as-of does the same with all filters.
     """
-    result = await session.backend.history(session.caller, RecallQuery(query, bank, **filters))
+    result = await session.backend.call(session.caller, History(RecallQuery(query, bank, **filters)))
     if session.as_json:
         print_json(result)
     else:
@@ -327,7 +328,7 @@ async def forget(  # each parameter is an option
     for thirty days (forget.purge_after_days); with --erase no byte of it is left when the command returns.
     """
     selector = ForgetSelector(memory_ids, tags, "all" if everything else None, before_date)
-    preview = await session.backend.forget(session.caller, bank, selector, reason=reason, dry_run=True)
+    preview = await session.backend.call(session.caller, Forget(bank, selector, reason=reason, dry_run=True))
     # An erasure also takes what was forgotten before, which a preview does not count.
     # An engine beside the bank may hold what this server does not.
     elsewhere = any(engine.reason == "dry_run" for engine in preview.engines)
@@ -336,7 +337,7 @@ async def forget(  # each parameter is an option
         return
     if not yes:
         _confirm(preview, compliance=compliance)
-    result = await session.backend.forget(session.caller, bank, selector, compliance=compliance, reason=reason)
+    result = await session.backend.call(session.caller, Forget(bank, selector, compliance=compliance, reason=reason))
     _print_forgotten(session, result)
 
 
@@ -380,7 +381,7 @@ async def undelete(session: Session, /, bank: str, memory_id: str) -> None:
     \b
     astrocyte undelete family mem_0198a7...
     """
-    memory = await session.backend.undelete(session.caller, bank, memory_id)
+    memory = await session.backend.call(session.caller, UndeleteMemory(bank, memory_id))
     if session.as_json:
         print_json(memory)
     else:

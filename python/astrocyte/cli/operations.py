@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from astrocyte.api.requests import CancelOperation, GetOperation, ListOperations, StartReindex, WaitOperation
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.output import ERR, OUT, facts, grid, print_json, stamp
 from astrocyte.model import Operation, OperationState
@@ -39,13 +40,11 @@ async def reindex(
     astrocyte reindex family --model static-minilm-256-128 --wait
     astrocyte reindex family --rollback --wait
     """
-    started = await session.backend.start_reindex(
+    started = await session.backend.call(
         session.caller,
-        bank,
-        embedding_model=embedding_model,
-        rollback=rollback,
-        min_overlap=min_overlap,
-        sample=sample,
+        StartReindex(
+            bank, embedding_model=embedding_model, rollback=rollback, min_overlap=min_overlap, sample_size=sample
+        ),
     )
     if wait or not session.remote:
         started = await _followed(session, started)
@@ -74,7 +73,7 @@ async def list_operations(session: Session, /, bank: str) -> None:
     found: list[Operation] = []
     token = ""
     while True:
-        page = await session.backend.list_operations(session.caller, bank_id=bank, page_token=token)
+        page = await session.backend.call(session.caller, ListOperations(bank_id=bank, page_token=token))
         found.extend(page.operations)
         token = page.next_page_token
         if not token:
@@ -107,7 +106,7 @@ async def show_operation(session: Session, /, bank: str, operation_id: str) -> N
     \b
     astrocyte operations show family op-0123
     """
-    _show(session, await session.backend.get_operation(session.caller, bank, operation_id))
+    _show(session, await session.backend.call(session.caller, GetOperation(bank, operation_id)))
 
 
 @operations.command("wait")
@@ -120,7 +119,9 @@ async def wait_operation(session: Session, /, bank: str, operation_id: str) -> N
     \b
     astrocyte operations wait family op-0123
     """
-    _show(session, await _followed(session, await session.backend.get_operation(session.caller, bank, operation_id)))
+    _show(
+        session, await _followed(session, await session.backend.call(session.caller, GetOperation(bank, operation_id)))
+    )
 
 
 @operations.command("cancel")
@@ -133,7 +134,7 @@ async def cancel_operation(session: Session, /, bank: str, operation_id: str) ->
     \b
     astrocyte operations cancel family op-0123
     """
-    _show(session, await session.backend.cancel_operation(session.caller, bank, operation_id))
+    _show(session, await session.backend.call(session.caller, CancelOperation(bank, operation_id)))
 
 
 async def _followed(session: Session, one: Operation) -> Operation:
@@ -142,8 +143,8 @@ async def _followed(session: Session, one: Operation) -> Operation:
     with Progress(*columns, console=ERR, transient=True, disable=session.as_json) as progress:
         bar = progress.add_task(one.reindex.phase.value, total=None)
         while not one.done:
-            one = await session.backend.wait_operation(
-                session.caller, one.bank_id, one.operation_id, timeout_seconds=STEP_SECONDS
+            one = await session.backend.call(
+                session.caller, WaitOperation(one.bank_id, one.operation_id, timeout=STEP_SECONDS)
             )
             plan = one.reindex
             progress.update(bar, description=plan.phase.value, total=plan.total or None, completed=plan.embedded)

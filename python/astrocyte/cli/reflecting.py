@@ -8,6 +8,7 @@ from typing import Any
 import click
 from rich.text import Text
 
+from astrocyte.api.requests import Reflect, StreamReflect
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.naming import several_banks, with_banks
 from astrocyte.cli.output import OUT, print_json, stamp
@@ -73,7 +74,7 @@ async def reflect(
     if stream and not session.as_json:
         await _streamed(session, asked)
         return
-    result = await session.backend.reflect(session.caller, asked)
+    result = await session.backend.call(session.caller, Reflect(asked))
     if session.as_json:
         print_json(result)
     else:
@@ -82,7 +83,7 @@ async def reflect(
 
 
 async def _streamed(session: Session, asked: ReflectQuery) -> None:
-    async for piece in session.backend.reflect_stream(session.caller, asked):
+    async for piece in session.backend.stream(session.caller, StreamReflect(asked)):
         if isinstance(piece, str):
             click.echo(piece, nl=False)
         else:

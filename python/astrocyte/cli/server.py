@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from astrocyte.api.requests import GetServerInfo
 from astrocyte.cli.connection import Session, failures, operation, settings
 from astrocyte.cli.logs import to_standard_error
 from astrocyte.cli.output import OUT, facts, megabytes, print_json, stamp
@@ -64,7 +65,7 @@ async def info(session: Session, /) -> None:
     astrocyte info
     astrocyte --server localhost:50051 info
     """
-    found = await session.backend.server_info(session.caller)
+    found = await session.backend.call(session.caller, GetServerInfo())
     if session.as_json:
         print_json(found)
         return

@@ -10,9 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from astrocyte.astrocyte import Astrocyte
-from astrocyte.client.backend import RemoteBackend
-from astrocyte.client.connection import DEFAULT_TIMEOUT_SECONDS
-from astrocyte.client.wire import translate
+from astrocyte.client.backend import DEFAULT_TIMEOUT_SECONDS, RemoteBackend
+from astrocyte.client.errors import translate
 
 __all__ = ["RemoteBackend", "connect", "translate"]
 
@@ -24,7 +23,7 @@ def connect(
     tls: bool | Path | str = False,
     timeout: float | None = DEFAULT_TIMEOUT_SECONDS,
 ) -> Astrocyte:
-    """The API of a server. Nothing is sent before the first call; ``await close()`` at the end.
+    """Connect to a server. Nothing is sent before the first call; ``await close()`` at the end.
 
     Args:
         address: ``host:port``, or ``unix:PATH``.

@@ -1,249 +1,146 @@
-"""The remote backend: every method is one call of a server."""
+"""The API over the wire: each request is one call of a server."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import grpc
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 
-from astrocyte.client.administration import RemoteAdministration
-from astrocyte.client.wire import (
-    claims,
-    encode_item,
-    encode_query,
-    encoding,
-    message,
-    outcome,
-    translate,
-)
-from astrocyte.errors import AstrocyteError, CapabilityNotSupported, ValidationError
-from astrocyte.model import (
-    Caller,
-    Change,
-    ExplainQuery,
-    ExplainResult,
-    ForgetResult,
-    ForgetSelector,
-    HistoryResult,
-    Memory,
-    MemoryPage,
-    MemoryUpdate,
-    RecallQuery,
-    RecallResult,
-    ReflectQuery,
-    ReflectResult,
-    RetainItem,
-    RetainResult,
-)
-from astrocyte.services import convert
+from astrocyte.api import RPCS, Request, Rpc, StreamRequest
+from astrocyte.api.requests import USUAL_WAIT_SECONDS, StreamRetain
+from astrocyte.client.connection import Connection
+from astrocyte.client.errors import translate
+from astrocyte.errors import AstrocyteError, ValidationError
+from astrocyte.model import Caller, RetainResult
+from astrocyte.services.convert import ITEMS, RETAIN_RESULTS, RpcCodec, codec_of_rpc, descriptor_of, encoding
+from astrocyte.services.status import from_status
 from astrocyte.v1 import memory_pb2
 
+# Longer than any deadline that the server imposes by itself, so that its own error comes first.
+DEFAULT_TIMEOUT_SECONDS = 30.0
 
-class RemoteBackend(RemoteAdministration):
-    """Implements `astrocyte.policy.backend.Backend` by calling a server. Arguments are those of `connect`.
+R = TypeVar("R")
 
-    Who calls is decided by the credential: a ``caller`` that says otherwise is refused by the server. Whatever fails is
-    raised from the exception tree, whether this side or the server found it.
+
+class Method(NamedTuple):
+    """One RPC of the channel; the codec is None where `RemoteBackend` has its own."""
+
+    rpc: Rpc
+    invoke: Any
+    codec: RpcCodec | None
+
+
+class RemoteBackend:
+    """Implements `astrocyte.api.Backend` by calling a server. Arguments are those of `connect`.
+
+    The credential determines the caller: the server refuses a ``caller`` that differs. Every failure is raised from the
+    exception tree, whether this side or the server found it.
     """
 
-    async def retain(
+    def __init__(
         self,
-        caller: Caller,
-        bank_id: str,
-        item: RetainItem,
+        address: str,
         *,
-        request_id: str | None = None,
-        validate_only: bool = False,
-    ) -> RetainResult:
-        """Store one memory."""
-        with encoding({"bank_id": bank_id, "": item, "request_id": request_id}):
-            request = convert.encode_retain_request(bank_id, item, request_id, validate_only=validate_only)
-        return convert.decode_retain_result(await self._call(caller, self._memory.Retain, request))
+        api_key: str | None = None,
+        tls: bool | Path | str = False,
+        timeout: float | None = DEFAULT_TIMEOUT_SECONDS,
+    ) -> None:
+        self._connection = Connection(address, api_key=api_key, tls=tls)
+        self._timeout = timeout
+        self._methods = {rpc.request: _method(self._connection.channel, rpc) for rpc in RPCS.values()}
 
-    async def retain_batch(
-        self,
-        caller: Caller,
-        bank_id: str,
-        items: Sequence[RetainItem],
-        *,
-        request_id: str | None = None,
-        validate_only: bool = False,
-    ) -> list[RetainResult]:
-        """Store all items in one transaction, or none."""
-        encoded = [encode_item(item, f"items[{index}].") for index, item in enumerate(items)]
-        with encoding({"bank_id": bank_id, "request_id": request_id}):
-            request = memory_pb2.BatchRetainRequest(
-                bank_id=bank_id, items=encoded, request_id=request_id or "", validate_only=validate_only
-            )
-        response = await self._call(caller, self._memory.BatchRetain, request)
-        return [convert.decode_retain_result(result) for result in response.results]
+    async def call(self, caller: Caller, request: Request[R]) -> R:
+        """The response of the server.
 
-    async def retain_many(
+        Raises:
+            AstrocyteError: See the class of the request.
+        """
+        rpc, invoke, codec = self._methods[type(request)]
+        if codec is None:
+            return await self._stream_retain(invoke, caller, request)  # type: ignore[arg-type,return-value]
+        message = codec.encode_request(request)
+        metadata = self._connection.metadata(caller)
+        try:
+            response = await invoke(message, timeout=self._deadline(rpc, request), metadata=metadata)
+        except grpc.aio.AioRpcError as error:
+            raise translate(error) from None
+        decoded: R = codec.decode_response(response, request)
+        return decoded
+
+    async def stream(self, caller: Caller, request: StreamRequest[R]) -> AsyncIterator[R]:
+        """The responses of the server as they come; raises what `call` does."""
+        _, invoke, codec = self._methods[type(request)]
+        assert codec is not None  # noqa: S101 - only StreamRetain has none
+        call = invoke(codec.encode_request(request), metadata=self._connection.metadata(caller))
+        try:
+            async for response in call:
+                yield codec.decode_response(response, request)
+        except grpc.aio.AioRpcError as error:
+            raise translate(error) from None
+        finally:
+            call.cancel()
+
+    async def close(self) -> None:
+        """Close the connection; calls in progress are cancelled."""
+        await self._connection.close()
+
+    def _deadline(self, rpc: Rpc, request: Any) -> float | None:  # noqa: ANN401 - any request
+        if self._timeout is None or not rpc.waits:
+            return self._timeout
+        return self._timeout + (USUAL_WAIT_SECONDS if request.timeout is None else max(request.timeout, 0.0))
+
+    async def _stream_retain(
         self,
+        invoke: Any,  # noqa: ANN401 - a method of a channel
         caller: Caller,
-        bank_id: str,
-        items: Sequence[RetainItem],
-        *,
-        request_ids: Sequence[str | None] = (),
+        request: StreamRetain,
     ) -> list[RetainResult | AstrocyteError]:
-        """Store what can be stored, over one stream; an item's own failure stands in its place."""
-        metadata = (*self._metadata, *claims(caller))
-        if request_ids and len(request_ids) != len(items):
-            raise ValidationError(f"expected {len(items)} or none, got {len(request_ids)}", field="request_ids")
+        """Send the items as a stream; an item's own failure stands in its place."""
+        metadata = self._connection.metadata(caller)
+        count, ids = len(request.items), request.request_ids
+        if ids and len(ids) != count:
+            raise ValidationError(f"expected {count} or none, got {len(ids)}", field="request_ids")
         outcomes: dict[int, RetainResult | AstrocyteError] = {}
-        requests = []
-        for index, item in enumerate(items):
-            request_id = request_ids[index] if request_ids else None
+        messages: list[Message] = []
+        for index, item in enumerate(request.items):
+            rest = {"bank_id": request.bank_id, "request_id": ids[index] if ids else None}
             try:
-                with encoding({"bank_id": bank_id, "request_id": request_id}):
-                    request = memory_pb2.StreamRetainRequest(
-                        sequence=index, bank_id=bank_id, item=encode_item(item, ""), request_id=request_id or ""
-                    )
-                requests.append(request)
+                with encoding({**rest, "": item}):
+                    fields: dict[str, Any] = {"sequence": index, "item": ITEMS.write(item), **rest}
+                    messages.append(memory_pb2.StreamRetainRequest(**fields))
             except ValidationError as error:
                 outcomes[index] = error
         try:
-            async for response in self._memory.StreamRetain(iter(requests), metadata=metadata):
-                outcomes[response.sequence] = outcome(response)
+            async for response in invoke(iter(messages), metadata=metadata):
+                outcomes[response.sequence] = _outcome(response)
         except grpc.aio.AioRpcError as error:
             raise translate(error) from None
-        return [outcomes[index] for index in range(len(items))]
+        return [outcomes[index] for index in range(count)]
 
-    async def recall(self, caller: Caller, query: RecallQuery) -> RecallResult:
-        """Rank the bank's memories for a query."""
-        request = encode_query(query, "")
-        response = await self._call(caller, self._memory.Recall, request)
-        return convert.decode_recall_result(response)
 
-    async def recall_batch(self, caller: Caller, queries: Sequence[RecallQuery]) -> list[RecallResult]:
-        """Answer all queries."""
-        encoded = [encode_query(query, f"queries[{index}].") for index, query in enumerate(queries)]
-        request = memory_pb2.BatchRecallRequest(queries=encoded)
-        response = await self._call(caller, self._memory.BatchRecall, request)
-        return [convert.decode_recall_result(result) for query, result in zip(queries, response.results, strict=True)]
+def _method(channel: grpc.aio.Channel, rpc: Rpc) -> Method:
+    descriptor = descriptor_of(rpc)
+    kinds = {
+        (False, False): channel.unary_unary,
+        (False, True): channel.unary_stream,
+        (True, True): channel.stream_stream,
+    }
+    make: Any = kinds[descriptor.client_streaming, descriptor.server_streaming]
+    invoke = make(
+        f"/{rpc.service}/{rpc.name}",
+        request_serializer=GetMessageClass(descriptor.input_type).SerializeToString,
+        response_deserializer=GetMessageClass(descriptor.output_type).FromString,
+    )
+    return Method(rpc, invoke, None if rpc.client_streaming else codec_of_rpc(rpc))
 
-    async def history(self, caller: Caller, query: RecallQuery) -> HistoryResult:
-        """Recall on the bank as it was known at ``query.as_of``."""
-        if query.as_of is None:
-            raise ValidationError("is required: the instant to look from", field="as_of")
-        carried = {name: getattr(query, name) for name in ("max_results", "max_tokens", "tags", "as_of")}
-        if query != RecallQuery(query.query, query.bank_id, **carried):
-            raise CapabilityNotSupported(
-                "history takes query, as_of, limits and tags only; use recall with as_of instead"
-            )
-        with encoding({"": query}):
-            request = convert.encode_history_request(query)
-        return convert.decode_history_result(await self._call(caller, self._memory.History, request))
 
-    async def explain(self, caller: Caller, asked: ExplainQuery) -> ExplainResult:
-        """Tell what became of memories in a recall."""
-        with encoding({"recall": asked.query, "": asked}):
-            request = convert.encode_explain_request(asked)
-        return convert.decode_explain_result(await self._call(caller, self._memory.Explain, request))
-
-    async def reflect(self, caller: Caller, query: ReflectQuery) -> ReflectResult:
-        """Answer a question from the bank's memories."""
-        with encoding({"": query}):
-            request = convert.encode_reflect_query(query)
-        response = await self._call(caller, self._memory.Reflect, request)
-        return convert.decode_reflect_result(response, include_sources=query.include_sources)
-
-    async def reflect_stream(self, caller: Caller, query: ReflectQuery) -> AsyncIterator[str | ReflectResult]:
-        """As `reflect`: the pieces of the answer, and last of all the whole result."""
-        with encoding({"": query}):
-            request = memory_pb2.StreamReflectRequest(reflect=convert.encode_reflect_query(query))
-        call = self._memory.StreamReflect(request, metadata=(*self._metadata, *claims(caller)))
-        try:
-            async for response in call:
-                if response.HasField("result"):
-                    yield convert.decode_reflect_result(response.result, include_sources=query.include_sources)
-                else:
-                    yield response.text
-        except grpc.aio.AioRpcError as error:
-            raise translate(error) from None
-        finally:
-            call.cancel()
-
-    async def forget(  # noqa: PLR0913 - the signature of Backend
-        self,
-        caller: Caller,
-        bank_id: str,
-        selector: ForgetSelector,
-        *,
-        compliance: bool = False,
-        reason: str | None = None,
-        dry_run: bool = False,
-        request_id: str | None = None,
-    ) -> ForgetResult:
-        """Forget what the selector meets."""
-        with encoding({"bank_id": bank_id, "": selector, "reason": reason, "request_id": request_id}):
-            request = convert.encode_forget_request(
-                bank_id, selector, compliance=compliance, reason=reason, dry_run=dry_run, request_id=request_id
-            )
-        return convert.decode_forget_result(await self._call(caller, self._memory.Forget, request))
-
-    async def undelete(self, caller: Caller, bank_id: str, memory_id: str, *, request_id: str | None = None) -> Memory:
-        """Bring a forgotten memory back."""
-        request = message(memory_pb2.UndeleteMemoryRequest, bank_id=bank_id, memory_id=memory_id, request_id=request_id)
-        response = await self._call(caller, self._memory.UndeleteMemory, request)
-        return convert.decode_memory(response.memory)
-
-    async def get_memory(self, caller: Caller, bank_id: str, memory_id: str) -> Memory:
-        """The current version of a memory."""
-        request = message(memory_pb2.GetMemoryRequest, bank_id=bank_id, memory_id=memory_id)
-        response = await self._call(caller, self._memory.GetMemory, request)
-        return convert.decode_memory(response.memory)
-
-    async def list_memories(
-        self,
-        caller: Caller,
-        bank_id: str,
-        *,
-        tags: Sequence[str] = (),
-        session_id: str | None = None,
-        page_size: int = 0,
-        page_token: str = "",
-    ) -> MemoryPage:
-        """A page of the bank's memories in order of arrival."""
-        request = message(
-            memory_pb2.ListMemoriesRequest,
-            bank_id=bank_id,
-            tags=tags,
-            session_id=session_id,
-            page_size=page_size,
-            page_token=page_token,
-        )
-        response = await self._call(caller, self._memory.ListMemories, request)
-        return MemoryPage(
-            memories=tuple(convert.decode_memory(memory) for memory in response.memories),
-            next_page_token=response.next_page_token,
-            position=response.position,
-            total_size=response.total_size,
-        )
-
-    async def update_memory(
-        self,
-        caller: Caller,
-        bank_id: str,
-        update: MemoryUpdate,
-        *,
-        request_id: str | None = None,
-        validate_only: bool = False,
-    ) -> Memory:
-        """Make a new version of a memory."""
-        with encoding({"bank_id": bank_id, "": update, "request_id": request_id}):
-            request = convert.encode_update_request(bank_id, update, request_id, validate_only=validate_only)
-        response = await self._call(caller, self._memory.UpdateMemory, request)
-        return convert.decode_memory(response.memory)
-
-    async def watch(self, caller: Caller, bank_id: str, *, after: int | None = None) -> AsyncIterator[Change]:
-        """The bank's changes after a position (None: from now on), then each as it is committed, without end."""
-        request = message(memory_pb2.WatchRequest, bank_id=bank_id, after_position=after)
-        call = self._memory.Watch(request, metadata=(*self._metadata, *claims(caller)))
-        try:
-            async for response in call:
-                yield convert.decode_change(response.change)
-        except grpc.aio.AioRpcError as error:
-            raise translate(error) from None
-        finally:
-            call.cancel()
+def _outcome(response: memory_pb2.StreamRetainResponse) -> RetainResult | AstrocyteError:
+    """The result of one item of a stream, or its failure."""
+    if response.HasField("error"):
+        return from_status(response.error)
+    result: RetainResult = RETAIN_RESULTS.decode(response.result)
+    return result

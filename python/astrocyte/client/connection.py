@@ -1,63 +1,83 @@
-"""A channel to a server, with what every call sends and how its failure is read."""
+"""A channel to a server, and the metadata of each call."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import grpc
 
-from astrocyte.client.wire import (
-    claims,
-    roots,
-    translate,
-)
-from astrocyte.model import (
-    Caller,
-)
-from astrocyte.v1 import admin_pb2_grpc, memory_pb2_grpc
+from astrocyte.errors import ConfigError, ValidationError
+from astrocyte.model import DEFAULT_PRINCIPAL, DEFAULT_TENANT, Caller
+from astrocyte.services.authentication import BEHALF_HEADER, HOPS_HEADER, PRINCIPAL_HEADER, TENANT_HEADER
+from astrocyte.services.propagation import trace_headers
 
-# Longer than any deadline that the server imposes by itself, so that its own answer comes first.
-DEFAULT_TIMEOUT_SECONDS = 30.0
-# Answers can be much larger than requests: 200 hits of 100 KiB each, and some air.
-MAX_ANSWER_BYTES = 64 * 1_024 * 1_024
+# Responses can be much larger than requests: 200 hits of 100 KiB each, and some reserve.
+MAX_RESPONSE_BYTES = 64 * 1_024 * 1_024
 # A server that was down is tried again at least this often; the default grows to two minutes.
 MAX_RECONNECT_MS = 5_000
 
 
 class Connection:
-    """Arguments are those of `astrocyte.connect`. Nothing is sent before the first call."""
+    """A channel with a credential; nothing is sent before the first call.
 
-    def __init__(
-        self,
-        address: str,
-        *,
-        api_key: str | None = None,
-        tls: bool | Path | str = False,
-        timeout: float | None = DEFAULT_TIMEOUT_SECONDS,
-    ) -> None:
+    Args:
+        address: ``host:port``, or ``unix:PATH``.
+        api_key: Sent with every call.
+        tls: True trusts the system's roots, a path names a file of PEM roots, False speaks plain text.
+
+    Raises:
+        ConfigError: The file of roots cannot be read.
+    """
+
+    def __init__(self, address: str, *, api_key: str | None, tls: bool | Path | str) -> None:
         options = [
-            ("grpc.max_receive_message_length", MAX_ANSWER_BYTES),
+            ("grpc.max_receive_message_length", MAX_RESPONSE_BYTES),
             ("grpc.max_reconnect_backoff_ms", MAX_RECONNECT_MS),
         ]
         if tls:
-            credentials = grpc.ssl_channel_credentials(roots(tls))
-            self._channel = grpc.aio.secure_channel(address, credentials, options=options)
+            credentials = grpc.ssl_channel_credentials(_roots(tls))
+            self.channel = grpc.aio.secure_channel(address, credentials, options=options)
         else:
-            self._channel = grpc.aio.insecure_channel(address, options=options)
-        self._metadata = (("authorization", f"Bearer {api_key}"),) if api_key else ()
-        self._timeout = timeout
-        self._memory = memory_pb2_grpc.MemoryServiceStub(self._channel)
-        self._admin = admin_pb2_grpc.AdminServiceStub(self._channel)
+            self.channel = grpc.aio.insecure_channel(address, options=options)
+        self._credential = (("authorization", f"Bearer {api_key}"),) if api_key else ()
 
-    async def _call(self, caller: Caller, method: Any, request: Any, wait_seconds: float = 0.0) -> Any:  # noqa: ANN401 - generated stubs and messages
-        metadata = (*self._metadata, *claims(caller))
-        timeout = None if self._timeout is None else self._timeout + wait_seconds
-        try:
-            return await method(request, timeout=timeout, metadata=metadata)
-        except grpc.aio.AioRpcError as error:
-            raise translate(error) from None
+    def metadata(self, caller: Caller) -> tuple[tuple[str, str], ...]:
+        """The metadata of a call by this caller.
+
+        Raises:
+            ValidationError: A name of the caller is not printable ASCII.
+        """
+        return (*self._credential, *_claims(caller))
 
     async def close(self) -> None:
-        """Close the connection; calls in progress are cancelled."""
-        await self._channel.close()
+        """Close the channel; calls in progress are cancelled."""
+        await self.channel.close()
+
+
+def _roots(tls: Path | str | Literal[True]) -> bytes | None:
+    """The PEM roots to trust; None for the system's."""
+    if tls is True:
+        return None
+    path = Path(tls)
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}", metadata={"file": str(path)}) from error
+
+
+def _claims(caller: Caller) -> tuple[tuple[str, str], ...]:
+    """The names of the caller, which the server compares with the credential, and its trace."""
+    if caller == Caller():
+        return trace_headers()
+    said = (
+        (TENANT_HEADER, caller.tenant, DEFAULT_TENANT),
+        (PRINCIPAL_HEADER, caller.principal, DEFAULT_PRINCIPAL),
+        (BEHALF_HEADER, caller.on_behalf_of, None),
+        (HOPS_HEADER, str(caller.hops), "0"),
+    )
+    claims = tuple((header, value) for header, value, usual in said if value is not None and value != usual)
+    for header, value in claims:
+        if not value.isascii() or not value.isprintable():
+            raise ValidationError("expected printable ASCII, for metadata carries no other", field=header)
+    return (*claims, *trace_headers())

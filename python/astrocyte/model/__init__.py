@@ -45,6 +45,7 @@ from astrocyte.model.identity import (
     Grant,
     GrantPage,
     KeyInfo,
+    NewApiKey,
     Permission,
 )
 from astrocyte.model.media import MEDIA_TYPES, ContentPart, PartKind
@@ -173,6 +174,7 @@ __all__ = [
     "MetadataValue",
     "MultiBankMode",
     "MultiBankStrategy",
+    "NewApiKey",
     "Operation",
     "OperationError",
     "OperationPage",

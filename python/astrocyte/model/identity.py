@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 # Used where no credential says otherwise: one process, one user, on loopback or in a library.
 DEFAULT_TENANT = "default"
@@ -113,3 +114,10 @@ class KeyInfo:
     last_used_at: datetime | None = None
     revoked_by: str | None = None
     revoked_at: datetime | None = None
+
+
+class NewApiKey(NamedTuple):
+    """An API key that was created, and the key itself, which is never shown again; "" for a repeated request."""
+
+    api_key: KeyInfo
+    secret: str

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
+from astrocyte.api import Backend
+from astrocyte.api.requests import StreamRetain
 from astrocyte.errors import AstrocyteError, ValidationError
 from astrocyte.model import Caller, RetainItem, RetainResult
-from astrocyte.policy.backend import Backend
-from astrocyte.services.convert import decode_item, encode_retain_result
+from astrocyte.services.convert import ITEMS, RETAIN_RESULTS
 from astrocyte.services.draining import Draining
 from astrocyte.services.status import to_status
 from astrocyte.v1 import memory_pb2
@@ -41,7 +42,7 @@ class Entry:
 
 
 async def retain_stream(
-    gate: Backend, caller: Caller, requests: Requests, draining: Draining
+    backend: Backend, caller: Caller, requests: Requests, draining: Draining
 ) -> AsyncIterator[memory_pb2.StreamRetainResponse]:
     """Store items as they come and answer in their order.
 
@@ -52,14 +53,14 @@ async def retain_stream(
     # A batch that is being stored and one that is being answered are in flight as well.
     queue: asyncio.Queue[Entry | End] = asyncio.Queue(IN_FLIGHT_ITEMS - 2 * BATCH_ITEMS)
     reader = asyncio.create_task(_read(requests, queue, draining))
-    storing = asyncio.create_task(_store_next(gate, caller, queue))
+    storing = asyncio.create_task(_store_next(backend, caller, queue))
     try:
         end = None
         while end is None:
             responses, end = await storing
             if end is None:
                 # The next batch is stored while this one's answers go out; only one, so that items keep their order.
-                storing = asyncio.create_task(_store_next(gate, caller, queue))
+                storing = asyncio.create_task(_store_next(backend, caller, queue))
             for response in responses:
                 yield response
         if end.error is not None:
@@ -89,11 +90,11 @@ async def _read(requests: Requests, queue: asyncio.Queue[Entry | End], draining:
 
 
 async def _store_next(
-    gate: Backend, caller: Caller, queue: asyncio.Queue[Entry | End]
+    backend: Backend, caller: Caller, queue: asyncio.Queue[Entry | End]
 ) -> tuple[list[memory_pb2.StreamRetainResponse], End | None]:
     """Store what waits; the answers, and the end if it came."""
     entries, end = await _gather(queue)
-    return await _store(gate, caller, entries), end
+    return await _store(backend, caller, entries), end
 
 
 async def _gather(queue: asyncio.Queue[Entry | End]) -> tuple[list[Entry], End | None]:
@@ -116,13 +117,13 @@ def _entry(request: memory_pb2.StreamRetainRequest, bank_id: str) -> Entry:
         error = ValidationError("is missing", field="item")
     else:
         try:
-            item = decode_item(request.item, "item.")
+            item = ITEMS.decode(request.item, "item.")
         except ValidationError as refusal:
             error = refusal
     return Entry(request.sequence, bank_id, item, request.request_id or None, error)
 
 
-async def _store(gate: Backend, caller: Caller, entries: Sequence[Entry]) -> list[memory_pb2.StreamRetainResponse]:
+async def _store(backend: Backend, caller: Caller, entries: Sequence[Entry]) -> list[memory_pb2.StreamRetainResponse]:
     """Store what can be stored, bank by bank; answers in the order of the entries."""
     outcomes: list[RetainResult | AstrocyteError | None] = [entry.error for entry in entries]
     places: dict[str, list[int]] = {}
@@ -130,19 +131,19 @@ async def _store(gate: Backend, caller: Caller, entries: Sequence[Entry]) -> lis
         if entry.item is not None:
             places.setdefault(entry.bank_id, []).append(place)
     for bank_id, chosen in places.items():
-        results = await _store_in_bank(gate, caller, bank_id, [entries[place] for place in chosen])
+        results = await _store_in_bank(backend, caller, bank_id, [entries[place] for place in chosen])
         for place, result in zip(chosen, results, strict=True):
             outcomes[place] = result
     return [_response(entry, outcome) for entry, outcome in zip(entries, outcomes, strict=True)]
 
 
 async def _store_in_bank(
-    gate: Backend, caller: Caller, bank_id: str, entries: Sequence[Entry]
+    backend: Backend, caller: Caller, bank_id: str, entries: Sequence[Entry]
 ) -> Sequence[RetainResult | AstrocyteError]:
     items = [entry.item for entry in entries if entry.item is not None]
     request_ids = [entry.request_id for entry in entries]
     try:
-        return await gate.retain_many(caller, bank_id, items, request_ids=request_ids)
+        return await backend.call(caller, StreamRetain(bank_id, items, request_ids))
     except AstrocyteError as error:
         # It concerns the bank, so each of its items; those of other banks go on.
         return [error] * len(items)
@@ -150,6 +151,6 @@ async def _store_in_bank(
 
 def _response(entry: Entry, outcome: RetainResult | AstrocyteError | None) -> memory_pb2.StreamRetainResponse:
     if isinstance(outcome, RetainResult):
-        return memory_pb2.StreamRetainResponse(sequence=entry.sequence, result=encode_retain_result(outcome))
+        return memory_pb2.StreamRetainResponse(sequence=entry.sequence, result=RETAIN_RESULTS.encode(outcome))
     error = outcome or AstrocyteError("internal error: the item has no outcome")
     return memory_pb2.StreamRetainResponse(sequence=entry.sequence, error=to_status(error))

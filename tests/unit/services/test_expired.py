@@ -10,14 +10,14 @@ import grpc
 import pytest
 
 from astrocyte.model import Caller
-from astrocyte.server import MEMORY_SERVICE
 from astrocyte.services import interceptors
 from astrocyte.services.admission import Admission
 from astrocyte.services.draining import Draining
 from astrocyte.services.interceptors import Calls, Rules
 from astrocyte.v1 import memory_pb2
+from calls import METHODS
 
-RECALL = MEMORY_SERVICE.methods_by_name["Recall"]
+RECALL = METHODS["Recall"]
 
 
 class Ended(Exception):  # noqa: N818 - what grpc's own does

@@ -12,6 +12,7 @@ from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from astrocyte import server as serving_module
+from astrocyte.api.requests import Recall
 from astrocyte.core import GrpcServer
 from astrocyte.model import RecallResult
 from astrocyte.services.status import PUSHBACK_KEY
@@ -30,7 +31,7 @@ def slow(monkeypatch: pytest.MonkeyPatch, served: Served, seconds: float) -> Non
         time.sleep(seconds)  # noqa: ASYNC251 - it is what this is about
         return RecallResult((), 0, truncated=False)
 
-    monkeypatch.setattr(served.app.gate, "recall", recall)
+    monkeypatch.setitem(served.app.gate._handlers, Recall, recall)
 
 
 def begun(monkeypatch: pytest.MonkeyPatch) -> list[int]:

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import pytest
 
+from astrocyte.api import Backend
+from astrocyte.api.requests import StreamRetain
 from astrocyte.errors import AstrocyteError, BankNotFound, Unavailable, ValidationError
-from astrocyte.model import Caller, RetainItem, RetainResult
-from astrocyte.policy.backend import Backend
+from astrocyte.model import Caller, RetainResult
 from astrocyte.services.draining import Draining
 from astrocyte.services.retain_stream import BATCH_ITEMS, IN_FLIGHT_ITEMS, retain_stream
 from astrocyte.v1 import memory_pb2
@@ -24,18 +25,16 @@ class Recorder:
         self.open = asyncio.Event()
         self.open.set()
 
-    async def retain_many(
-        self, _: Caller, bank_id: str, items: Sequence[RetainItem], *, request_ids: Sequence[str | None] = ()
-    ) -> list[RetainResult | AstrocyteError]:
+    async def call(self, _: Caller, request: StreamRetain) -> list[RetainResult | AstrocyteError]:
         await self.open.wait()
-        self.calls.append((bank_id, [item.content for item in items], list(request_ids)))
-        if bank_id == "missing":
-            raise BankNotFound(bank_id)
+        self.calls.append((request.bank_id, [item.content for item in request.items], list(request.request_ids)))
+        if request.bank_id == "missing":
+            raise BankNotFound(request.bank_id)
         return [
             RetainResult(stored=True, memory_id=item.content)
             if item.content
             else ValidationError("is empty", field="x")
-            for item in items
+            for item in request.items
         ]
 
 

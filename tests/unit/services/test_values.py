@@ -5,9 +5,12 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from astrocyte.api import RPCS
+from astrocyte.api.requests import Forget, History
 from astrocyte.errors import ValidationError
-from astrocyte.model import ContentType, ForgetSelector, Metadata, RetainItem
+from astrocyte.model import ContentType, ForgetSelector, Metadata, RecallQuery, RetainItem
 from astrocyte.services import convert
+from astrocyte.services.convert import codec_of, codec_of_rpc
 from astrocyte.services.convert.memory import CONTENT_TYPES
 from astrocyte.services.convert.values import Refused, decode_instant, decode_metadata, encode_instant, encode_metadata
 from astrocyte.v1 import memory_pb2, types_pb2
@@ -41,14 +44,14 @@ def test_the_path_of_a_bad_time_is_named() -> None:
     request = memory_pb2.RecallRequest(bank_id="b", query="q")
     request.time_range.end.nanos = -5
     with pytest.raises(ValidationError) as caught:
-        convert.decode_query(request, "queries[2].")
+        codec_of(RecallQuery, memory_pb2.RecallRequest).decode(request, "queries[2].")
     assert caught.value.field == "queries[2].time_range.end"
 
 
 def test_a_metadata_value_without_a_kind_is_refused() -> None:
     request = memory_pb2.RetainRequest(content="x", metadata={"color": types_pb2.MetadataValue()})
     with pytest.raises(ValidationError, match="set exactly one kind") as caught:
-        convert.decode_item(request)
+        codec_of(RetainItem, memory_pb2.RetainRequest).decode(request)
     assert caught.value.field == "metadata[color]"
 
 
@@ -67,20 +70,20 @@ def test_a_number_beyond_64_bits_is_refused(value: int) -> None:
 def test_a_metadata_value_of_another_type_is_refused() -> None:
     with pytest.raises(Refused, match="must be a str, int, float, bool or None, got list") as caught:
         encode_metadata({"n": [1]})  # type: ignore[dict-item]
-    assert caught.value.at == "metadata[n]"
+    assert caught.value.at == "[n]"
 
 
 def test_an_unknown_number_of_an_enum_is_refused() -> None:
     request = memory_pb2.RetainItem(content="x", content_type=99)  # type: ignore[arg-type]
     with pytest.raises(ValidationError, match=r"must be one of 1 \(text\), .* got 99") as caught:
-        convert.decode_item(request, "items[0].")
+        convert.ITEMS.decode(request, "items[0].")
     assert caught.value.field == "items[0].content_type"
 
 
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(Refused, match="must be one of text, conversation") as caught:
         CONTENT_TYPES.encode("novel")
-    assert caught.value.at == "content_type"
+    assert caught.value.at == ""
 
 
 def test_every_name_has_a_number() -> None:
@@ -89,16 +92,14 @@ def test_every_name_has_a_number() -> None:
 
 def test_an_unknown_scope_is_refused_on_both_sides() -> None:
     with pytest.raises(ValidationError, match="got 7"):
-        convert.decode_selector(memory_pb2.ForgetRequest(scope=7))  # type: ignore[arg-type]
+        codec_of_rpc(RPCS[Forget]).decode_request(memory_pb2.ForgetRequest(scope=7))  # type: ignore[arg-type]
     with pytest.raises(ValidationError, match="'all' or None"):
-        convert.encode_forget_request(
-            "b", ForgetSelector(scope="some"), compliance=False, reason=None, dry_run=False, request_id=None
-        )
+        codec_of_rpc(RPCS[Forget]).encode_request(Forget("b", ForgetSelector(scope="some")))
 
 
 def test_history_needs_its_instant() -> None:
     with pytest.raises(ValidationError, match="as_of: is required"):
-        convert.decode_history_query(memory_pb2.HistoryRequest(bank_id="b", query="q"))
+        codec_of_rpc(RPCS[History]).decode_request(memory_pb2.HistoryRequest(bank_id="b", query="q"))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +117,7 @@ def test_history_needs_its_instant() -> None:
 )
 def test_what_cannot_be_sent_is_named(item: RetainItem, field: str, said: str) -> None:
     with pytest.raises(Exception) as caught:
-        convert.encode_item(item)
+        convert.ITEMS.encode(item)
     refused = convert.refuse(caught.value, {"": item})
     assert refused.field == field
     assert said in refused.description

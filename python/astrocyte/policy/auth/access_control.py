@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from astrocyte.api import Creates
 from astrocyte.config import BankGrant, Settings
 from astrocyte.errors import AccessDenied, ConfigError
 from astrocyte.model import (
@@ -21,7 +22,7 @@ from astrocyte.model import (
     Permission,
 )
 from astrocyte.policy.glob_patterns import ANY, covers, is_pattern, matches
-from astrocyte.policy.permissions import MAKING, MAKING_BY_TEMPLATE, PARTS, REQUIRED, parse_permissions
+from astrocyte.policy.permissions import creating, parse_permissions, required
 from astrocyte.policy.settings.bank_templates import Templates
 from astrocyte.stores.access import AccessStore
 from astrocyte.stores.protocols import MemoryStore
@@ -36,8 +37,8 @@ KEPT_TENANTS = 1_024
 NO_BANK = "*"
 # How a refusal calls a caller whom nobody named.
 ANONYMOUS = "anonymous"
-
-_NEEDED = {**REQUIRED, **PARTS}
+# Creates banks whatever ``auto_create`` says.
+CREATE_BANK = "CreateBank"
 
 
 class Grants:
@@ -98,7 +99,9 @@ class Access:
         self._open = settings.access_control.default_policy == "open"
         self._owning = settings.access_control.default_policy == "owner_only"
         self.unnamed = settings.identity.principal or DEFAULT_PRINCIPAL
-        self._making = MAKING if settings.bank_defaults.auto_create else frozenset({"CreateBank"})
+        self._needed = required()
+        self._creating = creating(Creates.BANK) if settings.bank_defaults.auto_create else frozenset({CREATE_BANK})
+        self._creating_by_template = creating(Creates.BANK, Creates.BANK_OF_TEMPLATE)
         self._templates = Templates(settings)
         self._store = store
         self._grants = grants
@@ -110,7 +113,7 @@ class Access:
 
         Args:
             caller: Who calls.
-            operation: A name of `REQUIRED` or `PARTS`.
+            operation: Name of an RPC, or of a part of one in `astrocyte.policy.permissions.PARTS`.
             bank_id: The bank that the call names, checked already.
             known: The bank as it was seen before; spares asking the store for its owner.
 
@@ -119,7 +122,7 @@ class Access:
         """
         if not self.enabled or caller.operator:
             return
-        needed = _NEEDED[operation]
+        needed = self._needed[operation]
         if caller.on_behalf_of is None and caller.principal != DEFAULT_PRINCIPAL:
             # What was answered in this epoch, on the path of every call.
             kept = self._tenants.get(caller.tenant)
@@ -150,7 +153,7 @@ class Access:
             AccessDenied: The caller has none.
         """
         if self.enabled and not caller.operator:
-            self._named(caller, NO_BANK, _NEEDED[operation])
+            self._named(caller, NO_BANK, self._needed[operation])
 
     def permissions(self, caller: Caller, bank_id: str, known: Bank | None = None) -> frozenset[Permission]:
         """What the caller may do in a bank, whether it exists or not."""
@@ -179,7 +182,7 @@ class Access:
             return
         if not self.enabled or caller.operator:
             return
-        needed = _NEEDED[operation]
+        needed = self._needed[operation]
         for principal in filter(None, (self._named(caller, pattern, needed), caller.on_behalf_of)):
             held = [grant for grant in self._of(caller.tenant).of(principal) if covers(grant.bank_id, pattern)]
             if not any(needed <= grant.permissions for grant in held):
@@ -196,7 +199,7 @@ class Access:
         template = self._templates.of[bank_id]
         if template is None or not template.grants or not self.enabled or caller.operator:
             return True
-        needed = _NEEDED[operation]
+        needed = self._needed[operation]
         principals = filter(None, (self.name(caller), caller.on_behalf_of))
         return all(needed <= template.permissions(principal) for principal in principals)
 
@@ -226,7 +229,7 @@ class Access:
     def _require(
         self, tenant: str, principal: str, operation: str, bank_id: str, known: Bank | None, *, making: bool = True
     ) -> None:
-        needed = _NEEDED[operation]
+        needed = self._needed[operation]
         held = self._granted(tenant, principal, bank_id)
         if needed <= held:
             return
@@ -257,9 +260,9 @@ class Access:
     def _is_making(self, operation: str, bank_id: str) -> bool:
         """Whether an operation makes a bank that does not exist."""
         template = self._templates.of[bank_id]
-        if template is None or operation == "CreateBank":
-            return operation in self._making
-        return template.settings.auto_create and operation in MAKING_BY_TEMPLATE
+        if template is None or operation == CREATE_BANK:
+            return operation in self._creating
+        return template.settings.auto_create and operation in self._creating_by_template
 
     def _of(self, tenant: str) -> Grants:
         """The tenant's grants as of now: those of the configuration, and those of this epoch."""

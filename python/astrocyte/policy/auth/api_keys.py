@@ -13,8 +13,9 @@ import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from astrocyte.api.requests import CreateApiKey, ListApiKeys, RevokeApiKey
 from astrocyte.errors import AuthorizationError, FailedPrecondition, ValidationError
-from astrocyte.model import Caller, KeyInfo
+from astrocyte.model import Caller, KeyInfo, NewApiKey
 from astrocyte.policy.auth.access_control import NO_BANK, Access
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.idempotency import key_of
@@ -29,7 +30,7 @@ NOTE_MILLISECONDS = 60_000
 
 
 class Keys:
-    """The gate's API keys; see `astrocyte.policy.backend.Backend` for what each operation does and raises.
+    """Handlers of the RPCs on API keys, and the lookup of a key.
 
     Args:
         store: Where they are.
@@ -77,20 +78,13 @@ class Keys:
         if uses:
             await self._store.note_uses(uses)
 
-    async def create(
-        self,
-        caller: Caller,
-        name: str,
-        principal: str,
-        *,
-        expires_at: datetime | None = None,
-        request_id: str | None = None,
-    ) -> tuple[KeyInfo, str]:
-        """Make a key."""
+    async def create_api_key(self, caller: Caller, request: CreateApiKey) -> NewApiKey:
+        """Create a key."""
+        name, principal, expires_at = request.name, request.principal, request.expires_at
         self._require(caller, "CreateApiKey")
         field_checks.name(name, "name")
         field_checks.principal(principal, "principal")
-        self._check.request_id(request_id)
+        self._check.request_id(request.request_id)
         expires = None if expires_at is None else self._expiry(expires_at)
         key_id = secrets.token_hex(ID_BYTES)
         secret = f"{PREFIX}{key_id}_{secrets.token_urlsafe(SECRET_BYTES)}"
@@ -98,22 +92,23 @@ class Keys:
         made, fresh = await self._store.create(
             NewKey(key_id, caller.tenant, name, principal, digest, expires),
             by=self._access.name(caller),
-            request=key_of(request_id, "create_api_key", name, principal, expires_at),
+            request=key_of(request.request_id, "create_api_key", name, principal, expires_at),
         )
-        return made, secret if fresh else ""
+        return NewApiKey(made, secret if fresh else "")
 
-    def listed(self, caller: Caller) -> list[KeyInfo]:
+    async def list_api_keys(self, caller: Caller, request: ListApiKeys) -> list[KeyInfo]:
         """All keys of the tenant."""
+        del request
         self._require(caller, "ListApiKeys")
         return self._store.listed(caller.tenant)
 
-    async def revoke(self, caller: Caller, key_id: str, *, request_id: str | None = None) -> KeyInfo:
+    async def revoke_api_key(self, caller: Caller, request: RevokeApiKey) -> KeyInfo:
         """End a key."""
         self._require(caller, "RevokeApiKey")
-        field_checks.name(key_id, "key_id")
-        self._check.request_id(request_id)
-        request = key_of(request_id, "revoke_api_key", key_id)
-        return await self._store.revoke(caller.tenant, key_id, by=self._access.name(caller), request=request)
+        field_checks.name(request.key_id, "key_id")
+        self._check.request_id(request.request_id)
+        key = key_of(request.request_id, "revoke_api_key", request.key_id)
+        return await self._store.revoke(caller.tenant, request.key_id, by=self._access.name(caller), request=key)
 
     def _require(self, caller: Caller, operation: str) -> None:
         """A key can stand for anybody in the tenant, so it takes admin everywhere in it to make one."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
+from astrocyte.api import requests
 from astrocyte.config.access import BANK_PATTERN
 from astrocyte.errors import FailedPrecondition, ValidationError
 from astrocyte.model import (
@@ -31,7 +32,7 @@ LISTED_AT_ONCE = 1_000
 
 
 class Granting:
-    """The gate's grants; see `astrocyte.policy.backend.Backend` for what each operation does and raises.
+    """Handlers of the RPCs on grants.
 
     Args:
         store: Where the grants are.
@@ -44,46 +45,29 @@ class Granting:
         self._access = access
         self._check = check
 
-    async def grant(
-        self, caller: Caller, bank_id: str, principal: str, permissions: Sequence[str], *, request_id: str | None = None
-    ) -> Grant:
+    async def grant(self, caller: Caller, request: requests.Grant) -> Grant:
         """Give permissions."""
-        change = self._change(caller, "Grant", bank_id, principal, permissions)
-        self._check.request_id(request_id)
-        request = key_of(request_id, "grant", bank_id, principal, sorted(change.permissions))
-        return await self._store.grant(caller.tenant, change, by=self._access.name(caller), request=request)
+        change = self._change(caller, "Grant", request.bank_id, request.principal, request.permissions)
+        self._check.request_id(request.request_id)
+        key = key_of(request.request_id, "grant", request.bank_id, request.principal, sorted(change.permissions))
+        return await self._store.grant(caller.tenant, change, by=self._access.name(caller), request=key)
 
-    async def revoke(
-        self,
-        caller: Caller,
-        bank_id: str,
-        principal: str,
-        permissions: Sequence[str] = (),
-        *,
-        request_id: str | None = None,
-    ) -> frozenset[Permission]:
+    async def revoke(self, caller: Caller, request: requests.Revoke) -> frozenset[Permission]:
         """Take permissions."""
-        change = self._change(caller, "Revoke", bank_id, principal, permissions or ["*"])
-        self._check.request_id(request_id)
-        request = key_of(request_id, "revoke", bank_id, principal, sorted(change.permissions))
-        return await self._store.revoke(caller.tenant, change, by=self._access.name(caller), request=request)
+        change = self._change(caller, "Revoke", request.bank_id, request.principal, request.permissions or ["*"])
+        self._check.request_id(request.request_id)
+        key = key_of(request.request_id, "revoke", request.bank_id, request.principal, sorted(change.permissions))
+        return await self._store.revoke(caller.tenant, change, by=self._access.name(caller), request=key)
 
-    async def page(
-        self,
-        caller: Caller,
-        *,
-        bank_id: str = "",
-        principal: str = "",
-        revoked: bool = False,
-        page_size: int = 0,
-        page_token: str = "",
-    ) -> GrantPage:
+    async def list_grants(self, caller: Caller, request: requests.ListGrants) -> GrantPage:
         """A page of grants: those of the configuration first, then by age."""
+        bank_id, principal, revoked = request.bank_id, request.principal, request.include_revoked
+        page_token = request.page_token
         _check_bank(bank_id or NO_BANK)
         self._access.require_pattern(caller, "ListGrants", bank_id or NO_BANK)
         if principal:
             field_checks.name(principal, "principal")
-        limit = self._check.page_size(page_size)
+        limit = self._check.page_size(request.page_size)
         scope = ("grants", caller.tenant, bank_id, principal, revoked)
         # Those of the configuration have negative places.
         configured = self._access.configured(caller.tenant)
@@ -101,10 +85,9 @@ class Granting:
         token = encode_token(scope, [found[limit - 1][0]]) if len(found) > limit else ""
         return GrantPage(tuple(grant for _, grant in found[:limit]), token)
 
-    async def check(
-        self, caller: Caller, bank_id: str, *, principal: str | None = None, permission: str | None = None
-    ) -> AccessCheck:
-        """What a principal may do in a bank."""
+    async def check_access(self, caller: Caller, request: requests.CheckAccess) -> AccessCheck:
+        """The permissions of a principal in a bank."""
+        bank_id, principal, permission = request.bank_id, request.principal, request.permission
         field_checks.bank_id(bank_id)
         if principal is None:
             self._access.require_name(caller, "CheckAccess")

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from astrocyte.api.requests import CreateBank, DeleteBank, GetBank, ListBanks, UpdateBank, Watch
 from astrocyte.errors import AccessDenied, AlreadyExists, BankNotFound, RequestIdReused, ValidationError
 from astrocyte.model import Bank, BankPage, Caller, Change
 from astrocyte.pipelines.index.embedding_spaces import Spaces
@@ -28,7 +29,7 @@ WATCH_BATCH = 256
 
 
 class Banks:
-    """What the gate knows of banks; see `astrocyte.policy.backend.Backend` for what each operation does and raises.
+    """What the gate knows of banks; see `astrocyte.api.Backend` for what each operation does and raises.
 
     Args:
         store: Where they are.
@@ -178,36 +179,40 @@ class Banks:
         self.handles.pop((bank.tenant, bank.bank_id), None)
         self._registry.drop(bank)
 
-    async def create(  # noqa: PLR0913 - what a bank is made of, and the request's key
-        self,
-        caller: Caller,
-        bank_id: str,
-        *,
-        display_name: str = "",
-        description: str = "",
-        embedding_model: str | None = None,
-        dimensions: int | None = None,
-        request_id: str | None = None,
-    ) -> Bank:
+    async def create_bank(self, caller: Caller, request: CreateBank) -> Bank:
         """Create a bank."""
+        bank_id = request.bank_id
         self.require(caller, "CreateBank", bank_id)
-        self._check.bank_texts(display_name, description)
-        self._check.space(embedding_model, dimensions)
-        self._check.request_id(request_id)
-        model, size = self._space(embedding_model, dimensions)
+        self._check.bank_texts(request.display_name, request.description)
+        self._check.space(request.embedding_model, request.dimensions)
+        self._check.request_id(request.request_id)
+        model, size = self._space(request.embedding_model, request.dimensions)
+        key = key_of(
+            request.request_id,
+            "create_bank",
+            bank_id,
+            request.display_name,
+            request.description,
+            request.embedding_model,
+            request.dimensions,
+        )
         # A repeated request answers the bank of its first time, which may be gone: the next use looks it up.
         self.handles.pop((caller.tenant, bank_id), None)
         made = await self._store.create_bank(
             caller.tenant,
             bank_id,
-            display_name=display_name,
-            description=description,
+            display_name=request.display_name,
+            description=request.description,
             embedding_model=model,
             dimensions=size,
             created_by=self._access.name(caller),
-            request=key_of(request_id, "create_bank", bank_id, display_name, description, embedding_model, dimensions),
+            request=key,
         )
         return self.described(made)
+
+    async def get_bank(self, caller: Caller, request: GetBank) -> Bank:
+        """The bank as it is now."""
+        return self.described(self.current(caller, "GetBank", request.bank_id))
 
     async def make(self, caller: Caller, bank_id: str, operation: str = "Retain") -> Bank:
         """The bank of a retain or recall that was let pass: made, unless somebody else was faster.
@@ -228,12 +233,13 @@ class Banks:
         except AlreadyExists:
             return self.current(caller, operation, bank_id)
 
-    async def page(self, caller: Caller, *, prefix: str = "", page_size: int = 0, page_token: str = "") -> BankPage:
+    async def list_banks(self, caller: Caller, request: ListBanks) -> BankPage:
         """A page of the banks that the caller may read, by id."""
+        prefix, page_token = request.prefix, request.page_token
         self._access.require_name(caller, "ListBanks")
         if prefix:
             field_checks.bank_id(prefix, "prefix")
-        limit = self._check.page_size(page_size)
+        limit = self._check.page_size(request.page_size)
         scope = ("banks", caller.tenant, prefix)
         after = str(decode_token(page_token, scope, str, 1)[0]) if page_token else ""
         banks = await self._readable(caller, prefix, after, limit + 1)
@@ -254,53 +260,44 @@ class Banks:
             # A tenant may have very many that this caller may not read: others get their turn between two looks.
             await asyncio.sleep(0)
 
-    async def update(
-        self,
-        caller: Caller,
-        bank_id: str,
-        *,
-        display_name: str | None = None,
-        description: str | None = None,
-        etag: str | None = None,
-        request_id: str | None = None,
-    ) -> Bank:
-        """Change what is not None."""
+    async def update_bank(self, caller: Caller, request: UpdateBank) -> Bank:
+        """Change the fields that are not None."""
+        bank_id, display_name, description = request.bank_id, request.display_name, request.description
         self.require(caller, "UpdateBank", bank_id)
         if display_name is None and description is None:
             raise ValidationError("is empty; change display_name, description or both", field="update_mask")
         self._check.bank_texts(display_name, description)
-        self._check.request_id(request_id)
+        self._check.request_id(request.request_id)
         bank = self.current(caller, "UpdateBank", bank_id)
         changed = await self._store.update_bank(
             bank,
             display_name=display_name,
             description=description,
-            expected_etag=etag,
-            request=key_of(request_id, "update_bank", bank_id, display_name, description, etag),
+            expected_etag=request.etag,
+            request=key_of(request.request_id, "update_bank", bank_id, display_name, description, request.etag),
         )
         return self.described(changed)
 
-    async def delete(
-        self, caller: Caller, bank_id: str, *, etag: str | None = None, request_id: str | None = None
-    ) -> int:
+    async def delete(self, caller: Caller, request: DeleteBank) -> int:
         """Delete the bank and everything in it."""
+        bank_id, etag = request.bank_id, request.etag
         field_checks.bank_id(bank_id)
-        self._check.request_id(request_id)
+        self._check.request_id(request.request_id)
         # The principal is a part of what makes a request the same one: see below.
-        request = key_of(request_id, "delete_bank", bank_id, etag, self._access.name(caller))
+        key = key_of(request.request_id, "delete_bank", bank_id, etag, self._access.name(caller))
         try:
             self._access.require(caller, "DeleteBank", bank_id)
         except AccessDenied:
             # With the bank its owner's right to it is gone; the answer to this very request is still the owner's.
-            if (earlier := self._deleted(caller, request)) is not None:
+            if (earlier := self._deleted(caller, key)) is not None:
                 return earlier
             raise
         # Before the bank is looked for: it is gone, or another one, when the request comes again.
-        earlier_response = None if request is None else self._store.find_response(caller.tenant, request)
+        earlier_response = None if key is None else self._store.find_response(caller.tenant, key)
         if earlier_response is not None:
             return int(earlier_response)
         bank = self.current(caller, "DeleteBank", bank_id)
-        deletion = asyncio.create_task(self._delete(bank, etag, self._access.name(caller), request))
+        deletion = asyncio.create_task(self._delete(bank, etag, self._access.name(caller), key))
         self._deletions.add(deletion)
         deletion.add_done_callback(self._deletions.discard)
         # The store goes on with what it began, whatever the caller does; so what is known of the bank here must go too.
@@ -314,8 +311,9 @@ class Banks:
             return None
         return None if response is None else int(response)
 
-    async def watch(self, caller: Caller, bank_id: str, *, after: int | None = None) -> AsyncIterator[Change]:
+    async def watch(self, caller: Caller, request: Watch) -> AsyncIterator[Change]:
         """The bank's changes, as they come, for as long as the caller may read them."""
+        bank_id, after = request.bank_id, request.after_position
         self.require(caller, "Watch", bank_id)
         if after is not None:
             field_checks.integer(after, "after_position", 0, LARGEST_POSITION)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from astrocyte.api import Backend
+from astrocyte.api.requests import ListAuditEvents
 from astrocyte.model import GENESIS, AuditEvent, Caller, event_hash
-from astrocyte.policy.backend import Backend
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ async def verify(backend: Backend, caller: Caller, *, noted: tuple[int, bytes] |
     checker = _Checker(noted)
     token = ""
     while True:
-        page = await backend.list_audit_events(caller, page_token=token)
+        page = await backend.call(caller, ListAuditEvents(page_token=token))
         for event in page.events:
             if checker.problem(event, page.head_sequence):
                 return checker.found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Sequence
 
+from astrocyte.api.requests import ListAuditEvents, ListHolds, PlaceHold, ReleaseHold
 from astrocyte.config import LimitSettings
 from astrocyte.errors import ValidationError
 from astrocyte.model import AuditPage, Caller, Hold, HoldPage
@@ -23,7 +23,7 @@ _HOLD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,63}")
 
 
 class Holding:
-    """The gate's holds and trail; see `astrocyte.policy.backend.Backend` for what each operation does and raises.
+    """Handlers of the RPCs on legal holds and the audit trail.
 
     Args:
         holds: Where the holds are.
@@ -50,62 +50,53 @@ class Holding:
         self._check = check
         self._limits = limits
 
-    async def place(  # noqa: PLR0913 - the parts of a hold, and the request's key
-        self,
-        caller: Caller,
-        bank_id: str,
-        *,
-        reason: str,
-        memory_ids: Sequence[str] = (),
-        tags: Sequence[str] = (),
-        hold_id: str | None = None,
-        request_id: str | None = None,
-    ) -> Hold:
+    async def place_hold(self, caller: Caller, request: PlaceHold) -> Hold:
         """Place a hold."""
+        bank_id, hold_id, reason = request.bank_id, request.hold_id, request.reason
         self._banks.require(caller, "PlaceHold", bank_id)
         field_checks.label(reason, "reason", self._limits.text_chars)
-        field_checks.labels(memory_ids, "memory_ids", self._limits.memory_ids, self._limits.name_chars)
-        field_checks.labels(tags, "tags", self._limits.tags, self._limits.tag_chars)
+        field_checks.labels(request.memory_ids, "memory_ids", self._limits.memory_ids, self._limits.name_chars)
+        field_checks.labels(request.tags, "tags", self._limits.tags, self._limits.tag_chars)
         if hold_id is not None:
             _check_hold_id(hold_id)
-        self._check.request_id(request_id)
+        self._check.request_id(request.request_id)
         bank = self._banks.current(caller, "PlaceHold", bank_id)
-        named = tuple(dict.fromkeys(memory_ids)), tuple(dict.fromkeys(tags))
+        named = tuple(dict.fromkeys(request.memory_ids)), tuple(dict.fromkeys(request.tags))
         new = NewHold(hold_id or f"hold-{uuid.uuid4().hex}", *named, reason)
-        request = key_of(request_id, "place_hold", bank_id, hold_id, *named, reason)
-        return await self._holds.place(bank, new, by=self._access.name(caller), request=request)
+        key = key_of(request.request_id, "place_hold", bank_id, hold_id, *named, reason)
+        return await self._holds.place(bank, new, by=self._access.name(caller), request=key)
 
-    async def release(self, caller: Caller, bank_id: str, hold_id: str, *, request_id: str | None = None) -> Hold:
+    async def release_hold(self, caller: Caller, request: ReleaseHold) -> Hold:
         """Release a hold."""
-        self._banks.require(caller, "ReleaseHold", bank_id)
-        _check_hold_id(hold_id)
-        self._check.request_id(request_id)
-        bank = self._banks.current(caller, "ReleaseHold", bank_id)
-        request = key_of(request_id, "release_hold", bank_id, hold_id)
-        return await self._holds.release(bank, hold_id, by=self._access.name(caller), request=request)
+        self._banks.require(caller, "ReleaseHold", request.bank_id)
+        _check_hold_id(request.hold_id)
+        self._check.request_id(request.request_id)
+        bank = self._banks.current(caller, "ReleaseHold", request.bank_id)
+        key = key_of(request.request_id, "release_hold", request.bank_id, request.hold_id)
+        return await self._holds.release(bank, request.hold_id, by=self._access.name(caller), request=key)
 
-    async def page(
-        self, caller: Caller, *, bank_id: str = "", released: bool = False, page_size: int = 0, page_token: str = ""
-    ) -> HoldPage:
+    async def list_holds(self, caller: Caller, request: ListHolds) -> HoldPage:
         """A page of holds."""
+        bank_id, released = request.bank_id, request.include_released
         if not bank_id:
             self._access.require_pattern(caller, "ListHolds", NO_BANK)
         bank = self._banks.current(caller, "ListHolds", bank_id) if bank_id else None
-        limit = self._check.page_size(page_size)
+        limit = self._check.page_size(request.page_size)
         scope = ("holds", caller.tenant, bank_id, released)
-        after = _place(page_token, scope)
+        after = _place(request.page_token, scope)
         rows = self._holds.listed(caller.tenant, bank=bank, released=released, after=after, limit=limit + 1)
         token = encode_token(scope, [rows[limit - 1][0]]) if len(rows) > limit else ""
         return HoldPage(tuple(hold for _, hold in rows[:limit]), token)
 
-    async def trail(self, caller: Caller, *, bank_id: str = "", page_size: int = 0, page_token: str = "") -> AuditPage:
-        """A page of the trail."""
+    async def list_audit_events(self, caller: Caller, request: ListAuditEvents) -> AuditPage:
+        """A page of the audit trail."""
+        bank_id = request.bank_id
         if not bank_id:
             self._access.require_pattern(caller, "ListAuditEvents", NO_BANK)
         bank_key = self._banks.current(caller, "ListAuditEvents", bank_id).key if bank_id else None
-        limit = self._check.page_size(page_size)
+        limit = self._check.page_size(request.page_size)
         scope = ("audit", caller.tenant, bank_key)
-        after = _place(page_token, scope)
+        after = _place(request.page_token, scope)
         events, head, digest = self._audit.read(caller.tenant, bank_key=bank_key, after=after, limit=limit + 1)
         token = encode_token(scope, [events[limit - 1].sequence]) if len(events) > limit else ""
         return AuditPage(tuple(events[:limit]), head, digest, token)

@@ -1,6 +1,6 @@
 """Rates and daily quotas of operations: a call is admitted by all limits that it touches, or by none.
 
-    await limits.admit([Demand("default", "bank-a", Operation.RECALL), Demand("default", "bank-b", Operation.RECALL)])
+    await limits.admit([Demand("default", "bank-a", LimitKind.RECALL), Demand("default", "bank-b", LimitKind.RECALL)])
 
 Nothing is consumed by a refusal. Without limits, as by default, a call costs a look-up or two.
 """
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from typing import NamedTuple
 
+from astrocyte.api import LimitKind
 from astrocyte.config import BankSettings, Settings
 from astrocyte.errors import LimitReached
 from astrocyte.policy.events import emit
@@ -24,20 +24,12 @@ from astrocyte.stores.quotas import Use
 EVERYTHING = ()
 
 
-class Operation(StrEnum):
-    """What is limited. An update counts as a retain, a history as a recall."""
-
-    RETAIN = "retain"
-    RECALL = "recall"
-    REFLECT = "reflect"
-
-
 class Demand(NamedTuple):
     """So many operations in a bank."""
 
     tenant: str
     bank_id: str
-    operation: Operation
+    operation: LimitKind
     amount: int = 1
 
 
@@ -62,14 +54,14 @@ class Limits:
         self._everything = settings.homeostasis.rate_limits.global_per_minute
         self._quotas = quotas
         self._buckets = Buckets(clock)
-        # Operations that any limit may refuse. By default there are none, and callers ask for no admission.
+        # LimitKinds that any limit may refuse. By default there are none, and callers ask for no admission.
         self.limited = frozenset(
             operation
-            for operation in Operation
+            for operation in LimitKind
             if self._everything is not None or any(_is_limited(own, operation) for own in overrides.every)
         )
 
-    async def admit_each(self, tenant: str, bank_ids: Sequence[str], operation: Operation) -> None:
+    async def admit_each(self, tenant: str, bank_ids: Sequence[str], operation: LimitKind) -> None:
         """As `admit` of the operation in every bank, one for each time that it is named."""
         if operation not in self.limited:
             return
@@ -84,7 +76,7 @@ class Limits:
         """
         draws: dict[object, Draw] = {}
         uses: dict[Use, tuple[int, int]] = {}
-        known: tuple[BankSettings, Operation] | None = None
+        known: tuple[BankSettings, LimitKind] | None = None
         rate = quota = None
         for demand in demands:
             tenant, bank_id, operation, amount = demand
@@ -124,29 +116,29 @@ class Limits:
         _check(late)
 
 
-def _is_limited(settings: BankSettings, operation: Operation) -> bool:
+def _is_limited(settings: BankSettings, operation: LimitKind) -> bool:
     return _rate(settings, operation) is not None or _quota(settings, operation) is not None
 
 
-def _rate(settings: BankSettings, operation: Operation) -> int | None:
+def _rate(settings: BankSettings, operation: LimitKind) -> int | None:
     limits = settings.homeostasis.rate_limits
     match operation:
-        case Operation.RETAIN:
+        case LimitKind.RETAIN:
             return limits.retain_per_minute
-        case Operation.RECALL:
+        case LimitKind.RECALL:
             return limits.recall_per_minute
-        case Operation.REFLECT:
+        case LimitKind.REFLECT:
             return limits.reflect_per_minute
 
 
-def _quota(settings: BankSettings, operation: Operation) -> int | None:
+def _quota(settings: BankSettings, operation: LimitKind) -> int | None:
     quotas = settings.homeostasis.quotas
     match operation:
-        case Operation.RETAIN:
+        case LimitKind.RETAIN:
             return quotas.retain_per_day
-        case Operation.REFLECT:
+        case LimitKind.REFLECT:
             return quotas.reflect_per_day
-        case Operation.RECALL:
+        case LimitKind.RECALL:
             return None
 
 

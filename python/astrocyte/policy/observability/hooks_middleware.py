@@ -1,16 +1,18 @@
-"""Where hooks hear of calls: around a backend, whichever it is, once a hook is registered."""
+"""Hooks on calls: events of retains, recalls and other calls, from the first registered function on."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
+from astrocyte.api import Backend, requests
 from astrocyte.config import HookSettings
 from astrocyte.errors import CapabilityNotSupported
 from astrocyte.model import (
     POLICY_KINDS,
+    Caller,
     ForgetResult,
     HistoryResult,
     HookKind,
@@ -23,14 +25,12 @@ from astrocyte.model import (
     RetainResult,
 )
 from astrocyte.pipelines.recall.hits import ids_of
-from astrocyte.policy.backend import Backend
 from astrocyte.policy.observability.hooks import Handler, Hooks
-from astrocyte.policy.observability.method_proxy import STREAMS, Wrap, argument, front, stepped
+from astrocyte.policy.observability.middleware import MiddlewareBackend, Proceed, ProceedStream, stepped
 
-Method = Callable[..., Any]
 Data = dict[str, HookValue]
-# A call's arguments by name, and its result, to the bank and what is told, for each event of it.
-Tell = Callable[[Callable[[str], Any], Any], Iterable[tuple[str, Data]]]
+# The kind of a call's events; and, from its request and response, the bank and the data of each event.
+Event = tuple[HookKind, Callable[[Any, Any], Iterable[tuple[str, Data]]]]
 
 
 class Hookable:
@@ -68,63 +68,62 @@ class Hookable:
             )
         if self._hooks is None:
             self._hooks = Hooks(self._hook_settings or HookSettings())
-            self._backend = hooked(self._backend, self._hooks)
+            self._backend = MiddlewareBackend(self._backend, HooksMiddleware(self._hooks))
         return self._hooks.on(event, handler)
 
-
-def hooked(backend: Backend, hooks: Hooks) -> Backend:
-    """The backend, whose calls the hooks hear of."""
-    wrappers: dict[str, Wrap] = {name: _heard(name, kind, hooks, tell) for name, (kind, tell) in CALLS.items()}
-    return front(backend, {**wrappers, "close": lambda method: _closing(method, hooks)})
-
-
-def _closing(method: Method, hooks: Hooks) -> Method:
-    async def close() -> None:
-        await method()
-        await asyncio.get_running_loop().run_in_executor(None, hooks.close)
-
-    return close
+    async def close(self) -> None:
+        """Finish pending writes and release all resources."""
+        await self._backend.close()
+        if self._hooks is not None:
+            # It waits for functions that still run.
+            await asyncio.get_running_loop().run_in_executor(None, self._hooks.close)
 
 
-def _heard(name: str, kind: HookKind, hooks: Hooks, tell: Tell) -> Wrap:
-    def fire(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: object) -> None:
-        if hooks.wants(kind):
-            for bank_id, data in tell(lambda wanted: argument(name, wanted, args, kwargs), result):
-                hooks.fire(kind, bank_id or None, args[0], data)
+class HooksMiddleware:
+    """Fires the events of calls, after their responses.
 
-    def whole(method: Method) -> Method:
-        async def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - those of the method
-            with hooks.within(args[0]):
-                result = await method(*args, **kwargs)
-            fire(args, kwargs, result)
-            return result
+    Args:
+        hooks: The registered functions.
+    """
 
-        return call
+    def __init__(self, hooks: Hooks) -> None:
+        self._hooks = hooks
 
-    def in_pieces(method: Method) -> Method:
-        async def stream(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:  # noqa: ANN401 - as above
-            async with aclosing(stepped(method(*args, **kwargs), lambda: hooks.within(args[0]))) as pieces:
-                async for piece in pieces:
-                    if isinstance(piece, ReflectResult):
-                        fire(args, kwargs, piece)
-                    yield piece
+    def call(self, caller: Caller, request: Any, proceed: Proceed) -> Coroutine[Any, Any, Any]:  # noqa: ANN401 - any request
+        """Fire the events of the call, if it has any."""
+        event = EVENTS.get(type(request))
+        return proceed(caller, request) if event is None else self._call(caller, request, proceed, event)
 
-        return stream
+    async def _call(self, caller: Caller, request: Any, proceed: Proceed, event: Event) -> Any:  # noqa: ANN401 - any request and its response
+        with self._hooks.within(caller):
+            response = await proceed(caller, request)
+        self._fire(caller, request, response, event)
+        return response
 
-    return in_pieces if name in STREAMS else whole
+    async def stream(self, caller: Caller, request: Any, proceed: ProceedStream) -> AsyncIterator[Any]:  # noqa: ANN401 - any request and its responses
+        """Fire the event of a reflect with its result."""
+        event = EVENTS.get(type(request))
+        async with aclosing(stepped(proceed(caller, request), lambda: self._hooks.within(caller))) as pieces:
+            async for piece in pieces:
+                if event is not None and isinstance(piece, ReflectResult):
+                    self._fire(caller, request, piece, event)
+                yield piece
+
+    def _fire(self, caller: Caller, request: object, response: object, event: Event) -> None:
+        kind, tell = event
+        if self._hooks.wants(kind):
+            for bank_id, data in tell(request, response):
+                self._hooks.fire(kind, bank_id or None, caller, data)
 
 
-Given = Callable[[str], Any]
-
-
-def _retained(given: Given, result: RetainResult | Sequence[object]) -> Iterable[tuple[str, Data]]:
-    if given("validate_only"):
+def _retained(request: Any, result: RetainResult | Sequence[object]) -> Iterable[tuple[str, Data]]:  # noqa: ANN401 - a retain of any kind
+    if getattr(request, "validate_only", False):
         return
     for one in [result] if isinstance(result, RetainResult) else result:
         # The place of an item that failed holds its error, which its caller has.
         if isinstance(one, RetainResult):
             yield (
-                given("bank_id"),
+                request.bank_id,
                 {
                     "memory_id": one.memory_id,
                     "stored": one.stored,
@@ -135,22 +134,23 @@ def _retained(given: Given, result: RetainResult | Sequence[object]) -> Iterable
             )
 
 
-def _updated(given: Given, memory: Memory) -> Iterable[tuple[str, Data]]:
-    if not given("validate_only"):
-        yield given("bank_id"), {"memory_id": memory.memory_id, "version": memory.version}
+def _updated(request: requests.UpdateMemory, memory: Memory) -> Iterable[tuple[str, Data]]:
+    if not request.validate_only:
+        yield request.bank_id, {"memory_id": memory.memory_id, "version": memory.version}
 
 
 def _recalled(
-    given: Given, result: RecallResult | HistoryResult | Sequence[RecallResult]
+    request: requests.Recall | requests.History | requests.BatchRecall,
+    result: RecallResult | HistoryResult | Sequence[RecallResult],
 ) -> Iterable[tuple[str, Data]]:
-    queries: Sequence[RecallQuery] = given("queries") or [given("query")]
+    queries = request.queries if isinstance(request, requests.BatchRecall) else [request.query]
     results = [result] if isinstance(result, (RecallResult, HistoryResult)) else result
     for query, one in zip(queries, results, strict=True):
         yield query.bank_id, {**_banks(query), "memory_ids": ids_of(one.hits), "truncated": one.truncated}
 
 
-def _reflected(given: Given, result: ReflectResult) -> Iterable[tuple[str, Data]]:
-    query: ReflectQuery = given("query")
+def _reflected(request: requests.Reflect | requests.StreamReflect, result: ReflectResult) -> Iterable[tuple[str, Data]]:
+    query = request.query
     data: Data = {
         **_banks(query),
         "memory_ids": tuple(dict.fromkeys(citation.memory_id for citation in result.citations)),
@@ -163,22 +163,22 @@ def _reflected(given: Given, result: ReflectResult) -> Iterable[tuple[str, Data]
     yield query.bank_id, data
 
 
-def _forgot(given: Given, result: ForgetResult) -> Iterable[tuple[str, Data]]:
+def _forgot(request: requests.Forget, result: ForgetResult) -> Iterable[tuple[str, Data]]:
     if not result.dry_run:
         data: Data = {
             "count": result.deleted_count,
             "memory_ids": result.memory_ids,
-            "compliance": bool(given("compliance")),
+            "compliance": request.compliance,
         }
-        yield given("bank_id"), data
+        yield request.bank_id, data
 
 
-def _undeleted(given: Given, memory: Memory) -> Iterable[tuple[str, Data]]:
-    yield given("bank_id"), {"memory_id": memory.memory_id}
+def _undeleted(request: requests.UndeleteMemory, memory: Memory) -> Iterable[tuple[str, Data]]:
+    yield request.bank_id, {"memory_id": memory.memory_id}
 
 
-def _bank_deleted(given: Given, count: int) -> Iterable[tuple[str, Data]]:
-    yield given("bank_id"), {"count": count}
+def _bank_deleted(request: requests.DeleteBank, count: int) -> Iterable[tuple[str, Data]]:
+    yield request.bank_id, {"count": count}
 
 
 def _banks(query: RecallQuery | ReflectQuery) -> Data:
@@ -186,17 +186,17 @@ def _banks(query: RecallQuery | ReflectQuery) -> Data:
     return {"banks": tuple(query.banks)} if query.banks else {}
 
 
-CALLS: Mapping[str, tuple[HookKind, Tell]] = {
-    "retain": (HookKind.RETAIN, _retained),
-    "retain_batch": (HookKind.RETAIN, _retained),
-    "retain_many": (HookKind.RETAIN, _retained),
-    "update_memory": (HookKind.UPDATE, _updated),
-    "recall": (HookKind.RECALL, _recalled),
-    "recall_batch": (HookKind.RECALL, _recalled),
-    "history": (HookKind.RECALL, _recalled),
-    "reflect": (HookKind.REFLECT, _reflected),
-    "reflect_stream": (HookKind.REFLECT, _reflected),
-    "forget": (HookKind.FORGET, _forgot),
-    "undelete": (HookKind.UNDELETE, _undeleted),
-    "delete_bank": (HookKind.BANK_DELETED, _bank_deleted),
+EVENTS: Mapping[type[Any], Event] = {
+    requests.Retain: (HookKind.RETAIN, _retained),
+    requests.BatchRetain: (HookKind.RETAIN, _retained),
+    requests.StreamRetain: (HookKind.RETAIN, _retained),
+    requests.UpdateMemory: (HookKind.UPDATE, _updated),
+    requests.Recall: (HookKind.RECALL, _recalled),
+    requests.BatchRecall: (HookKind.RECALL, _recalled),
+    requests.History: (HookKind.RECALL, _recalled),
+    requests.Reflect: (HookKind.REFLECT, _reflected),
+    requests.StreamReflect: (HookKind.REFLECT, _reflected),
+    requests.Forget: (HookKind.FORGET, _forgot),
+    requests.UndeleteMemory: (HookKind.UNDELETE, _undeleted),
+    requests.DeleteBank: (HookKind.BANK_DELETED, _bank_deleted),
 }

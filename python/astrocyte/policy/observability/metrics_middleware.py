@@ -1,147 +1,93 @@
-"""The gate with its calls counted and timed. Without metrics the plain gate is built, and a call costs nothing more."""
+"""Counts and times of retains, recalls and reflects."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from time import perf_counter
+from typing import Any
 
+from astrocyte.api import requests
 from astrocyte.errors import AstrocyteError
-from astrocyte.model import (
-    Caller,
-    HistoryResult,
-    RecallQuery,
-    RecallResult,
-    ReflectQuery,
-    ReflectResult,
-    RetainItem,
-    RetainResult,
-)
-from astrocyte.policy.gate import Gate
+from astrocyte.model import Caller, HistoryResult, RecallResult, ReflectResult, RetainResult
 from astrocyte.policy.observability.metrics import Metrics
-from astrocyte.policy.operations.parts import GateParts
+from astrocyte.policy.observability.middleware import Proceed, ProceedStream
+
+Observe = Callable[[Caller, Any, Proceed], Coroutine[Any, Any, Any]]
 
 
-class ObservedGate(Gate):
-    """A gate that tells the metrics.
+class MetricsMiddleware:
+    """Records calls in the metrics."""
 
-    Args:
-        metrics: Who is told.
-        parts: Those of `Gate`.
-    """
-
-    def __init__(self, metrics: Metrics, parts: GateParts) -> None:
-        super().__init__(parts)
+    def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
+        self._observers: Mapping[type[Any], Observe] = {
+            requests.Retain: self._retain,
+            requests.BatchRetain: self._retain,
+            requests.StreamRetain: self._retain,
+            requests.Recall: self._recall,
+            requests.History: self._recall,
+            requests.BatchRecall: self._batch_recall,
+            requests.Reflect: self._reflect,
+        }
 
-    async def retain(
-        self,
-        caller: Caller,
-        bank_id: str,
-        item: RetainItem,
-        *,
-        request_id: str | None = None,
-        validate_only: bool = False,
-    ) -> RetainResult:
-        """Store one memory."""
+    def call(self, caller: Caller, request: Any, proceed: Proceed) -> Coroutine[Any, Any, Any]:  # noqa: ANN401 - any request
+        """Record the call where there is a metric of its kind."""
+        observe = self._observers.get(type(request))
+        return proceed(caller, request) if observe is None else observe(caller, request, proceed)
+
+    async def stream(self, caller: Caller, request: Any, proceed: ProceedStream) -> AsyncIterator[Any]:  # noqa: ANN401 - any request
+        """Record the result at the end of a reflect."""
+        async with aclosing(proceed(caller, request)) as pieces:  # type: ignore[type-var]  # a generator
+            async for piece in pieces:
+                if isinstance(piece, ReflectResult):
+                    self._metrics.reflected(request.query.bank_id, piece)
+                yield piece
+
+    async def _retain(self, caller: Caller, request: Any, proceed: Proceed) -> Any:  # noqa: ANN401 - a retain of any kind
         began = perf_counter()
         try:
-            result = await super().retain(caller, bank_id, item, request_id=request_id, validate_only=validate_only)
+            response = await proceed(caller, request)
         except AstrocyteError:
-            self._metrics.retain_failed(bank_id)
+            if not isinstance(request, requests.StreamRetain):
+                self._metrics.retain_failed(request.bank_id)
             raise
-        self._metrics.retained(bank_id, result)
-        self._metrics.retain_took(bank_id, perf_counter() - began)
-        return result
-
-    async def retain_batch(
-        self,
-        caller: Caller,
-        bank_id: str,
-        items: Sequence[RetainItem],
-        *,
-        request_id: str | None = None,
-        validate_only: bool = False,
-    ) -> list[RetainResult]:
-        """Store all items, or none."""
-        began = perf_counter()
-        try:
-            results = await super().retain_batch(
-                caller, bank_id, items, request_id=request_id, validate_only=validate_only
-            )
-        except AstrocyteError:
-            self._metrics.retain_failed(bank_id)
-            raise
-        for result in results:
-            self._metrics.retained(bank_id, result)
-        self._metrics.retain_took(bank_id, perf_counter() - began)
-        return results
-
-    async def retain_many(
-        self,
-        caller: Caller,
-        bank_id: str,
-        items: Sequence[RetainItem],
-        *,
-        request_ids: Sequence[str | None] = (),
-    ) -> list[RetainResult | AstrocyteError]:
-        """Store what can be stored."""
-        began = perf_counter()
-        results = await super().retain_many(caller, bank_id, items, request_ids=request_ids)
-        for result in results:
+        for result in [response] if isinstance(response, RetainResult) else response:
             if isinstance(result, AstrocyteError):
-                self._metrics.retain_failed(bank_id)
+                self._metrics.retain_failed(request.bank_id)
             else:
-                self._metrics.retained(bank_id, result)
-        self._metrics.retain_took(bank_id, perf_counter() - began)
-        return results
+                self._metrics.retained(request.bank_id, result)
+        self._metrics.retain_took(request.bank_id, perf_counter() - began)
+        return response
 
-    async def recall(self, caller: Caller, query: RecallQuery) -> RecallResult:
-        """Rank the bank's memories for a query."""
+    async def _recall(self, caller: Caller, request: Any, proceed: Proceed) -> Any:  # noqa: ANN401 - a recall or a history
         began = perf_counter()
+        bank_id = request.query.bank_id
         try:
-            result = await super().recall(caller, query)
+            result = await proceed(caller, request)
         except AstrocyteError:
-            self._metrics.recall_failed(query.bank_id)
+            self._metrics.recall_failed(bank_id)
             raise
-        self._metrics.recalled(query.bank_id, result, "recall")
-        self._metrics.recall_took(query.bank_id, perf_counter() - began)
+        if isinstance(result, HistoryResult):
+            found = RecallResult(result.hits, result.total_available, truncated=result.truncated)
+            self._metrics.recalled(bank_id, found, "history")
+        else:
+            self._metrics.recalled(bank_id, result, "recall")
+        self._metrics.recall_took(bank_id, perf_counter() - began)
         return result
 
-    async def recall_batch(self, caller: Caller, queries: Sequence[RecallQuery]) -> list[RecallResult]:
-        """Answer all queries, or fail with the first that cannot be answered; its time is nobody's."""
+    async def _batch_recall(self, caller: Caller, request: requests.BatchRecall, proceed: Proceed) -> Any:  # noqa: ANN401 - results
+        """Count the queries of a batch; its time belongs to no single one."""
         try:
-            results = await super().recall_batch(caller, queries)
+            results = await proceed(caller, request)
         except AstrocyteError:
             self._metrics.recall_failed("")
             raise
-        for query, result in zip(queries, results, strict=True):
+        for query, result in zip(request.queries, results, strict=True):
             self._metrics.recalled(query.bank_id, result, "recall")
         return results
 
-    async def history(self, caller: Caller, query: RecallQuery) -> HistoryResult:
-        """Recall as of an instant."""
-        began = perf_counter()
-        try:
-            result = await super().history(caller, query)
-        except AstrocyteError:
-            self._metrics.recall_failed(query.bank_id)
-            raise
-        found = RecallResult(result.hits, result.total_available, truncated=result.truncated)
-        self._metrics.recalled(query.bank_id, found, "history")
-        self._metrics.recall_took(query.bank_id, perf_counter() - began)
+    async def _reflect(self, caller: Caller, request: requests.Reflect, proceed: Proceed) -> Any:  # noqa: ANN401 - a result
+        result = await proceed(caller, request)
+        self._metrics.reflected(request.query.bank_id, result)
         return result
-
-    async def reflect(self, caller: Caller, query: ReflectQuery) -> ReflectResult:
-        """Answer a question from memory."""
-        result = await super().reflect(caller, query)
-        self._metrics.reflected(query.bank_id, result)
-        return result
-
-    async def reflect_stream(self, caller: Caller, query: ReflectQuery) -> AsyncIterator[str | ReflectResult]:
-        """Answer a question from memory, in pieces."""
-        async with aclosing(super().reflect_stream(caller, query)) as parts:  # type: ignore[type-var]  # a generator
-            async for part in parts:
-                if isinstance(part, ReflectResult):
-                    self._metrics.reflected(query.bank_id, part)
-                yield part

@@ -1,10 +1,11 @@
-"""What the span of an operation is told: ids of banks that can be such, numbers, yes or no."""
+"""Attributes of the span of a request: well-formed bank ids, numbers, true or false."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from astrocyte.api.requests import BatchRecall, Retain
 from astrocyte.core import count_tokens
 from astrocyte.model import (
     ForgetResult,
@@ -18,7 +19,6 @@ from astrocyte.model import (
 )
 from astrocyte.pipelines.recall.hits import count_of, tokens_of
 from astrocyte.policy.events import PII_EVENTS
-from astrocyte.policy.observability.method_proxy import argument
 from astrocyte.policy.requests.field_checks import BANK_ID
 
 Value = str | bool | int | float | Sequence[str]
@@ -31,18 +31,16 @@ class Taken(list[str]):
     native = False
 
 
-def given(operation: str, provider: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Told:
-    """What is known before the operation, when nothing was checked yet.
+def given(request: object, provider: str) -> Told:
+    """The attributes that are known before the operation, when nothing was checked yet.
 
     Args:
-        operation: Name of the backend's method.
+        request: A request of the API.
         provider: The memory provider.
-        args: Those of the call.
-        kwargs: As above.
     """
     made: Told = {"astrocyte.provider": provider}
-    query = argument(operation, "query", args, kwargs)
-    bank_id = argument(operation, "bank_id", args, kwargs)
+    query = getattr(request, "query", None)
+    bank_id = getattr(request, "bank_id", None)
     if isinstance(query, (RecallQuery, ReflectQuery)):
         bank_id = query.bank_id
         banks = [bank for bank in map(str, query.banks) if BANK_ID.fullmatch(bank)]
@@ -50,29 +48,26 @@ def given(operation: str, provider: str, args: tuple[Any, ...], kwargs: Mapping[
             made["astrocyte.banks"] = banks
     if isinstance(bank_id, str) and BANK_ID.fullmatch(bank_id):
         made["astrocyte.bank_id"] = bank_id
-    item = argument(operation, "item", args, kwargs)
-    items = argument(operation, "items", args, kwargs) if item is None else (item,)
+    items = (request.item,) if isinstance(request, Retain) else getattr(request, "items", None)
     if isinstance(items, Sequence):
         contents = [one.content for one in items if isinstance(one, RetainItem) and isinstance(one.content, str)]
         made["astrocyte.content_bytes"] = sum(len(content.encode(errors="replace")) for content in contents)
     return made
 
 
-def told(operation: str, result: object, taken: Taken, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Told:
-    """What is known after it.
+def told(request: object, result: object, taken: Taken) -> Told:
+    """The attributes that are known after it.
 
     Args:
-        operation: Name of the backend's method.
-        result: What it returned, or one piece of it.
-        taken: What policies did in it.
-        args: Those of the call.
-        kwargs: As above.
+        request: A request of the API.
+        result: Its response, or one piece of it.
+        taken: Actions of the policies.
     """
     results = result if isinstance(result, list) else [result]
     known = next((kind for one in results for kind in READERS if isinstance(one, kind)), None)
     if known is None:
         return {}
-    queries = argument(operation, "queries", args, kwargs) or [argument(operation, "query", args, kwargs)]
+    queries = request.queries if isinstance(request, BatchRecall) else [getattr(request, "query", None)]
     return READERS[known]([one for one in results if isinstance(one, known)], taken, queries)
 
 

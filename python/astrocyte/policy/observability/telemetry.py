@@ -9,14 +9,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from astrocyte.api import Backend
 from astrocyte.config import Settings
-from astrocyte.model import EngineOutbox
+from astrocyte.model import EngineOutbox, ServerInfo
 from astrocyte.pipelines.index.registry import IndexRegistry
-from astrocyte.policy.backend import Backend
 from astrocyte.policy.gate import Gate
 from astrocyte.policy.observability.hooks import Hooks, load
-from astrocyte.policy.observability.hooks_middleware import hooked
-from astrocyte.policy.operations.parts import GateParts, Pipelines
+from astrocyte.policy.observability.hooks_middleware import HooksMiddleware
+from astrocyte.policy.observability.middleware import MiddlewareBackend
+from astrocyte.policy.operations.parts import Pipelines
 from astrocyte.providers.engines import EngineProvider
 from astrocyte.providers.protocols import Embedder, LanguageModel
 from astrocyte.stores.protocols import MemoryStore
@@ -112,24 +113,20 @@ class Telemetry:
         if self._levels is not None:
             self._levels.add(queues)
 
-    def gate(self, parts: GateParts) -> Gate:
-        """The gate of these parts."""
-        if self.metrics is None:
-            return Gate(parts)
-        from astrocyte.policy.observability.metrics_middleware import ObservedGate  # noqa: PLC0415 - as above
-
-        self.metrics.describe(parts.info)
-        return ObservedGate(self.metrics, parts)
-
-    def backend(self, gate: Gate) -> Backend:
-        """What the doors open to: the gate, with what is laid around it."""
+    def backend(self, gate: Gate, info: ServerInfo) -> Backend:
+        """The gate with the middlewares that are switched on: metrics, around them spans, around these hooks."""
         backend: Backend = gate
-        if self.tracing is not None:
-            from astrocyte.policy.observability.tracing_middleware import traced_backend  # noqa: PLC0415 - as above
+        if self.metrics is not None:
+            from astrocyte.policy.observability.metrics_middleware import MetricsMiddleware  # noqa: PLC0415 - as above
 
-            backend = traced_backend(backend, self.tracing)
+            self.metrics.describe(info)
+            backend = MiddlewareBackend(backend, MetricsMiddleware(self.metrics))
+        if self.tracing is not None:
+            from astrocyte.policy.observability.tracing_middleware import TracingMiddleware  # noqa: PLC0415 - as above
+
+            backend = MiddlewareBackend(backend, TracingMiddleware(self.tracing))
         if self._hooks is not None:
-            backend = hooked(backend, self._hooks)
+            backend = MiddlewareBackend(backend, HooksMiddleware(self._hooks))
         return backend
 
     def close(self) -> None:

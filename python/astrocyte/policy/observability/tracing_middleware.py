@@ -1,17 +1,20 @@
-"""What spans are made of: one for an operation, and below it those of providers and of stages."""
+"""Spans: one around each request, and below it those of pipelines, providers and stages."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from opentelemetry.trace import Span
 
-from astrocyte.model import Bank, RecallQuery, RecallResult
-from astrocyte.policy.backend import Backend
-from astrocyte.policy.observability.method_proxy import OPERATIONS, STREAMS, Wrap, front, stepped
+from astrocyte.api import requests
+from astrocyte.model import Bank, Caller, RecallQuery, RecallResult
+from astrocyte.policy.observability.method_proxy import Wrap, front
+from astrocyte.policy.observability.middleware import Proceed, ProceedStream, stepped
 from astrocyte.policy.observability.span_attributes import Taken, Value, given, told
 from astrocyte.policy.observability.tracing import Tracing, answered, end, now, recording
 from astrocyte.policy.operations.parts import Pipelines
@@ -21,8 +24,16 @@ from astrocyte.providers.protocols import Embedder, LanguageModel
 
 Method = Callable[..., Any]
 
-# What does the same in another way has the same name.
-NAMES = {"retain_batch": "retain", "retain_many": "retain", "recall_batch": "recall", "reflect_stream": "reflect"}
+# Span names that differ from the RPC's: forms of one operation share its name.
+NAMES: Mapping[type[Any], str] = {
+    requests.BatchRetain: "retain",
+    requests.StreamRetain: "retain",
+    requests.BatchRecall: "recall",
+    requests.StreamReflect: "reflect",
+    requests.UndeleteMemory: "undelete",
+    requests.GetBankStats: "bank_stats",
+    requests.GetServerInfo: "server_info",
+}
 # A reflect that the pipeline makes, out of what it recalls.
 REFLECT = "astrocyte.fallback_reflect"
 # Before the stages that have spans: embedding is a call of a provider, with one of its own, and analysing takes less
@@ -30,11 +41,6 @@ REFLECT = "astrocyte.fallback_reflect"
 BEFORE = ("embed", "analyse")
 # Within the core.
 FEEDBACK = "feedback"
-
-
-def traced_backend(backend: Backend, tracing: Tracing) -> Backend:
-    """The backend with a span around every operation."""
-    return front(backend, {name: _operation(name, tracing) for name in OPERATIONS if name != "close"})
 
 
 def traced_pipelines(pipelines: Pipelines, tracing: Tracing) -> Pipelines:
@@ -212,30 +218,38 @@ def _recall(tracing: Tracing, method: Method) -> Method:
     return run
 
 
-def _operation(name: str, tracing: Tracing) -> Wrap:
-    span_name = f"astrocyte.{NAMES.get(name, name)}"
+class TracingMiddleware:
+    """A span around each request."""
 
-    def whole(method: Method) -> Method:
-        async def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - those of the method
-            with tracing.operation(span_name) as (span, taken):
-                if span.is_recording():
-                    span.set_attributes(given(name, tracing.provider, args, kwargs))
-                result = await method(*args, **kwargs)
-                if span.is_recording():
-                    span.set_attributes(told(name, result, taken, args, kwargs))
-                return result
+    def __init__(self, tracing: Tracing) -> None:
+        self._tracing = tracing
 
-        return call
+    async def call(self, caller: Caller, request: Any, proceed: Proceed) -> Any:  # noqa: ANN401 - any request and its response
+        """Call with a span, which ends with the response."""
+        with self._tracing.operation(span_name(request)) as (span, taken):
+            if span.is_recording():
+                span.set_attributes(given(request, self._tracing.provider))
+            result = await proceed(caller, request)
+            if span.is_recording():
+                span.set_attributes(told(request, result, taken))
+            return result
 
-    def in_pieces(method: Method) -> Method:
-        async def stream(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:  # noqa: ANN401 - those of the method
-            span = tracing.begin(span_name, given(name, tracing.provider, args, kwargs))
-            taken = Taken()
-            async with aclosing(_pieces(tracing, span, method(*args, **kwargs), taken)) as pieces:
-                async for piece in pieces:
-                    span.set_attributes(told(name, piece, taken, args, kwargs))
-                    yield piece
+    async def stream(self, caller: Caller, request: Any, proceed: ProceedStream) -> AsyncIterator[Any]:  # noqa: ANN401 - any request and its responses
+        """Stream with a span, which ends with the last response."""
+        span = self._tracing.begin(span_name(request), given(request, self._tracing.provider))
+        taken = Taken()
+        async with aclosing(_pieces(self._tracing, span, proceed(caller, request), taken)) as pieces:
+            async for piece in pieces:
+                span.set_attributes(told(request, piece, taken))
+                yield piece
 
-        return stream
 
-    return in_pieces if name in STREAMS else whole
+def span_name(request: object) -> str:
+    """Name of the span around a request: that of the RPC in small letters, or a shared one."""
+    kind = type(request)
+    return f"astrocyte.{NAMES.get(kind) or _words(kind.__name__)}"
+
+
+@cache
+def _words(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from astrocyte.api import LimitKind
+from astrocyte.api.requests import Explain
 from astrocyte.errors import ValidationError
 from astrocyte.model import Bank, Caller, ExplainQuery, ExplainResult, MemoryHit, RecallResult
 from astrocyte.pipelines.explain.counterfactuals import CounterfactualSearch
-from astrocyte.policy.limits.rate_limits import Operation
 from astrocyte.policy.operations.explain_multi_bank import SeveralExplaining, Sides
 from astrocyte.policy.operations.parts import OperationParts
 
@@ -21,7 +22,7 @@ BY_TIERS = "tiers: this is the full recall; where the trace names a cheaper tier
 
 
 class Explaining:
-    """The part of the gate that tells what became of memories; see `astrocyte.policy.backend.Backend`.
+    """Handler of Explain.
 
     Args:
         parts: What the operations share.
@@ -41,11 +42,12 @@ class Explaining:
         self._overfetch = settings.recall.overfetch
         self._remarks = (BY_TIERS,) if settings.tiered_retrieval.enabled else ()
 
-    async def run(self, caller: Caller, asked: ExplainQuery) -> ExplainResult:
-        """Tell of each memory where it fell out of the recall, and what would have kept it."""
+    async def explain(self, caller: Caller, request: Explain) -> ExplainResult:
+        """Explain each memory: where it fell out of the recall, and what would have kept it."""
+        asked = request.query
         banks = self._bank_sets.resolve(caller, asked.query)
         self._banks.require_each(caller, OPERATION, banks)
-        await self._policies.limits.admit_each(caller.tenant, banks.bank_ids, Operation.RECALL)
+        await self._policies.limits.admit_each(caller.tenant, banks.bank_ids, LimitKind.RECALL)
         self._check.explain(asked)
         handles = tuple([self._banks.handle(caller, OPERATION, bank_id) for bank_id in banks.bank_ids])
         beside = self._relevance.beside(caller, handles)

@@ -6,6 +6,14 @@ import asyncio
 import uuid
 from time import monotonic
 
+from astrocyte.api.requests import (
+    USUAL_WAIT_SECONDS,
+    CancelOperation,
+    GetOperation,
+    ListOperations,
+    StartReindex,
+    WaitOperation,
+)
 from astrocyte.errors import FailedPrecondition, NotFound, ValidationError
 from astrocyte.model import Bank, Caller, Operation, OperationPage
 from astrocyte.policy.auth.access_control import NO_BANK
@@ -16,15 +24,14 @@ from astrocyte.policy.requests.page_tokens import decode_token, encode_token
 from astrocyte.policy.requests.validation import LARGEST_POSITION
 from astrocyte.stores.operations import NewReindex, OperationStore
 
-# How long a wait lasts where the caller does not say, and at most: then the caller asks again.
-USUAL_WAIT_SECONDS = 30.0
+# Longest wait of one call: after it the caller asks again.
 MOST_WAIT_SECONDS = 300.0
 MOST_SAMPLE = 1_000
 ID_CHARS = 64
 
 
 class Operating:
-    """The gate's operations; see `astrocyte.policy.backend.Backend` for what each does and raises.
+    """Handlers of the RPCs on long-running operations.
 
     Args:
         operations: Where they are.
@@ -40,55 +47,46 @@ class Operating:
         self._check = parts.check
         self._settings = parts.settings
 
-    async def start_reindex(  # noqa: PLR0913 - the parts of a reindex, and the request's key
-        self,
-        caller: Caller,
-        bank_id: str,
-        *,
-        embedding_model: str | None = None,
-        rollback: bool = False,
-        min_overlap: float | None = None,
-        sample: int | None = None,
-        request_id: str | None = None,
-    ) -> Operation:
+    async def start_reindex(self, caller: Caller, request: StartReindex) -> Operation:
         """Move a bank to another embedding model."""
+        bank_id, model, rollback = request.bank_id, request.embedding_model, request.rollback
+        min_overlap, sample = request.min_overlap, request.sample_size
         self._banks.require(caller, "StartReindex", bank_id)
-        if (embedding_model is not None) == rollback:
+        if (model is not None) == rollback:
             raise ValidationError("is needed, or rollback, and not both", field="embedding_model")
-        if embedding_model is not None:
-            field_checks.label(embedding_model, "embedding_model", self._settings.limits.name_chars)
+        if model is not None:
+            field_checks.label(model, "embedding_model", self._settings.limits.name_chars)
         if min_overlap is not None:
             field_checks.number(min_overlap, "min_overlap", 0.0, 1.0)
         if sample is not None:
             field_checks.integer(sample, "sample_size", 0, MOST_SAMPLE)
-        self._check.request_id(request_id)
+        self._check.request_id(request.request_id)
         bank = self._banks.current(caller, "StartReindex", bank_id)
         self._refuse_copies()
         given = self._settings.reindex
         new = NewReindex(
             f"op-{uuid.uuid4().hex}",
-            embedding_model,
-            self._dimensions(bank, embedding_model),
+            model,
+            self._dimensions(bank, model),
             given.min_overlap if min_overlap is None else min_overlap,
             given.sample if sample is None else sample,
         )
-        request = key_of(request_id, "start_reindex", bank_id, embedding_model, rollback, min_overlap, sample)
-        started = await self._operations.start(bank, new, by=self._access.name(caller), request=request)
+        key = key_of(request.request_id, "start_reindex", bank_id, model, rollback, min_overlap, sample)
+        started = await self._operations.start(bank, new, by=self._access.name(caller), request=key)
         self._reindexer.notify()
         return started
 
-    async def get(self, caller: Caller, bank_id: str, operation_id: str) -> Operation:
+    async def get_operation(self, caller: Caller, request: GetOperation) -> Operation:
         """One operation."""
-        return self._read(*self._named(caller, "GetOperation", bank_id, operation_id))
+        return self._read(*self._named(caller, "GetOperation", request.bank_id, request.operation_id))
 
-    async def page(
-        self, caller: Caller, *, bank_id: str = "", page_size: int = 0, page_token: str = ""
-    ) -> OperationPage:
+    async def list_operations(self, caller: Caller, request: ListOperations) -> OperationPage:
         """A page of operations."""
+        bank_id, page_token = request.bank_id, request.page_token
         if not bank_id:
             self._access.require_pattern(caller, "ListOperations", NO_BANK)
         bank = self._banks.current(caller, "ListOperations", bank_id) if bank_id else None
-        limit = self._check.page_size(page_size)
+        limit = self._check.page_size(request.page_size)
         scope = ("operations", caller.tenant, bank_id)
         after = int(decode_token(page_token, scope, int, 1)[0]) if page_token else 0
         if not 0 <= after <= LARGEST_POSITION:
@@ -97,19 +95,18 @@ class Operating:
         token = encode_token(scope, [rows[limit - 1][0]]) if len(rows) > limit else ""
         return OperationPage(tuple(operation for _, operation in rows[:limit]), token)
 
-    async def wait(
-        self, caller: Caller, bank_id: str, operation_id: str, *, timeout_seconds: float | None = None
-    ) -> Operation:
+    async def wait_operation(self, caller: Caller, request: WaitOperation) -> Operation:
         """An operation once it is done, or when the time is up."""
-        if timeout_seconds is not None:
-            field_checks.number(timeout_seconds, "timeout", 0.0, MOST_WAIT_SECONDS)
-        bank, name = self._named(caller, "WaitOperation", bank_id, operation_id)
-        end = monotonic() + (USUAL_WAIT_SECONDS if timeout_seconds is None else timeout_seconds)
+        timeout = request.timeout
+        if timeout is not None:
+            field_checks.number(timeout, "timeout", 0.0, MOST_WAIT_SECONDS)
+        bank, name = self._named(caller, "WaitOperation", request.bank_id, request.operation_id)
+        end = monotonic() + (USUAL_WAIT_SECONDS if timeout is None else timeout)
         with self._reindexer.subscribed() as changed:
             while True:
                 changed.clear()
                 # The caller may lose the right while it waits.
-                self._access.require(caller, "WaitOperation", bank_id, bank)
+                self._access.require(caller, "WaitOperation", bank.bank_id, bank)
                 operation = self._read(bank, name)
                 left = end - monotonic()
                 if operation.done or left <= 0:
@@ -120,14 +117,12 @@ class Operating:
                 except TimeoutError:
                     continue
 
-    async def cancel(
-        self, caller: Caller, bank_id: str, operation_id: str, *, request_id: str | None = None
-    ) -> Operation:
+    async def cancel_operation(self, caller: Caller, request: CancelOperation) -> Operation:
         """End an operation."""
-        self._check.request_id(request_id)
-        bank, name = self._named(caller, "CancelOperation", bank_id, operation_id)
-        request = key_of(request_id, "cancel_operation", bank_id, operation_id)
-        ended = await self._operations.cancel(bank, name, by=self._access.name(caller), request=request)
+        self._check.request_id(request.request_id)
+        bank, name = self._named(caller, "CancelOperation", request.bank_id, request.operation_id)
+        key = key_of(request.request_id, "cancel_operation", request.bank_id, request.operation_id)
+        ended = await self._operations.cancel(bank, name, by=self._access.name(caller), request=key)
         self._reindexer.notify()
         return ended
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from astrocyte.api import LimitKind
+from astrocyte.api.requests import BatchRecall, History, Recall
 from astrocyte.errors import CircuitOpen
 from astrocyte.model import (
     Bank,
@@ -17,7 +19,6 @@ from astrocyte.model import (
 from astrocyte.pipelines.multi_bank.bank_answers import Question
 from astrocyte.policy.banks.selection import BankSet
 from astrocyte.policy.engines.recall import Asking
-from astrocyte.policy.limits.rate_limits import Operation
 from astrocyte.policy.operations.parts import OperationParts
 
 
@@ -45,12 +46,16 @@ class Recalling:
         self._hybrid = parts.hybrid
         self._relevance = parts.relevance
         self._spaces = parts.spaces
-        self._is_limited = Operation.RECALL in policies.limits.limited
+        self._is_limited = LimitKind.RECALL in policies.limits.limited
         self._screens_queries = "queries" in policies.barriers.lookers
         # Answers leave as the pipelines make them where neither looks at hits.
         self._screens_answers = "outgoing" in policies.barriers.lookers or policies.authority.enabled
 
-    async def one(self, caller: Caller, operation: str, query: RecallQuery) -> RecallResult:
+    async def recall(self, caller: Caller, request: Recall) -> RecallResult:
+        """Rank the memories of a bank, or of several."""
+        return await self._one(caller, "Recall", request.query)
+
+    async def _one(self, caller: Caller, operation: str, query: RecallQuery) -> RecallResult:
         """The answer of the bank, or the banks, that a query names."""
         # A caller in this process may send anything as a name.
         named: object = query.bank_id
@@ -62,7 +67,7 @@ class Recalling:
         if self._access.enabled:
             self._banks.require_each(caller, operation, asked)
         if self._is_limited:
-            await self._limits.admit_each(caller.tenant, asked.bank_ids, Operation.RECALL)
+            await self._limits.admit_each(caller.tenant, asked.bank_ids, LimitKind.RECALL)
         self._check.query(query)
         banks: Sequence[Bank]
         if known is None or self._access.enabled or self._spaces.moved:
@@ -84,13 +89,14 @@ class Recalling:
         result = await self._answered(asking)
         return self._told(self._whose(asking), operation, result, warnings)
 
-    async def batch(self, caller: Caller, queries: Sequence[RecallQuery]) -> list[RecallResult]:
+    async def batch_recall(self, caller: Caller, request: BatchRecall) -> list[RecallResult]:
         """Answer all queries, or fail with the first that cannot be answered."""
+        queries = request.queries
         self._check.query_count(queries)
         # What depends on the banks alone is found once for all queries about the same.
         sets, places = self._banks_of_each(caller, "BatchRecall", queries)
         every = [bank_id for place in places for bank_id in sets[place].bank_ids]
-        await self._limits.admit_each(caller.tenant, every, Operation.RECALL)
+        await self._limits.admit_each(caller.tenant, every, LimitKind.RECALL)
         self._check.queries(queries)
         expected = [self._banks.expected_each(caller, "BatchRecall", one.bank_ids) for one in sets]
         screened = await self._barriers.queries("BatchRecall", queries, [one.bank_ids for one in sets], places)
@@ -121,10 +127,11 @@ class Recalling:
             for result, (*_, place, _, warnings) in zip(results, asked, strict=True)
         ]
 
-    async def history(self, caller: Caller, query: RecallQuery) -> HistoryResult:
+    async def history(self, caller: Caller, request: History) -> HistoryResult:
         """Recall as of an instant."""
+        query = request.query
         as_of = self._check.history(query)
-        result = await self.one(caller, "History", query)
+        result = await self._one(caller, "History", query)
         return HistoryResult(
             result.hits,
             result.total_available,

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
+from astrocyte.api import LimitKind
+from astrocyte.api.requests import Reflect, StreamReflect
 from astrocyte.errors import CircuitOpen
 from astrocyte.model import (
     Bank,
@@ -23,7 +25,6 @@ from astrocyte.model import (
 from astrocyte.pipelines.reflect.pipeline import Allowance
 from astrocyte.policy.banks.selection import BankSet
 from astrocyte.policy.engines.reflect import EngineReflecting
-from astrocyte.policy.limits.rate_limits import Operation
 from astrocyte.policy.operations.parts import OperationParts
 
 # Finds the memories of one bank, where there is no strategy, or of several, for a caller by a call.
@@ -47,7 +48,7 @@ class _Admitted:
 
 
 class Reflecting:
-    """The part of the gate that answers from memory; see `astrocyte.policy.backend.Backend`.
+    """Handlers of Reflect and StreamReflect.
 
     Args:
         parts: What the operations share.
@@ -65,9 +66,9 @@ class Reflecting:
         self._recall = recall
         self._check = parts.check
 
-    async def one(self, caller: Caller, query: ReflectQuery) -> ReflectResult:
+    async def reflect(self, caller: Caller, request: Reflect) -> ReflectResult:
         """Answer a question."""
-        call = await self._admitted(caller, "Reflect", query)
+        call = await self._admitted(caller, "Reflect", request.query)
         answer = await self._elsewhere(caller, "Reflect", call)
         if answer is not None:
             return call.told(answer)
@@ -76,9 +77,9 @@ class Reflecting:
         except CircuitOpen as failure:
             return call.told(self._policies.escalation.reflect(call.banks, failure))
 
-    async def stream(self, caller: Caller, query: ReflectQuery) -> AsyncIterator[str | ReflectResult]:
+    async def stream_reflect(self, caller: Caller, request: StreamReflect) -> AsyncIterator[str | ReflectResult]:
         """Answer a question in pieces."""
-        call = await self._admitted(caller, "StreamReflect", query)
+        call = await self._admitted(caller, "StreamReflect", request.query)
         answer = await self._elsewhere(caller, "StreamReflect", call)
         if answer is not None:
             yield answer.answer
@@ -107,7 +108,7 @@ class Reflecting:
     async def _admitted(self, caller: Caller, operation: str, query: ReflectQuery) -> _Admitted:
         asked = self._bank_sets.resolve(caller, query)
         self._banks.require_each(caller, operation, asked)
-        await self._policies.limits.admit_each(caller.tenant, asked.bank_ids, Operation.REFLECT)
+        await self._policies.limits.admit_each(caller.tenant, asked.bank_ids, LimitKind.REFLECT)
         self._check.reflect(query)
         expected = self._banks.expected_each(caller, operation, asked.bank_ids)
         query, warnings = await self._policies.barriers.query(operation, query, asked.bank_ids)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from astrocyte.api import LimitKind
+from astrocyte.api.requests import BatchRetain, Retain
 from astrocyte.errors import (
     BankNotFound,
     CircuitOpen,
@@ -16,7 +18,7 @@ from astrocyte.pipelines.retain.drafts import Draft
 from astrocyte.pipelines.retain.pipeline import Replay
 from astrocyte.policy.engines.registry import Engine
 from astrocyte.policy.events import emit
-from astrocyte.policy.limits.rate_limits import Demand, Operation
+from astrocyte.policy.limits.rate_limits import Demand
 from astrocyte.policy.operations.curation import Curating, Ruling, mark
 from astrocyte.policy.operations.media_intake import Intake
 from astrocyte.policy.operations.parts import OperationParts
@@ -33,7 +35,7 @@ EMPTY = RetainResult(
 
 
 class Retaining:
-    """The gate's retains; see `astrocyte.policy.backend.Backend` for what each does and raises.
+    """Handlers of Retain and BatchRetain.
 
     Args:
         parts: What the operations share.
@@ -59,25 +61,18 @@ class Retaining:
         self._all_engines = policies.engines
         self._retries = policies.escalation.retries
         self._curates = policies.curator is not None
-        self._is_limited = Operation.RETAIN in policies.limits.limited
+        self._is_limited = LimitKind.RETAIN in policies.limits.limited
 
-    async def one(
-        self,
-        caller: Caller,
-        bank_id: str,
-        item: RetainItem,
-        *,
-        request_id: str | None = None,
-        validate_only: bool = False,
-    ) -> RetainResult:
+    async def retain(self, caller: Caller, request: Retain) -> RetainResult:
         """Store one memory."""
+        bank_id, item, request_id = request.bank_id, request.item, request.request_id
         self._require(caller, "Retain", bank_id)
         if self._is_limited:
-            await self._limits.admit((Demand(caller.tenant, bank_id, Operation.RETAIN),))
+            await self._limits.admit((Demand(caller.tenant, bank_id, LimitKind.RETAIN),))
         if self._barriers.skips_empty and self._barriers.skips(bank_id, item):
             return EMPTY
         self._check.item(item, self._overrides.of[bank_id].homeostasis.retain_max_content_bytes)
-        if validate_only:
+        if request.validate_only:
             self._check.request_id(request_id)
             return (await self._validate(caller, bank_id, [(item, "")]))[0]
         replay = None
@@ -89,27 +84,20 @@ class Retaining:
             results = await self._engines.copy(caller, bank_id, results)
         return results[0]
 
-    async def batch(
-        self,
-        caller: Caller,
-        bank_id: str,
-        items: Sequence[RetainItem],
-        *,
-        request_id: str | None = None,
-        validate_only: bool = False,
-    ) -> list[RetainResult]:
+    async def batch_retain(self, caller: Caller, request: BatchRetain) -> list[RetainResult]:
         """Store all items, or none."""
+        bank_id, items, request_id = request.bank_id, request.items, request.request_id
         self._require(caller, "BatchRetain", bank_id)
         self._check.item_count(items)
         if self._is_limited:
-            await self._limits.admit((Demand(caller.tenant, bank_id, Operation.RETAIN, len(items)),))
+            await self._limits.admit((Demand(caller.tenant, bank_id, LimitKind.RETAIN, len(items)),))
         skipped = {index for index, item in enumerate(items) if self._barriers.skips(bank_id, item)}
         self._check.items(items, self._overrides.of[bank_id].homeostasis.retain_max_content_bytes, skipped)
         self._check.request_id(request_id)
         placed = [(item, f"items[{index}].") for index, item in enumerate(items) if index not in skipped]
         if not placed:
             return [EMPTY] * len(items)
-        if validate_only:
+        if request.validate_only:
             results = iter(await self._validate(caller, bank_id, placed))
         else:
             stored = await self._new(caller, bank_id, placed, replay_of(request_id, "retain_batch", bank_id, items))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from astrocyte.api import LimitKind
+from astrocyte.api.requests import StreamRetain
 from astrocyte.errors import AstrocyteError, Conflict, MemoryNotFound, ValidationError
 from astrocyte.model import Caller, RetainItem, RetainResult
 from astrocyte.pipelines.retain.pipeline import Replay
-from astrocyte.policy.limits.rate_limits import Demand, Operation
+from astrocyte.policy.limits.rate_limits import Demand
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.operations.retain import EMPTY, Retaining, replay_of
 from astrocyte.policy.operations.retain_results import Warnings, retelling, with_warnings
@@ -16,7 +18,7 @@ from astrocyte.policy.quality.signal_quality import with_refusals
 
 
 class GroupRetaining:
-    """Stores what can be stored of several items; see `astrocyte.policy.backend.Backend.retain_many`.
+    """Handler of StreamRetain: stores what can be stored of several items.
 
     Args:
         parts: What the operations share.
@@ -34,15 +36,9 @@ class GroupRetaining:
         self._banks = parts.banks
         self._check = parts.check
 
-    async def many(
-        self,
-        caller: Caller,
-        bank_id: str,
-        items: Sequence[RetainItem],
-        *,
-        request_ids: Sequence[str | None] = (),
-    ) -> list[RetainResult | AstrocyteError]:
+    async def stream_retain(self, caller: Caller, request: StreamRetain) -> list[RetainResult | AstrocyteError]:
         """Store what can be stored."""
+        bank_id, items, request_ids = request.bank_id, request.items, request.request_ids
         self._banks.require(caller, "StreamRetain", bank_id)
         if request_ids and len(request_ids) != len(items):
             raise ValidationError(f"has {len(request_ids)} entries for {len(items)} items", field="request_ids")
@@ -52,7 +48,7 @@ class GroupRetaining:
         group: dict[int, Replay | None] = {}
         for index, (item, request_id) in enumerate(zip(items, ids, strict=True)):
             try:
-                await self._limits.admit((Demand(caller.tenant, bank_id, Operation.RETAIN),))
+                await self._limits.admit((Demand(caller.tenant, bank_id, LimitKind.RETAIN),))
                 if self._barriers.skips(bank_id, item):
                     results[index] = EMPTY
                     continue

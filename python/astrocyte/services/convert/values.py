@@ -1,31 +1,33 @@
-"""Values that messages are made of: instants, metadata, closed sets of names, vectors; and the table-driven reader."""
+"""Values of messages: instants, durations, metadata, enums; and the description of a value that cannot be sent."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
-from google.protobuf.message import Message
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from astrocyte.errors import ValidationError
-from astrocyte.model import Embedding, Metadata, MetadataValue, TimeRange
+from astrocyte.errors import AstrocyteError, ValidationError
+from astrocyte.model import Metadata, MetadataValue
 from astrocyte.v1 import types_pb2
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SECONDS_PER_DAY = 86_400
 NANOS_PER_SECOND = 1_000_000_000
 NANOS_PER_MICRO = 1_000
+MICROS_PER_SECOND = 1_000_000
 # What int64 holds; the wire has no larger number.
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 # Enough of a key to find it; keys come from callers and may be long.
 SHOWN_KEY_CHARS = 64
 
-Reader = Callable[[Any], Any]
 M = TypeVar("M", bound=StrEnum)
 
 
@@ -37,43 +39,10 @@ class Refused(ValueError):  # noqa: N818 - named as the tree of errors.py is
         self.at, self.description = at, description
 
 
-def same(value: Any) -> Any:  # noqa: ANN401 - whatever the field holds
-    """The reader of fields that are alike on both sides."""
-    return value
-
-
-def read(message: Message, readers: Mapping[str, Reader], path: str) -> dict[str, Any]:
-    """The fields that are set, by name, each through its reader; fields without a reader are left out.
-
-    Only what is set is looked at, because most fields of most requests are not.
-
-    Raises:
-        ValidationError: A reader refused; ``path`` goes before the field's name.
-    """
-    values = {}
-    for field, value in message.ListFields():
-        reader = readers.get(field.name)
-        if reader is not None:
-            try:
-                values[field.name] = reader(value)
-            except Refused as error:
-                raise ValidationError(error.description, field=f"{path}{field.name}{error.at}") from error
-    return values
-
-
-def encode_instant(value: datetime | None) -> Any:  # noqa: ANN401 - a dictionary that protobuf takes for a Timestamp
-    """Seconds and nanoseconds since the epoch; four times faster than building the Timestamp in Python."""
-    if value is None:
-        return None
+def encode_instant(value: datetime) -> Any:  # noqa: ANN401 - a dictionary that protobuf takes for a Timestamp
+    """Seconds and nanoseconds since the epoch; a dictionary is faster than building the Timestamp in Python."""
     since = value - EPOCH
     return {"seconds": since.days * SECONDS_PER_DAY + since.seconds, "nanos": since.microseconds * NANOS_PER_MICRO}
-
-
-def set_instant(message: Timestamp, value: datetime) -> None:
-    """Fill a Timestamp in its place."""
-    since = value - EPOCH
-    message.seconds = since.days * SECONDS_PER_DAY + since.seconds
-    message.nanos = since.microseconds * NANOS_PER_MICRO
 
 
 def decode_instant(value: Timestamp) -> datetime:
@@ -90,33 +59,31 @@ def decode_instant(value: Timestamp) -> datetime:
         raise Refused("", f"must be in the years 1 to 9999, got {value.seconds} seconds since 1970") from None
 
 
-def optional_instant(message: Message, field: str) -> datetime | None:
-    """The instant of a field, or None where it is unset."""
-    return decode_instant(getattr(message, field)) if message.HasField(field) else None
+def encode_duration(seconds: float) -> Any:  # noqa: ANN401 - a dictionary that protobuf takes for a Duration
+    """A span of time, to the microsecond."""
+    micros = round(seconds * MICROS_PER_SECOND)
+    whole = math.trunc(micros / MICROS_PER_SECOND)
+    return {"seconds": whole, "nanos": (micros - whole * MICROS_PER_SECOND) * NANOS_PER_MICRO}
 
 
-def encode_range(value: TimeRange | None) -> Any:  # noqa: ANN401 - a dictionary that protobuf takes for a TimeRange
-    """A range with its open ends left out."""
-    if value is None:
-        return None
-    return {"start": encode_instant(value.start), "end": encode_instant(value.end)}
+def decode_duration(value: Duration) -> float:
+    """Seconds.
+
+    Raises:
+        Refused: The nanoseconds are more than a second.
+    """
+    if not abs(value.nanos) < NANOS_PER_SECOND:
+        raise Refused("", "has nanos beyond a second")
+    return float(value.seconds) + value.nanos / NANOS_PER_SECOND
 
 
-def decode_range(value: types_pb2.TimeRange) -> TimeRange:
-    """A range; an end that is not set is open."""
-    ends: dict[str, datetime] = {}
-    for name in ("start", "end"):
-        if value.HasField(name):
-            try:
-                ends[name] = decode_instant(getattr(value, name))
-            except Refused as error:
-                raise Refused(f".{name}", error.description) from None
-    return TimeRange(**ends)
+def encode_metadata(values: Metadata) -> dict[str, types_pb2.MetadataValue]:
+    """Metadata by key.
 
-
-def encode_metadata(values: Metadata | None) -> dict[str, types_pb2.MetadataValue]:
-    """Metadata by key."""
-    return {key: _encode_value(key, value) for key, value in values.items()} if values else {}
+    Raises:
+        Refused: A value has a type that metadata cannot have.
+    """
+    return {key: _encode_value(key, value) for key, value in values.items()}
 
 
 def _encode_value(key: str, value: MetadataValue) -> types_pb2.MetadataValue:
@@ -126,14 +93,14 @@ def _encode_value(key: str, value: MetadataValue) -> types_pb2.MetadataValue:
         return types_pb2.MetadataValue(bool_value=value)
     if isinstance(value, int):
         if not INT64_MIN <= value <= INT64_MAX:
-            raise Refused(f"metadata[{key[:SHOWN_KEY_CHARS]}]", "a whole number must fit in 64 bits; send it as text")
+            raise Refused(f"[{key[:SHOWN_KEY_CHARS]}]", "a whole number must fit in 64 bits; send it as text")
         return types_pb2.MetadataValue(int_value=value)
     if isinstance(value, float):
         return types_pb2.MetadataValue(double_value=value)
     if value is None:
         return types_pb2.MetadataValue(null_value=0)  # type: ignore[arg-type]  # NULL_VALUE, the only one
     kind = type(value).__name__
-    raise Refused(f"metadata[{key[:SHOWN_KEY_CHARS]}]", f"must be a str, int, float, bool or None, got {kind}")
+    raise Refused(f"[{key[:SHOWN_KEY_CHARS]}]", f"must be a str, int, float, bool or None, got {kind}")
 
 
 def decode_metadata(values: Mapping[str, types_pb2.MetadataValue]) -> dict[str, MetadataValue]:
@@ -151,57 +118,52 @@ def decode_metadata(values: Mapping[str, types_pb2.MetadataValue]) -> dict[str, 
     return decoded
 
 
-def encode_embedding(value: Embedding | None) -> types_pb2.Embedding | None:
-    """A vector with its model."""
-    if value is None:
-        return None
-    return types_pb2.Embedding(model=value.model, dimensions=value.dimensions, values=value.values)
-
-
-def decode_embedding(value: types_pb2.Embedding) -> Embedding:
-    """A vector with its model; sizes are the gate's to check."""
-    return Embedding(value.model, value.dimensions, value.values)
-
-
-class WireEnum(Protocol):
-    """What protobuf calls an enum: names to numbers."""
-
-    def items(self) -> Iterable[tuple[str, Any]]:
-        """Names with numbers."""
-
-
 class Choices(Generic[M]):
     """A closed set of names here, an enum on the wire.
 
     Args:
-        field: The request field that holds it, for messages.
         members: Its names here; each must be on the wire as prefix + NAME.
-        wire: The generated enum.
+        numbers: The numbers of the names on the wire.
         prefix: Of the names on the wire.
     """
 
-    def __init__(self, field: str, members: type[M], wire: WireEnum, prefix: str) -> None:
-        numbers = dict(wire.items())
-        self.field = field
+    def __init__(self, members: type[M], numbers: Mapping[str, int], prefix: str) -> None:
         self._numbers: dict[str, Any] = {member.value: numbers[prefix + member.name] for member in members}
         self._members: dict[int, M] = {self._numbers[member.value]: member for member in members}
 
-    def encode(self, value: str | None) -> Any:  # noqa: ANN401 - each generated enum has a number type of its own
-        """The number of a name; 0 (unspecified) for None."""
-        if value is None:
-            return 0
+    def encode(self, value: str) -> Any:  # noqa: ANN401 - each generated enum has a number type of its own
+        """The number of a name.
+
+        Raises:
+            Refused: There is no such name.
+        """
         try:
             return self._numbers[value]
         except (KeyError, TypeError):
-            raise Refused(self.field, f"must be one of {', '.join(self._numbers)}, got {value!r:.64}") from None
+            raise Refused("", f"must be one of {', '.join(self._numbers)}, got {value!r:.64}") from None
 
     def decode(self, number: int) -> M:
-        """The name of a number other than 0."""
+        """The name of a number.
+
+        Raises:
+            Refused: There is no such number.
+        """
         try:
             return self._members[number]
         except KeyError:
             known = ", ".join(f"{key} ({member})" for key, member in sorted(self._members.items()))
             raise Refused("", f"must be one of {known}, got {number}") from None
+
+
+@contextmanager
+def encoding(values: Mapping[str, object], path: str = "") -> Iterator[None]:
+    """Turn whatever fails while a message is made of ``values`` into what `refuse` returns; its arguments are those."""
+    try:
+        yield
+    except AstrocyteError:
+        raise
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise refuse(error, values, path) from error
 
 
 def refuse(error: Exception, values: Mapping[str, object], path: str = "") -> ValidationError:
@@ -213,7 +175,7 @@ def refuse(error: Exception, values: Mapping[str, object], path: str = "") -> Va
         path: Goes before the name.
     """
     if isinstance(error, Refused):
-        return ValidationError(error.description, field=path + error.at)
+        return ValidationError(error.description, field=path + error.at.removeprefix("."))
     for name, value in values.items():
         fault = _fault(value)
         if fault is not None:

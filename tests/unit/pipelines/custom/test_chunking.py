@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import Recall, Retain
 from astrocyte.errors import ConfigError
 from astrocyte.model import RecallQuery, RetainItem
 from astrocyte.pipelines.custom.bounded_call import UnusableError
@@ -21,7 +22,7 @@ def block(**chunking: Any) -> dict[str, Any]:
 
 async def chunks(app: Any) -> list[str]:
     """The chunks of the one memory, in order."""
-    found = await app.gate.recall(ME, RecallQuery("oboe harp lute part words", "b"))
+    found = await app.gate.call(ME, Recall(RecallQuery("oboe harp lute part words", "b")))
     (hit,) = found.hits
     store, bank = app.storage.store, app.storage.store.get_bank("default", "b")
     version = store.version(bank, hit.memory_id)
@@ -30,11 +31,11 @@ async def chunks(app: Any) -> list[str]:
 
 async def test_contents_are_cut_where_it_says() -> None:
     app = app_of(block())
-    result = await app.gate.retain(ME, "b", RetainItem(CONTENT))
+    result = await app.gate.call(ME, Retain("b", RetainItem(CONTENT)))
     assert result.warnings == ()
     assert await chunks(app) == [part.strip() for part in PARTS]
     assert last(HeadingChunker).calls == [(CONTENT.strip(), 300, "text")]
-    (hit,) = (await app.gate.recall(ME, RecallQuery("what of the lute?", "b"))).hits
+    (hit,) = (await app.gate.call(ME, Recall(RecallQuery("what of the lute?", "b")))).hits
     assert hit.text.startswith("# Lute")
     assert hit.chunk_count == 3
     await app.close()
@@ -43,8 +44,8 @@ async def test_contents_are_cut_where_it_says() -> None:
 
 async def test_short_contents_and_those_of_other_strategies_stay_as_they_are() -> None:
     app = app_of(block(), retain={"chunking": {"document": "paragraph"}})
-    await app.gate.retain(ME, "b", RetainItem("# One\n# Two"))
-    await app.gate.retain(ME, "c", RetainItem(CONTENT, content_type="document"))
+    await app.gate.call(ME, Retain("b", RetainItem("# One\n# Two")))
+    await app.gate.call(ME, Retain("c", RetainItem(CONTENT, content_type="document")))
     assert last(HeadingChunker).calls == []
     await app.close()
 
@@ -53,9 +54,9 @@ async def test_a_profile_and_a_content_type_may_name_it() -> None:
     chunking = {"custom_chunker": "headings", "max_chunk_size": 300}
     profiles = {"tickets": {"chunking_strategy": "custom", "chunk_size": 400}}
     app = app_of({"chunking": chunking}, extraction_profiles=profiles, retain={"chunking": {"email": "custom"}})
-    await app.gate.retain(ME, "b", RetainItem(CONTENT, extraction_profile="tickets"))
-    await app.gate.retain(ME, "c", RetainItem(CONTENT, content_type="email"))
-    await app.gate.retain(ME, "d", RetainItem(CONTENT))
+    await app.gate.call(ME, Retain("b", RetainItem(CONTENT, extraction_profile="tickets")))
+    await app.gate.call(ME, Retain("c", RetainItem(CONTENT, content_type="email")))
+    await app.gate.call(ME, Retain("d", RetainItem(CONTENT)))
     asked = [(size, kind) for _, size, kind in last(HeadingChunker).calls]
     assert asked == [(400, "text"), (300, "email")]
     await app.close()
@@ -63,7 +64,7 @@ async def test_a_profile_and_a_content_type_may_name_it() -> None:
 
 async def test_sizes_in_tokens_are_told_in_characters() -> None:
     app = app_of({"chunking": {"strategy": "custom", "custom_chunker": "headings"}}, retain={"chunk_tokens": 80})
-    await app.gate.retain(ME, "b", RetainItem(CONTENT))
+    await app.gate.call(ME, Retain("b", RetainItem(CONTENT)))
     ((_, size, _),) = last(HeadingChunker).calls
     assert 160 < size < 640
     await app.close()
@@ -73,11 +74,11 @@ async def test_sizes_in_tokens_are_told_in_characters() -> None:
 async def test_where_it_fails_sentences_are_cut_and_the_caller_is_told(fault: str) -> None:
     with heard() as told:
         app = app_of(block(options={"fault": fault}, timeout_seconds=0.05))
-        result = await app.gate.retain(ME, "b", RetainItem(CONTENT))
+        result = await app.gate.call(ME, Retain("b", RetainItem(CONTENT)))
         cut = await chunks(app)
         await app.close()
     plain = app_of({"chunking": {"strategy": "sentence", "max_chunk_size": 300}})
-    await plain.gate.retain(ME, "b", RetainItem(CONTENT))
+    await plain.gate.call(ME, Retain("b", RetainItem(CONTENT)))
     assert cut == await chunks(plain)
     await plain.close()
     assert result.stored

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import Reflect, Retain, StreamReflect
 from astrocyte.errors import CapabilityNotSupported, ConfigError, DeadlineExceeded, ProviderUnavailable
 from astrocyte.model import Citation, ReflectMode, ReflectQuery, ReflectResult, RetainItem
 from stages import ME, app_of, heard, last
@@ -19,14 +20,14 @@ def block(mode: str = "custom", **reflect: Any) -> dict[str, Any]:
 
 
 async def filled(app: Any) -> Any:
-    await app.gate.retain(ME, "b", RetainItem(OBOE, speaker="Ann"))
-    await app.gate.retain(ME, "b", RetainItem("The bus to the harbour leaves at nine."))
+    await app.gate.call(ME, Retain("b", RetainItem(OBOE, speaker="Ann")))
+    await app.gate.call(ME, Retain("b", RetainItem("The bus to the harbour leaves at nine.")))
     return app
 
 
 async def test_it_answers_out_of_what_the_caller_may_see() -> None:
     app = await filled(app_of(block()))
-    result = await app.gate.reflect(ME, QUERY)
+    result = await app.gate.call(ME, Reflect(QUERY))
     ((question, memories, most),) = last(QuotingSynthesiser).calls
     assert (question, most) == (QUERY.query, 2_048)
     assert (memories[0].number, memories[0].text, memories[0].speaker) == (1, OBOE, "Ann")
@@ -35,7 +36,7 @@ async def test_it_answers_out_of_what_the_caller_may_see() -> None:
     assert result.citations == (Citation(0, len(OBOE), memories[0].memory_id),)
     assert [hit.memory_id for hit in result.sources] == [memories[0].memory_id]
     assert result.trace.stage_timings_ms["synthesis"] > 0.0
-    pieces = [piece async for piece in app.gate.reflect_stream(ME, QUERY)]
+    pieces = [piece async for piece in app.gate.stream(ME, StreamReflect(QUERY))]
     assert pieces[0] == OBOE
     assert isinstance(pieces[-1], ReflectResult)
     await app.close()
@@ -43,25 +44,25 @@ async def test_it_answers_out_of_what_the_caller_may_see() -> None:
 
 async def test_a_caller_may_ask_for_it() -> None:
     app = await filled(app_of(block("extractive")))
-    assert (await app.gate.reflect(ME, QUERY)).mode is ReflectMode.EXTRACTIVE
-    assert (await app.gate.reflect(ME, replace(QUERY, mode=ReflectMode.CUSTOM))).mode is ReflectMode.CUSTOM
+    assert (await app.gate.call(ME, Reflect(QUERY))).mode is ReflectMode.EXTRACTIVE
+    assert (await app.gate.call(ME, Reflect(replace(QUERY, mode=ReflectMode.CUSTOM)))).mode is ReflectMode.CUSTOM
     await app.close()
     app = await filled(app_of())
     with pytest.raises(CapabilityNotSupported, match="custom_synthesiser"):
-        await app.gate.reflect(ME, replace(QUERY, mode=ReflectMode.CUSTOM))
+        await app.gate.call(ME, Reflect(replace(QUERY, mode=ReflectMode.CUSTOM)))
     await app.close()
 
 
 async def test_the_budget_cuts_and_silence_abstains() -> None:
     app = await filled(app_of(block(options={"text": f"{OBOE} " * 40})))
-    result = await app.gate.reflect(ME, replace(QUERY, max_tokens=20))
+    result = await app.gate.call(ME, Reflect(replace(QUERY, max_tokens=20)))
     assert result.truncated
     assert result.answer.startswith(OBOE)
     assert len(result.answer) < 3 * len(OBOE)
     assert all(0 <= one.start < one.end <= len(result.answer) for one in result.citations)
     await app.close()
     app = await filled(app_of(block(options={"silent": True})))
-    result = await app.gate.reflect(ME, QUERY)
+    result = await app.gate.call(ME, Reflect(QUERY))
     assert (result.abstained, result.sources) == (True, ())
     await app.close()
 
@@ -75,10 +76,10 @@ async def test_where_it_fails_the_fallback_says(fault: str, fallback: str) -> No
         app = await filled(app_of(pipeline, fallback_strategy=fallback))
         if fallback == "error":
             with pytest.raises(kind, match=REASONS[fault]) as failure:
-                await app.gate.reflect(ME, QUERY)
+                await app.gate.call(ME, Reflect(QUERY))
             assert "secret" not in repr(failure.value)
         else:
-            result = await app.gate.reflect(ME, QUERY)
+            result = await app.gate.call(ME, Reflect(QUERY))
             assert result.fallback_used
             assert OBOE[:-1] in result.answer
             assert result.trace.degraded == f"synthesis ({kind.reason.lower()})"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import third_party
+from astrocyte.api.requests import GetMemory, Recall, Retain
 from astrocyte.errors import ConfigError
 from astrocyte.model import RecallQuery, RetainItem
 from stages import ME, app_of, last
@@ -69,10 +70,10 @@ async def test_all_kinds_together() -> None:
         "reflect": {"mode": "custom", "custom_synthesiser": "quoting"},
     }
     app = app_of(pipeline)
-    await app.gate.retain(
-        ME, "b", RetainItem(f"# Oboe\n{'The oboe is a woodwind. ' * 8}\n# Harp\n{'It has strings. ' * 9}")
+    await app.gate.call(
+        ME, Retain("b", RetainItem(f"# Oboe\n{'The oboe is a woodwind. ' * 8}\n# Harp\n{'It has strings. ' * 9}"))
     )
-    result = await app.gate.recall(ME, RecallQuery("what is an oboe?", "b"))
+    result = await app.gate.call(ME, Recall(RecallQuery("what is an oboe?", "b")))
     assert result.hits[0].text.startswith("# Oboe")
     assert {"query_analysis", "outside", "fusion"} <= set(result.trace.stage_timings_ms)
     assert {"archive", "attic"} <= set(result.trace.strategy_timings_ms)
@@ -90,7 +91,7 @@ async def test_the_extractor_of_the_specification_runs_as_written(monkeypatch: p
     monkeypatch.setitem(sys.modules, "mypackage.extractors", module)
     block = {"mode": "custom", "custom_extractor": "mypackage.extractors:MyEntityExtractor"}
     app = app_of({"entity_extraction": block})
-    stored = await app.gate.retain(ME, "b", RetainItem("I play it."))
-    memory = await app.gate.get_memory(ME, "b", stored.memory_id or "")
+    stored = await app.gate.call(ME, Retain("b", RetainItem("I play it.")))
+    memory = await app.gate.call(ME, GetMemory("b", stored.memory_id or ""))
     assert [one.name for one in memory.entities] == ["Oboe"]
     await app.close()

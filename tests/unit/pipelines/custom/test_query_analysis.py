@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import BatchRecall, Recall, Retain
 from astrocyte.model import Intent, RecallQuery, RetainItem, TimeRange
 from astrocyte.pipelines.custom.bounded_call import UnusableError
 from astrocyte.pipelines.custom.query_analysis import MOST_WINDOWS, _checked
@@ -23,13 +24,13 @@ def block(**analysis: Any) -> dict[str, Any]:
 async def filled(app: Any, bank: str = "b") -> Any:
     for days in (100, 50, 7):
         item = RetainItem(f"I bought a coat {days} days ago.", occurred_at=TODAY - timedelta(days=days))
-        await app.gate.retain(ME, bank, item)
+        await app.gate.call(ME, Retain(bank, item))
     return app
 
 
 async def test_its_windows_and_intent_are_those_of_the_recall() -> None:
     app = await filled(app_of(block()))
-    result = await app.gate.recall(ME, QUERY)
+    result = await app.gate.call(ME, Recall(QUERY))
     trace = result.trace
     assert trace is not None
     assert (trace.intent, trace.intent_confidence) == (Intent.TEMPORAL, 0.9)
@@ -43,14 +44,14 @@ async def test_its_windows_and_intent_are_those_of_the_recall() -> None:
     assert last(FortnightAnalyser).calls == [(QUERY.query, TODAY.date())]
     await app.close()
     plain = await filled(app_of())
-    assert "temporal" not in ((await plain.gate.recall(ME, QUERY)).trace.strategies_used or ())
+    assert "temporal" not in ((await plain.gate.call(ME, Recall(QUERY))).trace.strategies_used or ())
     await plain.close()
 
 
 async def test_what_it_leaves_open_the_rules_say() -> None:
     app, plain = await filled(app_of(block())), await filled(app_of())
     query = RecallQuery("when did I buy a coat in June 2024?", "b")
-    own, rules = [(await one.gate.recall(ME, query)).trace for one in (app, plain)]
+    own, rules = [(await one.gate.call(ME, Recall(query))).trace for one in (app, plain)]
     assert (own.intent, own.time_windows) == (rules.intent, rules.time_windows) == (Intent.TEMPORAL, rules.time_windows)
     await app.close()
     await plain.close()
@@ -60,7 +61,7 @@ async def test_the_callers_own_range_stays() -> None:
     app = await filled(app_of(block()))
     span = TimeRange(TODAY - timedelta(days=60), TODAY)
     query = RecallQuery(QUERY.query, "b", query_reference_date=TODAY, time_range=span)
-    result = await app.gate.recall(ME, query)
+    result = await app.gate.call(ME, Recall(query))
     assert result.trace.time_windows == (span, TimeRange(TODAY - timedelta(days=14), TODAY))
     assert {hit.text for hit in result.hits} == {"I bought a coat 7 days ago.", "I bought a coat 50 days ago."}
     await app.close()
@@ -70,10 +71,10 @@ async def test_several_banks_and_batches_ask_once_for_each_question() -> None:
     app = await filled(await filled(app_of(block())), "c")
     analyser = last(FortnightAnalyser)
     several = RecallQuery(QUERY.query, banks=("b", "c"), query_reference_date=TODAY, max_results=6)
-    result = await app.gate.recall(ME, several)
+    result = await app.gate.call(ME, Recall(several))
     assert len(analyser.calls) == 1
     assert result.trace.time_windows == (TimeRange(TODAY - timedelta(days=14), TODAY),)
-    await app.gate.recall_batch(ME, [QUERY, QUERY])
+    await app.gate.call(ME, BatchRecall([QUERY, QUERY]))
     assert len(analyser.calls) == 2
     await app.close()
 
@@ -81,11 +82,11 @@ async def test_several_banks_and_batches_ask_once_for_each_question() -> None:
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_where_it_fails_the_rules_stand(fault: str) -> None:
     plain = await filled(app_of())
-    expected = await plain.gate.recall(ME, QUERY)
+    expected = await plain.gate.call(ME, Recall(QUERY))
     await plain.close()
     with heard() as told:
         app = await filled(app_of(block(options={"fault": fault}, timeout_seconds=0.05)))
-        result = await app.gate.recall(ME, QUERY)
+        result = await app.gate.call(ME, Recall(QUERY))
         await app.close()
     assert [hit.text for hit in result.hits] == [hit.text for hit in expected.hits]
     assert (result.trace.intent, result.trace.time_windows) == (expected.trace.intent, expected.trace.time_windows)
@@ -97,7 +98,7 @@ async def test_a_step_that_fails_again_and_again_is_left_alone() -> None:
     app = await filled(
         app_of(block(options={"fault": "raises"}), escalation={"circuit_breaker": {"failure_threshold": 2}})
     )
-    reasons = [(await app.gate.recall(ME, QUERY)).trace.degraded for _ in range(3)]
+    reasons = [(await app.gate.call(ME, Recall(QUERY))).trace.degraded for _ in range(3)]
     assert reasons == [f"query_analysis ({why})" for why in ("RuntimeError", "RuntimeError", "circuit_open")]
     assert len(last(FortnightAnalyser).calls) == 2
     await app.close()

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import BatchRecall, BatchRetain, Explain, Forget, Recall, Retain
 from astrocyte.errors import ConfigError
 from astrocyte.model import (
     Caller,
@@ -35,7 +36,7 @@ async def filled(app: Any, bank: str = "b", tenant: str = "default", **item: Any
     """Ids by content."""
     texts = [*OTHERS, OBOE, FAR]
     caller = Caller(tenant=tenant)
-    results = await app.gate.retain_batch(caller, bank, [RetainItem(text, **item) for text in texts])
+    results = await app.gate.call(caller, BatchRetain(bank, [RetainItem(text, **item) for text in texts]))
     return {text: result.memory_id for text, result in zip(texts, results, strict=True)}
 
 
@@ -46,9 +47,9 @@ def propose(app: Any, *ids: str) -> None:
 async def test_its_list_is_fused_and_told_of() -> None:
     app = app_of(block())
     ids = await filled(app)
-    before = [hit.text for hit in (await app.gate.recall(ME, QUERY)).hits]
+    before = [hit.text for hit in (await app.gate.call(ME, Recall(QUERY))).hits]
     propose(app, ids[FAR])
-    result = await app.gate.recall(ME, QUERY)
+    result = await app.gate.call(ME, Recall(QUERY))
     after = [hit.text for hit in result.hits]
     assert after.index(FAR) < before.index(FAR)
     (hit,) = [hit for hit in result.hits if hit.text == FAR]
@@ -62,7 +63,7 @@ async def test_its_list_is_fused_and_told_of() -> None:
     assert (query.tenant, query.bank_id, query.text, query.limit) == ("default", "b", QUERY.query, 50)
     assert query.vector is not None
     assert query.filters.tags == ()
-    (batch,) = await app.gate.recall_batch(ME, [QUERY])
+    (batch,) = await app.gate.call(ME, BatchRecall([QUERY]))
     assert [one.text for one in batch.hits] == after
     await app.close()
     assert last(ListArm).closed
@@ -73,12 +74,12 @@ async def test_what_it_proposes_is_filtered_by_rows_and_rights() -> None:
     ids = await filled(app, tags=("seen",))
     foreign = await filled(app, "c", tags=("seen",))
     strangers = await filled(app, "b", "other", tags=("seen",))
-    hidden = await app.gate.retain(ME, "b", RetainItem("An untagged one about figures."))
-    forgotten = await app.gate.retain(ME, "b", RetainItem("To be forgotten.", tags=("seen",)))
-    await app.gate.forget(ME, "b", ForgetSelector((forgotten.memory_id,)))
+    hidden = await app.gate.call(ME, Retain("b", RetainItem("An untagged one about figures.")))
+    forgotten = await app.gate.call(ME, Retain("b", RetainItem("To be forgotten.", tags=("seen",))))
+    await app.gate.call(ME, Forget("b", ForgetSelector((forgotten.memory_id,))))
     bad = (foreign[FAR], strangers[FAR], hidden.memory_id, forgotten.memory_id, "mem_", "", "x" * 40, "mem_" + "0" * 32)
     propose(app, *bad, ids[FAR])
-    result = await app.gate.recall(ME, replace(QUERY, tags=("seen",), max_results=20))
+    result = await app.gate.call(ME, Recall(replace(QUERY, tags=("seen",), max_results=20)))
     assert {hit.memory_id for hit in result.hits} == set(ids.values())
     assert result.hits[0].text == FAR
     assert all(hit.bank_id == "b" for hit in result.hits)
@@ -91,12 +92,12 @@ async def test_explain_knows_its_list() -> None:
     propose(app, *(ids[text] for text in OTHERS[:3]))
     query = replace(QUERY, max_results=3)
     asked = ExplainQuery(query, (ids[OTHERS[0]], ids[OBOE]))
-    first, second = (await app.gate.explain(ME, asked)).explanations
+    first, second = (await app.gate.call(ME, Explain(asked))).explanations
     assert first.stage is ExplainStage.RETURNED
     assert [arm.rank for arm in first.arms if arm.arm == "archive"] == [1]
     assert second.stage is ExplainStage.MAX_RESULTS
     assert second.counterfactual is not None
-    found = await app.gate.recall(ME, second.counterfactual.query)
+    found = await app.gate.call(ME, Recall(second.counterfactual.query))
     assert ids[OBOE] in {hit.memory_id for hit in found.hits}
     await app.close()
 
@@ -109,7 +110,7 @@ async def test_several_banks_are_asked_each() -> None:
     query = RecallQuery(
         QUERY.query, banks=("b", "c"), max_results=10, strategy=MultiBankStrategy(dedup_across_banks=False)
     )
-    result = await app.gate.recall(ME, query)
+    result = await app.gate.call(ME, Recall(query))
     assert {one.bank_id for one in last(ListArm).calls} == {"b", "c"}
     assert (result.hits[0].text, result.hits[0].bank_id) == (FAR, "c")
     await app.close()
@@ -119,12 +120,12 @@ async def test_several_banks_are_asked_each() -> None:
 async def test_without_it_the_others_decide(fault: str) -> None:
     plain = app_of()
     await filled(plain)
-    expected = await plain.gate.recall(ME, QUERY)
+    expected = await plain.gate.call(ME, Recall(QUERY))
     await plain.close()
     with heard() as told:
         app = app_of(block(options={"fault": fault}, timeout_seconds=0.05))
         await filled(app)
-        result = await app.gate.recall(ME, QUERY)
+        result = await app.gate.call(ME, Recall(QUERY))
         await app.close()
     assert [hit.text for hit in result.hits] == [hit.text for hit in expected.hits]
     assert result.trace.degraded == f"archive ({REASONS[fault]})"

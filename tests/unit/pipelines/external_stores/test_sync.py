@@ -11,6 +11,16 @@ from uuid import UUID
 
 import pytest
 
+from astrocyte.api.requests import (
+    BatchRecall,
+    DeleteBank,
+    Forget,
+    GetBank,
+    Recall,
+    Retain,
+    UndeleteMemory,
+    UpdateMemory,
+)
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import ConfigError, ProviderUnavailable
@@ -132,13 +142,13 @@ def outside(monkeypatch: pytest.MonkeyPatch) -> Outside:
 
 
 async def retain(app: App, text: str, bank: str = "notes", **fields: Any) -> str:
-    result = await app.gate.retain(ANA, bank, RetainItem(text, **fields))
+    result = await app.gate.call(ANA, Retain(bank, RetainItem(text, **fields)))
     assert result.memory_id is not None
     return result.memory_id
 
 
 async def recall(app: App, query: str, bank: str = "notes", **fields: Any) -> RecallResult:
-    return await app.gate.recall(ANA, RecallQuery(query, bank, include_trace=True, **fields))
+    return await app.gate.call(ANA, Recall(RecallQuery(query, bank, include_trace=True, **fields)))
 
 
 def ids(result: RecallResult) -> list[str | None]:
@@ -146,7 +156,7 @@ def ids(result: RecallResult) -> list[str | None]:
 
 
 async def bank_of(app: App, bank_id: str = "notes") -> Bank:
-    return await app.gate.get_bank(ANA, bank_id)
+    return await app.gate.call(ANA, GetBank(bank_id))
 
 
 class TestFollowing:
@@ -158,14 +168,14 @@ class TestFollowing:
             gone = await retain(app, "The kettle is green.")
             back = await retain(app, "The lantern is blue.")
             await outside.equal_the_truth(app)
-            await app.gate.update_memory(
-                ANA, "notes", MemoryUpdate(kept, frozenset({"content"}), content="Mara likes rye.")
+            await app.gate.call(
+                ANA, UpdateMemory("notes", MemoryUpdate(kept, frozenset({"content"}), content="Mara likes rye."))
             )
             for memory_id in (gone, back):
-                await app.gate.forget(ANA, "notes", ForgetSelector(memory_ids=(memory_id,)))
-            await app.gate.undelete(ANA, "notes", back)
+                await app.gate.call(ANA, Forget("notes", ForgetSelector(memory_ids=(memory_id,))))
+            await app.gate.call(ANA, UndeleteMemory("notes", back))
             await outside.equal_the_truth(app)
-            await app.gate.forget(ANA, "notes", ForgetSelector(memory_ids=(kept,)), compliance=True)
+            await app.gate.call(ANA, Forget("notes", ForgetSelector(memory_ids=(kept,)), compliance=True))
             await outside.equal_the_truth(app)
             name = name_of(app.storage.store.following.installation, await bank_of(app))
             assert "Mara" not in repr((outside.documents._banks[name], outside.graph._banks[name]))
@@ -186,9 +196,9 @@ class TestFollowing:
                     elif act < 0.8:
                         bank_id, memory_id = source.choice(known)
                         if app.storage.store.get_bank("default", bank_id):
-                            await app.gate.forget(ANA, bank_id, ForgetSelector(memory_ids=(memory_id,)))
+                            await app.gate.call(ANA, Forget(bank_id, ForgetSelector(memory_ids=(memory_id,))))
                     elif act < 0.85 and turn < 5 and app.storage.store.get_bank("default", bank_id):
-                        await app.gate.delete_bank(ANA, bank_id)
+                        await app.gate.call(ANA, DeleteBank(bank_id))
                     await asyncio.sleep(0)
                 if turn == 5:
                     await outside.equal_the_truth(app)
@@ -218,7 +228,7 @@ class TestFollowing:
             await retain(app, "of the first bank")
             first = await bank_of(app)
             await settled(app, first)
-            await app.gate.delete_bank(ANA, "notes")
+            await app.gate.call(ANA, DeleteBank("notes"))
             await retain(app, "of the second bank")
             await outside.equal_the_truth(app)
             name = name_of(app.storage.store.following.installation, first)
@@ -275,18 +285,18 @@ class TestAsking:
                 asked = RecallQuery("lantern", banks=banks, include_trace=True)
             # More often than the breaker lets them fail.
             for _ in range(5):
-                found = await app.gate.recall(ANA, asked)
+                found = await app.gate.call(ANA, Recall(asked))
                 assert ids(found)[0] == wanted
                 assert found.trace is not None
                 assert found.trace.degraded == EVERYONE
             outside.faults.down = False
             async with asyncio.timeout(5):
                 # Until the breaker lets calls pass again.
-                while (found := await app.gate.recall(ANA, asked)).trace is None or found.trace.degraded:  # noqa: ASYNC110 - no event tells of it
+                while (found := await app.gate.call(ANA, Recall(asked))).trace is None or found.trace.degraded:  # noqa: ASYNC110 - no event tells of it
                     await asyncio.sleep(0.01)
             for bank_id in banks:
                 await settled(app, await bank_of(app, bank_id))
-            found = await app.gate.recall(ANA, asked)
+            found = await app.gate.call(ANA, Recall(asked))
             assert found.trace is not None
             assert "document_store" in (found.trace.strategies_used or ())
 
@@ -311,7 +321,7 @@ class TestAsking:
                 await retain(app, "without the tag"),
                 await retain(app, "soon forgotten", tags=["x"]),
             ]
-            await app.gate.forget(ANA, "notes", ForgetSelector(memory_ids=(others[2],)))
+            await app.gate.call(ANA, Forget("notes", ForgetSelector(memory_ids=(others[2],))))
 
             async def lie(*_: object, **__: object) -> list[StoreHit]:
                 hits = [StoreHit("1", memory_id, 1.0) for memory_id in (*others, "mem_x", "", "mem_" + "0" * 32)]
@@ -340,7 +350,9 @@ class TestAsking:
             await settled(app, await bank_of(app))
             then = datetime.now(UTC)
             await asyncio.sleep(0.002)
-            await app.gate.update_memory(ANA, "notes", MemoryUpdate(memory_id, frozenset({"content"}), content="new"))
+            await app.gate.call(
+                ANA, UpdateMemory("notes", MemoryUpdate(memory_id, frozenset({"content"}), content="new"))
+            )
             await settled(app, await bank_of(app))
             found = await recall(app, "old", tags=["x"], tag_match=TagMatch.ALL, as_of=then, fact_types=["world"])
         assert asked[0] is not None
@@ -356,8 +368,8 @@ class TestAsking:
             two = await retain(app, "a green lantern", bank="two")
             for bank_id in ("one", "two"):
                 await settled(app, await bank_of(app, bank_id))
-            several = await app.gate.recall(ANA, RecallQuery("green lantern", banks=("one", "two")))
-            (batched,) = await app.gate.recall_batch(ANA, [RecallQuery("lantern", "one")])
+            several = await app.gate.call(ANA, Recall(RecallQuery("green lantern", banks=("one", "two"))))
+            (batched,) = await app.gate.call(ANA, BatchRecall([RecallQuery("lantern", "one")]))
         assert ids(several) == [two, one]
         assert all("document_store" in {arm.arm for arm in hit.arms} for hit in (*several.hits, *batched.hits))
 
@@ -383,10 +395,10 @@ class TestErasing:
             erase = ForgetSelector(memory_ids=(memory_id,))
             for _ in range(2):
                 with pytest.raises(ProviderUnavailable, match="document_store"):
-                    await app.gate.forget(ANA, "notes", erase, compliance=True, request_id=request)
+                    await app.gate.call(ANA, Forget("notes", erase, compliance=True, request_id=request))
             assert ids(await recall(app, "lantern")) == []
             outside.faults.down = False
-            result = await app.gate.forget(ANA, "notes", erase, compliance=True, request_id=request)
+            result = await app.gate.call(ANA, Forget("notes", erase, compliance=True, request_id=request))
             assert (result.deleted_count, result.receipt is not None) == (1, True)
             await outside.equal_the_truth(app)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import GetMemory, Recall, Retain, UpdateMemory
 from astrocyte.app import App
 from astrocyte.config import Settings, load_settings
 from astrocyte.config.extraction import builtin_profiles
@@ -42,9 +43,9 @@ async def opened(settings: Mapping[str, Any]) -> AsyncIterator[Gate]:
 
 
 async def stored(gate: Gate, item: RetainItem, bank: str = "b") -> Memory:
-    result = await gate.retain(ME, bank, item)
+    result = await gate.call(ME, Retain(bank, item))
     assert result.memory_id is not None, result
-    return await gate.get_memory(ME, bank, result.memory_id)
+    return await gate.call(ME, GetMemory(bank, result.memory_id))
 
 
 async def test_a_profile_gives_metadata_tags_and_kind() -> None:
@@ -56,7 +57,9 @@ async def test_a_profile_gives_metadata_tags_and_kind() -> None:
         }  # fmt: skip
         assert memory.tags == ("own", "money", "billing")
         assert memory.fact_type == "ticket"
-        found = await gate.recall(ME, RecallQuery("invoice", "b", tags=("billing",), metadata={"project": "apollo"}))
+        found = await gate.call(
+            ME, Recall(RecallQuery("invoice", "b", tags=("billing",), metadata={"project": "apollo"}))
+        )
         assert [hit.memory_id for hit in found.hits] == [memory.memory_id]
 
 
@@ -81,10 +84,10 @@ async def test_what_the_item_says_itself_wins() -> None:
 )
 async def test_what_a_path_cannot_give_is_told_of(content: str, told: str) -> None:
     async with opened({"extraction_profiles": {"ticket": TICKET}}) as gate:
-        result = await gate.retain(ME, "b", RetainItem(content, extraction_profile="ticket"))
+        result = await gate.call(ME, Retain("b", RetainItem(content, extraction_profile="ticket")))
         assert result.stored
         assert [warning for warning in result.warnings if told in warning] != []
-        memory = await gate.get_memory(ME, "b", result.memory_id or "")
+        memory = await gate.call(ME, GetMemory("b", result.memory_id or ""))
         assert "project" not in memory.metadata
 
 
@@ -92,7 +95,7 @@ async def test_what_is_mapped_is_held_to_the_limits() -> None:
     mapping = {f"key{number}": "x" * 128 for number in range(40)}
     async with opened({"extraction_profiles": {"wide": {"metadata_mapping": mapping}}}) as gate:
         with pytest.raises(ValidationError) as caught:
-            await gate.retain(ME, "b", RetainItem("tea", extraction_profile="wide"))
+            await gate.call(ME, Retain("b", RetainItem("tea", extraction_profile="wide")))
         assert caught.value.metadata["field"] == "metadata"
 
 
@@ -100,7 +103,7 @@ async def test_tags_by_rule_are_held_to_the_limits() -> None:
     rules = [{"contains": "tea", "tags": [f"tag{number}" for number in range(65)]}]
     async with opened({"extraction_profiles": {"many": {"tag_rules": rules}}}) as gate:
         with pytest.raises(ValidationError) as caught:
-            await gate.retain(ME, "b", RetainItem("tea", extraction_profile="many"))
+            await gate.call(ME, Retain("b", RetainItem("tea", extraction_profile="many")))
         assert caught.value.metadata["field"] == "tags"
 
 
@@ -111,7 +114,7 @@ async def test_what_is_mapped_passes_the_barriers() -> None:
     }
     async with opened(settings) as gate:
         with pytest.raises(PiiRejected):
-            await gate.retain(ME, "b", RetainItem('{"contact": "ana@example.org"}', extraction_profile="mail"))
+            await gate.call(ME, Retain("b", RetainItem('{"contact": "ana@example.org"}', extraction_profile="mail")))
 
 
 async def test_a_bank_has_a_profile_of_its_own() -> None:
@@ -137,9 +140,9 @@ async def test_every_chunker_holds_its_size_in_characters(strategy: str) -> None
     profile = {"chunking_strategy": strategy, "chunk_size": 400, "content_type": "document"}
     async with opened({"extraction_profiles": {"cut": profile}}) as gate:
         content = TEXT.replace("\n\n", "\nAnn: ") if strategy == "dialogue" else TEXT
-        result = await gate.retain(ME, "b", RetainItem(content, extraction_profile="cut"))
+        result = await gate.call(ME, Retain("b", RetainItem(content, extraction_profile="cut")))
         assert result.chunk_count >= len(content) // 400
-        texts = [hit.text for hit in (await gate.recall(ME, RecallQuery("sentence 3 of paragraph 7", "b"))).hits]
+        texts = [hit.text for hit in (await gate.call(ME, Recall(RecallQuery("sentence 3 of paragraph 7", "b")))).hits]
         assert all(0 < len(text) <= 400 for text in texts)
 
 
@@ -156,11 +159,11 @@ async def test_every_chunker_holds_its_size_in_characters(strategy: str) -> None
 )
 async def test_every_content_type_is_cut_at_its_joints(content_type: str, content: str, joint: str) -> None:
     async with opened({}) as gate:
-        result = await gate.retain(ME, "b", RetainItem(content, content_type=content_type))
+        result = await gate.call(ME, Retain("b", RetainItem(content, content_type=content_type)))
         assert result.chunk_count > 3
-        hits = (await gate.recall(ME, RecallQuery("paragraph 7", "b"))).hits
+        hits = (await gate.call(ME, Recall(RecallQuery("paragraph 7", "b")))).hits
         assert hits[0].text.startswith(joint)
-        assert "signature" not in (await gate.get_memory(ME, "b", result.memory_id or "")).content
+        assert "signature" not in (await gate.call(ME, GetMemory("b", result.memory_id or ""))).content
 
 
 # As the specification of the pipeline prints them.
@@ -181,7 +184,7 @@ async def test_the_steps_of_the_pipeline_load_as_printed_and_hold(tmp_path: Path
     path.write_text(CHUNKING, encoding="utf-8")
     overrides = {"vector_store": "in_memory", "llm_provider": "mock"}
     app = App(load_settings(path, environ={}, overrides=overrides))
-    result = await app.gate.retain(ME, "b", RetainItem(TEXT))
+    result = await app.gate.call(ME, Retain("b", RetainItem(TEXT)))
     assert result.chunk_count >= len(TEXT) // 512
     await app.close()
     with pytest.raises(ConfigError, match=r"line 7: pipeline\.entity_extraction\.mode: needs a language model"):
@@ -224,7 +227,7 @@ def test_what_would_have_no_effect_is_refused(settings: dict[str, Any], key: str
 async def test_a_profile_that_is_not_there_is_named_with_those_that_are() -> None:
     async with opened({"extraction_profiles": {"ticket": TICKET}}) as gate:
         with pytest.raises(ValidationError, match=r"builtin_conversation.*ticket") as caught:
-            await gate.retain(ME, "b", RetainItem("tea", extraction_profile="tickets"))
+            await gate.call(ME, Retain("b", RetainItem("tea", extraction_profile="tickets")))
         assert caught.value.metadata["field"] == "extraction_profile"
 
 
@@ -246,7 +249,7 @@ async def test_an_update_is_cut_as_the_bank_says() -> None:
     async with opened(settings) as gate:
         memory = await stored(gate, RetainItem("tea"))
         update = MemoryUpdate(memory.memory_id, frozenset({"content"}), content=TEXT)
-        assert (await gate.update_memory(ME, "b", update)).chunk_count >= len(TEXT) // 200
+        assert (await gate.call(ME, UpdateMemory("b", update))).chunk_count >= len(TEXT) // 200
 
 
 class Unchecked:

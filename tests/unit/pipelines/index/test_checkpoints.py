@@ -11,6 +11,19 @@ from typing import Any, NoReturn
 import pytest
 from structlog.testing import capture_logs
 
+from astrocyte.api.requests import (
+    BatchRecall,
+    BatchRetain,
+    CreateBank,
+    DeleteBank,
+    Forget,
+    GetBank,
+    GetMemory,
+    Recall,
+    Retain,
+    UndeleteMemory,
+    UpdateMemory,
+)
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import Bank as CoreBank
@@ -51,7 +64,7 @@ async def fill(app: App, count: int, first: int = 0, bank_id: str = "b") -> list
         )
         for n in range(first, first + count)
     ]
-    return [one.memory_id or "" for one in await app.gate.retain_batch(ME, bank_id, items)]
+    return [one.memory_id or "" for one in await app.gate.call(ME, BatchRetain(bank_id, items))]
 
 
 async def answers(app: App, bank_id: str = "b") -> list[tuple[int, tuple[MemoryHit, ...]]]:
@@ -60,7 +73,7 @@ async def answers(app: App, bank_id: str = "b") -> list[tuple[int, tuple[MemoryH
         for text in ("green tea in the garden", "jam at noon", "number 7")
         for session in (None, "one")
     ]
-    return [(result.total_available, tuple(result.hits)) for result in await app.gate.recall_batch(ME, queries)]
+    return [(result.total_available, tuple(result.hits)) for result in await app.gate.call(ME, BatchRecall(queries))]
 
 
 def generations(folder: Path) -> list[Path]:
@@ -100,7 +113,7 @@ async def reopened(folder: Path, **index: Any) -> list[Any]:
 @pytest.mark.usefixtures("no_rows")
 async def test_a_restart_reads_the_checkpoint_and_no_rows(tmp_path: Path) -> None:
     app = opened(tmp_path)
-    await app.gate.create_bank(ME, "b")
+    await app.gate.call(ME, CreateBank("b"))
     await fill_without_rows(app)
     expected = await answers(app)
     await app.close()
@@ -114,7 +127,7 @@ async def fill_without_rows(app: App) -> None:
     """The index is there before the first row, so it learns all from commits."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SqliteStore, "iter_versions", lambda *_a, **_o: iter(()))
-        await app.gate.recall(ME, RecallQuery("tea", "b"))
+        await app.gate.call(ME, Recall(RecallQuery("tea", "b")))
     await fill(app, 200)
 
 
@@ -125,13 +138,15 @@ async def test_what_changed_since_is_replayed(tmp_path: Path, monkeypatch: pytes
     app = opened(tmp_path)
     await fill(app, 30, first=500)
     for memory_id in ids[:20]:
-        await app.gate.update_memory(
-            ME, "b", MemoryUpdate(memory_id, frozenset({"content"}), content=f"jam {memory_id}")
+        await app.gate.call(
+            ME, UpdateMemory("b", MemoryUpdate(memory_id, frozenset({"content"}), content=f"jam {memory_id}"))
         )
-    await app.gate.forget(ME, "b", ForgetSelector(memory_ids=tuple(ids[10:40])))
+    await app.gate.call(ME, Forget("b", ForgetSelector(memory_ids=tuple(ids[10:40]))))
     for memory_id in ids[30:40]:
-        await app.gate.undelete(ME, "b", memory_id)
-    await app.gate.update_memory(ME, "b", MemoryUpdate(ids[35], frozenset({"content"}), content="green rain at last"))
+        await app.gate.call(ME, UndeleteMemory("b", memory_id))
+    await app.gate.call(
+        ME, UpdateMemory("b", MemoryUpdate(ids[35], frozenset({"content"}), content="green rain at last"))
+    )
     expected = await answers(app)
     await app.close()
     with monkeypatch.context() as patch:
@@ -148,8 +163,8 @@ async def test_a_checkpoint_that_is_far_behind_is_not_worth_the_replay(tmp_path:
         app = opened(tmp_path)
         for _ in range(2):
             for memory_id in ids:
-                await app.gate.update_memory(
-                    ME, "b", MemoryUpdate(memory_id, frozenset({"tags"}), tags=(f"t{memory_id}",))
+                await app.gate.call(
+                    ME, UpdateMemory("b", MemoryUpdate(memory_id, frozenset({"tags"}), tags=(f"t{memory_id}",)))
                 )
         expected = await answers(app)
         await app.close()
@@ -345,9 +360,9 @@ def given(*values: float) -> Embedding:
 async def with_secret(folder: Path, **options: Any) -> tuple[App, str]:
     """An app over one bank of given vectors that has a checkpoint with a secret in it."""
     app = opened(folder, **options)
-    await app.gate.create_bank(ME, "b", embedding_model="given", dimensions=4)
+    await app.gate.call(ME, CreateBank("b", embedding_model="given", dimensions=4))
     items = [RetainItem(f"note {n}", embedding=given(float(n % 7), 1.0, 2.0, 0.5)) for n in range(100)]
-    await app.gate.retain_batch(ME, "b", items)
+    await app.gate.call(ME, BatchRetain("b", items))
     item = RetainItem(
         "Qzxcontent and more",
         embedding=given(*struct.unpack("<4f", SECRET_VECTOR)),
@@ -355,7 +370,7 @@ async def with_secret(folder: Path, **options: Any) -> tuple[App, str]:
         metadata={"key": "Qzxvalue"},
         session_id="Qzxsession",
     )
-    memory_id = (await app.gate.retain(ME, "b", item)).memory_id or ""
+    memory_id = (await app.gate.call(ME, Retain("b", item))).memory_id or ""
     await written(app)
     assert app.storage.checkpoints is not None
     # As if there were none, so that closing writes one of everything; nothing of before stays.
@@ -370,7 +385,7 @@ async def with_secret(folder: Path, **options: Any) -> tuple[App, str]:
 
 
 async def look(app: App) -> None:
-    await app.gate.recall(ME, RecallQuery("note", "b", embedding=given(1.0, 1.0, 2.0, 0.5)))
+    await app.gate.call(ME, Recall(RecallQuery("note", "b", embedding=given(1.0, 1.0, 2.0, 0.5))))
 
 
 async def written(app: App) -> None:
@@ -385,7 +400,7 @@ IN_CHECKPOINT = {"tag", "metadata", "session", "id", "vector"}
 async def test_an_erasure_leaves_nothing_in_a_checkpoint(tmp_path: Path) -> None:
     app, secret = await with_secret(tmp_path)
     assert traces(tmp_path / CHECKPOINTS, secret) == IN_CHECKPOINT
-    result = await app.gate.forget(ME, "b", ForgetSelector(memory_ids=(secret,)), compliance=True, reason="asked")
+    result = await app.gate.call(ME, Forget("b", ForgetSelector(memory_ids=(secret,)), compliance=True, reason="asked"))
     assert result.receipt is not None
     # The id stays in the change log, as that of something erased.
     assert traces(tmp_path, secret) <= {"id"}
@@ -403,7 +418,7 @@ async def test_without_the_guard_a_checkpoint_would_keep_what_is_erased(
         patch.setattr(Checkpoints, "sweep", lambda _self: None)
         app, secret = await with_secret(tmp_path)
         patch.setattr(forget, "without_checkpoints", lambda _checkpoints, _bank, work: work())
-        await app.gate.forget(ME, "b", ForgetSelector(memory_ids=(secret,)), compliance=True, reason="asked")
+        await app.gate.call(ME, Forget("b", ForgetSelector(memory_ids=(secret,)), compliance=True, reason="asked"))
         assert traces(tmp_path / CHECKPOINTS, secret) == IN_CHECKPOINT
     # The next sweep finds it.
     assert app.storage.checkpoints is not None
@@ -428,13 +443,13 @@ async def test_a_checkpoint_that_was_begun_before_an_erasure_is_not_shown(
 
     monkeypatch.setattr(CoreBank, "checkpoint", checkpoint)
     assert app.storage.checkpoints is not None
-    bank = await app.gate.get_bank(ME, "b")
+    bank = await app.gate.call(ME, GetBank("b"))
     index = app.storage.registry.loaded(bank)
     assert index is not None
     writing = app.storage.checkpoints.write(bank, index.core)
     await asyncio.wait_for(begun.wait(), 10)
     assert traces(tmp_path / CHECKPOINTS, secret) == IN_CHECKPOINT
-    await app.gate.forget(ME, "b", ForgetSelector(memory_ids=(secret,)), compliance=True, reason="asked")
+    await app.gate.call(ME, Forget("b", ForgetSelector(memory_ids=(secret,)), compliance=True, reason="asked"))
     assert traces(tmp_path / CHECKPOINTS, secret) == set()
     go_on.set()
     await asyncio.wrap_future(writing)
@@ -448,14 +463,14 @@ async def test_a_purge_takes_the_checkpoints_of_before_it_was_forgotten_and_no_o
     now = [1_700_000_000_000]
     app, secret = await with_secret(tmp_path, now=lambda: now[0])
     before = set(generations(tmp_path))
-    await app.gate.forget(ME, "b", ForgetSelector(memory_ids=(secret,)))
+    await app.gate.call(ME, Forget("b", ForgetSelector(memory_ids=(secret,))))
     await app.close()
     # A plain forget is undone by the replay, and makes no new checkpoint.
     assert set(generations(tmp_path)) == before
     assert traces(tmp_path / CHECKPOINTS, secret) == IN_CHECKPOINT
     app = opened(tmp_path, now=lambda: now[0])
-    await app.gate.retain_batch(
-        ME, "b", [RetainItem(f"more {n}", embedding=given(1.0, float(n), 2.0, 0.5)) for n in range(40)]
+    await app.gate.call(
+        ME, BatchRetain("b", [RetainItem(f"more {n}", embedding=given(1.0, float(n), 2.0, 0.5)) for n in range(40)])
     )
     await look(app)
     await written(app)
@@ -472,7 +487,7 @@ async def test_a_purge_takes_the_checkpoints_of_before_it_was_forgotten_and_no_o
 
 async def test_a_deleted_banks_checkpoints_go_with_it(tmp_path: Path) -> None:
     app, secret = await with_secret(tmp_path)
-    await app.gate.delete_bank(ME, "b")
+    await app.gate.call(ME, DeleteBank("b"))
     assert list((tmp_path / CHECKPOINTS).iterdir()) == []
     assert traces(tmp_path, secret) == set()
     await app.close()
@@ -532,9 +547,9 @@ async def test_a_checkpoint_that_cannot_be_removed_stops_an_erasure(
     monkeypatch.setattr("astrocyte.pipelines.index.checkpoints.REMOVE_SECONDS", 0.0)
     monkeypatch.setattr(shutil, "rmtree", lambda *_a, **_o: None)
     with pytest.raises(Exception, match="nothing was erased"):
-        await app.gate.forget(ME, "b", ForgetSelector(memory_ids=(secret,)), compliance=True, reason="asked")
+        await app.gate.call(ME, Forget("b", ForgetSelector(memory_ids=(secret,)), compliance=True, reason="asked"))
     monkeypatch.undo()
-    assert (await app.gate.get_memory(ME, "b", secret)).memory_id == secret
+    assert (await app.gate.call(ME, GetMemory("b", secret))).memory_id == secret
     await app.close()
 
 

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from astrocyte.api.requests import BatchRetain, Forget, Recall
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import Bank as CoreBank
@@ -30,11 +31,11 @@ def opened(folder: Path, **index: Any) -> App:
 
 async def fill(app: App, bank_id: str, count: int = MEMORIES, first: int = 0) -> list[str]:
     items = [RetainItem(f"note {number} about {('tea', 'jam')[number % 2]}") for number in range(first, first + count)]
-    return [one.memory_id or "" for one in await app.gate.retain_batch(ME, bank_id, items)]
+    return [one.memory_id or "" for one in await app.gate.call(ME, BatchRetain(bank_id, items))]
 
 
 async def answer(app: App, bank_id: str) -> tuple[MemoryHit, ...]:
-    return tuple((await app.gate.recall(ME, RecallQuery("tea, note 7", bank_id, max_results=50))).hits)
+    return tuple((await app.gate.call(ME, Recall(RecallQuery("tea, note 7", bank_id, max_results=50)))).hits)
 
 
 def generations(folder: Path) -> list[str]:
@@ -79,7 +80,7 @@ async def test_what_came_after_the_eviction_is_there_and_what_was_forgotten_is_n
     # The first bank is in memory again for that; the second one's checkpoint is of before what follows.
     known = [hit.memory_id or "" for hit in await answer(app, "b")]
     await answer(app, "a")
-    await app.gate.forget(ME, "b", ForgetSelector(memory_ids=(known[0],)))
+    await app.gate.call(ME, Forget("b", ForgetSelector(memory_ids=(known[0],))))
     assert [hit.memory_id for hit in await answer(app, "b")] == known[1:]
     assert new in [hit.memory_id for hit in await answer(app, "a")]
     await app.close()
@@ -105,7 +106,7 @@ async def test_an_erasure_removes_it_first(tmp_path: Path) -> None:
     app, _ = await round_trip(tmp_path)
     erased = (await answer(app, "b"))[0].memory_id or ""
     assert "2/g1" in generations(tmp_path)
-    await app.gate.forget(ME, "b", ForgetSelector(memory_ids=(erased,)), compliance=True, reason="asked")
+    await app.gate.call(ME, Forget("b", ForgetSelector(memory_ids=(erased,)), compliance=True, reason="asked"))
     assert not [one for one in generations(tmp_path) if one.startswith("2/")]
     await app.close()
 
@@ -173,7 +174,7 @@ async def test_what_was_erased_while_an_index_waited_is_not_written(
     app.storage.executor.submit(lambda: None).result(10)
     # The first bank is being written, the second waits for that, and has a memory less meanwhile.
     erased = (await answer(app, "b"))[0].memory_id or ""
-    await app.gate.forget(ME, "b", ForgetSelector(memory_ids=(erased,)), compliance=True, reason="asked")
+    await app.gate.call(ME, Forget("b", ForgetSelector(memory_ids=(erased,)), compliance=True, reason="asked"))
     writing.set()
     await written(app)
     assert generations(tmp_path)[0] == "1/g1"

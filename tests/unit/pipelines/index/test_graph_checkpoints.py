@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from astrocyte.api.requests import BatchRetain, Forget, GetBank, Recall
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import Bank as CoreBank
@@ -30,12 +31,12 @@ def opened(folder: Path, **index: Any) -> App:
 
 async def fill(app: App, count: int = MEMORIES, first: int = 0) -> list[str]:
     items = [RetainItem(f"note {number} about {('tea', 'jam')[number % 2]}") for number in range(first, first + count)]
-    return [one.memory_id or "" for one in await app.gate.retain_batch(ME, "b", items)]
+    return [one.memory_id or "" for one in await app.gate.call(ME, BatchRetain("b", items))]
 
 
 async def index_of(app: App) -> BankIndex:
-    await app.gate.recall(ME, QUERY)
-    index = app.storage.registry.peek(await app.gate.get_bank(ME, "b"))
+    await app.gate.call(ME, Recall(QUERY))
+    index = app.storage.registry.peek(await app.gate.call(ME, GetBank("b")))
     assert index is not None
     return index
 
@@ -91,7 +92,7 @@ async def test_it_is_put_back_after_a_restart_and_not_written_once_more(tmp_path
     core = await with_graph(app)
     # One that was built would not be saved.
     assert (core.stats()["graph_rows"], core.unsaved_graph_rows) == (MEMORIES, 0)
-    result = await app.gate.recall(ME, QUERY)
+    result = await app.gate.call(ME, Recall(QUERY))
     assert result.trace is not None
     assert result.trace.plan is not None
     assert result.trace.plan.startswith("graph")
@@ -138,7 +139,7 @@ async def test_an_erasure_takes_the_graph_with_it(tmp_path: Path) -> None:
     ids = await made(tmp_path)
     app = opened(tmp_path)
     await with_graph(app)
-    await app.gate.forget(ME, "b", ForgetSelector(memory_ids=(ids[5],)), compliance=True, reason="asked")
+    await app.gate.call(ME, Forget("b", ForgetSelector(memory_ids=(ids[5],)), compliance=True, reason="asked"))
     assert graphs(tmp_path) == []
     await app.close()
     # What is written afterwards is of the others.

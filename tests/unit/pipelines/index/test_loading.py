@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import BatchRetain, Forget, Retain, UpdateMemory
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import Bank as CoreBank
@@ -28,13 +29,13 @@ async def app(tmp_path: Path) -> Any:
     }
     opened = App(Settings.from_mapping(settings))
     items = [RetainItem(f"note {n} of the garden", tags=(f"t{n % 7}",), session_id=f"s{n % 3}") for n in range(COUNT)]
-    kept = await opened.gate.retain_batch(ME, "b", items)
+    kept = await opened.gate.call(ME, BatchRetain("b", items))
     for number, one in enumerate(kept[::5]):
         update = MemoryUpdate(
             one.memory_id or "", frozenset({"content"}), content=f"a changed note of the garden {number}"
         )
-        await opened.gate.update_memory(ME, "b", update)
-    await opened.gate.forget(ME, "b", ForgetSelector(memory_ids=tuple(one.memory_id or "" for one in kept[1::5])))
+        await opened.gate.call(ME, UpdateMemory("b", update))
+    await opened.gate.call(ME, Forget("b", ForgetSelector(memory_ids=tuple(one.memory_id or "" for one in kept[1::5]))))
     yield opened
     await opened.close()
 
@@ -79,7 +80,7 @@ async def test_more_parts_than_positions_lose_no_row(app: App, tmp_path: Path, m
     """What a commit adds while rows are read is of a position that the bank, as it was looked up, does not have."""
     bank = app.storage.store.get_bank(ME.tenant, "b")
     assert bank is not None
-    await app.gate.retain(ME, "b", RetainItem("the last note of the garden"))
+    await app.gate.call(ME, Retain("b", RetainItem("the last note of the garden")))
     (tmp_path / "scratch").mkdir()
     early = replace(bank, position=2)
     monkeypatch.setattr(loading, "READ_AT_ONCE", 5)

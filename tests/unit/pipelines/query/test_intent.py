@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from astrocyte.api.requests import Recall, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, Intent, RecallQuery, RetainItem
@@ -50,8 +51,8 @@ async def _strategies(factors: dict[str, dict[str, float]], query: str, **option
     settings = {"vector_store": "in_memory", "recall": {"intent": {"factors": factors}}}
     app = App(Settings.from_mapping(settings))
     try:
-        await app.gate.retain(ME, "b", RetainItem("Mara plays the cello"))
-        trace = (await app.gate.recall(ME, RecallQuery(query, "b", **options))).trace  # type: ignore[arg-type]
+        await app.gate.call(ME, Retain("b", RetainItem("Mara plays the cello")))
+        trace = (await app.gate.call(ME, Recall(RecallQuery(query, "b", **options)))).trace  # type: ignore[arg-type]
         assert trace is not None
         return trace.strategies_used or ()
     finally:
@@ -69,8 +70,8 @@ async def test_factors_weigh_the_arms_of_their_intent_alone() -> None:
 
 async def test_the_trace_names_the_intent() -> None:
     app = App(Settings.from_mapping({"vector_store": "in_memory"}))
-    await app.gate.retain(ME, "b", RetainItem("Mara plays the cello"))
-    trace = (await app.gate.recall(ME, RecallQuery("How do I tune a cello?", "b"))).trace
+    await app.gate.call(ME, Retain("b", RetainItem("Mara plays the cello")))
+    trace = (await app.gate.call(ME, Recall(RecallQuery("How do I tune a cello?", "b")))).trace
     await app.close()
     assert trace is not None
     assert trace.intent is Intent.PROCEDURAL

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import BatchRecall, Recall, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import ConfigError
@@ -38,9 +39,9 @@ def window(start: str, end: str) -> TimeRange:
 async def test_a_date_of_the_language_becomes_a_window(language: str, text: str, start: str, end: str) -> None:
     app = App(settings(language))
     try:
-        await app.gate.retain(ME, "b", RetainItem("Suppe", occurred_at=datetime(2024, 5, 10, 12, tzinfo=UTC)))
-        result = await app.gate.recall(ME, RecallQuery(text, "b"))
-        (batch,) = await app.gate.recall_batch(ME, [RecallQuery(text, "b")])
+        await app.gate.call(ME, Retain("b", RetainItem("Suppe", occurred_at=datetime(2024, 5, 10, 12, tzinfo=UTC))))
+        result = await app.gate.call(ME, Recall(RecallQuery(text, "b")))
+        (batch,) = await app.gate.call(ME, BatchRecall([RecallQuery(text, "b")]))
     finally:
         await app.close()
     assert result.trace is not None
@@ -60,8 +61,8 @@ def test_what_is_no_date_makes_no_window(text: str) -> None:
 async def test_another_language_is_not_understood(languages: tuple[str, ...]) -> None:
     app = App(settings(*languages))
     try:
-        await app.gate.retain(ME, "b", RetainItem("Suppe", occurred_at=datetime(2024, 5, 10, 12, tzinfo=UTC)))
-        result = await app.gate.recall(ME, RecallQuery("was habe ich gestern gegessen?", "b"))
+        await app.gate.call(ME, Retain("b", RetainItem("Suppe", occurred_at=datetime(2024, 5, 10, 12, tzinfo=UTC))))
+        result = await app.gate.call(ME, Recall(RecallQuery("was habe ich gestern gegessen?", "b")))
     finally:
         await app.close()
     assert result.trace is not None

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import BatchRecall, BatchRetain, Recall
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import Bank as CoreBank
@@ -33,7 +34,7 @@ async def app(request: pytest.FixtureRequest) -> AsyncIterator[App]:
     for bank_id in ("a", "b"):
         pairs = itertools.product(WORDS, PLACES)
         items = [RetainItem(f"{word} in the {place}", session_id=f"{bank_id} {word}") for word, place in pairs]
-        await made.gate.retain_batch(ME, bank_id, items)
+        await made.gate.call(ME, BatchRetain(bank_id, items))
     yield made
     await made.close()
 
@@ -52,8 +53,8 @@ def shown(result: RecallResult) -> tuple[Any, ...]:
 @pytest.mark.parametrize("count", [1, 3, 4, 5, 8, 9, 24, 25, 64])
 async def test_each_answer_is_that_of_the_single_call(app: App, count: int) -> None:
     queries = asked(count)
-    alone = [shown(await app.gate.recall(ME, query)) for query in queries]
-    assert [shown(result) for result in await app.gate.recall_batch(ME, queries)] == alone
+    alone = [shown(await app.gate.call(ME, Recall(query))) for query in queries]
+    assert [shown(result) for result in await app.gate.call(ME, BatchRecall(queries))] == alone
 
 
 @pytest.mark.parametrize("failing", [1, 2, 4])
@@ -71,8 +72,8 @@ async def test_a_search_that_fails_fails_the_batch_and_the_next_one_is_whole(
     with monkeypatch.context() as patch:
         patch.setattr(RecallQueue, "take", take)
         with pytest.raises(StoreError):
-            await app.gate.recall_batch(ME, queries)
-    assert len(await app.gate.recall_batch(ME, queries)) == len(queries)
+            await app.gate.call(ME, BatchRecall(queries))
+    assert len(await app.gate.call(ME, BatchRecall(queries))) == len(queries)
 
 
 async def test_a_batch_is_asked_for_in_parts_and_few_are_spread_by_the_core(
@@ -87,10 +88,10 @@ async def test_a_batch_is_asked_for_in_parts_and_few_are_spread_by_the_core(
             return before(owner, requests)
 
         monkeypatch.setattr(of, name, noted)
-    await app.gate.recall_batch(ME, asked(FIRST))
+    await app.gate.call(ME, BatchRecall(asked(FIRST)))
     assert sizes == [("recall_many", FIRST)]
     sizes.clear()
-    await app.gate.recall_batch(ME, asked(FIRST + PART + 3))
+    await app.gate.call(ME, BatchRecall(asked(FIRST + PART + 3)))
     assert sizes == [("add", FIRST), ("add", PART), ("add", 3)]
 
 
@@ -105,14 +106,14 @@ async def test_a_batch_that_nobody_waits_for_is_left(app: App, monkeypatch: pyte
         return before(queue, part)
 
     monkeypatch.setattr(RecallQueue, "take", take)
-    batch = asyncio.create_task(app.gate.recall_batch(ME, asked(64)))
+    batch = asyncio.create_task(app.gate.call(ME, BatchRecall(asked(64))))
     await until(lambda: begun == 1)
     batch.cancel()
     with pytest.raises(asyncio.CancelledError):
         await batch
     go.set()
     # Its thread ends with the part that it is at, and the next one is whole.
-    assert len(await app.gate.recall_batch(ME, asked(FIRST + 1))) == FIRST + 1
+    assert len(await app.gate.call(ME, BatchRecall(asked(FIRST + 1)))) == FIRST + 1
     assert begun == 1 + 2
 
 
@@ -140,7 +141,7 @@ async def test_a_batch_that_is_left_before_its_thread_began_leaves_nothing(
         with monkeypatch.context() as patch:
             patch.setattr(loop, "run_in_executor", queued)
             patch.setattr(RecallQueue, "stop", noted)
-            batch = asyncio.create_task(app.gate.recall_batch(ME, asked(64)))
+            batch = asyncio.create_task(app.gate.call(ME, BatchRecall(asked(64))))
             await until(lambda: bool(waiting))
             batch.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -148,7 +149,7 @@ async def test_a_batch_that_is_left_before_its_thread_began_leaves_nothing(
         go.set()
         assert waiting[0].cancelled()
         assert [queue.add([]) for queue in stopped] == [None]
-    assert len(await app.gate.recall_batch(ME, asked(FIRST + 1))) == FIRST + 1
+    assert len(await app.gate.call(ME, BatchRecall(asked(FIRST + 1)))) == FIRST + 1
 
 
 async def test_waits_are_told_apart_from_work(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +161,7 @@ async def test_waits_are_told_apart_from_work(app: App, monkeypatch: pytest.Monk
         return before(queue, part)
 
     monkeypatch.setattr(RecallQueue, "take", take)
-    results = await app.gate.recall_batch(ME, asked(FIRST + 2 * PART))
+    results = await app.gate.call(ME, BatchRecall(asked(FIRST + 2 * PART)))
     timings = [result.trace.stage_timings_ms or {} for result in results if result.trace is not None]
     for number, stages in enumerate(timings):
         parts = 1 + -(-max(0, number + 1 - FIRST) // PART)
@@ -179,17 +180,17 @@ async def test_the_first_part_is_asked_for_on_the_loop_where_that_is_quick(
         return before(queue, requests)
 
     monkeypatch.setattr(RecallQueue, "add", add)
-    await app.gate.recall_batch(ME, asked(FIRST + 1))
+    await app.gate.call(ME, BatchRecall(asked(FIRST + 1)))
     names = app.settings.recall.weights.entity > 0
     here = threading.get_ident()
     assert [thread == here for thread in threads] == [not names, False]
     threads.clear()
-    await app.gate.recall_batch(ME, [RecallQuery("tea in the garden " * 100, "a"), *asked(FIRST)])
+    await app.gate.call(ME, BatchRecall([RecallQuery("tea in the garden " * 100, "a"), *asked(FIRST)]))
     assert here not in threads
 
 
 async def test_no_stage_takes_less_than_nothing(app: App) -> None:
     for count in (1, FIRST, FIRST + PART):
-        for result in await app.gate.recall_batch(ME, asked(count)):
+        for result in await app.gate.call(ME, BatchRecall(asked(count))):
             assert result.trace is not None
             assert min((result.trace.stage_timings_ms or {}).values()) >= 0.0

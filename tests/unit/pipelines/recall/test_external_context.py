@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from astrocyte.api.requests import BatchRetain, ListMemories, Recall
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import count_tokens
@@ -25,14 +26,14 @@ TICKET = MemoryHit("Ticket 12: tea machine broken", 0.3, fact_type="ticket", met
 @pytest.fixture
 async def gate() -> AsyncIterator[Gate]:
     app = App(Settings.from_mapping({"vector_store": "in_memory"}))
-    await app.gate.retain_batch(ME, "b", [RetainItem("green tea is in the garden"), RetainItem("black tea")])
+    await app.gate.call(ME, BatchRetain("b", [RetainItem("green tea is in the garden"), RetainItem("black tea")]))
     yield app.gate
     await app.close()
 
 
 async def recall(gate: Gate, **options: Any) -> RecallResult:
     options = {"external_context": (TICKET, WIKI), **options}
-    return await gate.recall(ME, RecallQuery("tea in the garden", "b", **options))
+    return await gate.call(ME, Recall(RecallQuery("tea in the garden", "b", **options)))
 
 
 def texts(result: RecallResult) -> list[str]:
@@ -84,7 +85,7 @@ async def test_the_filter_holds_for_them_too(gate: Gate, options: dict[str, Any]
 
 async def test_they_are_never_stored(gate: Gate) -> None:
     await recall(gate)
-    assert len((await gate.list_memories(ME, "b")).memories) == 2
+    assert len((await gate.call(ME, ListMemories("b"))).memories) == 2
     assert set(texts(await recall(gate, external_context=()))) == {"green tea is in the garden", "black tea"}
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import BatchRetain, Recall, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, RecallQuery, RecallResult, RetainItem, TagMatch
@@ -20,13 +21,13 @@ OTHERS = [f"Groceries bought on trip number {number}" for number in range(6)]
 async def gate(request: pytest.FixtureRequest) -> AsyncIterator[Gate]:
     app = App(Settings.from_mapping({"vector_store": "in_memory", "recall": {"feedback": request.param}}))
     items = [RetainItem(LESSON, tags=("music",)), RetainItem(RECITAL), *map(RetainItem, OTHERS)]
-    await app.gate.retain_batch(ME, "b", items)
+    await app.gate.call(ME, BatchRetain("b", items))
     yield app.gate
     await app.close()
 
 
 async def recall(gate: Gate, query: str, **options: Any) -> RecallResult:
-    return await gate.recall(ME, RecallQuery(query, "b", weights={"semantic": 0.0}, **options))
+    return await gate.call(ME, Recall(RecallQuery(query, "b", weights={"semantic": 0.0}, **options)))
 
 
 def found(result: RecallResult) -> list[str]:
@@ -48,7 +49,7 @@ async def test_what_the_filter_hides_gives_no_words(gate: Gate) -> None:
 
 async def test_the_first_hits_stay_first(gate: Gate) -> None:
     # Three cellos in one memory would outrank the lesson by the added word alone.
-    await gate.retain(ME, "b", RetainItem("cello cello cello"))
+    await gate.call(ME, Retain("b", RetainItem("cello cello cello")))
     result = await recall(gate, "lessons of Mara")
     assert found(result)[0] == LESSON
     scores = [hit.score for hit in result.hits]

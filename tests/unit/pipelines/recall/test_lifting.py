@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import BatchRetain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Bank, Caller, DetailLevel, FusionMethod, RecallQuery, RecallResult, RetainItem
@@ -37,7 +38,7 @@ def memories(seed: int) -> list[RetainItem]:
 async def app(request: pytest.FixtureRequest) -> AsyncIterator[App]:
     settings = {"vector_store": "in_memory", "recall": {"feedback_pieces": 100.0, **request.param}}
     app = App(Settings.from_mapping(settings))
-    await app.gate.retain_batch(ME, "b", memories(seed=len(str(request.param))))
+    await app.gate.call(ME, BatchRetain("b", memories(seed=len(str(request.param)))))
     yield app
     await app.close()
 

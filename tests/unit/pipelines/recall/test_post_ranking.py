@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import BatchRecall, BatchRetain, Forget, ListMemories, Recall, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import ConfigError
@@ -52,7 +53,7 @@ def boosts(**rules: Any) -> dict[str, Any]:
 
 
 async def ask(app: App, query: str = "tea", **options: Any) -> RecallResult:
-    return await app.gate.recall(ME, RecallQuery(query, "b", **options))
+    return await app.gate.call(ME, Recall(RecallQuery(query, "b", **options)))
 
 
 def lift(hit: MemoryHit, name: str) -> float:
@@ -65,7 +66,7 @@ async def by_text(app: App, query: str = "tea", **options: Any) -> dict[str, Mem
 
 async def test_without_a_stage_nothing_is_boosted_and_no_stage_is_timed() -> None:
     async with opened() as app:
-        await app.gate.retain_batch(ME, "b", [RetainItem(text) for text in ALIKE])
+        await app.gate.call(ME, BatchRetain("b", [RetainItem(text) for text in ALIKE]))
         result = await ask(app, 'what did Mara call "tea kettle"?')
     assert [hit.boosts for hit in result.hits] == [()] * len(result.hits)
     assert [hit.utility_score for hit in result.hits] == [None] * len(result.hits)
@@ -78,7 +79,7 @@ async def test_recency_halves_with_every_half_life_from_the_newest_memory() -> N
     async with opened(**boosts(recency={"weight": 0.8, "half_life_days": 10})) as app:
         times = [MAY, MAY - timedelta(days=10), MAY - timedelta(days=20)]
         items = [RetainItem(text, occurred_at=when) for text, when in zip(ALIKE, times, strict=False)]
-        await app.gate.retain_batch(ME, "b", items)
+        await app.gate.call(ME, BatchRetain("b", items))
         hits = await by_text(app)
         assert [lift(hits[text], "recency") for text in ALIKE[:3]] == pytest.approx([0.8, 0.4, 0.2])
         later = await by_text(app, query_reference_date=MAY + timedelta(days=10))
@@ -92,14 +93,16 @@ async def test_proof_counts_confirmations_up_to_its_bound() -> None:
     counts: list[Any] = [1, 3, 500, True, "9", None, float("nan"), -4]
     async with opened(**boosts(proof={"weight": 0.1, "bound": 0.5})) as app:
         texts = [f"tea number {place}" for place in range(len(counts))]
-        await app.gate.retain_batch(
+        await app.gate.call(
             ME,
-            "b",
-            [
-                RetainItem(text, metadata={"proof_count": count})
-                for text, count in zip(texts, counts, strict=True)
-                if not isinstance(count, float)
-            ],
+            BatchRetain(
+                "b",
+                [
+                    RetainItem(text, metadata={"proof_count": count})
+                    for text, count in zip(texts, counts, strict=True)
+                    if not isinstance(count, float)
+                ],
+            ),
         )
         hits = await by_text(app)
     expected = {texts[1]: 0.2, texts[2]: 0.5}
@@ -111,8 +114,11 @@ async def test_proof_counts_confirmations_up_to_its_bound() -> None:
 
 async def test_names_lift_whoever_holds_them_and_leave_other_questions_alone() -> None:
     async with opened(**boosts(names={"weight": 0.3, "bound": 0.4})) as app:
-        await app.gate.retain_batch(
-            ME, "b", [RetainItem("tea with Mara and Ines"), RetainItem("tea", speaker="Mara"), RetainItem("tea pot")]
+        await app.gate.call(
+            ME,
+            BatchRetain(
+                "b", [RetainItem("tea with Mara and Ines"), RetainItem("tea", speaker="Mara"), RetainItem("tea pot")]
+            ),
         )
         hits = await by_text(app, "which tea did Mara and Ines drink?")
         assert {text: lift(hit, "names") for text, hit in hits.items()} == pytest.approx(
@@ -127,7 +133,7 @@ async def test_names_lift_whoever_holds_them_and_leave_other_questions_alone() -
 async def test_quotes_lift_the_phrase_as_it_was_said() -> None:
     async with opened(**boosts(quotes={"weight": 1.0})) as app:
         texts = ["They said: over the Moon!", "over and over the pale moon", "the moon"]
-        await app.gate.retain_batch(ME, "b", [RetainItem(text) for text in texts])
+        await app.gate.call(ME, BatchRetain("b", [RetainItem(text) for text in texts]))
         hits = await by_text(app, "who was “over the moon”?")
     assert {text: lift(hit, "quotes") for text, hit in hits.items()} == {texts[0]: 1.0, texts[1]: 0.0, texts[2]: 0.0}
 
@@ -150,8 +156,11 @@ def test_what_a_question_names_and_quotes(query: str, names: set[str], quotes: l
 async def test_a_boost_brings_a_memory_into_the_answer_that_the_core_would_have_cut() -> None:
     words = [f"tea {place}" for place in range(15)]
     async with opened(**boosts(proof={"weight": 5.0, "bound": 5.0})) as app:
-        await app.gate.retain_batch(
-            ME, "b", [RetainItem(text, metadata={"proof_count": 2 if text == words[-1] else 1}) for text in words]
+        await app.gate.call(
+            ME,
+            BatchRetain(
+                "b", [RetainItem(text, metadata={"proof_count": 2 if text == words[-1] else 1}) for text in words]
+            ),
         )
         result = await ask(app, max_results=3)
     assert len(result.hits) == 3
@@ -162,8 +171,11 @@ async def test_a_boost_brings_a_memory_into_the_answer_that_the_core_would_have_
 async def test_the_budget_holds_in_the_new_order() -> None:
     async with opened(**boosts(proof={"weight": 5.0, "bound": 5.0})) as app:
         long = "tea " * 40
-        await app.gate.retain_batch(
-            ME, "b", [RetainItem("tea cup"), RetainItem(long, metadata={"proof_count": 2}), RetainItem("tea pot")]
+        await app.gate.call(
+            ME,
+            BatchRetain(
+                "b", [RetainItem("tea cup"), RetainItem(long, metadata={"proof_count": 2}), RetainItem("tea pot")]
+            ),
         )
         result = await ask(app, max_tokens=8)
     assert result.truncated
@@ -173,8 +185,8 @@ async def test_the_budget_holds_in_the_new_order() -> None:
 
 async def test_with_ranks_a_boost_is_measured_in_first_places() -> None:
     async with opened(**boosts(proof={"weight": 1.0})) as app:
-        await app.gate.retain_batch(
-            ME, "b", [RetainItem("tea cup", metadata={"proof_count": 2}), RetainItem("tea pot")]
+        await app.gate.call(
+            ME, BatchRetain("b", [RetainItem("tea cup", metadata={"proof_count": 2}), RetainItem("tea pot")])
         )
         hits = await by_text(app, fusion_method=FusionMethod.RRF)
     assert lift(hits["tea cup"], "proof") == pytest.approx(1 / 61)
@@ -182,24 +194,24 @@ async def test_with_ranks_a_boost_is_measured_in_first_places() -> None:
 
 async def test_frequency_lifts_what_was_found_before_and_forgets_with_the_memory() -> None:
     async with opened(**boosts(frequency={"weight": 0.5, "bound": 1.0})) as app:
-        await app.gate.retain_batch(ME, "b", [RetainItem("green tea"), RetainItem("black coffee")])
+        await app.gate.call(ME, BatchRetain("b", [RetainItem("green tea"), RetainItem("black coffee")]))
         seen = [lift((await by_text(app, "green tea", max_results=1))["green tea"], "frequency") for _ in range(5)]
         assert seen == pytest.approx([0.0, 0.5, 0.5 * math.log2(3), 1.0, 1.0])
-        page = await app.gate.list_memories(ME, "b")
+        page = await app.gate.call(ME, ListMemories("b"))
         recall: Any = app.gate._pipelines.recall
         usage = recall._rescorer.usage
         assert usage is not None
         assert len(usage._counts) == 1
         from astrocyte.model import ForgetSelector
 
-        await app.gate.forget(ME, "b", ForgetSelector(memory_ids=tuple(one.memory_id for one in page.memories)))
+        await app.gate.call(ME, Forget("b", ForgetSelector(memory_ids=tuple(one.memory_id for one in page.memories))))
         assert len(usage._counts) == 0
 
 
 async def test_utility_is_the_mean_of_its_parts() -> None:
     clock = Clock()
     async with opened(clock, recall={"utility": {"enabled": True}}) as app:
-        await app.gate.retain(ME, "b", RetainItem("green tea"))
+        await app.gate.call(ME, Retain("b", RetainItem("green tea")))
         clock.now += 28 * DAY_MS
         (first,) = (await ask(app)).hits
         assert first.utility_score == pytest.approx(0.2 * 0.5)
@@ -212,7 +224,7 @@ async def test_utility_is_the_mean_of_its_parts() -> None:
 
 async def test_utility_counts_no_more_memories_than_it_may() -> None:
     async with opened(recall={"utility": {"enabled": True, "entries": 2}}) as app:
-        await app.gate.retain_batch(ME, "b", [RetainItem(text) for text in ALIKE])
+        await app.gate.call(ME, BatchRetain("b", [RetainItem(text) for text in ALIKE]))
         await ask(app)
         recall: Any = app.gate._pipelines.recall
         usage = recall._rescorer.usage
@@ -226,7 +238,7 @@ async def test_curated_recall_is_the_mean_of_its_shares() -> None:
             RetainItem("tea cup", occurred_at=MAY, fact_type="experience", source="diary"),
             RetainItem("tea pot", occurred_at=MAY - timedelta(days=30), fact_type="world"),
         ]
-        await app.gate.retain_batch(ME, "b", items)
+        await app.gate.call(ME, BatchRetain("b", items))
         hits = (await ask(app)).hits
         core = {hit.text: hit.score - lift(hit, "curated") for hit in hits}
         low, high = min(core.values()), max(core.values())
@@ -243,38 +255,43 @@ async def test_curated_recall_is_the_mean_of_its_shares() -> None:
 async def test_curated_recall_leaves_out_what_scores_too_little() -> None:
     settings = {"enabled": True, "original": 0.0, "freshness": 0.0, "salience": 0.0, "reliability": 1.0}
     async with opened(curated_recall={**settings, "min_score": 0.8}) as app:
-        await app.gate.retain_batch(
-            ME, "b", [RetainItem("tea cup", fact_type="experience"), RetainItem("tea pot", fact_type="world")]
+        await app.gate.call(
+            ME,
+            BatchRetain("b", [RetainItem("tea cup", fact_type="experience"), RetainItem("tea pot", fact_type="world")]),
         )
         assert [hit.text for hit in (await ask(app)).hits] == ["tea cup"]
 
 
 async def test_a_filter_holds_on_the_candidates_of_stages() -> None:
     async with opened(**boosts(proof={"weight": 5.0, "bound": 5.0})) as app:
-        await app.gate.retain_batch(
-            ME, "b", [RetainItem("tea cup", tags=("x",)), RetainItem("tea pot", metadata={"proof_count": 9})]
+        await app.gate.call(
+            ME,
+            BatchRetain("b", [RetainItem("tea cup", tags=("x",)), RetainItem("tea pot", metadata={"proof_count": 9})]),
         )
         assert set(await by_text(app, tags=("x",))) == {"tea cup"}
 
 
 async def test_a_batch_equals_its_single_calls() -> None:
     async with opened(**boosts(proof={"weight": 0.5}, names={"weight": 0.5})) as app:
-        await app.gate.retain_batch(
-            ME, "b", [RetainItem(f"tea for Mara {place}", metadata={"proof_count": place}) for place in range(30)]
+        await app.gate.call(
+            ME,
+            BatchRetain(
+                "b", [RetainItem(f"tea for Mara {place}", metadata={"proof_count": place}) for place in range(30)]
+            ),
         )
         queries = [RecallQuery(text, "b", max_results=7) for text in ("tea", "what did Mara drink?", "tea")]
-        batch = await app.gate.recall_batch(ME, queries)
-        assert [one.hits for one in batch] == [(await app.gate.recall(ME, query)).hits for query in queries]
+        batch = await app.gate.call(ME, BatchRecall(queries))
+        assert [one.hits for one in batch] == [(await app.gate.call(ME, Recall(query))).hits for query in queries]
 
 
 async def test_several_banks_are_fused_with_what_the_stages_added() -> None:
     async with opened(**boosts(proof={"weight": 3.0, "bound": 3.0})) as app:
-        await app.gate.retain_batch(ME, "a", [RetainItem(text) for text in ALIKE])
-        await app.gate.retain_batch(
-            ME, "b", [RetainItem("tea spoon", metadata={"proof_count": 2}), RetainItem("tea cosy")]
+        await app.gate.call(ME, BatchRetain("a", [RetainItem(text) for text in ALIKE]))
+        await app.gate.call(
+            ME, BatchRetain("b", [RetainItem("tea spoon", metadata={"proof_count": 2}), RetainItem("tea cosy")])
         )
         query = RecallQuery("tea", banks=("a", "b"), strategy=MultiBankStrategy("parallel"))
-        result = await app.gate.recall(ME, query)
+        result = await app.gate.call(ME, Recall(query))
     first = result.hits[0]
     assert (first.text, first.bank_id) == ("tea spoon", "b")
     assert lift(first, "proof") == pytest.approx(3.0)
@@ -304,7 +321,7 @@ async def test_a_small_boost_does_not_shuffle_the_head_that_feedback_kept() -> N
     async with opened(recall={"boosts": {"recency": {"weight": 0.01}}}) as app, opened() as bare:
         texts = [f"tea {'cup ' * (place % 3)}pot number {place} of the garden table" for place in range(40)]
         for one in (app, bare):
-            await one.gate.retain_batch(ME, "b", [RetainItem(text) for text in texts])
+            await one.gate.call(ME, BatchRetain("b", [RetainItem(text) for text in texts]))
         query = "tea cup of the garden"
         boosted, kept = await ask(app, query), await ask(bare, query)
     assert [hit.text for hit in boosted.hits[:3]] == [hit.text for hit in kept.hits[:3]]
@@ -317,7 +334,7 @@ async def own(app: App, query: str) -> dict[str | None, float]:
 async def test_a_question_in_the_first_person_is_about_what_its_asker_said() -> None:
     items = [RetainItem(f"the tea shop is project {who}", speaker=who) for who in ("assistant", "User", "Ann")]
     async with opened() as app:
-        await app.gate.retain_batch(ME, "b", items)
+        await app.gate.call(ME, BatchRetain("b", items))
         assert await own(app, "which tea shop did I plan?") == {"User": 1.5, "assistant": 0.0, "Ann": 0.0}
         assert await own(app, "what is OUR tea shop?") == {"User": 1.5, "assistant": 0.0, "Ann": 0.0}
         for other in ("which tea shop is it?", "which tea shop did you recommend to me?", "Is it in Maine?"):
@@ -327,10 +344,10 @@ async def test_a_question_in_the_first_person_is_about_what_its_asker_said() -> 
 async def test_feedback_leaves_banks_of_long_memories_alone() -> None:
     paragraph = " ".join(f"Sentence {place} tells of tea and of the garden." for place in range(60))
     async with opened() as app:
-        await app.gate.retain_batch(ME, "long", [RetainItem(f"{paragraph} {word}") for word in ALIKE])
-        await app.gate.retain_batch(ME, "short", [RetainItem(text) for text in ALIKE])
+        await app.gate.call(ME, BatchRetain("long", [RetainItem(f"{paragraph} {word}") for word in ALIKE]))
+        await app.gate.call(ME, BatchRetain("short", [RetainItem(text) for text in ALIKE]))
         for bank, runs in (("long", False), ("short", True)):
-            result = await app.gate.recall(ME, RecallQuery("tea kettle", bank))
+            result = await app.gate.call(ME, Recall(RecallQuery("tea kettle", bank)))
             assert result.trace is not None
             assert result.trace.stage_timings_ms is not None
             assert (result.trace.stage_timings_ms["feedback"] > 0.0) is runs

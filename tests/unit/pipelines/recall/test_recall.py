@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import BatchRetain, CreateBank, Recall, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import count_tokens
@@ -31,7 +32,7 @@ LONG = "The tea house opened in spring. It has nine tables and a garden. The own
 
 
 async def recall(gate: Gate, query: str = "tea", **options: Any) -> RecallResult:
-    return await gate.recall(ME, RecallQuery(query, "b", **options))
+    return await gate.call(ME, Recall(RecallQuery(query, "b", **options)))
 
 
 async def texts(gate: Gate, query: str = "tea", **options: Any) -> set[str]:
@@ -41,16 +42,18 @@ async def texts(gate: Gate, query: str = "tea", **options: Any) -> set[str]:
 @pytest.fixture
 async def shelf(gate: Gate) -> Gate:
     """Five memories about tea that differ in everything that filters look at."""
-    await gate.retain_batch(
+    await gate.call(
         ME,
-        "b",
-        [
-            RetainItem("green tea", tags=("x", "y"), metadata={"n": 1, "s": "1"}, occurred_at=MAY, session_id="s1"),
-            RetainItem("black tea", tags=("x",), metadata={"n": 1.0}, occurred_at=MAY + timedelta(days=30)),
-            RetainItem("white tea", fact_type="preference", valid_from=MAY, valid_until=MAY + timedelta(days=9)),
-            RetainItem("mint tea", content_type="event", speaker="Ann", source="diary", session_id="s1"),
-            RetainItem("iced tea", tags=("z",), metadata={"n": True, "e": None}),
-        ],
+        BatchRetain(
+            "b",
+            [
+                RetainItem("green tea", tags=("x", "y"), metadata={"n": 1, "s": "1"}, occurred_at=MAY, session_id="s1"),
+                RetainItem("black tea", tags=("x",), metadata={"n": 1.0}, occurred_at=MAY + timedelta(days=30)),
+                RetainItem("white tea", fact_type="preference", valid_from=MAY, valid_until=MAY + timedelta(days=9)),
+                RetainItem("mint tea", content_type="event", speaker="Ann", source="diary", session_id="s1"),
+                RetainItem("iced tea", tags=("z",), metadata={"n": True, "e": None}),
+            ],
+        ),
     )
     return gate
 
@@ -129,20 +132,20 @@ async def test_relative_dates_count_from_the_reference(shelf: Gate) -> None:
 
 
 async def test_detail_levels(gate: Gate) -> None:
-    await gate.retain(ME, "b", RetainItem(LONG, occurred_at=MAY, speaker="Ann"))
+    await gate.call(ME, Retain("b", RetainItem(LONG, occurred_at=MAY, speaker="Ann")))
     (title,) = (await recall(gate, detail_level=DetailLevel.TITLES)).hits
     assert title.text.startswith("Wednesday 1 May 2024 \u00b7 Ann \u00b7 The tea house opened in spring.")
     assert len(title.text) < 130
     assert title.token_count == count_tokens(title.text)
     assert (await recall(gate, detail_level=DetailLevel.FULL)).hits[0].text == LONG
-    await gate.retain(ME, "b", RetainItem("plum cake", metadata={"title": "A recipe"}))
+    await gate.call(ME, Retain("b", RetainItem("plum cake", metadata={"title": "A recipe"})))
     hits = (await recall(gate, "plum cake", detail_level=DetailLevel.TITLES)).hits
     assert "A recipe" in {hit.text for hit in hits}
 
 
 async def test_full_text_of_a_memory_of_many_chunks(gate: Gate) -> None:
     content = " ".join(f"Sentence {n} speaks of tea and of nothing else at all." for n in range(80))
-    await gate.retain(ME, "b", RetainItem(content))
+    await gate.call(ME, Retain("b", RetainItem(content)))
     (hit,) = (await recall(gate, detail_level=DetailLevel.FULL)).hits
     assert (hit.text, hit.chunk_index) == (content, -1)
     assert hit.token_count == count_tokens(content)
@@ -153,7 +156,7 @@ async def test_full_text_of_a_memory_of_many_chunks(gate: Gate) -> None:
 
 
 async def test_the_first_hit_is_cut_at_a_sentence_end(gate: Gate) -> None:
-    await gate.retain(ME, "b", RetainItem(LONG))
+    await gate.call(ME, Retain("b", RetainItem(LONG)))
     result = await recall(gate, max_tokens=12)
     assert [hit.text for hit in result.hits] == ["The tea house opened in spring."]
     assert result.truncated
@@ -165,7 +168,7 @@ async def test_the_first_hit_is_cut_at_a_sentence_end(gate: Gate) -> None:
 
 
 async def test_a_hit_that_does_not_fit_is_passed_over(gate: Gate) -> None:
-    await gate.retain_batch(ME, "b", [RetainItem("tea"), RetainItem(LONG), RetainItem("tea and jam")])
+    await gate.call(ME, BatchRetain("b", [RetainItem("tea"), RetainItem(LONG), RetainItem("tea and jam")]))
     result = await recall(gate, max_tokens=count_tokens("tea") + count_tokens("tea and jam"))
     assert {hit.text for hit in result.hits} == {"tea", "tea and jam"}
     assert result.truncated
@@ -174,7 +177,9 @@ async def test_a_hit_that_does_not_fit_is_passed_over(gate: Gate) -> None:
 
 @pytest.mark.parametrize("level", list(DetailLevel))
 async def test_budgets_hold(gate: Gate, level: DetailLevel) -> None:
-    await gate.retain_batch(ME, "b", [RetainItem(f"{LONG} Number {n} of them." + " More tea." * n) for n in range(30)])
+    await gate.call(
+        ME, BatchRetain("b", [RetainItem(f"{LONG} Number {n} of them." + " More tea." * n) for n in range(30)])
+    )
     for budget in (1, 5, 20, 50, 200, 1_000):
         result = await recall(gate, max_tokens=budget, max_results=30, detail_level=level)
         assert sum(count_tokens(hit.text) for hit in result.hits) <= budget
@@ -184,7 +189,7 @@ async def test_budgets_hold(gate: Gate, level: DetailLevel) -> None:
 
 async def test_a_wish_above_the_ceiling_is_cut_to_it() -> None:
     app = App(Settings.from_mapping({"vector_store": "in_memory", "homeostasis": {"recall_max_tokens": 12}}))
-    await app.gate.retain(ME, "b", RetainItem(LONG))
+    await app.gate.call(ME, Retain("b", RetainItem(LONG)))
     for wish in (None, 1_000_000):
         result = await recall(app.gate, max_tokens=wish)
         assert result.truncated
@@ -224,10 +229,10 @@ async def test_the_trace_is_filled_in_full(shelf: Gate, method: FusionMethod) ->
 
 
 async def test_equal_scores_are_ordered_by_id(gate: Gate) -> None:
-    await gate.create_bank(ME, "b", embedding_model="mine", dimensions=2)
+    await gate.call(ME, CreateBank("b", embedding_model="mine", dimensions=2))
     vector = Embedding("mine", 2, struct.pack("<2f", 1.0, 0.0))
     items = [RetainItem(f"note {n}", embedding=vector, dedup_action=DedupAction.WARN) for n in range(9)]
-    await gate.retain_batch(ME, "b", items)
+    await gate.call(ME, BatchRetain("b", items))
     hits = (await recall(gate, "", embedding=vector)).hits
     ids = [hit.memory_id or "" for hit in hits]
     assert len({hit.score for hit in hits}) == 1
@@ -249,7 +254,7 @@ async def threaded() -> AsyncIterator[Gate]:
 
 async def test_the_executor_answers_as_the_loop_does(shelf: Gate, threaded: Gate) -> None:
     for name in sorted(ALL):
-        await threaded.retain(ME, "b", RetainItem(name))
+        await threaded.call(ME, Retain("b", RetainItem(name)))
     here, there = await recall(shelf), await recall(threaded)
     assert {hit.text for hit in here.hits} == {hit.text for hit in there.hits}
 
@@ -263,7 +268,7 @@ async def test_a_recall_of_a_large_bank_leaves_the_loop(threaded: Gate, monkeypa
         left += 1
         return run(*given)
 
-    await threaded.retain(ME, "b", RetainItem("tea"))
+    await threaded.call(ME, Retain("b", RetainItem("tea")))
     monkeypatch.setattr(loop, "run_in_executor", counting)
     for expected in (1, 2, 3):
         await recall(threaded, "tea")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import rerankers
+from astrocyte.api.requests import BatchRecall, BatchRetain, Explain, ListMemories, Recall
 from astrocyte.app import App
 from astrocyte.call_context import ends_in
 from astrocyte.config import Settings
@@ -39,14 +40,14 @@ def app_of(mode: str = "words", options: dict[str, Any] | None = None, **reranki
 
 
 async def filled(app: App) -> App:
-    await app.gate.retain_batch(ME, "b", [RetainItem(text) for text in [*TEXTS, GOLD]])
+    await app.gate.call(ME, BatchRetain("b", [RetainItem(text) for text in [*TEXTS, GOLD]]))
     return app
 
 
 async def plain_answer(query: RecallQuery = QUERY) -> tuple[MemoryHit, ...]:
     app = await filled(App(Settings.from_mapping({"vector_store": "in_memory"})))
     try:
-        return tuple((await app.gate.recall(ME, query)).hits)
+        return tuple((await app.gate.call(ME, Recall(query))).hits)
     finally:
         await app.close()
 
@@ -57,7 +58,7 @@ def texts(hits: Any) -> list[str]:
 
 async def test_a_third_partys_reranker_works_through_settings_alone() -> None:
     app = await filled(app_of(options={"word": "gold"}, weight=1.0))
-    result = await app.gate.recall(ME, QUERY)
+    result = await app.gate.call(ME, Recall(QUERY))
     assert result.hits[0].text == GOLD
     assert len(result.hits) == 3
     assert "reranking" in {boost.name for boost in result.hits[0].boosts}
@@ -73,7 +74,7 @@ async def test_a_third_partys_reranker_works_through_settings_alone() -> None:
     assert fused[0] != GOLD
     # What it grades alike keeps its order.
     assert texts(result.hits)[1:] == fused[:2]
-    (batch,) = await app.gate.recall_batch(ME, [QUERY])
+    (batch,) = await app.gate.call(ME, BatchRecall([QUERY]))
     assert texts(batch.hits) == texts(result.hits)
     await app.close()
     assert rerankers.LAST[0].closed
@@ -81,7 +82,7 @@ async def test_a_third_partys_reranker_works_through_settings_alone() -> None:
 
 async def test_the_weight_blends_and_top_n_bounds_what_is_read() -> None:
     app = await filled(app_of(options={"word": "gold"}, weight=0.01, top_n=4))
-    result = await app.gate.recall(ME, QUERY)
+    result = await app.gate.call(ME, Recall(QUERY))
     assert texts(result.hits) == texts(await plain_answer())
     assert len(rerankers.LAST[0].read[0][1]) == 4
     await app.close()
@@ -92,7 +93,7 @@ async def test_count_budget_and_what_the_caller_brings_hold_after_it(level: Deta
     app = await filled(app_of(options={"word": "gold"}, weight=1.0))
     outside = (MemoryHit("A page about ferries.", 1.0),)
     query = replace(QUERY, max_tokens=24, detail_level=level, external_context=outside, max_results=5)
-    result = await app.gate.recall(ME, query)
+    result = await app.gate.call(ME, Recall(query))
     assert sum(hit.token_count for hit in result.hits) <= 24
     assert len(result.hits) <= 5
     assert GOLD.partition(":")[0] in " ".join(texts(result.hits))
@@ -120,7 +121,7 @@ async def test_without_it_the_fused_order_stands_and_it_is_told_and_counted(faul
     events.subscribe(listener)
     try:
         app = await filled(app_of(options={"fault": fault}, timeout_seconds=0.05, least_seconds=0.01))
-        result = await app.gate.recall(ME, QUERY)
+        result = await app.gate.call(ME, Recall(QUERY))
         await app.close()
     finally:
         events.unsubscribe(listener)
@@ -136,7 +137,7 @@ async def test_too_little_time_leaves_it_out() -> None:
     app = await filled(app_of(options={"word": "gold"}, least_seconds=0.5))
     ends_in(0.2)
     try:
-        result = await app.gate.recall(ME, QUERY)
+        result = await app.gate.call(ME, Recall(QUERY))
     finally:
         ends_in(None)
     assert result.trace is not None
@@ -149,15 +150,15 @@ async def test_explain_names_it_and_its_advice_holds() -> None:
     app = await filled(app_of(options={"word": "gold"}, weight=1.0))
     query = replace(QUERY, max_results=2)
     before = await plain_answer(query)
-    after = texts((await app.gate.recall(ME, query)).hits)
+    after = texts((await app.gate.call(ME, Recall(query))).hits)
     loser = next(hit.text for hit in before if hit.text not in after)
-    page = await app.gate.list_memories(ME, "b")
+    page = await app.gate.call(ME, ListMemories("b"))
     ids = {memory.content: memory.memory_id for memory in page.memories}
-    (told,) = (await app.gate.explain(ME, ExplainQuery(query, (ids[loser],)))).explanations
+    (told,) = (await app.gate.call(ME, Explain(ExplainQuery(query, (ids[loser],))))).explanations
     assert told.stage is ExplainStage.RERANKING
     assert told.counterfactual is not None
     assert told.counterfactual.query.max_results == 3
-    assert loser in texts((await app.gate.recall(ME, told.counterfactual.query)).hits)
+    assert loser in texts((await app.gate.call(ME, Recall(told.counterfactual.query))).hits)
     await app.close()
 
 
@@ -193,7 +194,7 @@ def scripted(answer: str) -> App:
 async def test_a_language_model_grades() -> None:
     app = await filled(scripted('{"grades": [0, 3, 10]}'))
     fused = texts(await plain_answer())
-    result = await app.gate.recall(ME, QUERY)
+    result = await app.gate.call(ME, Recall(QUERY))
     assert texts(result.hits)[:3] == fused[::-1]
     await app.close()
 
@@ -208,7 +209,7 @@ async def test_a_language_model_over_the_wire_grades_and_sees_data_behind_a_fenc
             "llm_provider_config": {"base_url": f"{server.url}/v1", "model": "m", "retries": 0},
         }
         app = await filled(App(Settings.from_mapping(settings)))
-        result = await app.gate.recall(ME, QUERY)
+        result = await app.gate.call(ME, Recall(QUERY))
         await app.close()
     assert texts(result.hits)[:3] == texts(await plain_answer())[::-1]
     (request,) = server.requests
@@ -219,7 +220,7 @@ async def test_a_language_model_over_the_wire_grades_and_sees_data_behind_a_fenc
 @pytest.mark.parametrize("answer", ["{}", "no json", '{"grades": [1, 2]}', '{"grades": [1, 2, 99]}', '{"grades": 3}'])
 async def test_a_language_model_that_does_not_grade_changes_nothing(answer: str) -> None:
     app = await filled(scripted(answer))
-    result = await app.gate.recall(ME, QUERY)
+    result = await app.gate.call(ME, Recall(QUERY))
     assert texts(result.hits) == texts(await plain_answer())
     assert result.trace is not None
     assert result.trace.degraded == "reranking (provider_unavailable)"
@@ -255,8 +256,8 @@ def cross_encoders(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("cross_encoders")
 async def test_a_cross_encoder_from_a_folder(tmp_path: Path) -> None:
     app = await filled(app_of("cross_encoder", {"model_path": str(tmp_path)}, weight=1.0))
-    assert (await app.gate.recall(ME, QUERY)).hits[0].text == GOLD
-    failed = await app.gate.recall(ME, replace(QUERY, query="boom ferry"))
+    assert (await app.gate.call(ME, Recall(QUERY))).hits[0].text == GOLD
+    failed = await app.gate.call(ME, Recall(replace(QUERY, query="boom ferry")))
     assert failed.trace is not None
     assert failed.trace.degraded == "reranking (provider_unavailable)"
     await app.close()

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from astrocyte.api.requests import BatchRecall, BatchRetain, DeleteBank, Forget, GetBank, ListMemories, Recall, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import ConfigError
@@ -37,14 +38,14 @@ async def opened(tiers: dict[str, Any] | None = None, **settings: Any) -> AsyncI
     values = {"vector_store": "in_memory", "tiered_retrieval": {"enabled": True, **(tiers or {})}, **settings}
     app = App(Settings.from_mapping(values))
     try:
-        await app.gate.retain_batch(ME, "b", [RetainItem(text) for text in TEAS])
+        await app.gate.call(ME, BatchRetain("b", [RetainItem(text) for text in TEAS]))
         yield app
     finally:
         await app.close()
 
 
 async def ask(app: App, query: str = QUESTION, **options: Any) -> RecallResult:
-    return await app.gate.recall(ME, RecallQuery(query, "b", **options))
+    return await app.gate.call(ME, Recall(RecallQuery(query, "b", **options)))
 
 
 def step(trace: RecallTrace) -> tuple[str, int | None]:
@@ -105,7 +106,7 @@ async def test_an_equal_question_is_answered_from_the_cache() -> None:
         assert await tier(app) == ("recent", 2)
         assert await tier(app, "crockery of porcelain") == ("full", 3)
         assert await tier(app, "crockery of porcelain") == ("cache", 1)
-        await app.gate.retain(ME, "b", RetainItem("crockery of porcelain"))
+        await app.gate.call(ME, Retain("b", RetainItem("crockery of porcelain")))
         assert await tier(app, "crockery of porcelain") == ("full", 3)
 
 
@@ -114,7 +115,7 @@ async def test_who_says_how_to_be_answered_is_answered_so() -> None:
         assert await tier(app, weights={"keyword": 1.0}) == ("full", 3)
         assert await tier(app, external_context=(MemoryHit("a kettle", 1.0),)) == ("full", 3)
         assert await tier(app, "why?") == ("full", 3)
-        bank = await app.gate.get_bank(ME, "b")
+        bank = await app.gate.call(ME, GetBank("b"))
         vector = Embedding(bank.embedding_model, bank.dimensions, b"\0\0\x80\x3f" * bank.dimensions)
         assert await tier(app, embedding=vector) == ("full", 3)
 
@@ -127,7 +128,7 @@ async def test_max_tier_keeps_to_words() -> None:
 async def test_filters_hold_in_every_tier() -> None:
     async with opened({"min_results": 1}, **scripted("the kitchen")) as app:
         tagged = "the tin teapot stands in the kitchen"
-        await app.gate.retain(ME, "b", RetainItem(tagged, tags=("x",)))
+        await app.gate.call(ME, Retain("b", RetainItem(tagged, tags=("x",))))
         for tiers in ({}, {"max_tier": 4}):
             for query in (QUESTION, "crockery of porcelain"):
                 result = await ask(app, query, tags=("x",))
@@ -138,12 +139,12 @@ async def test_filters_hold_in_every_tier() -> None:
 
 async def test_what_was_forgotten_or_deleted_is_in_no_tier() -> None:
     async with opened({"min_results": 1}) as app:
-        page = await app.gate.list_memories(ME, "b")
-        await app.gate.forget(ME, "b", ForgetSelector(memory_ids=(page.memories[0].memory_id,)))
+        page = await app.gate.call(ME, ListMemories("b"))
+        await app.gate.call(ME, Forget("b", ForgetSelector(memory_ids=(page.memories[0].memory_id,))))
         assert {hit.text for hit in (await ask(app)).hits} == {one.content for one in page.memories[1:]}
         recent = app.gate._pipelines.recall._recent  # type: ignore[attr-defined]
         assert sum(len(held) for held in recent._banks.values()) == len(TEAS) - 1
-        await app.gate.delete_bank(ME, "b")
+        await app.gate.call(ME, DeleteBank("b"))
         assert not recent._banks
 
 
@@ -180,14 +181,14 @@ async def test_the_budget_holds_over_all_queries() -> None:
 async def test_a_batch_equals_its_single_calls() -> None:
     async with opened() as app:
         queries = [RecallQuery(text, "b") for text in (QUESTION, "crockery of porcelain", "why?")]
-        batch = await app.gate.recall_batch(ME, queries)
+        batch = await app.gate.call(ME, BatchRecall(queries))
         for one, query in zip(batch, queries, strict=True):
-            alone = await app.gate.recall(ME, query)
+            alone = await app.gate.call(ME, Recall(query))
             assert tuple(one.hits) == tuple(alone.hits)
             assert one.trace is not None
             assert alone.trace is not None
             assert one.trace.tier_reason == alone.trace.tier_reason
-            assert (await app.gate.recall(ME, replace(query, include_trace=False))).trace is None
+            assert (await app.gate.call(ME, Recall(replace(query, include_trace=False)))).trace is None
 
 
 def test_a_tier_that_cannot_be_is_refused() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from astrocyte.api.requests import Reflect, Retain, StreamRetain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, ContentPart, Dispositions, PartKind, ReflectMode, ReflectQuery, RetainItem
@@ -170,10 +171,10 @@ async def obeyed(mode: ReflectMode, payloads: list[tuple[int, str, str]], *, pre
     try:
         for number, voice, way in payloads:
             bank = f"bank-{number}"
-            results = await app.gate.retain_many(ME, bank, stored(number, voice, way))
+            results = await app.gate.call(ME, StreamRetain(bank, stored(number, voice, way)))
             assert all(getattr(result, "stored", False) for result in results), (voice, way, results)
             query = ReflectQuery(ASKED, bank, mode=mode, dispositions=Dispositions(empathy=5))
-            result = await app.gate.reflect(ME, query)
+            result = await app.gate.call(ME, Reflect(query))
             assert result.answer.startswith(("Green tea", "OBEYED")), result
             if "OBEYED" in result.answer:
                 found.append(number)
@@ -238,7 +239,7 @@ async def obeyed_by_judges(payloads: list[tuple[int, str, str]]) -> set[int]:
         for number, voice, way in payloads:
             items = [*stored(number, voice, way), RetainItem("What Mara drinks in the morning", parts=(image,))]
             for item in items:
-                assert (await app.gate.retain(ME, f"bank-{number}", item)).stored
+                assert (await app.gate.call(ME, Retain(f"bank-{number}", item))).stored
     finally:
         await app.close()
     assert judge.asked > 2 * len(payloads)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import Forget, UpdateMemory
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import count_tokens
@@ -76,11 +77,14 @@ async def test_filters_hold() -> None:
         assert (await ask(app, time_range=TimeRange(None, before - timedelta(days=1)))).abstained
         assert (await ask(app, session_id="elsewhere")).abstained
         kept = (await ask(app)).sources or ()
-        await app.gate.update_memory(
-            ME, "b", MemoryUpdate(kept[0].memory_id or "", frozenset({"content"}), "Mara drinks cocoa every morning.")
+        await app.gate.call(
+            ME,
+            UpdateMemory(
+                "b", MemoryUpdate(kept[0].memory_id or "", frozenset({"content"}), "Mara drinks cocoa every morning.")
+            ),
         )
         assert "cocoa" in (await ask(app)).answer
-        await app.gate.forget(ME, "b", ForgetSelector(memory_ids=(kept[0].memory_id or "",)))
+        await app.gate.call(ME, Forget("b", ForgetSelector(memory_ids=(kept[0].memory_id or "",))))
         assert "cocoa" not in (await ask(app)).answer
 
 

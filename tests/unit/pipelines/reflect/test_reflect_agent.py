@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import Retain, UpdateMemory
 from astrocyte.model import (
     MemoryUpdate,
     ReflectMode,
@@ -38,12 +39,15 @@ async def test_an_agent_searches_and_answers() -> None:
 async def test_an_agent_tells_the_past_version_of_a_memory_from_the_present_one() -> None:
     model = Model()
     async with memory(model, agentic_reflect={"enabled": True}) as app:
-        stored = await app.gate.retain(ME, "b", RetainItem("Ida lives in Oslo.", tags=("home",)))
+        stored = await app.gate.call(ME, Retain("b", RetainItem("Ida lives in Oslo.", tags=("home",))))
         before = datetime.now(UTC)
         while datetime.now(UTC) - before < timedelta(milliseconds=2):  # noqa: ASYNC110 - the store counts milliseconds
             await asyncio.sleep(0)
-        await app.gate.update_memory(
-            ME, "b", MemoryUpdate(stored.memory_id or "", frozenset({"content"}), content="Ida lives in Rome.")
+        await app.gate.call(
+            ME,
+            UpdateMemory(
+                "b", MemoryUpdate(stored.memory_id or "", frozenset({"content"}), content="Ida lives in Rome.")
+            ),
         )
         model.answers = [call("history", query="Where does Ida live?", as_of=before.isoformat()), "In Oslo, once [2]."]
         result = await ask(app, "Where does Ida live?", tags=("home",))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import Reflect, Retain
 from astrocyte.errors import (
     LimitReached,
     ProviderUnavailable,
@@ -83,7 +84,7 @@ async def test_a_wrong_request_is_refused(options: dict[str, Any], field: str) -
     async with memory() as app:
         query = ReflectQuery(**{"query": ASKED, "bank_id": "b", **options})
         with pytest.raises(ValidationError) as caught:
-            await app.gate.reflect(ME, query)
+            await app.gate.call(ME, Reflect(query))
         assert caught.value.field.startswith(field)
 
 
@@ -107,7 +108,7 @@ PHONE = "Mara's phone number is 415-555-0123."
 async def private(model: Model | None, action: str, **dlp: Any) -> tuple[ReflectResult, Model | None]:
     settings = {"dlp": {"output_pii_action": action, **dlp}, "barriers": {"pii": {"action": "warn"}}, **ALWAYS}
     async with memory(model, **settings) as app:
-        await app.gate.retain(ME, "b", RetainItem(PHONE))
+        await app.gate.call(ME, Retain("b", RetainItem(PHONE)))
         return await ask(app, "What is Mara's phone number?"), model
 
 
@@ -135,7 +136,7 @@ async def test_an_agent_finds_no_personal_data_either() -> None:
         "pipeline": {"reflect": {"recall_max_results": 1}},
     }
     async with memory(model, agentic_reflect={"enabled": True}, **settings) as app:
-        await app.gate.retain(ME, "b", RetainItem(PHONE))
+        await app.gate.call(ME, Retain("b", RetainItem(PHONE)))
         result = await ask(app)
     assert any("redacted phone" in remark for remark in result.observations or ())
     assert not any("0123" in message.content for prompt in model.prompts for message in prompt.messages)

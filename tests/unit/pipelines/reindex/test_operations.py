@@ -9,6 +9,20 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import (
+    CancelOperation,
+    DeleteBank,
+    Forget,
+    GetBank,
+    GetOperation,
+    ListAuditEvents,
+    ListMemories,
+    ListOperations,
+    Recall,
+    Retain,
+    StartReindex,
+    WaitOperation,
+)
 from astrocyte.app import App
 from astrocyte.errors import (
     AstrocyteError,
@@ -64,34 +78,34 @@ async def test_a_refused_start_changes_nothing(app: App) -> None:
         {"embedding_model": SMALL, "rollback": True},
         {"embedding_model": "strange"},
         *({"embedding_model": SMALL, "min_overlap": value} for value in (1.5, -0.1, float("nan"))),
-        *({"embedding_model": SMALL, "sample": value} for value in (-1, 1_001)),
+        *({"embedding_model": SMALL, "sample_size": value} for value in (-1, 1_001)),
     ]
     for fields in refused:
         with pytest.raises(ValidationError):
-            await app.gate.start_reindex(ME, BANK, **fields)
+            await app.gate.call(ME, StartReindex(BANK, **fields))
     with pytest.raises(FailedPrecondition, match="already"):
-        await app.gate.start_reindex(ME, BANK, embedding_model=OWN)
+        await app.gate.call(ME, StartReindex(BANK, embedding_model=OWN))
     with pytest.raises(FailedPrecondition, match="go back"):
-        await app.gate.start_reindex(ME, BANK, rollback=True)
-    assert (await app.gate.list_operations(ME)).operations == ()
+        await app.gate.call(ME, StartReindex(BANK, rollback=True))
+    assert (await app.gate.call(ME, ListOperations())).operations == ()
 
 
 async def test_one_operation_of_a_bank_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Reindexer, "start", lambda _: None)
     other = App(settings())
     await fill(other)
-    first = await other.gate.start_reindex(ME, BANK, embedding_model=SMALL, request_id="one")
+    first = await other.gate.call(ME, StartReindex(BANK, embedding_model=SMALL, request_id="one"))
     with pytest.raises(FailedPrecondition, match=first.operation_id):
-        await other.gate.start_reindex(ME, BANK, embedding_model=TINY)
-    again = await other.gate.start_reindex(ME, BANK, embedding_model=SMALL, request_id="one")
+        await other.gate.call(ME, StartReindex(BANK, embedding_model=TINY))
+    again = await other.gate.call(ME, StartReindex(BANK, embedding_model=SMALL, request_id="one"))
     assert again.operation_id == first.operation_id
-    ended = await other.gate.cancel_operation(ME, BANK, first.operation_id)
+    ended = await other.gate.call(ME, CancelOperation(BANK, first.operation_id))
     assert (ended.state, ended.done) == (OperationState.CANCELLED, True)
-    assert (await other.gate.wait_operation(ME, BANK, first.operation_id)).state is OperationState.CANCELLED
-    page = await other.gate.list_operations(ME, bank_id=BANK)
+    assert (await other.gate.call(ME, WaitOperation(BANK, first.operation_id))).state is OperationState.CANCELLED
+    page = await other.gate.call(ME, ListOperations(bank_id=BANK))
     assert [one.operation_id for one in page.operations] == [first.operation_id]
     with pytest.raises(NotFound):
-        await other.gate.get_operation(ME, BANK, "op-none")
+        await other.gate.call(ME, GetOperation(BANK, "op-none"))
     await other.close()
 
 
@@ -100,16 +114,16 @@ async def test_a_cancelled_move_leaves_the_bank_and_drops_what_it_made(
 ) -> None:
     before = await answers(app)
     begun, go_on = paused(monkeypatch, app)
-    started = await app.gate.start_reindex(ME, BANK, embedding_model=SMALL)
+    started = await app.gate.call(ME, StartReindex(BANK, embedding_model=SMALL))
     await begun.wait()
     assert rows(app, "second_embeddings") == len(TEXTS)
-    ended = await app.gate.cancel_operation(ME, BANK, started.operation_id)
+    ended = await app.gate.call(ME, CancelOperation(BANK, started.operation_id))
     assert ended.state is OperationState.CANCELLED
     go_on.set()
     await dropped(app)
     assert rows(app, "second_embeddings") == 0
     assert await answers(app) == before
-    assert (await app.gate.get_bank(ME, BANK)).embedding_model == OWN
+    assert (await app.gate.call(ME, GetBank(BANK))).embedding_model == OWN
     monkeypatch.undo()
     assert (await moved(app, SMALL)).state is OperationState.SUCCEEDED
 
@@ -127,7 +141,7 @@ async def test_former_vectors_are_dropped_when_their_time_is_up() -> None:
     await dropped(app)
     assert (rows(app, "embeddings"), rows(app, "second_embeddings")) == (0, len(TEXTS))
     with pytest.raises(FailedPrecondition, match="go back"):
-        await app.gate.start_reindex(ME, BANK, rollback=True)
+        await app.gate.call(ME, StartReindex(BANK, rollback=True))
     assert await answers(app) == await fresh_answers(SMALL)
     await app.close()
 
@@ -135,12 +149,12 @@ async def test_former_vectors_are_dropped_when_their_time_is_up() -> None:
 async def test_a_vector_of_the_former_model_is_refused_after_the_move(app: App) -> None:
     (vector,) = app.providers.spaces.default.embed_now(["a boat"])
     item = RetainItem("a boat", embedding=Embedding(OWN, 256, vector))
-    assert (await app.gate.retain(ME, BANK, item)).stored
+    assert (await app.gate.call(ME, Retain(BANK, item))).stored
     await moved(app)
     with pytest.raises(DimensionMismatch):
-        await app.gate.retain(ME, BANK, RetainItem("a ship", embedding=Embedding(OWN, 256, vector)))
+        await app.gate.call(ME, Retain(BANK, RetainItem("a ship", embedding=Embedding(OWN, 256, vector))))
     with pytest.raises(DimensionMismatch):
-        await app.gate.recall(ME, RecallQuery("a boat", BANK, embedding=Embedding(OWN, 256, vector)))
+        await app.gate.call(ME, Recall(RecallQuery("a boat", BANK, embedding=Embedding(OWN, 256, vector))))
 
 
 async def test_an_operation_goes_on_in_the_next_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +171,7 @@ async def test_an_operation_goes_on_in_the_next_process(tmp_path: Path, monkeypa
         await asyncio.Event().wait()
 
     monkeypatch.setattr(app.pipelines.reindexer._operations, "put", put)
-    started = await app.gate.start_reindex(ME, BANK, embedding_model=SMALL)
+    started = await app.gate.call(ME, StartReindex(BANK, embedding_model=SMALL))
     await stopped.wait()
     await app.close()
     app = App(own)
@@ -175,7 +189,7 @@ async def test_an_embedder_that_is_gone_ends_the_operation(tmp_path: Path, monke
     monkeypatch.setattr(Reindexer, "start", lambda _: None)
     app = App(own)
     await fill(app)
-    started = await app.gate.start_reindex(ME, BANK, embedding_model=SMALL)
+    started = await app.gate.call(ME, StartReindex(BANK, embedding_model=SMALL))
     await app.close()
     monkeypatch.undo()
     app = App(settings(vector_store="sqlite", data_dir=str(tmp_path), embedders={}))
@@ -188,20 +202,20 @@ async def test_an_embedder_that_is_gone_ends_the_operation(tmp_path: Path, monke
 
 async def test_an_erasure_takes_both_sets_of_vectors(app: App) -> None:
     await moved(app)
-    ids = [memory.memory_id for memory in (await app.gate.list_memories(ME, BANK)).memories]
-    result = await app.gate.forget(ME, BANK, ForgetSelector(memory_ids=(ids[0],)), compliance=True)
+    ids = [memory.memory_id for memory in (await app.gate.call(ME, ListMemories(BANK))).memories]
+    result = await app.gate.call(ME, Forget(BANK, ForgetSelector(memory_ids=(ids[0],)), compliance=True))
     assert result.receipt is not None
     assert result.receipt.counts["embeddings"] == 2
     assert rows(app, "embeddings") == rows(app, "second_embeddings") == len(TEXTS) - 1
-    await app.gate.delete_bank(ME, BANK)
+    await app.gate.call(ME, DeleteBank(BANK))
     assert rows(app, "embeddings") == rows(app, "second_embeddings") == rows(app, "operations") == 0
 
 
 async def test_a_deleted_bank_ends_its_operation(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go_on = paused(monkeypatch, app)
-    await app.gate.start_reindex(ME, BANK, embedding_model=SMALL)
+    await app.gate.call(ME, StartReindex(BANK, embedding_model=SMALL))
     await begun.wait()
-    await app.gate.delete_bank(ME, BANK)
+    await app.gate.call(ME, DeleteBank(BANK))
     go_on.set()
     await fill(app)
     monkeypatch.undo()
@@ -220,13 +234,13 @@ async def test_a_write_that_was_prepared_before_the_move_has_vectors_of_the_new_
     for drafts in (alone, several):
         assert all(result.stored for result in await retain.store(bank, drafts, "local", dedup))
     assert lengths(app) == {4 * 128}
-    found = await app.gate.recall(ME, RecallQuery("where is the tent?", BANK, weights=SILENT))
+    found = await app.gate.call(ME, Recall(RecallQuery("where is the tent?", BANK, weights=SILENT)))
     assert found.hits[0].text == "The tent is in the attic."
 
 
 async def test_the_store_refuses_vectors_of_the_model_before(app: App) -> None:
     before = app.storage.store.get_bank("default", BANK)
-    (memory,) = (await app.gate.list_memories(ME, BANK, page_size=1)).memories
+    (memory,) = (await app.gate.call(ME, ListMemories(BANK, page_size=1))).memories
     assert before is not None
     record = app.storage.store.version(before, memory.memory_id)
     assert record is not None
@@ -238,7 +252,7 @@ async def test_the_store_refuses_vectors_of_the_model_before(app: App) -> None:
 
 async def test_an_update_with_an_old_handle_goes_through(app: App) -> None:
     old = app.storage.store.get_bank("default", BANK)
-    (memory,) = (await app.gate.list_memories(ME, BANK, page_size=1)).memories
+    (memory,) = (await app.gate.call(ME, ListMemories(BANK, page_size=1))).memories
     assert old is not None
     await moved(app)
     update = MemoryUpdate(memory.memory_id, frozenset({"tags"}), tags=("late",))
@@ -275,7 +289,7 @@ async def test_an_embedder_that_fails_is_asked_again_and_not_for_ever(
     before = await answers(app)
     flaky = Flaky(failures)
     app.providers.spaces.by_model["flaky"] = flaky
-    operation = await moved(app, "flaky", sample=0)
+    operation = await moved(app, "flaky", sample_size=0)
     assert operation.state is state
     if state is OperationState.FAILED:
         assert flaky.asked == app.settings.reindex.attempts
@@ -290,7 +304,7 @@ async def test_no_write_fails_for_the_embedder_that_is_moved_to(app: App, monkey
     flaky = Flaky(0)
     app.providers.spaces.by_model["flaky"] = flaky
     begun, go_on = paused(monkeypatch, app)
-    started = await app.gate.start_reindex(ME, BANK, embedding_model="flaky", sample=0)
+    started = await app.gate.call(ME, StartReindex(BANK, embedding_model="flaky", sample_size=0))
     await begun.wait()
     flaky.failures = flaky.asked + 1
     await fill(app, ["The tent is in the attic."])
@@ -302,15 +316,15 @@ async def test_no_write_fails_for_the_embedder_that_is_moved_to(app: App, monkey
 
 async def test_what_is_erased_on_the_way_has_no_vector_left(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go_on = paused(monkeypatch, app)
-    started = await app.gate.start_reindex(ME, BANK, embedding_model=SMALL)
+    started = await app.gate.call(ME, StartReindex(BANK, embedding_model=SMALL))
     await begun.wait()
-    gone, hidden = (await app.gate.list_memories(ME, BANK, page_size=2)).memories
+    gone, hidden = (await app.gate.call(ME, ListMemories(BANK, page_size=2))).memories
     bank = app.storage.store.get_bank("default", BANK)
     assert bank is not None
     record = app.storage.store.version(bank, gone.memory_id)
     assert record is not None
-    await app.gate.forget(ME, BANK, ForgetSelector(memory_ids=(gone.memory_id,)), compliance=True)
-    await app.gate.forget(ME, BANK, ForgetSelector(memory_ids=(hidden.memory_id,)))
+    await app.gate.call(ME, Forget(BANK, ForgetSelector(memory_ids=(gone.memory_id,)), compliance=True))
+    await app.gate.call(ME, Forget(BANK, ForgetSelector(memory_ids=(hidden.memory_id,))))
     # A batch that was on its way when the memory went.
     late = [(record.row_key, [bytes(4 * 128)])]
     operations = app.pipelines.reindexer._operations
@@ -340,7 +354,7 @@ async def test_vectors_that_would_not_move_stand_in_the_way(tmp_path: Path, sect
     app = App(settings(**{"vector_store": "in_memory", "data_dir": str(tmp_path), **sections}))
     await fill(app)
     with pytest.raises(FailedPrecondition):
-        await app.gate.start_reindex(ME, BANK, embedding_model=SMALL)
+        await app.gate.call(ME, StartReindex(BANK, embedding_model=SMALL))
     await app.close()
 
 
@@ -361,7 +375,7 @@ async def test_an_index_that_was_evicted_on_the_way_is_loaded_again(app: App, mo
 
 async def test_the_trail_says_what_was_done(app: App) -> None:
     await moved(app)
-    events = [event.event for event in (await app.gate.list_audit_events(ME, bank_id=BANK)).events]
+    events = [event.event for event in (await app.gate.call(ME, ListAuditEvents(bank_id=BANK))).events]
     assert events == ["reindex_started", "reindexed"]
 
 

@@ -1,5 +1,6 @@
 """Items that are stored together: each is decided in view of what the earlier ones leave behind."""
 
+from astrocyte.api.requests import BatchRetain, CreateBank, Forget, GetMemory, ListMemories, Retain, StreamRetain
 import asyncio
 import struct
 from collections.abc import Sequence
@@ -36,7 +37,7 @@ def embedded(content: str, *values: float) -> RetainItem:
 
 
 async def contents(gate: Gate) -> list[str]:
-    return [memory.content for memory in (await gate.list_memories(ME, "b")).memories]
+    return [memory.content for memory in (await gate.call(ME, ListMemories("b"))).memories]
 
 
 def good(results: Sequence[object]) -> list[RetainResult]:
@@ -47,7 +48,7 @@ class Interference:
     """Something that happens right before the next commits of a store."""
 
     def __init__(self, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.store: Any = app.gate._store
+        self.store: Any = app.gate._memories._store
         self.commits: list[int] = []
         self.before: list[Any] = []
         self._commit = self.store.commit
@@ -67,13 +68,13 @@ def interference(app: App, monkeypatch: pytest.MonkeyPatch) -> Interference:
 
 @pytest.mark.parametrize("action", list(DedupAction))
 async def test_a_near_duplicate_of_an_exact_duplicate_means_what_is_kept(gate: Gate, action: DedupAction) -> None:
-    await gate.create_bank(ME, "b", embedding_model="mine", dimensions=2)
-    first = await gate.retain(ME, "b", embedded(FIRST.content, 1, 0))
+    await gate.call(ME, CreateBank("b", embedding_model="mine", dimensions=2))
+    first = await gate.call(ME, Retain("b", embedded(FIRST.content, 1, 0)))
     # The vectors of these two are near each other, and far from the kept one's.
     items = [
         replace(embedded(content, 0, 1), dedup_action=action) for content in (FIRST.content, AGAIN.content, "something")
     ]
-    results = await gate.retain_batch(ME, "b", items)
+    results = await gate.call(ME, BatchRetain("b", items))
     assert (results[0].stored, results[0].memory_id) == (False, first.memory_id)
     match action:
         case DedupAction.SKIP:
@@ -90,40 +91,40 @@ async def test_a_near_duplicate_of_an_exact_duplicate_means_what_is_kept(gate: G
 async def test_content_that_comes_between_look_and_commit(
     gate: Gate, interference: Interference, action: DedupAction
 ) -> None:
-    await gate.retain(ME, "b", RetainItem("jam"))
+    await gate.call(ME, Retain("b", RetainItem("jam")))
     other: list[RetainResult] = []
 
     async def store_the_same() -> None:
-        other.append(await gate.retain(ME, "b", FIRST))
+        other.append(await gate.call(ME, Retain("b", FIRST)))
 
     interference.before.append(store_the_same)
-    results = await gate.retain_batch(ME, "b", [replace(one, dedup_action=action) for one in (FIRST, AGAIN)])
+    results = await gate.call(ME, BatchRetain("b", [replace(one, dedup_action=action) for one in (FIRST, AGAIN)]))
     assert (results[0].stored, results[0].memory_id) == (False, other[0].memory_id)
     assert (results[1].near_duplicate_of or results[1].memory_id) == other[0].memory_id
-    memory = await gate.get_memory(ME, "b", results[1].memory_id or "")
+    memory = await gate.call(ME, GetMemory("b", results[1].memory_id or ""))
     assert memory.content == (FIRST.content if action is DedupAction.SKIP else AGAIN.content)
 
 
 async def test_with_vectors_of_the_callers_only_exact_copies_are_taken_unless_asked(gate: Gate) -> None:
-    await gate.create_bank(ME, "b", embedding_model="mine", dimensions=2)
-    await gate.retain(ME, "b", embedded(FIRST.content, 1, 0))
+    await gate.call(ME, CreateBank("b", embedding_model="mine", dimensions=2))
+    await gate.call(ME, Retain("b", embedded(FIRST.content, 1, 0)))
     again = embedded(AGAIN.content, 1, 0)
-    assert (await gate.retain(ME, "b", again)).stored
-    assert not (await gate.retain(ME, "b", embedded(FIRST.content, 0, 1))).stored
+    assert (await gate.call(ME, Retain("b", again))).stored
+    assert not (await gate.call(ME, Retain("b", embedded(FIRST.content, 0, 1)))).stored
     asked = replace(embedded(THIRD.content.removesuffix(" :-)") + " now", 1, 0), dedup_threshold=0.9)
-    assert (await gate.retain(ME, "b", asked)).deduplicated
+    assert (await gate.call(ME, Retain("b", asked))).deduplicated
 
 
 async def test_content_that_goes_between_look_and_commit(gate: Gate, interference: Interference) -> None:
-    await gate.create_bank(ME, "b", embedding_model="mine", dimensions=2)
-    await gate.retain(ME, "b", embedded(FIRST.content, 1, 0))
+    await gate.call(ME, CreateBank("b", embedding_model="mine", dimensions=2))
+    await gate.call(ME, Retain("b", embedded(FIRST.content, 1, 0)))
 
     async def forget() -> None:
-        await gate.forget(ME, "b", ForgetSelector(scope="all"))
+        await gate.call(ME, Forget("b", ForgetSelector(scope="all")))
 
     interference.before.append(forget)
     again = replace(embedded(AGAIN.content, 0, 1), dedup_action=DedupAction.SKIP)
-    results = await gate.retain_batch(ME, "b", [embedded(FIRST.content, 0, 1), again])
+    results = await gate.call(ME, BatchRetain("b", [embedded(FIRST.content, 0, 1), again]))
     assert (results[0].stored, results[1].stored) == (True, False)
     assert results[1].memory_id == results[0].memory_id
     assert await contents(gate) == [FIRST.content]
@@ -135,51 +136,51 @@ async def test_a_near_duplicate_of_the_batch_keeps_what_it_leaves_open(gate: Gat
         update(AGAIN, source="visit"),
         update(THIRD, metadata={"b": 2}),
     ]
-    results = await gate.retain_batch(ME, "b", items)
+    results = await gate.call(ME, BatchRetain("b", items))
     assert [result.memory_id for result in results] == [results[0].memory_id] * 3
-    memory = await gate.get_memory(ME, "b", results[0].memory_id or "")
+    memory = await gate.call(ME, GetMemory("b", results[0].memory_id or ""))
     assert (memory.version, memory.content, memory.tags) == (3, THIRD.content, ("health",))
     assert (dict(memory.metadata), memory.source, memory.session_id) == ({"b": 2}, "visit", "s")
 
 
 async def test_several_replacements_of_a_stored_memory_build_on_each_other(gate: Gate) -> None:
-    first = await gate.retain(ME, "b", replace(FIRST, tags=("health",)))
-    results = await gate.retain_batch(ME, "b", [update(AGAIN, source="visit"), update(THIRD, metadata={"b": 2})])
+    first = await gate.call(ME, Retain("b", replace(FIRST, tags=("health",))))
+    results = await gate.call(ME, BatchRetain("b", [update(AGAIN, source="visit"), update(THIRD, metadata={"b": 2})]))
     assert [result.memory_id for result in results] == [first.memory_id] * 2
-    memory = await gate.get_memory(ME, "b", first.memory_id or "")
+    memory = await gate.call(ME, GetMemory("b", first.memory_id or ""))
     assert (memory.version, memory.tags, memory.source, dict(memory.metadata)) == (3, ("health",), "visit", {"b": 2})
 
 
 async def test_content_that_the_batch_replaced_is_stored_anew(gate: Gate) -> None:
-    await gate.retain(ME, "b", FIRST)
-    results = await gate.retain_batch(ME, "b", [update(AGAIN), replace(FIRST, dedup_action=DedupAction.WARN)])
+    await gate.call(ME, Retain("b", FIRST))
+    results = await gate.call(ME, BatchRetain("b", [update(AGAIN), replace(FIRST, dedup_action=DedupAction.WARN)]))
     assert [result.stored for result in results] == [True, True]
     assert sorted(await contents(gate)) == sorted([AGAIN.content, FIRST.content])
     # A third of the same is one of these again.
-    again = await gate.retain_batch(ME, "b", [AGAIN, FIRST])
+    again = await gate.call(ME, BatchRetain("b", [AGAIN, FIRST]))
     assert [one.memory_id for one in again] == [one.memory_id for one in results]
 
 
 async def test_concurrent_near_duplicates_that_replace_lose_nothing(gate: Gate) -> None:
-    first = await gate.retain(ME, "b", FIRST)
+    first = await gate.call(ME, Retain("b", FIRST))
     await asyncio.gather(
-        gate.retain(ME, "b", update(AGAIN, source="visit")),
-        gate.retain(ME, "b", update(THIRD, metadata={"b": 2})),
-        gate.retain(ME, "b", update(AGAIN, content=AGAIN.content + "!", tags=("health",))),
+        gate.call(ME, Retain("b", update(AGAIN, source="visit"))),
+        gate.call(ME, Retain("b", update(THIRD, metadata={"b": 2}))),
+        gate.call(ME, Retain("b", update(AGAIN, content=AGAIN.content + "!", tags=("health",)))),
     )
-    memory = await gate.get_memory(ME, "b", first.memory_id or "")
+    memory = await gate.call(ME, GetMemory("b", first.memory_id or ""))
     assert (memory.version, memory.tags, memory.source, dict(memory.metadata)) == (4, ("health",), "visit", {"b": 2})
 
 
 async def test_many_items_with_request_ids_share_a_commit_in_order(gate: Gate, interference: Interference) -> None:
     items = [RetainItem("tea"), FIRST, RetainItem("jam"), AGAIN, RetainItem("ham")]
     keys = ["1", "2", None, "4", None]
-    results = good(await gate.retain_many(ME, "b", items, request_ids=keys))
+    results = good(await gate.call(ME, StreamRetain("b", items, request_ids=keys)))
     assert interference.commits == [4]
     assert [result.position for result in results] == [1, 2, 3, 0, 4]
     assert (results[3].stored, results[3].memory_id) == (False, results[1].memory_id)
     # Each request got an answer of its own, the one that stored nothing too.
-    assert [await gate.retain(ME, "b", items[place], request_id=keys[place]) for place in (0, 1, 3)] == [
+    assert [await gate.call(ME, Retain("b", items[place], request_id=keys[place])) for place in (0, 1, 3)] == [
         results[place] for place in (0, 1, 3)
     ]
     assert await contents(gate) == ["tea", FIRST.content, "jam", "ham"]
@@ -187,39 +188,39 @@ async def test_many_items_with_request_ids_share_a_commit_in_order(gate: Gate, i
 
 async def test_a_request_id_twice_in_one_call(gate: Gate) -> None:
     items = [RetainItem("tea"), RetainItem("jam"), RetainItem("tea"), RetainItem("ham")]
-    results = await gate.retain_many(ME, "b", items, request_ids=["1", None, "1", "1"])
+    results = await gate.call(ME, StreamRetain("b", items, request_ids=["1", None, "1", "1"]))
     assert results[0] == results[2]
     assert isinstance(results[3], RequestIdReused)
     assert await contents(gate) == ["tea", "jam"]
 
 
 async def test_a_request_that_is_answered_between_look_and_commit(gate: Gate, interference: Interference) -> None:
-    await gate.retain(ME, "b", RetainItem("jam"))
+    await gate.call(ME, Retain("b", RetainItem("jam")))
     earlier: list[RetainResult] = []
 
     async def retain_the_same() -> None:
-        earlier.append(await gate.retain(ME, "b", RetainItem("tea"), request_id="1"))
+        earlier.append(await gate.call(ME, Retain("b", RetainItem("tea"), request_id="1")))
 
     interference.before.append(retain_the_same)
     items = [RetainItem("tea"), RetainItem("ham")]
-    results = await gate.retain_many(ME, "b", items, request_ids=["1", "2"])
+    results = await gate.call(ME, StreamRetain("b", items, request_ids=["1", "2"]))
     assert results[0] == earlier[0]
     assert [result.stored for result in good(results)] == [True, True]
     interference.before.append(retain_the_same)
-    again = await gate.retain(ME, "b", RetainItem("tea"), request_id="1")
+    again = await gate.call(ME, Retain("b", RetainItem("tea"), request_id="1"))
     assert again == earlier[0]
     assert await contents(gate) == ["jam", "tea", "ham"]
 
 
 async def test_the_same_request_twice_at_once(gate: Gate) -> None:
-    results = await asyncio.gather(*(gate.retain_batch(ME, "b", [FIRST, AGAIN], request_id="1") for _ in range(4)))
+    results = await asyncio.gather(*(gate.call(ME, BatchRetain("b", [FIRST, AGAIN], request_id="1")) for _ in range(4)))
     assert results[0][0].stored
     assert results == [results[0]] * 4
 
 
 @pytest.mark.parametrize("error", [Conflict("lost"), MemoryNotFound("mem_x", "b")])
 async def test_items_that_cannot_go_together_go_alone(gate: Gate, interference: Interference, error: Exception) -> None:
-    await gate.retain(ME, "b", RetainItem("jam"))
+    await gate.call(ME, Retain("b", RetainItem("jam")))
 
     async def fail() -> None:
         if interference.commits[-1] > 1:
@@ -227,18 +228,18 @@ async def test_items_that_cannot_go_together_go_alone(gate: Gate, interference: 
 
     interference.before = [fail] * 100
     items = [RetainItem("tea"), RetainItem("ham"), RetainItem("rum")]
-    results = good(await gate.retain_many(ME, "b", items, request_ids=["1", None, "3"]))
+    results = good(await gate.call(ME, StreamRetain("b", items, request_ids=["1", None, "3"])))
     assert [result.position for result in results] == [2, 3, 4]
 
 
 async def test_what_fails_for_all_is_not_tried_one_by_one(gate: Gate, interference: Interference) -> None:
-    await gate.retain(ME, "b", RetainItem("jam"))
+    await gate.call(ME, Retain("b", RetainItem("jam")))
 
     async def fail() -> None:
         raise DiskFull("full")
 
     interference.before.append(fail)
-    results = await gate.retain_many(ME, "b", [RetainItem("tea"), RetainItem("ham")])
+    results = await gate.call(ME, StreamRetain("b", [RetainItem("tea"), RetainItem("ham")]))
     assert [type(result) for result in results] == [DiskFull, DiskFull]
 
 
@@ -251,5 +252,5 @@ async def test_the_first_batch_of_a_bank_is_prepared_once(gate: Gate, monkeypatc
         return draft(self, bank, item, at)
 
     monkeypatch.setattr(DraftBuilder, "draft", drafting)
-    await gate.retain_batch(ME, "b", [RetainItem("tea"), RetainItem("ham")])
+    await gate.call(ME, BatchRetain("b", [RetainItem("tea"), RetainItem("ham")]))
     assert drafted == ["tea", "ham"]

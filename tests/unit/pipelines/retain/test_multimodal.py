@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import BatchRetain, GetMemory, Recall, Retain, StreamRetain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import vector_bytes
@@ -99,8 +100,8 @@ async def opened(model: Seer | None = None, eye: Eye | None = None, **settings: 
 
 
 async def stored(gate: Gate, item: RetainItem) -> Memory:
-    result = await gate.retain(ME, "b", item)
-    return await gate.get_memory(ME, "b", result.memory_id or "")
+    result = await gate.call(ME, Retain("b", item))
+    return await gate.call(ME, GetMemory("b", result.memory_id or ""))
 
 
 async def test_what_is_said_of_parts_is_stored_in_their_order() -> None:
@@ -108,7 +109,7 @@ async def test_what_is_said_of_parts_is_stored_in_their_order() -> None:
     async with opened(model) as gate:
         memory = await stored(gate, RetainItem("On Monday", parts=(PNG, TEXT, WAV)))
         assert memory.content == "On Monday\n\nImage: A pier at dusk.\n\nand then\n\nRecording: Ann: we should go."
-        assert (await gate.recall(ME, RecallQuery("pier", "b"))).hits[0].memory_id == memory.memory_id
+        assert (await gate.call(ME, Recall(RecallQuery("pier", "b")))).hits[0].memory_id == memory.memory_id
         assert [prompt.messages[1].parts for prompt in model.prompts] == [(PNG,), (WAV,)]
         # Nothing that a caller wrote stands beside the instruction.
         assert "Monday" not in str(model.prompts)
@@ -132,7 +133,7 @@ async def test_who_cannot_is_told_so(model: Seer | None, part: ContentPart) -> N
     async with opened(model) as gate:
         for validate_only in (False, True):
             with pytest.raises(CapabilityNotSupported, match=r"parts\[1\].*(image|audio)") as caught:
-                await gate.retain(ME, "b", RetainItem("x", parts=(TEXT, part)), validate_only=validate_only)
+                await gate.call(ME, Retain("b", RetainItem("x", parts=(TEXT, part)), validate_only=validate_only))
             assert caught.value.metadata["parameter"] == "parts[1]"
 
 
@@ -149,8 +150,8 @@ async def test_a_model_that_fails_stores_nothing(answer: object, error: type[Ast
     settings: dict[str, Any] = {"pipeline": {"multimodal": {"deadline_seconds": 0.05}}}
     async with opened(Seer([answer]), **settings) as gate:
         with pytest.raises(error):
-            await gate.retain(ME, "b", RetainItem("x", parts=(PNG,)))
-        results = await gate.retain_many(ME, "c", [RetainItem("good"), RetainItem("x", parts=(PNG,))])
+            await gate.call(ME, Retain("b", RetainItem("x", parts=(PNG,))))
+        results = await gate.call(ME, StreamRetain("c", [RetainItem("good"), RetainItem("x", parts=(PNG,))]))
         assert isinstance(results[1], error)
 
 
@@ -158,20 +159,20 @@ async def test_a_caption_passes_the_barriers() -> None:
     settings: dict[str, Any] = {"barriers": {"pii": {"mode": "regex", "action": "reject"}}}
     async with opened(Seer(["A card that says ana@example.org"]), **settings) as gate:
         with pytest.raises(PiiRejected):
-            await gate.retain(ME, "b", RetainItem("x", parts=(PNG,)))
+            await gate.call(ME, Retain("b", RetainItem("x", parts=(PNG,))))
 
 
 async def test_validation_asks_nobody() -> None:
     model = Seer()
     async with opened(model) as gate:
-        result = await gate.retain(ME, "b", RetainItem("", parts=(PNG,)), validate_only=True)
+        result = await gate.call(ME, Retain("b", RetainItem("", parts=(PNG,)), validate_only=True))
         assert (result.stored, result.error, model.prompts) == (False, None, [])
 
 
 async def test_a_retry_asks_nobody_again() -> None:
     model = Seer()
     async with opened(model) as gate:
-        results = [await gate.retain(ME, "b", RetainItem("", parts=(PNG,)), request_id="r") for _ in range(2)]
+        results = [await gate.call(ME, Retain("b", RetainItem("", parts=(PNG,)), request_id="r")) for _ in range(2)]
         assert results[0].memory_id == results[1].memory_id
         assert len(model.prompts) == 1
 
@@ -186,9 +187,9 @@ async def test_an_embedder_that_can_makes_the_vector() -> None:
         assert memory.content == "On Monday\n\nImage: A pier at dusk."
         assert eye.contents == [(ContentPart(PartKind.TEXT, "On Monday"), PNG)]
         others = [RetainItem(f"Other {number}") for number in range(3)]
-        await gate.retain_batch(ME, "b", others)
+        await gate.call(ME, BatchRetain("b", others))
         query = RecallQuery("zzz", "b", embedding=None)
-        assert len((await gate.recall(ME, query)).hits) >= 1
+        assert len((await gate.call(ME, Recall(query))).hits) >= 1
 
 
 async def test_without_a_model_each_part_is_a_memory_of_its_own() -> None:
@@ -209,7 +210,7 @@ async def test_parts_by_address_are_taken_where_the_operator_says_so() -> None:
     part = ContentPart(PartKind.IMAGE, url="https://example.org/pier.png")
     async with opened(Seer()) as gate:
         with pytest.raises(CapabilityNotSupported, match="by address"):
-            await gate.retain(ME, "b", RetainItem("", parts=(part,)))
+            await gate.call(ME, Retain("b", RetainItem("", parts=(part,))))
     async with opened(Seer(), pipeline={"multimodal": {"urls": True}}) as gate:
         assert (await stored(gate, RetainItem("", parts=(part,)))).content == "Image: A pier at dusk."
 
@@ -235,10 +236,10 @@ async def test_a_wrong_part_is_named(name: str) -> None:
     model = Seer()
     async with opened(model, limits={"part_bytes": 100, "parts": 2}) as gate:
         with pytest.raises(ValidationError) as caught:
-            await gate.retain(ME, "b", RetainItem("x", parts=(part,)))  # type: ignore[arg-type] # what is tested
+            await gate.call(ME, Retain("b", RetainItem("x", parts=(part,))))  # type: ignore[arg-type] # what is tested
         assert caught.value.metadata["field"] == path
         with pytest.raises(ValidationError):
-            await gate.retain(ME, "b", RetainItem("x", parts=(TEXT,) * 3))
+            await gate.call(ME, Retain("b", RetainItem("x", parts=(TEXT,) * 3)))
         assert model.prompts == []
 
 

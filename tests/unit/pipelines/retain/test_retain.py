@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import BatchRetain, Forget, GetBankStats, GetMemory, History, Recall, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, DedupAction, ForgetSelector, RecallQuery, RetainItem, RetainResult
@@ -19,11 +20,11 @@ DAY = datetime(2024, 5, 1, 12, tzinfo=UTC)
 
 
 async def retain(gate: Gate, item: RetainItem) -> RetainResult:
-    return await gate.retain(ME, "b", item)
+    return await gate.call(ME, Retain("b", item))
 
 
 async def count(gate: Gate) -> int:
-    return (await gate.bank_stats(ME, "b")).memory_count
+    return (await gate.call(ME, GetBankStats("b"))).memory_count
 
 
 @pytest.mark.parametrize(
@@ -40,27 +41,27 @@ async def count(gate: Gate) -> int:
 )
 async def test_layers_and_fact_types(gate: Gate, content_type: str, layer: str, fact_type: str) -> None:
     result = await retain(gate, RetainItem("tea", content_type=content_type))
-    memory = await gate.get_memory(ME, "b", result.memory_id or "")
+    memory = await gate.call(ME, GetMemory("b", result.memory_id or ""))
     assert (result.memory_layer, memory.memory_layer, memory.fact_type) == (layer, layer, fact_type)
     assert memory.content_type == content_type
 
 
 async def test_a_profile_and_a_fact_type_of_the_callers_own(gate: Gate) -> None:
     result = await retain(gate, RetainItem("tea", extraction_profile="builtin_conversation"))
-    memory = await gate.get_memory(ME, "b", result.memory_id or "")
+    memory = await gate.call(ME, GetMemory("b", result.memory_id or ""))
     assert (memory.memory_layer, memory.fact_type, memory.content_type) == ("episodic", "experience", "text")
     result = await retain(gate, RetainItem("jam", fact_type="preference", content_type="conversation"))
-    assert (await gate.get_memory(ME, "b", result.memory_id or "")).fact_type == "preference"
+    assert (await gate.call(ME, GetMemory("b", result.memory_id or ""))).fact_type == "preference"
 
 
 async def test_speaker_and_session_may_come_in_the_metadata(gate: Gate) -> None:
     result = await retain(gate, RetainItem("tea", metadata={"speaker": "Ann", "session_id": "s1", "other": 3}))
-    memory = await gate.get_memory(ME, "b", result.memory_id or "")
+    memory = await gate.call(ME, GetMemory("b", result.memory_id or ""))
     assert (memory.speaker, memory.session_id, memory.metadata["speaker"]) == ("Ann", "s1", "Ann")
     result = await retain(gate, RetainItem("jam", metadata={"speaker": "Ann"}, speaker="Bob"))
-    assert (await gate.get_memory(ME, "b", result.memory_id or "")).speaker == "Bob"
+    assert (await gate.call(ME, GetMemory("b", result.memory_id or ""))).speaker == "Bob"
     result = await retain(gate, RetainItem("ham", metadata={"speaker": "two\nlines", "session_id": 7}))
-    memory = await gate.get_memory(ME, "b", result.memory_id or "")
+    memory = await gate.call(ME, GetMemory("b", result.memory_id or ""))
     assert (memory.speaker, memory.session_id) == (None, None)
 
 
@@ -70,7 +71,7 @@ async def test_a_long_memory_is_cut_and_found_by_its_chunk(gate: Gate) -> None:
     result = await retain(gate, RetainItem(content))
     assert result.chunk_count > 5
     assert result.token_count > 800
-    hit = (await gate.recall(ME, RecallQuery("where is the key? flowerpot", "b"))).hits[0]
+    hit = (await gate.call(ME, Recall(RecallQuery("where is the key? flowerpot", "b")))).hits[0]
     assert "blue flowerpot" in hit.text
     assert hit.chunk_index > 0
     assert hit.chunk_count == result.chunk_count
@@ -81,7 +82,7 @@ async def test_a_turn_of_a_long_conversation_keeps_its_speaker(gate: Gate) -> No
     long_turn = " ".join(f"And then on day {n} we walked along the shore for hours." for n in range(40))
     content = f"Ann: hello\nBob: {long_turn} We saw a walrus at last.\nAnn: bye"
     await retain(gate, RetainItem(content, content_type="conversation"))
-    hit = (await gate.recall(ME, RecallQuery("walrus", "b"))).hits[0]
+    hit = (await gate.call(ME, Recall(RecallQuery("walrus", "b")))).hits[0]
     assert hit.text.startswith("Bob: ")
     assert "walrus" in hit.text
 
@@ -132,10 +133,12 @@ async def test_a_near_duplicate_replaces_what_it_says_and_keeps_the_rest(gate: G
     again = await retain(gate, replace(AGAIN, dedup_action=DedupAction.UPDATE, metadata={"b": 2}))
     assert (again.stored, again.was_update, again.memory_id) == (True, True, first.memory_id)
     assert again.retention_action == "updated"
-    memory = await gate.get_memory(ME, "b", first.memory_id or "")
+    memory = await gate.call(ME, GetMemory("b", first.memory_id or ""))
     assert (memory.version, memory.content, memory.tags) == (2, AGAIN.content, ("health",))
     assert (dict(memory.metadata), memory.source) == ({"b": 2}, "visit")
-    past = await gate.history(ME, RecallQuery("allergic", "b", as_of=memory.updated_at - timedelta(milliseconds=1)))
+    past = await gate.call(
+        ME, History(RecallQuery("allergic", "b", as_of=memory.updated_at - timedelta(milliseconds=1)))
+    )
     assert [hit.text for hit in past.hits] == [FIRST.content]
 
 
@@ -163,7 +166,7 @@ async def test_what_differs_in_a_fact_is_no_duplicate(
     first = RetainItem(**old, dedup_threshold=1e-9)
     second = replace(first, **{"content": old["content"] + "!"} | new)
     if together:
-        results = await gate.retain_batch(ME, "b", [first, second])
+        results = await gate.call(ME, BatchRetain("b", [first, second]))
     else:
         results = [await retain(gate, first), await retain(gate, second)]
     assert [result.stored for result in results] == [True, True]
@@ -172,7 +175,7 @@ async def test_what_differs_in_a_fact_is_no_duplicate(
 @pytest.mark.parametrize("action", list(DedupAction))
 async def test_near_duplicates_within_a_batch(gate: Gate, action: DedupAction) -> None:
     items = [replace(item, dedup_action=action) for item in (FIRST, RetainItem("jam"), AGAIN)]
-    results = await gate.retain_batch(ME, "b", items)
+    results = await gate.call(ME, BatchRetain("b", items))
     kept = results[0].memory_id
     match action:
         case DedupAction.SKIP:
@@ -181,7 +184,7 @@ async def test_near_duplicates_within_a_batch(gate: Gate, action: DedupAction) -
             assert (results[2].stored, results[2].near_duplicate_of) == (True, kept)
         case DedupAction.UPDATE:
             assert (results[2].was_update, results[2].memory_id) == (True, kept)
-            assert (await gate.get_memory(ME, "b", kept or "")).content == AGAIN.content
+            assert (await gate.call(ME, GetMemory("b", kept or ""))).content == AGAIN.content
     assert await count(gate) == (3 if action is DedupAction.WARN else 2)
 
 
@@ -197,7 +200,7 @@ async def test_thresholds_are_the_callers(gate: Gate) -> None:
 
 async def test_what_was_forgotten_is_no_duplicate(gate: Gate) -> None:
     first = await retain(gate, FIRST)
-    await gate.forget(ME, "b", ForgetSelector(memory_ids=(first.memory_id or "",)))
+    await gate.call(ME, Forget("b", ForgetSelector(memory_ids=(first.memory_id or "",))))
     assert (await retain(gate, AGAIN)).stored
     assert (await retain(gate, FIRST)).deduplicated
 
@@ -207,9 +210,9 @@ async def test_replacing_what_goes_away_meanwhile(gate: Gate) -> None:
     again = replace(AGAIN, dedup_action=DedupAction.UPDATE)
     for _ in range(20):
         selector = ForgetSelector(memory_ids=(first.memory_id or "",))
-        _, result = await asyncio.gather(gate.forget(ME, "b", selector), retain(gate, again))
+        _, result = await asyncio.gather(gate.call(ME, Forget("b", selector)), retain(gate, again))
         assert result.stored or result.deduplicated
-        await gate.forget(ME, "b", ForgetSelector(scope="all"))
+        await gate.call(ME, Forget("b", ForgetSelector(scope="all")))
         first = await retain(gate, FIRST)
 
 
@@ -217,7 +220,7 @@ async def test_settings_choose_sizes_and_strategies() -> None:
     words = " ".join(f"w{n}" for n in range(400))
     settings = {"chunk_tokens": 64, "overlap_tokens": 16, "chunking": {"text": "fixed"}}
     app = App(Settings.from_mapping({"vector_store": "in_memory", "retain": settings}))
-    result = await app.gate.retain(ME, "b", RetainItem(words))
+    result = await app.gate.call(ME, Retain("b", RetainItem(words)))
     assert result.chunk_count > result.token_count / 64
     await app.close()
 
@@ -227,15 +230,15 @@ async def test_settings_choose_what_becomes_of_near_duplicates() -> None:
     banks = {"off": {"signal_quality": {"dedup": {"enabled": False}}}}
     app = App(Settings.from_mapping({"vector_store": "in_memory", "signal_quality": {"dedup": dedup}, "banks": banks}))
     for bank, flagged in (("b", True), ("off", False)):
-        await app.gate.retain(ME, bank, FIRST)
-        again = await app.gate.retain(ME, bank, AGAIN)
+        await app.gate.call(ME, Retain(bank, FIRST))
+        again = await app.gate.call(ME, Retain(bank, AGAIN))
         assert again.stored
         assert (again.near_duplicate_of is not None) == flagged
         # In a batch the items are compared with each other too.
         pair = [replace(FIRST, content=f"{item.content} once more") for item in (FIRST, AGAIN)]
-        await app.gate.retain_batch(ME, bank, pair)
+        await app.gate.call(ME, BatchRetain(bank, pair))
         # The same once more is never stored twice, and an item may ask for itself.
-        assert not (await app.gate.retain(ME, bank, FIRST)).stored
+        assert not (await app.gate.call(ME, Retain(bank, FIRST))).stored
     asked = replace(AGAIN, content=f"{AGAIN.content} again", dedup_action=DedupAction.SKIP)
-    assert not (await app.gate.retain(ME, "off", asked)).stored
+    assert not (await app.gate.call(ME, Retain("off", asked))).stored
     await app.close()

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import BatchRetain, Forget, GetMemory, Recall, Retain, UndeleteMemory, UpdateMemory
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import ValidationError
@@ -24,19 +25,19 @@ async def gate() -> AsyncIterator[Gate]:
             {"vector_store": "in_memory", "pipeline": {"entity_extraction": {"mode": "metadata"}}, "limits": {}}
         )
     )
-    await app.gate.retain_batch(ME, "b", [RetainItem(text) for text in OTHERS])
+    await app.gate.call(ME, BatchRetain("b", [RetainItem(text) for text in OTHERS]))
     yield app.gate
     await app.close()
 
 
 async def kept(gate: Gate, content: str, names: str, **fields: Any) -> str:
-    result = await gate.retain(ME, "b", RetainItem(content, metadata={"people": names}, **fields))
+    result = await gate.call(ME, Retain("b", RetainItem(content, metadata={"people": names}, **fields)))
     assert result.memory_id is not None
     return result.memory_id
 
 
 async def ask(gate: Gate, query: str, **fields: Any) -> RecallResult:
-    return await gate.recall(ME, RecallQuery(query, "b", **{"weights": ENTITY, **fields}))
+    return await gate.call(ME, Recall(RecallQuery(query, "b", **{"weights": ENTITY, **fields})))
 
 
 def by_name(result: RecallResult) -> list[str | None]:
@@ -56,9 +57,9 @@ async def test_a_name_finds_a_memory_that_says_it_otherwise(gate: Gate, fusion: 
 
 async def test_of_several_banks_each_has_names_of_its_own(gate: Gate) -> None:
     mine = await kept(gate, "She is away until spring.", "Mara Silva")
-    result = await gate.retain(ME, "c", RetainItem("She left in autumn.", metadata={"people": "Mara Silva"}))
-    await gate.retain_batch(ME, "c", [RetainItem(text) for text in OTHERS])
-    found = await gate.recall(ME, RecallQuery("when is Mara Silva back?", banks=("b", "c"), weights=ENTITY))
+    result = await gate.call(ME, Retain("c", RetainItem("She left in autumn.", metadata={"people": "Mara Silva"})))
+    await gate.call(ME, BatchRetain("c", [RetainItem(text) for text in OTHERS]))
+    found = await gate.call(ME, Recall(RecallQuery("when is Mara Silva back?", banks=("b", "c"), weights=ENTITY)))
     assert set(by_name(found)) == {mine, result.memory_id}
 
 
@@ -88,20 +89,20 @@ async def test_every_filter_holds(gate: Gate) -> None:
     await kept(gate, "She is away until spring.", "Mara", tags=("private",))
     assert by_name(await ask(gate, "Mara", tags=("open",))) == []
     assert by_name(await ask(gate, "Mara", fact_types=("wiki",))) == []
-    result = await gate.recall(ME, RecallQuery("Mara", "b", weights=ENTITY, session_id="s"))
+    result = await gate.call(ME, Recall(RecallQuery("Mara", "b", weights=ENTITY, session_id="s")))
     assert by_name(result) == []
 
 
 async def test_another_bank_is_not_looked_at(gate: Gate) -> None:
-    await gate.retain(ME, "other", RetainItem("Elsewhere", metadata={"people": "Mara"}))
+    await gate.call(ME, Retain("other", RetainItem("Elsewhere", metadata={"people": "Mara"})))
     assert by_name(await ask(gate, "Mara")) == []
 
 
 async def test_a_version_is_found_by_its_own_names_in_its_time(gate: Gate) -> None:
     memory_id = await kept(gate, "She is away until spring.", "Mara")
-    before = await gate.get_memory(ME, "b", memory_id)
+    before = await gate.call(ME, GetMemory("b", memory_id))
     update = MemoryUpdate(memory_id, frozenset({"metadata"}), metadata={"people": "Ann"})
-    await gate.update_memory(ME, "b", update)
+    await gate.call(ME, UpdateMemory("b", update))
     assert by_name(await ask(gate, "Mara")) == []
     assert by_name(await ask(gate, "Ann")) == [memory_id]
     assert by_name(await ask(gate, "Mara", as_of=before.updated_at)) in ([memory_id], [])
@@ -109,9 +110,9 @@ async def test_a_version_is_found_by_its_own_names_in_its_time(gate: Gate) -> No
 
 async def test_a_forgotten_memory_is_not_named(gate: Gate) -> None:
     memory_id = await kept(gate, "She is away until spring.", "Mara")
-    await gate.forget(ME, "b", ForgetSelector(memory_ids=(memory_id,)))
+    await gate.call(ME, Forget("b", ForgetSelector(memory_ids=(memory_id,))))
     assert by_name(await ask(gate, "Mara")) == []
-    await gate.undelete(ME, "b", memory_id)
+    await gate.call(ME, UndeleteMemory("b", memory_id))
     assert by_name(await ask(gate, "Mara")) == [memory_id]
 
 

@@ -7,6 +7,18 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import (
+    CheckAccess,
+    CreateBank,
+    DeleteBank,
+    GetBank,
+    GetMemory,
+    ListBanks,
+    ListMemories,
+    Recall,
+    Retain,
+    UndeleteMemory,
+)
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import AccessDenied, AlreadyExists, BankNotFound, ConfigError, RequestIdReused
@@ -36,13 +48,13 @@ async def opened() -> AsyncIterator[Open]:
 
 
 async def retain(gate: Gate, caller: Caller, bank: str, text: str = "sesame") -> str:
-    result = await gate.retain(caller, bank, RetainItem(text))
+    result = await gate.call(caller, Retain(bank, RetainItem(text)))
     assert result.memory_id is not None
     return result.memory_id
 
 
 async def found(gate: Gate, caller: Caller, bank: str) -> list[str]:
-    return [hit.text for hit in (await gate.recall(caller, RecallQuery("sesame", bank))).hits]
+    return [hit.text for hit in (await gate.call(caller, Recall(RecallQuery("sesame", bank)))).hits]
 
 
 async def denied(work: Awaitable[object], permission: str) -> None:
@@ -64,11 +76,11 @@ async def test_a_grant_matches_by_name_or_pattern(opened: Open) -> None:
 
 async def test_a_star_is_all_four_and_grants_add_up(opened: Open) -> None:
     gate = opened(("*", "user:alice", ["*"]), ("b", "user:bob", ["read"]), ("*", "user:bob", ["write"]))
-    await gate.create_bank(ALICE, "b")
+    await gate.call(ALICE, CreateBank("b"))
     await retain(gate, BOB, "b")
     assert await found(gate, BOB, "b") == ["sesame"]
-    await denied(gate.delete_bank(BOB, "b"), "admin")
-    await gate.delete_bank(ALICE, "b")
+    await denied(gate.call(BOB, DeleteBank("b")), "admin")
+    await gate.call(ALICE, DeleteBank("b"))
 
 
 async def test_a_bank_has_grants_of_its_own(opened: Open) -> None:
@@ -91,22 +103,22 @@ async def test_open_lets_everybody_read_and_write_only(opened: Open) -> None:
     gate = opened(policy="open")
     memory = await retain(gate, ALICE, "notes")
     assert await found(gate, BOB, "notes") == ["sesame"]
-    await denied(gate.undelete(ALICE, "notes", memory), "admin")
-    await denied(gate.create_bank(ALICE, "more"), "admin")
+    await denied(gate.call(ALICE, UndeleteMemory("notes", memory)), "admin")
+    await denied(gate.call(ALICE, CreateBank("more")), "admin")
 
 
 async def test_who_makes_a_bank_owns_it(opened: Open) -> None:
     gate = opened(policy="owner_only")
     await retain(gate, ALICE, "hers")
-    made = await gate.create_bank(BOB, "his")
+    made = await gate.call(BOB, CreateBank("his"))
     assert made.created_by == "user:bob"
-    assert (await gate.get_bank(ALICE, "hers")).created_by == "user:alice"
+    assert (await gate.call(ALICE, GetBank("hers"))).created_by == "user:alice"
     await denied(found(gate, BOB, "hers"), "read")
     await denied(retain(gate, BOB, "hers"), "write")
-    await denied(gate.create_bank(BOB, "hers"), "admin")
+    await denied(gate.call(BOB, CreateBank("hers")), "admin")
     with pytest.raises(AlreadyExists):
-        await gate.create_bank(ALICE, "hers")
-    assert await gate.delete_bank(ALICE, "hers") == 1
+        await gate.call(ALICE, CreateBank("hers"))
+    assert await gate.call(ALICE, DeleteBank("hers")) == 1
     await denied(found(gate, ALICE, "hers"), "read")
     await retain(gate, BOB, "hers")
     await denied(found(gate, ALICE, "hers"), "read")
@@ -115,19 +127,19 @@ async def test_who_makes_a_bank_owns_it(opened: Open) -> None:
 async def test_an_owner_hears_again_what_a_deletion_answered(opened: Open) -> None:
     gate = opened(policy="owner_only")
     await retain(gate, ALICE, "hers")
-    assert await gate.delete_bank(ALICE, "hers", request_id="once") == 1
-    assert await gate.delete_bank(ALICE, "hers", request_id="once") == 1
-    await denied(gate.delete_bank(BOB, "hers", request_id="once"), "admin")
+    assert await gate.call(ALICE, DeleteBank("hers", request_id="once")) == 1
+    assert await gate.call(ALICE, DeleteBank("hers", request_id="once")) == 1
+    await denied(gate.call(BOB, DeleteBank("hers", request_id="once")), "admin")
     await retain(gate, BOB, "hers")
     with pytest.raises(RequestIdReused):
-        await gate.delete_bank(BOB, "hers", request_id="once")
+        await gate.call(BOB, DeleteBank("hers", request_id="once"))
     assert await found(gate, BOB, "hers") == ["sesame"]
 
 
 async def test_without_auto_create_a_free_name_is_as_forbidden_as_another(opened: Open) -> None:
     gate = opened(policy="owner_only", bank_defaults={"auto_create": False})
     await denied(retain(gate, ALICE, "missing"), "write")
-    await gate.create_bank(ALICE, "hers")
+    await gate.call(ALICE, CreateBank("hers"))
     await retain(gate, ALICE, "hers")
 
 
@@ -143,12 +155,12 @@ async def test_on_behalf_of_another_only_what_both_may(opened: Open) -> None:
     for_alice, for_bob = (Caller(principal="agent:helper", on_behalf_of=who) for who in ("user:alice", "user:bob"))
     await retain(gate, AGENT, "bobs")
     await retain(gate, for_alice, "alices")
-    assert (await gate.list_memories(ALICE, "alices")).memories[0].principal == "agent:helper"
+    assert (await gate.call(ALICE, ListMemories("alices"))).memories[0].principal == "agent:helper"
     assert await found(gate, for_bob, "bobs") == ["sesame"]
     await denied(retain(gate, for_bob, "bobs"), "write")
     await denied(found(gate, for_alice, "bobs"), "read")
-    await denied(gate.delete_bank(for_alice, "alices"), "admin")
-    assert [bank.bank_id for bank in (await gate.list_banks(for_bob)).banks] == ["bobs"]
+    await denied(gate.call(for_alice, DeleteBank("alices")), "admin")
+    assert [bank.bank_id for bank in (await gate.call(for_bob, ListBanks())).banks] == ["bobs"]
 
 
 async def test_acting_for_nobody_is_refused_and_opens_no_door(opened: Open) -> None:
@@ -157,37 +169,39 @@ async def test_acting_for_nobody_is_refused_and_opens_no_door(opened: Open) -> N
     await denied(found(gate, Caller(principal="user:alice", on_behalf_of="local"), "notes"), "read")
     await denied(found(gate, Caller(), "notes"), "read")
     assert await found(gate, ALICE, "notes") == ["sesame"]
-    assert (await gate.check_access(Caller(principal="user:alice", on_behalf_of="local"), "notes")).permissions == set()
+    assert (
+        await gate.call(Caller(principal="user:alice", on_behalf_of="local"), CheckAccess("notes"))
+    ).permissions == set()
 
 
 async def test_nobody_comes_to_own_a_bank_by_acting_for_another(opened: Open) -> None:
     gate = opened(policy="owner_only")
     await denied(retain(gate, Caller(principal="agent:helper", on_behalf_of="user:alice"), "new"), "write")
     with pytest.raises(BankNotFound):
-        await gate.get_bank(Caller(operator=True), "new")
+        await gate.call(Caller(operator=True), GetBank("new"))
 
 
 async def test_a_list_holds_what_the_caller_may_read(opened: Open) -> None:
     gate = opened(("*", "user:alice", ["*"]), ("b-?7", "user:bob", ["read"]), ("b-01", "user:bob", ["write"]))
     for number in range(40):
-        await gate.create_bank(ALICE, f"b-{number:02}")
+        await gate.call(ALICE, CreateBank(f"b-{number:02}"))
     seen, token = [], ""
     while True:
-        page = await gate.list_banks(BOB, page_size=2, page_token=token)
+        page = await gate.call(BOB, ListBanks(page_size=2, page_token=token))
         seen += [bank.bank_id for bank in page.banks]
         token = page.next_page_token
         if not token:
             break
         assert len(page.banks) == 2
     assert seen == ["b-07", "b-17", "b-27", "b-37"]
-    assert (await gate.list_banks(AGENT)).banks == ()
-    assert len((await gate.list_banks(ALICE)).banks) == 40
+    assert (await gate.call(AGENT, ListBanks())).banks == ()
+    assert len((await gate.call(ALICE, ListBanks())).banks) == 40
 
 
 async def test_the_settings_say_who_callers_without_a_name_are(opened: Open) -> None:
     gate = opened(policy="owner_only", identity={"principal": "user:alice"})
     memory = await retain(gate, Caller(), "notes")
-    assert (await gate.get_memory(ALICE, "notes", memory)).principal == "user:alice"
+    assert (await gate.call(ALICE, GetMemory("notes", memory))).principal == "user:alice"
     await denied(found(gate, BOB, "notes"), "read")
 
 
@@ -196,7 +210,7 @@ async def test_whoever_holds_the_data_needs_no_grant(opened: Open) -> None:
     operator = Caller(operator=True)
     await retain(gate, operator, "notes")
     assert await found(gate, operator, "notes") == ["sesame"]
-    await gate.delete_bank(operator, "notes")
+    await gate.call(operator, DeleteBank("notes"))
 
 
 @pytest.mark.parametrize(

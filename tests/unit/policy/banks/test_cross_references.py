@@ -8,6 +8,21 @@ from typing import Any
 import pytest
 
 from astrocyte import Astrocyte
+from astrocyte.api.requests import (
+    BatchRecall,
+    CreateBank,
+    DeleteBank,
+    Explain,
+    Forget,
+    Grant,
+    ListMemories,
+    Recall,
+    Reflect,
+    Retain,
+    Revoke,
+    UndeleteMemory,
+    UpdateMemory,
+)
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import ValidationError
@@ -35,20 +50,20 @@ def made(**settings: Any) -> App:
 
 
 async def fill(app: App) -> str:
-    kept = await app.gate.retain(ANN, "user-calvin", DARK)
-    await app.gate.retain(ANN, "user-calvin", RetainItem("Calvin dislikes dark chocolate."))
+    kept = await app.gate.call(ANN, Retain("user-calvin", DARK))
+    await app.gate.call(ANN, Retain("user-calvin", RetainItem("Calvin dislikes dark chocolate.")))
     for text in (
         "The team meets on Tuesday.",
         "Dark mode is a setting of the profile page.",
         "Ask Mara about invoices.",
     ):
-        await app.gate.retain(ANN, "team-support", RetainItem(text))
+        await app.gate.call(ANN, Retain("team-support", RetainItem(text)))
     return kept.memory_id or ""
 
 
 async def ask(app: App, caller: Caller = ANN, **values: Any) -> RecallResult:
     query = RecallQuery("who prefers dark mode?", **{"bank_id": "team-support", **values})
-    return await app.gate.recall(caller, query)
+    return await app.gate.call(caller, Recall(query))
 
 
 def texts(result: RecallResult) -> set[str]:
@@ -72,9 +87,9 @@ async def test_a_recall_finds_what_other_banks_have_for_it_and_nothing_else_of_t
         assert len((await ask(app, bank_id="user-calvin")).hits) == 2
         assert (await ask(app, tags=("ui",))).hits[0].text == DARK.content
         assert (await ask(app, tags=("other",))).hits == ()
-        answer = await app.gate.reflect(ANN, ReflectQuery("what does Calvin prefer?", "team-support"))
+        answer = await app.gate.call(ANN, Reflect(ReflectQuery("what does Calvin prefer?", "team-support")))
         assert "dark mode" in answer.answer
-        (batched,) = await app.gate.recall_batch(ANN, [RecallQuery("who prefers dark mode?", "team-support")])
+        (batched,) = await app.gate.call(ANN, BatchRecall([RecallQuery("who prefers dark mode?", "team-support")]))
         assert batched.hits == result.hits
     finally:
         await app.close()
@@ -87,9 +102,9 @@ async def test_a_caller_who_may_not_read_both_sees_no_trace_of_the_other() -> No
     try:
         await fill(app)
         await fill(plain)
-        reference = await plain.gate.list_memories(ANN, "user-calvin")
-        await plain.gate.forget(ANN, "user-calvin", ForgetSelector(scope="all"))
-        await plain.gate.delete_bank(ANN, "user-calvin")
+        reference = await plain.gate.call(ANN, ListMemories("user-calvin"))
+        await plain.gate.call(ANN, Forget("user-calvin", ForgetSelector(scope="all")))
+        await plain.gate.call(ANN, DeleteBank("user-calvin"))
         assert reference.total_size == 2
         seen, without = await ask(app, BOB), await ask(plain, BOB)
         assert [(hit.text, hit.score, hit.bank_id, hit.bank_rank) for hit in seen.hits] == [
@@ -98,9 +113,9 @@ async def test_a_caller_who_may_not_read_both_sees_no_trace_of_the_other() -> No
         assert seen.trace is not None
         assert seen.trace.banks == ()
         assert seen.total_available == without.total_available
-        await app.gate.grant(ANN, "user-calvin", "user:bob", ["read"])
+        await app.gate.call(ANN, Grant("user-calvin", "user:bob", ["read"]))
         assert DARK.content in texts(await ask(app, BOB))
-        await app.gate.revoke(ANN, "user-calvin", "user:bob")
+        await app.gate.call(ANN, Revoke("user-calvin", "user:bob"))
         assert DARK.content not in texts(await ask(app, BOB))
         assert DARK.content not in texts(await ask(app, Caller(principal="user:ann", on_behalf_of="user:bob")))
     finally:
@@ -113,19 +128,19 @@ async def test_it_follows_updates_forgets_undeletes_and_deletions() -> None:
     try:
         memory_id = await fill(app)
         update = MemoryUpdate(memory_id, frozenset({"metadata"}), metadata={"also_relevant_to": "org, team-sales"})
-        await app.gate.update_memory(ANN, "user-calvin", update)
+        await app.gate.call(ANN, UpdateMemory("user-calvin", update))
         assert DARK.content not in texts(await ask(app))
-        await app.gate.create_bank(ANN, "org")
+        await app.gate.call(ANN, CreateBank("org"))
         assert texts(await ask(app, bank_id="org")) == {DARK.content}
-        await app.gate.forget(ANN, "user-calvin", ForgetSelector(memory_ids=(memory_id,)))
+        await app.gate.call(ANN, Forget("user-calvin", ForgetSelector(memory_ids=(memory_id,))))
         assert texts(await ask(app, bank_id="org")) == set()
-        await app.gate.undelete(ANN, "user-calvin", memory_id)
+        await app.gate.call(ANN, UndeleteMemory("user-calvin", memory_id))
         assert texts(await ask(app, bank_id="org")) == {DARK.content}
-        await app.gate.forget(ANN, "user-calvin", ForgetSelector(memory_ids=(memory_id,)), compliance=True)
+        await app.gate.call(ANN, Forget("user-calvin", ForgetSelector(memory_ids=(memory_id,)), compliance=True))
         assert texts(await ask(app, bank_id="org")) == set()
-        await app.gate.retain(ANN, "user-calvin", RetainItem("again", metadata={"also_relevant_to": "org"}))
+        await app.gate.call(ANN, Retain("user-calvin", RetainItem("again", metadata={"also_relevant_to": "org"})))
         assert texts(await ask(app, bank_id="org")) == {"again"}
-        await app.gate.delete_bank(ANN, "user-calvin")
+        await app.gate.call(ANN, DeleteBank("user-calvin"))
         assert texts(await ask(app, bank_id="org")) == set()
     finally:
         await app.close()
@@ -135,8 +150,8 @@ async def test_it_survives_a_restart(tmp_path: Path) -> None:
     settings = {"vector_store": "sqlite", "data_dir": str(tmp_path)}
     app = made(**settings)
     memory_id = await fill(app)
-    forgotten = await app.gate.retain(ANN, "user-calvin", RetainItem("gone", metadata=DARK.metadata))
-    await app.gate.forget(ANN, "user-calvin", ForgetSelector(memory_ids=(forgotten.memory_id or "",)))
+    forgotten = await app.gate.call(ANN, Retain("user-calvin", RetainItem("gone", metadata=DARK.metadata)))
+    await app.gate.call(ANN, Forget("user-calvin", ForgetSelector(memory_ids=(forgotten.memory_id or "",))))
     await app.close()
     app = made(**settings)
     try:
@@ -150,7 +165,7 @@ async def test_other_tenants_banks_of_the_same_name_are_others() -> None:
     stranger = Caller("elsewhere", "user:ann")
     try:
         await fill(app)
-        await app.gate.retain(stranger, "team-support", RetainItem("Theirs."))
+        await app.gate.call(stranger, Retain("team-support", RetainItem("Theirs.")))
         assert texts(await ask(app, stranger)) == {"Theirs."}
     finally:
         await app.close()
@@ -161,7 +176,7 @@ async def test_several_banks_have_theirs_with_them_once(mode: str) -> None:
     app = made()
     try:
         await fill(app)
-        await app.gate.retain(ANN, "org", RetainItem("Nothing of the kind."))
+        await app.gate.call(ANN, Retain("org", RetainItem("Nothing of the kind.")))
         strategy = MultiBankStrategy(mode, min_results_to_stop=1)
         result = await ask(app, bank_id="", banks=("team-support", "org"), strategy=strategy)
         assert result.hits[0].text == DARK.content
@@ -179,8 +194,8 @@ async def test_each_bank_judges_its_own(monkeypatch: pytest.MonkeyPatch) -> None
     app = made(**off, banks={"user-calvin": {**off, **scan}})
     try:
         item = RetainItem("Calvin is calvin@example.com", metadata={"also_relevant_to": "team-support"})
-        await app.gate.retain(ANN, "user-calvin", item)
-        await app.gate.create_bank(ANN, "team-support")
+        await app.gate.call(ANN, Retain("user-calvin", item))
+        await app.gate.call(ANN, CreateBank("team-support"))
         assert texts(await ask(app)) == {"Calvin is [EMAIL_REDACTED]"}
     finally:
         await app.close()
@@ -191,7 +206,7 @@ async def test_what_a_bank_has_from_others_is_explained() -> None:
     try:
         memory_id = await fill(app)
         for bank_id, origin in (("team-support", "user-calvin"), ("user-calvin", "")):
-            told = await app.gate.explain(ANN, ExplainQuery(RecallQuery("dark mode", bank_id), (memory_id,)))
+            told = await app.gate.call(ANN, Explain(ExplainQuery(RecallQuery("dark mode", bank_id), (memory_id,))))
             (explained,) = told.explanations
             assert (explained.memory_id, explained.bank_id) == (memory_id, origin)
             assert explained.stage is ExplainStage.RETURNED
@@ -220,7 +235,7 @@ async def test_what_names_no_banks_is_refused(value: Any) -> None:
     app = made()
     try:
         with pytest.raises(ValidationError) as raised:
-            await app.gate.retain(ANN, "notes", RetainItem("x", metadata={"also_relevant_to": value}))
+            await app.gate.call(ANN, Retain("notes", RetainItem("x", metadata={"also_relevant_to": value})))
         assert raised.value.field == "metadata[also_relevant_to]"
     finally:
         await app.close()

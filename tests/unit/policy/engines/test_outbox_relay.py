@@ -15,6 +15,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from astrocyte.api.requests import (
+    BatchRetain,
+    CreateBank,
+    DeleteBank,
+    Forget,
+    GetBankStats,
+    ListEngines,
+    ListMemories,
+    Recall,
+    Retain,
+    UndeleteMemory,
+    UpdateMemory,
+)
 from astrocyte.app import App
 from astrocyte.errors import AccessDenied, MemoryNotFound, PiiRejected, ProviderUnavailable, RateLimited
 from astrocyte.model import (
@@ -65,13 +78,13 @@ async def caught_up(app: App) -> None:
 
 
 async def outbox(gate: Gate) -> EngineOutbox:
-    (engine,) = await gate.list_engines(ANN)
+    (engine,) = await gate.call(ANN, ListEngines())
     assert engine.outbox is not None
     return engine.outbox
 
 
 async def keep(gate: Gate, *texts: str) -> list[str]:
-    return [(await gate.retain(ANN, "notes", RetainItem(text))).memory_id or "" for text in texts]
+    return [(await gate.call(ANN, Retain("notes", RetainItem(text)))).memory_id or "" for text in texts]
 
 
 def one(memory_id: str) -> ForgetSelector:
@@ -81,11 +94,11 @@ def one(memory_id: str) -> ForgetSelector:
 async def test_what_an_engine_missed_reaches_it_in_order_when_it_is_back() -> None:
     shelf = Shelf(failure=RuntimeError("secret"))
     async with copying(shelf) as app:
-        first = await app.gate.retain(ANN, "notes", RetainItem("one"))
+        first = await app.gate.call(ANN, Retain("notes", RetainItem("one")))
         assert first.warnings == ("engine: shelf does not hold it yet (RuntimeError)",)
         await keep(app.gate, "two", "three")
-        assert (await app.gate.bank_stats(ANN, "notes")).waiting_copies == 3
-        (elsewhere,) = await app.gate.list_engines(Caller("other", "user:root"))
+        assert (await app.gate.call(ANN, GetBankStats("notes"))).waiting_copies == 3
+        (elsewhere,) = await app.gate.call(Caller("other", "user:root"), ListEngines())
         assert elsewhere.outbox is None
         told = await outbox(app.gate)
         assert (told.state, told.waiting, told.refused, told.since is not None) == (OutboxState.RESTING, 3, 0, True)
@@ -95,7 +108,7 @@ async def test_what_an_engine_missed_reaches_it_in_order_when_it_is_back() -> No
         assert shelf.texts == ["one", "two", "three"]
         assert [line["amount"] for line in logs if line["event"] == "astrocyte.policy.outbox_drained"] == [3]
         assert await outbox(app.gate) == EngineOutbox(OutboxState.EMPTY, 0, 0, 100_000)
-        assert (await app.gate.bank_stats(ANN, "notes")).waiting_copies == 0
+        assert (await app.gate.call(ANN, GetBankStats("notes"))).waiting_copies == 0
 
 
 async def test_a_call_that_finds_the_engine_back_brings_what_waits_before_its_own() -> None:
@@ -103,7 +116,7 @@ async def test_a_call_that_finds_the_engine_back_brings_what_waits_before_its_ow
     async with copying(shelf) as app:
         await keep(app.gate, "one", "two")
         shelf.failure = None
-        assert (await app.gate.retain(ANN, "notes", RetainItem("three"))).warnings == ()
+        assert (await app.gate.call(ANN, Retain("notes", RetainItem("three")))).warnings == ()
         assert shelf.texts == ["one", "two", "three"]
 
 
@@ -113,14 +126,14 @@ async def test_what_is_forgotten_while_it_waits_is_never_sent(*, compliance: boo
     async with copying(shelf) as app:
         kept, gone = await keep(app.gate, "kept", "gone")
         with pytest.raises(ProviderUnavailable):
-            await app.gate.forget(ANN, "notes", one(gone), compliance=compliance, request_id="go")
+            await app.gate.call(ANN, Forget("notes", one(gone), compliance=compliance, request_id="go"))
         shelf.failure = None
         await caught_up(app)
         assert [item.origin for item in shelf.received if item.item.content == "kept"] == [kept]
         assert "gone" not in [item.item.content for item in shelf.received]
         assert (gone in shelf.erased) is compliance
         # The receipt is there for whoever asks again.
-        done = await app.gate.forget(ANN, "notes", one(gone), compliance=compliance, request_id="go")
+        done = await app.gate.call(ANN, Forget("notes", one(gone), compliance=compliance, request_id="go"))
         assert (done.deleted_count, done.receipt is not None) == (1, compliance)
 
 
@@ -131,7 +144,7 @@ async def test_what_an_engine_holds_and_could_not_forget_goes_when_it_is_back_th
         shelf.failure = RuntimeError()
         for memory_id, compliance in ((gone, False), (erased, True)):
             with pytest.raises(ProviderUnavailable):
-                await app.gate.forget(ANN, "notes", one(memory_id), compliance=compliance)
+                await app.gate.call(ANN, Forget("notes", one(memory_id), compliance=compliance))
         shelf.failure = None
         await caught_up(app)
         assert (shelf.texts, shelf.erased) == (["kept"], [erased])
@@ -143,11 +156,11 @@ async def test_more_than_an_answer_lists_is_forgotten_before_it_is_acknowledged(
     async with copying(shelf) as app:
         for first in range(0, 1_100, 100):
             batch = [RetainItem(f"number {first + n}", tags=("t",)) for n in range(100)]
-            await app.gate.retain_batch(ANN, "notes", batch)
+            await app.gate.call(ANN, BatchRetain("notes", batch))
         # There the label was lost, so that only ids tell which they are.
         for number, row in shelf.rows.items():
             shelf.rows[number] = type(row)(row.text, 0.0, memory_id=number)
-        done = await app.gate.forget(ANN, "notes", ForgetSelector(tags=("t",)))
+        done = await app.gate.call(ANN, Forget("notes", ForgetSelector(tags=("t",))))
         assert (done.deleted_count, len(done.memory_ids), done.engines[0].deleted_count) == (1_100, 1_000, 1_100)
         assert (shelf.rows, app.storage.store.outbox.waiting_count("shelf")) == ({}, 0)
 
@@ -157,12 +170,12 @@ async def test_of_a_memory_that_changed_while_it_waited_the_engine_hears_the_las
     async with copying(shelf) as app:
         first, _ = await keep(app.gate, "draft", "between")
         update = MemoryUpdate(first, frozenset({"content"}), content="final")
-        await app.gate.update_memory(ANN, "notes", update)
+        await app.gate.call(ANN, UpdateMemory("notes", update))
         shelf.failure = None
         await caught_up(app)
         assert shelf.texts == ["between", "final"]
         shelf.failure = RuntimeError()
-        await app.gate.update_memory(ANN, "notes", MemoryUpdate(first, frozenset({"content"}), content="amended"))
+        await app.gate.call(ANN, UpdateMemory("notes", MemoryUpdate(first, frozenset({"content"}), content="amended")))
         shelf.failure = None
         await caught_up(app)
         assert shelf.texts == ["between", "amended"]
@@ -173,10 +186,10 @@ async def test_an_undelete_brings_the_copy_back_now_or_later() -> None:
     async with copying(shelf) as app:
         (memory_id,) = await keep(app.gate, "tea")
         for failure in (None, RuntimeError()):
-            await app.gate.forget(ANN, "notes", one(memory_id))
+            await app.gate.call(ANN, Forget("notes", one(memory_id)))
             assert shelf.texts == []
             shelf.failure = failure
-            await app.gate.undelete(ANN, "notes", memory_id)
+            await app.gate.call(ANN, UndeleteMemory("notes", memory_id))
             shelf.failure = None
             await caught_up(app)
             assert shelf.texts == ["tea"]
@@ -187,14 +200,14 @@ async def test_what_waited_for_a_provider_is_copied_when_it_is_stored(monkeypatc
     app = remote_app(monkeypatch, embedder, **escalation(recovery=0.5, failures=1))
     app.providers.engines.attach(HybridEngineProvider(shelf, name="shelf", options={"retain_target": "both"}))
     try:
-        await app.gate.create_bank(ANN, "notes")
+        await app.gate.call(ANN, CreateBank("notes"))
         embedder.down = True
         # The engine answers for both.
-        assert (await app.gate.recall(ANN, RecallQuery("tea", "notes"))).hits == ()
+        assert (await app.gate.call(ANN, Recall(RecallQuery("tea", "notes")))).hits == ()
         caller = Caller(principal="agent:bot", on_behalf_of="user:ann")
-        queued = await app.gate.retain(caller, "notes", RetainItem("tea"))
+        queued = await app.gate.call(caller, Retain("notes", RetainItem("tea")))
         assert queued.warnings == ("engine: shelf does not hold it yet; the memory waits in this server's queue",)
-        far = await app.gate.retain(Caller(principal="user:ann", hops=1), "notes", RetainItem("from afar"))
+        far = await app.gate.call(Caller(principal="user:ann", hops=1), Retain("notes", RetainItem("from afar")))
         assert far.retention_action == "queued"
         embedder.down = False
         await until(lambda: shelf.texts == ["tea"])
@@ -231,12 +244,12 @@ async def test_what_an_engine_refuses_is_set_aside_until_it_changes() -> None:
         told = await outbox(app.gate)
         assert (told.state, told.waiting, told.refused) == (OutboxState.RESTING, 1, 1)
         # The same content again: what is known of it is told.
-        again = await app.gate.retain(ANN, "notes", RetainItem("bad"))
+        again = await app.gate.call(ANN, Retain("notes", RetainItem("bad")))
         assert again.warnings == ("engine: shelf does not hold it yet (PII_REJECTED)",)
         offered = len(shelf.received)
         await keep(app.gate, "four")
         assert [item.item.content for item in shelf.received[offered:]] == ["four"]
-        await app.gate.update_memory(ANN, "notes", MemoryUpdate(ids[1], frozenset({"content"}), content="good"))
+        await app.gate.call(ANN, UpdateMemory("notes", MemoryUpdate(ids[1], frozenset({"content"}), content="good")))
         assert shelf.texts == ["one", "three", "four", "good"]
         assert (await outbox(app.gate)).state is OutboxState.EMPTY
 
@@ -247,7 +260,7 @@ async def test_what_was_refused_for_want_of_a_right_is_stored_once_there_is_one(
     monkeypatch.setattr(outbox_relay, "REFUSED_SECONDS", 0.02)
     shelf = Shelf(refuses={"tea": AccessDenied("user:ann", "notes", "retain")})
     async with copying(shelf) as app:
-        result = await app.gate.retain(ANN, "notes", RetainItem("tea"))
+        result = await app.gate.call(ANN, Retain("notes", RetainItem("tea")))
         assert result.warnings == ("engine: shelf does not hold it yet (ACCESS_DENIED)",)
         await until(lambda: len(shelf.received) > 2)
         shelf.refuses = {}
@@ -259,16 +272,16 @@ async def test_an_outbox_is_bounded_and_forgetting_is_not() -> None:
     async with copying(shelf, outbox_limit=2) as app:
         first, second = await keep(app.gate, "one", "two")
         with pytest.raises(RateLimited) as refused:
-            await app.gate.retain(ANN, "notes", RetainItem("three"))
+            await app.gate.call(ANN, Retain("notes", RetainItem("three")))
         assert refused.value.metadata["kind"] == "engine_outbox"
         assert (await outbox(app.gate)).state is OutboxState.FULL
         # What waits already takes no more room, and what is there already neither.
-        await app.gate.update_memory(ANN, "notes", MemoryUpdate(first, frozenset({"content"}), content="first"))
-        assert (await app.gate.retain(ANN, "notes", RetainItem("two"))).memory_id == second
+        await app.gate.call(ANN, UpdateMemory("notes", MemoryUpdate(first, frozenset({"content"}), content="first")))
+        assert (await app.gate.call(ANN, Retain("notes", RetainItem("two")))).memory_id == second
         with pytest.raises(ProviderUnavailable):
-            await app.gate.forget(ANN, "notes", one(second))
+            await app.gate.call(ANN, Forget("notes", one(second)))
         with pytest.raises(RateLimited):
-            await app.gate.retain(ANN, "notes", RetainItem("three"))
+            await app.gate.call(ANN, Retain("notes", RetainItem("three")))
         shelf.failure = None
         await caught_up(app)
         await keep(app.gate, "three")
@@ -278,7 +291,7 @@ async def test_an_outbox_is_bounded_and_forgetting_is_not() -> None:
 async def test_a_call_that_has_come_far_enough_leaves_nothing_to_deliver() -> None:
     shelf = Shelf()
     async with copying(shelf) as app:
-        result = await app.gate.retain(Caller(principal="user:ann", hops=1), "notes", RetainItem("tea"))
+        result = await app.gate.call(Caller(principal="user:ann", hops=1), Retain("notes", RetainItem("tea")))
         assert result.warnings == ("engine: shelf does not hold it (hop_limit)",)
         assert (app.storage.store.outbox.waiting_count("shelf"), shelf.received) == (0, [])
 
@@ -287,8 +300,8 @@ async def test_a_copy_is_made_for_whom_the_call_was() -> None:
     shelf = Shelf(failure=RuntimeError())
     async with copying(shelf) as app:
         bot = Caller(principal="agent:bot", on_behalf_of="user:ann")
-        await app.gate.retain(bot, "notes", RetainItem("one"))
-        await app.gate.retain(Caller(), "notes", RetainItem("two"))
+        await app.gate.call(bot, Retain("notes", RetainItem("one")))
+        await app.gate.call(Caller(), Retain("notes", RetainItem("two")))
         shelf.failure, shelf.calls = None, []
         await caught_up(app)
         assert [call.principal for name, call in shelf.calls if name == "retain"] == ["user:ann", ""]
@@ -297,7 +310,7 @@ async def test_a_copy_is_made_for_whom_the_call_was() -> None:
 async def test_a_caller_who_goes_takes_nothing_along() -> None:
     shelf = Shelf(hangs=True)
     async with copying(shelf) as app:
-        going = asyncio.create_task(app.gate.retain(ANN, "notes", RetainItem("tea")))
+        going = asyncio.create_task(app.gate.call(ANN, Retain("notes", RetainItem("tea"))))
         await shelf.asked.wait()
         going.cancel()
         await shelf.left.wait()
@@ -312,7 +325,7 @@ async def test_what_waits_goes_with_its_bank() -> None:
         shelf.failure = None
         turn = app.policies.deliveries.turn(next(iter(app.providers.engines)), "notes")
         async with turn:
-            deleting = asyncio.create_task(app.gate.delete_bank(ANN, "notes"))
+            deleting = asyncio.create_task(app.gate.call(ANN, DeleteBank("notes")))
             await asyncio.sleep(0)
         assert await deleting == 2
         await until(lambda: not app.storage.store.outbox.waiting_count("shelf"))
@@ -344,9 +357,9 @@ async def forgotten_while_it_travels(app: App, shelf: Shelf, *, seconds: float) 
         return await store(*args)
 
     shelf.retain = slowly  # type: ignore[method-assign, assignment]
-    keeping = asyncio.create_task(app.gate.retain(ANN, "notes", RetainItem("tea")))
+    keeping = asyncio.create_task(app.gate.call(ANN, Retain("notes", RetainItem("tea"))))
     await arrived.wait()
-    forgetting = asyncio.create_task(app.gate.forget(ANN, "notes", ALL, compliance=True))
+    forgetting = asyncio.create_task(app.gate.call(ANN, Forget("notes", ALL, compliance=True)))
     await asyncio.wait([forgetting], timeout=seconds)
     held.set()
     await asyncio.gather(keeping, forgetting)
@@ -370,10 +383,10 @@ async def test_without_turns_it_would(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_many_who_wait_for_an_engine_that_hangs_wait_for_it_once() -> None:
     shelf = Shelf(hangs=True)
     async with copying(shelf, write_timeout_seconds=1.0) as app:
-        await app.gate.create_bank(ANN, "notes")
+        await app.gate.call(ANN, CreateBank("notes"))
         async with asyncio.timeout(15):
             results = await asyncio.gather(
-                *(app.gate.retain(ANN, "notes", RetainItem(f"number {n}")) for n in range(30))
+                *(app.gate.call(ANN, Retain("notes", RetainItem(f"number {n}"))) for n in range(30))
             )
         assert all("does not hold it yet" in result.warnings[0] for result in results)
         shelf.hangs = False
@@ -406,11 +419,11 @@ async def test_whatever_happens_an_engine_ends_up_with_what_this_server_has(step
                     ids.append(memory_id)
                 elif step == "update" and memory_id:
                     change = MemoryUpdate(memory_id, frozenset({"content"}), content=text)
-                    await gate.update_memory(ANN, "notes", change)
+                    await gate.call(ANN, UpdateMemory("notes", change))
                 elif step in {"forget", "erase"} and memory_id:
-                    await gate.forget(ANN, "notes", one(memory_id), compliance=step == "erase")
+                    await gate.call(ANN, Forget("notes", one(memory_id), compliance=step == "erase"))
                 elif step == "undelete" and memory_id:
-                    await gate.undelete(ANN, "notes", memory_id)
+                    await gate.call(ANN, UndeleteMemory("notes", memory_id))
                 elif step in {"down", "up", "lossy"}:
                     shelf.failure = RuntimeError() if step == "down" else None
                     shelf.loses_answers = step == "lossy"
@@ -424,5 +437,5 @@ async def test_whatever_happens_an_engine_ends_up_with_what_this_server_has(step
             assert erased.isdisjoint(item.item.content for item in shelf.received)
         shelf.failure, shelf.loses_answers = None, False
         await caught_up(app)
-        here = [memory.content for memory in (await gate.list_memories(ANN, "notes")).memories] if ids else []
+        here = [memory.content for memory in (await gate.call(ANN, ListMemories("notes"))).memories] if ids else []
         assert sorted(shelf.texts) == sorted(here)

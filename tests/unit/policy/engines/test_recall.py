@@ -8,6 +8,19 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import (
+    BatchRecall,
+    CreateBank,
+    DeleteBank,
+    Forget,
+    GetMemory,
+    ListEngines,
+    Recall,
+    Reflect,
+    Retain,
+    StreamReflect,
+    UpdateMemory,
+)
 from astrocyte.app import App
 from astrocyte.errors import (
     AccessDenied,
@@ -39,7 +52,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 async def ask(app: App, question: str = "where is the coffee", caller: Caller = ANN, **values: Any) -> RecallResult:
-    return await app.gate.recall(caller, RecallQuery(question, **{"bank_id": "notes", **values}))
+    return await app.gate.call(caller, Recall(RecallQuery(question, **{"bank_id": "notes", **values})))
 
 
 def sides(result: RecallResult) -> dict[str, EngineTrace]:
@@ -51,7 +64,7 @@ async def test_both_sides_answer_and_each_hit_says_whose_it_is() -> None:
     shelf = Shelf()
     app = hybrid_app(shelf)
     try:
-        await app.gate.retain(ANN, "notes", RetainItem("The coffee is in the kitchen."))
+        await app.gate.call(ANN, Retain("notes", RetainItem("The coffee is in the kitchen.")))
         shelf.put("The coffee machine is on the shelf.")
         result = await ask(app, include_sources=True)
         assert {(hit.text, hit.engine, hit.source, hit.bank_id) for hit in result.hits} == {
@@ -73,7 +86,7 @@ async def test_the_engine_is_asked_for_this_caller_and_this_bank_with_the_redact
     shelf = Shelf()
     app = hybrid_app(shelf)
     try:
-        await app.gate.create_bank(ANN, "notes")
+        await app.gate.call(ANN, CreateBank("notes"))
         seen: list[RecallQuery] = []
         recall = shelf.recall
 
@@ -96,9 +109,9 @@ async def test_banks_that_an_engine_does_not_stand_beside_never_reach_it() -> No
     app = hybrid_app(shelf, banks=("notes", "team-*"))
     try:
         for bank in ("notes", "team-a", "other"):
-            await app.gate.create_bank(ANN, bank)
+            await app.gate.call(ANN, CreateBank(bank))
             await ask(app, bank_id=bank)
-        await app.gate.create_bank(Caller("elsewhere", "user:ann"), "notes")
+        await app.gate.call(Caller("elsewhere", "user:ann"), CreateBank("notes"))
         await ask(app, caller=Caller("elsewhere", "user:ann"))
         assert [call.bank_id for _, call in shelf.calls] == ["notes", "team-a"]
     finally:
@@ -123,7 +136,7 @@ async def test_an_engine_that_fails_is_named_and_the_pipeline_answers(
     strict = hybrid_app(Shelf(**broken), timeout_seconds=0.05, require_both=True)
     try:
         for one in (app, strict):
-            await one.gate.retain(ANN, "notes", RetainItem("The coffee is in the kitchen."))
+            await one.gate.call(ANN, Retain("notes", RetainItem("The coffee is in the kitchen.")))
         result = await ask(app, include_trace=False)
         assert [hit.text for hit in result.hits] == ["The coffee is in the kitchen."]
         assert (sides(result)["shelf"].outcome, sides(result)["shelf"].reason) == (outcome, reason)
@@ -139,7 +152,7 @@ async def test_a_pipeline_that_fails_is_named_and_the_engine_answers(monkeypatch
     shelf = Shelf()
     app = hybrid_app(shelf)
     try:
-        await app.gate.create_bank(ANN, "notes")
+        await app.gate.call(ANN, CreateBank("notes"))
         shelf.put("The coffee machine is on the shelf.")
 
         async def failing(*_: Any) -> Any:
@@ -160,11 +173,11 @@ async def test_an_engine_that_fails_again_and_again_is_left_alone() -> None:
     shelf = Shelf(failure=RuntimeError())
     app = hybrid_app(shelf, settings={"escalation": {"circuit_breaker": {"failure_threshold": 2}}})
     try:
-        await app.gate.retain(ANN, "notes", RetainItem("The coffee is in the kitchen."))
+        await app.gate.call(ANN, Retain("notes", RetainItem("The coffee is in the kitchen.")))
         reasons = [sides(await ask(app))["shelf"].reason for _ in range(4)]
         assert reasons == ["RuntimeError", "RuntimeError", "CIRCUIT_OPEN", "CIRCUIT_OPEN"]
         assert len(shelf.calls) == 2
-        (described,) = await app.gate.list_engines(ANN)
+        (described,) = await app.gate.call(ANN, ListEngines())
         assert (described.circuit, described.healthy) == ("open", False)
     finally:
         await app.close()
@@ -174,7 +187,7 @@ async def test_a_refusal_opens_no_circuit() -> None:
     shelf = Shelf(failure=AccessDenied("user:ann", "there", "read"))
     app = hybrid_app(shelf, settings={"escalation": {"circuit_breaker": {"failure_threshold": 1}}})
     try:
-        await app.gate.create_bank(ANN, "notes")
+        await app.gate.call(ANN, CreateBank("notes"))
         assert [sides(await ask(app))["shelf"].reason for _ in range(3)] == ["ACCESS_DENIED"] * 3
     finally:
         await app.close()
@@ -190,7 +203,7 @@ async def test_access_is_decided_before_either_side_is_asked_and_rates_are_drawn
         },
     )
     try:
-        await app.gate.create_bank(ANN, "notes")
+        await app.gate.call(ANN, CreateBank("notes"))
         with pytest.raises(AccessDenied):
             await ask(app, caller=Caller(principal="user:bob"))
         assert shelf.calls == []
@@ -207,7 +220,7 @@ async def test_what_an_engine_brings_meets_the_filter_or_is_dropped() -> None:
     shelf = Shelf()
     app = hybrid_app(shelf)
     try:
-        await app.gate.create_bank(ANN, "notes")
+        await app.gate.call(ANN, CreateBank("notes"))
         shelf.put("coffee with a label", tags=("a",), metadata={"n": 1})
         shelf.put("coffee with another", tags=("b",), metadata={"n": 2})
         shelf.put("coffee of last year", tags=("a",), occurred_at=NOW - timedelta(days=300))
@@ -240,7 +253,7 @@ async def test_what_is_no_right_hit_is_dropped(wrong: Any) -> None:
     shelf = Shelf(answer=EngineAnswer([wrong, MemoryHit("coffee", 0.5, metadata={"api_key": "k", "n": 1})]))
     app = hybrid_app(shelf)
     try:
-        await app.gate.create_bank(ANN, "notes")
+        await app.gate.call(ANN, CreateBank("notes"))
         result = await ask(app)
         assert [(hit.text, dict(hit.metadata or {})) for hit in result.hits] == [("coffee", {"n": 1})]
         assert (sides(result)["shelf"].found, sides(result)["shelf"].dropped) == (2, 1)
@@ -258,7 +271,7 @@ async def test_what_an_engine_brings_passes_the_banks_barrier_although_answers_a
     shelf = Shelf()
     app = hybrid_app(shelf, settings={"barriers": {"pii": {"action": action}}})
     try:
-        await app.gate.create_bank(ANN, "notes")
+        await app.gate.call(ANN, CreateBank("notes"))
         shelf.put("write to ann@example.com")
         result = await ask(app, "write")
         assert [hit.text for hit in result.hits] == expected
@@ -271,7 +284,7 @@ async def test_a_copy_is_shown_as_the_database_knows_it_and_never_after_it_was_c
     shelf = Shelf()
     app = hybrid_app(shelf, retain_target="both", pipeline_recall_weight=0.0)
     try:
-        kept = await app.gate.retain(ANN, "notes", RetainItem("The coffee is in the kitchen.", tags=("true",)))
+        kept = await app.gate.call(ANN, Retain("notes", RetainItem("The coffee is in the kitchen.", tags=("true",))))
         assert shelf.texts == ["The coffee is in the kitchen."]
         number = next(iter(shelf.rows))
         # The engine says other things of it than the database.
@@ -279,13 +292,16 @@ async def test_a_copy_is_shown_as_the_database_knows_it_and_never_after_it_was_c
         (hit,) = (await ask(app)).hits
         assert (hit.memory_id, hit.tags, hit.engine) == (kept.memory_id, ("true",), "shelf")
         stale = dict(shelf.rows), dict(shelf.origins)
-        await app.gate.update_memory(
-            ANN, "notes", MemoryUpdate(kept.memory_id or "", frozenset({"content"}), content="It is in the office.")
+        await app.gate.call(
+            ANN,
+            UpdateMemory(
+                "notes", MemoryUpdate(kept.memory_id or "", frozenset({"content"}), content="It is in the office.")
+            ),
         )
         assert shelf.texts == ["It is in the office."]
         shelf.rows, shelf.origins = dict(stale[0]), dict(stale[1])
         assert (await ask(app)).hits == ()
-        await app.gate.forget(ANN, "notes", ForgetSelector(memory_ids=(kept.memory_id or "",)))
+        await app.gate.call(ANN, Forget("notes", ForgetSelector(memory_ids=(kept.memory_id or "",))))
         shelf.rows, shelf.origins = {}, {number: kept.memory_id or ""}
         shelf.rows[number] = MemoryHit("It is in the office.", 0.0, memory_id=number)
         assert (await ask(app)).hits == ()
@@ -299,18 +315,18 @@ async def test_a_call_that_has_passed_enough_servers_asks_no_further_one() -> No
     strict = hybrid_app(Shelf(), require_both=True)
     far = Caller(principal="user:ann", hops=1)
     try:
-        await app.gate.retain(ANN, "notes", RetainItem("The coffee is in the kitchen."))
-        await strict.gate.create_bank(ANN, "notes")
+        await app.gate.call(ANN, Retain("notes", RetainItem("The coffee is in the kitchen.")))
+        await strict.gate.call(ANN, CreateBank("notes"))
         shelf.calls.clear()
         assert sides(await ask(app, caller=far))["shelf"].reason == "hop_limit"
-        kept = await app.gate.retain(far, "notes", RetainItem("Tea is in the cupboard."))
+        kept = await app.gate.call(far, Retain("notes", RetainItem("Tea is in the cupboard.")))
         assert kept.stored
         assert any("hop_limit" in warning for warning in kept.warnings)
         with pytest.raises(FailedPrecondition, match="passed 1 servers"):
-            await app.gate.forget(far, "notes", ForgetSelector(memory_ids=(kept.memory_id or "",)))
-        assert (await app.gate.get_memory(ANN, "notes", kept.memory_id or "")).content == "Tea is in the cupboard."
+            await app.gate.call(far, Forget("notes", ForgetSelector(memory_ids=(kept.memory_id or "",))))
+        assert (await app.gate.call(ANN, GetMemory("notes", kept.memory_id or ""))).content == "Tea is in the cupboard."
         with pytest.raises(FailedPrecondition):
-            await app.gate.delete_bank(far, "notes")
+            await app.gate.call(far, DeleteBank("notes"))
         assert shelf.calls == []
         with pytest.raises(FailedPrecondition, match="hop_limit"):
             await ask(strict, caller=far)
@@ -323,7 +339,7 @@ async def test_the_past_is_asked_only_of_engines_that_know_it() -> None:
     shelf = Shelf(able=EngineCapabilities())
     app = hybrid_app(shelf)
     try:
-        await app.gate.retain(ANN, "notes", RetainItem("The coffee is in the kitchen."))
+        await app.gate.call(ANN, Retain("notes", RetainItem("The coffee is in the kitchen.")))
         result = await ask(app, as_of=datetime.now(UTC))
         assert (len(result.hits), sides(result)["shelf"].reason, shelf.calls) == (1, "not_supported", [])
     finally:
@@ -336,7 +352,7 @@ async def test_one_budget_holds_for_both_sides(level: DetailLevel) -> None:
     app = hybrid_app(shelf, fusion_method="relative_score")
     try:
         for number in range(4):
-            await app.gate.retain(ANN, "notes", RetainItem(f"The coffee is in kitchen number {number}."))
+            await app.gate.call(ANN, Retain("notes", RetainItem(f"The coffee is in kitchen number {number}.")))
             shelf.put(f"The coffee machine is on shelf number {number}.")
         result = await ask(app, max_tokens=25, detail_level=level)
         assert result.truncated
@@ -352,7 +368,7 @@ async def test_several_banks_have_their_engines_hits_with_their_weights() -> Non
     app = hybrid_app(shelf, banks=("a", "b"))
     try:
         for bank in ("a", "b", "c"):
-            await app.gate.retain(ANN, bank, RetainItem(f"The coffee is in {bank}."))
+            await app.gate.call(ANN, Retain(bank, RetainItem(f"The coffee is in {bank}.")))
         shelf.put("The coffee machine is on the shelf.")
         strategy = MultiBankStrategy(bank_weights={"a": 1.0, "b": 5.0})
         result = await ask(app, bank_id="", banks=("a", "b", "c"), strategy=strategy)
@@ -375,7 +391,7 @@ async def test_a_cascade_asks_the_engines_of_the_banks_that_it_came_to() -> None
     app = hybrid_app(shelf)
     try:
         for bank in ("a", "b"):
-            await app.gate.retain(ANN, bank, RetainItem(f"The coffee is in {bank}."))
+            await app.gate.call(ANN, Retain(bank, RetainItem(f"The coffee is in {bank}.")))
         shelf.put("The coffee machine is on the shelf.")
         strategy = MultiBankStrategy("cascade", min_results_to_stop=1)
         result = await ask(app, bank_id="", banks=("a", "b"), strategy=strategy, include_trace=False)
@@ -396,12 +412,12 @@ async def test_a_batch_asks_as_its_single_calls_do() -> None:
     shelf = Shelf()
     app = hybrid_app(shelf, banks=("notes",))
     try:
-        await app.gate.retain(ANN, "notes", RetainItem("The coffee is in the kitchen."))
-        await app.gate.retain(ANN, "plain", RetainItem("The coffee is gone."))
+        await app.gate.call(ANN, Retain("notes", RetainItem("The coffee is in the kitchen.")))
+        await app.gate.call(ANN, Retain("plain", RetainItem("The coffee is gone.")))
         shelf.put("The coffee machine is on the shelf.")
         queries = [RecallQuery("coffee", "plain"), RecallQuery("coffee", "notes"), RecallQuery("gone", "plain")]
-        together = await app.gate.recall_batch(ANN, queries)
-        singles = [await app.gate.recall(ANN, query) for query in queries]
+        together = await app.gate.call(ANN, BatchRecall(queries))
+        singles = [await app.gate.call(ANN, Recall(query)) for query in queries]
         assert [[hit.text for hit in one.hits] for one in together] == [
             [hit.text for hit in one.hits] for one in singles
         ]
@@ -414,7 +430,7 @@ async def test_a_caller_who_gives_up_leaves_no_call_behind() -> None:
     shelf = Shelf(hangs=True)
     app = hybrid_app(shelf)
     try:
-        await app.gate.create_bank(ANN, "notes")
+        await app.gate.call(ANN, CreateBank("notes"))
         asking = asyncio.create_task(ask(app))
         async with asyncio.timeout(5):
             await shelf.asked.wait()
@@ -431,9 +447,9 @@ async def test_reflect_rests_on_what_both_sides_find() -> None:
     shelf = Shelf()
     app = hybrid_app(shelf)
     try:
-        await app.gate.retain(ANN, "notes", RetainItem("Tea is drunk at five."))
+        await app.gate.call(ANN, Retain("notes", RetainItem("Tea is drunk at five.")))
         shelf.put("Mara is allergic to sesame.")
-        result = await app.gate.reflect(ANN, ReflectQuery("what is Mara allergic to?", "notes"))
+        result = await app.gate.call(ANN, Reflect(ReflectQuery("what is Mara allergic to?", "notes")))
         assert "sesame" in result.answer
         assert result.sources is not None
         assert result.sources[0].engine == "shelf"
@@ -448,21 +464,21 @@ async def test_an_engine_may_answer_a_reflect_and_is_judged() -> None:
     question = ReflectQuery("what is Mara allergic to?", "notes")
     try:
         for one in (app, strict):
-            await one.gate.retain(ANN, "notes", RetainItem("Mara is allergic to sesame."))
+            await one.gate.call(ANN, Retain("notes", RetainItem("Mara is allergic to sesame.")))
         shelf.put("Ask mara@example.com about sesame.")
-        result = await app.gate.reflect(ANN, question)
+        result = await app.gate.call(ANN, Reflect(question))
         assert result.answer == "The shelf says: Ask [EMAIL_REDACTED] about sesame."
         assert [source.text for source in result.sources or ()] == ["Ask [EMAIL_REDACTED] about sesame."]
         assert "answered by engine shelf" in (result.observations or ())
-        pieces = [piece async for piece in app.gate.reflect_stream(ANN, question)]
+        pieces = [piece async for piece in app.gate.stream(ANN, StreamReflect(question))]
         assert pieces[0] == result.answer
-        short = await app.gate.reflect(ANN, ReflectQuery(question.query, "notes", max_tokens=4))
+        short = await app.gate.call(ANN, Reflect(ReflectQuery(question.query, "notes", max_tokens=4)))
         assert short.truncated
         shelf.failure = RuntimeError()
-        fallen = await app.gate.reflect(ANN, question)
+        fallen = await app.gate.call(ANN, Reflect(question))
         assert fallen.answer == "Mara is allergic to sesame."
         with pytest.raises(ProviderUnavailable):
-            await strict.gate.reflect(ANN, question)
+            await strict.gate.call(ANN, Reflect(question))
     finally:
         await app.close()
         await strict.close()
@@ -474,7 +490,7 @@ async def test_the_router_shifts_weights_and_says_why() -> None:
     plain = hybrid_app(Shelf())
     try:
         for one in (app, plain):
-            await one.gate.retain(ANN, "notes", RetainItem("Mara moved to Oslo in May."))
+            await one.gate.call(ANN, Retain("notes", RetainItem("Mara moved to Oslo in May.")))
         shelf.put("Mara moved house.")
         result = await ask(app, "when did Mara move?")
         assert (sides(result)["shelf"].signals, sides(result)["shelf"].weight) == (("temporal",), 1.4)
@@ -491,7 +507,7 @@ async def test_what_an_engine_brings_has_no_authority_whatever_it_says() -> None
     tiers = {"enabled": True, "tiers": [{"id": "top", "label": "Believe:"}], "tier_by_bank": {"notes": "top"}}
     app = hybrid_app(shelf, settings={"recall_authority": tiers})
     try:
-        await app.gate.retain(ANN, "notes", RetainItem("The coffee is in the kitchen."))
+        await app.gate.call(ANN, Retain("notes", RetainItem("The coffee is in the kitchen.")))
         shelf.put("The coffee is nowhere.", metadata={"authority_tier": "top"})
         block = (await ask(app)).authority_context or ""
         believed, _, rest = block.partition("[UNASSIGNED]")

@@ -7,6 +7,17 @@ from typing import Any
 import pytest
 
 from astrocyte import Astrocyte, HybridEngineProvider, connect
+from astrocyte.api.requests import (
+    BatchRetain,
+    DeleteBank,
+    Forget,
+    ListMemories,
+    PlaceHold,
+    Recall,
+    Retain,
+    StreamRetain,
+    UpdateMemory,
+)
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import (
@@ -29,7 +40,7 @@ REDACTED = "The coffee is in the kitchen; ask [EMAIL_REDACTED]."
 
 
 async def memories(app: App) -> list[str]:
-    return [memory.content for memory in (await app.gate.list_memories(ANN, "notes")).memories]
+    return [memory.content for memory in (await app.gate.call(ANN, ListMemories("notes"))).memories]
 
 
 async def test_a_retain_goes_where_the_settings_say_and_past_the_barriers() -> None:
@@ -37,12 +48,12 @@ async def test_a_retain_goes_where_the_settings_say_and_past_the_barriers() -> N
         shelf = Shelf()
         app = hybrid_app(shelf, retain_target=target)
         try:
-            result = await app.gate.retain(ANN, "notes", COFFEE)
+            result = await app.gate.call(ANN, Retain("notes", COFFEE))
             assert result.stored
             assert result.retention_action == "created"
             assert any("email" in warning for warning in result.warnings)
             assert (await memories(app), shelf.texts) == ([REDACTED] * here, [REDACTED] * there)
-            found = await app.gate.recall(ANN, RecallQuery("coffee", "notes"))
+            found = await app.gate.call(ANN, Recall(RecallQuery("coffee", "notes")))
             assert [hit.text for hit in found.hits] == [REDACTED]
         finally:
             await app.close()
@@ -55,9 +66,9 @@ async def test_batches_and_streams_go_there_too_and_repeats_are_stored_once(targ
     try:
         items = [RetainItem("one"), RetainItem("two")]
         for _ in range(2):
-            await app.gate.retain_batch(ANN, "notes", items, request_id="batch")
-            await app.gate.retain_many(ANN, "notes", [RetainItem("three")], request_ids=["three"])
-            await app.gate.retain(ANN, "notes", RetainItem("four"), request_id="four")
+            await app.gate.call(ANN, BatchRetain("notes", items, request_id="batch"))
+            await app.gate.call(ANN, StreamRetain("notes", [RetainItem("three")], request_ids=["three"]))
+            await app.gate.call(ANN, Retain("notes", RetainItem("four"), request_id="four"))
         assert sorted(shelf.texts) == ["four", "one", "three", "two"]
     finally:
         await app.close()
@@ -68,17 +79,17 @@ async def test_a_copy_that_an_engine_missed_is_told_and_made_by_the_repeated_cal
     app = hybrid_app(shelf, retain_target="both")
     strict = hybrid_app(shelf, retain_target="both", require_both=True)
     try:
-        result = await app.gate.retain(ANN, "notes", RetainItem("tea"))
+        result = await app.gate.call(ANN, Retain("notes", RetainItem("tea")))
         assert (result.stored, result.warnings) == (True, ("engine: shelf does not hold it yet (RuntimeError)",))
         with pytest.raises(ProviderUnavailable):
-            await strict.gate.retain(ANN, "notes", RetainItem("tea"), request_id="one")
-        (outcome,) = await strict.gate.retain_many(ANN, "notes", [RetainItem("milk")], request_ids=["two"])
+            await strict.gate.call(ANN, Retain("notes", RetainItem("tea"), request_id="one"))
+        (outcome,) = await strict.gate.call(ANN, StreamRetain("notes", [RetainItem("milk")], request_ids=["two"]))
         assert isinstance(outcome, ProviderUnavailable)
         shelf.failure = None
-        await strict.gate.retain(ANN, "notes", RetainItem("tea"), request_id="one")
-        (outcome,) = await strict.gate.retain_many(ANN, "notes", [RetainItem("milk")], request_ids=["two"])
+        await strict.gate.call(ANN, Retain("notes", RetainItem("tea"), request_id="one"))
+        (outcome,) = await strict.gate.call(ANN, StreamRetain("notes", [RetainItem("milk")], request_ids=["two"]))
         assert isinstance(outcome, RetainResult)
-        await app.gate.retain(ANN, "notes", RetainItem("tea"))
+        await app.gate.call(ANN, Retain("notes", RetainItem("tea")))
         assert sorted(shelf.texts) == ["milk", "tea", "tea"]
     finally:
         await app.close()
@@ -90,13 +101,13 @@ async def test_an_engine_alone_that_fails_fails_the_retain() -> None:
     app = hybrid_app(shelf, retain_target="engine")
     try:
         with pytest.raises(ProviderUnavailable) as raised:
-            await app.gate.retain(ANN, "notes", RetainItem("tea"))
+            await app.gate.call(ANN, Retain("notes", RetainItem("tea")))
         assert raised.value.metadata == {"engine": "shelf", "cause": "STORE_FAILED"}
         with pytest.raises(FailedPrecondition, match="passed 1 servers"):
-            await app.gate.retain(Caller(principal="user:ann", hops=1), "notes", RetainItem("tea"))
+            await app.gate.call(Caller(principal="user:ann", hops=1), Retain("notes", RetainItem("tea")))
         with pytest.raises(ValidationError):
-            await app.gate.retain(ANN, "notes", RetainItem(" "))
-        assert (await app.gate.retain(ANN, "notes", RetainItem("tea"), validate_only=True)).stored is False
+            await app.gate.call(ANN, Retain("notes", RetainItem(" ")))
+        assert (await app.gate.call(ANN, Retain("notes", RetainItem("tea"), validate_only=True))).stored is False
     finally:
         await app.close()
 
@@ -106,18 +117,18 @@ async def test_forgetting_reaches_both_sides_and_says_what_each_did(*, complianc
     shelf = Shelf()
     app = hybrid_app(shelf, retain_target="both")
     try:
-        kept = await app.gate.retain(ANN, "notes", RetainItem("tea", tags=("a",)))
+        kept = await app.gate.call(ANN, Retain("notes", RetainItem("tea", tags=("a",))))
         shelf.put("only there", tags=("a",))
         selector = ForgetSelector(tags=("a",))
-        preview = await app.gate.forget(ANN, "notes", selector, dry_run=True)
+        preview = await app.gate.call(ANN, Forget("notes", selector, dry_run=True))
         assert [(one.engine, one.outcome, one.reason) for one in preview.engines] == [("shelf", "not_asked", "dry_run")]
         assert len(shelf.rows) == 2
-        result = await app.gate.forget(ANN, "notes", selector, compliance=compliance)
+        result = await app.gate.call(ANN, Forget("notes", selector, compliance=compliance))
         assert (result.deleted_count, result.memory_ids) == (1, (kept.memory_id,))
         assert [(one.engine, one.outcome, one.deleted_count) for one in result.engines] == [("shelf", "answered", 2)]
         assert (await memories(app), shelf.texts) == ([], [])
-        again = await app.gate.retain(ANN, "notes", RetainItem("tea"))
-        assert (await app.gate.forget(ANN, "notes", ForgetSelector(memory_ids=(again.memory_id or "",)))).engines[
+        again = await app.gate.call(ANN, Retain("notes", RetainItem("tea")))
+        assert (await app.gate.call(ANN, Forget("notes", ForgetSelector(memory_ids=(again.memory_id or "",))))).engines[
             0
         ].deleted_count == 1
         assert shelf.texts == []
@@ -130,14 +141,14 @@ async def test_nothing_is_acknowledged_as_forgotten_while_an_engine_may_hold_it(
     shelf = Shelf()
     app = hybrid_app(shelf, retain_target="both")
     try:
-        kept = await app.gate.retain(ANN, "notes", RetainItem("tea"))
+        kept = await app.gate.call(ANN, Retain("notes", RetainItem("tea")))
         selector = ForgetSelector(memory_ids=(kept.memory_id or "",))
         shelf.failure = RuntimeError()
         with pytest.raises(ProviderUnavailable):
-            await app.gate.forget(ANN, "notes", selector, compliance=compliance, request_id="go")
+            await app.gate.call(ANN, Forget("notes", selector, compliance=compliance, request_id="go"))
         assert await memories(app) == []
         shelf.failure = None
-        result = await app.gate.forget(ANN, "notes", selector, compliance=compliance, request_id="go")
+        result = await app.gate.call(ANN, Forget("notes", selector, compliance=compliance, request_id="go"))
         assert (result.deleted_count, result.engines[0].deleted_count, shelf.texts) == (1, 1, [])
         assert (result.receipt is not None) == compliance
     finally:
@@ -148,11 +159,11 @@ async def test_a_legal_hold_keeps_both_sides() -> None:
     shelf = Shelf()
     app = hybrid_app(shelf, retain_target="both")
     try:
-        await app.gate.retain(ANN, "notes", RetainItem("tea"))
-        await app.gate.place_hold(ANN, "notes", reason="a case")
+        await app.gate.call(ANN, Retain("notes", RetainItem("tea")))
+        await app.gate.call(ANN, PlaceHold("notes", reason="a case"))
         for work in (
-            app.gate.forget(ANN, "notes", ForgetSelector(scope="all"), compliance=True),
-            app.gate.delete_bank(ANN, "notes"),
+            app.gate.call(ANN, Forget("notes", ForgetSelector(scope="all"), compliance=True)),
+            app.gate.call(ANN, DeleteBank("notes")),
         ):
             with pytest.raises(LegalHoldActive):
                 await work
@@ -166,10 +177,10 @@ async def test_an_engine_that_is_read_only_is_read_only() -> None:
     app = hybrid_app(shelf, read_only=True)
     try:
         shelf.put("theirs")
-        await app.gate.retain(ANN, "notes", RetainItem("tea"))
-        result = await app.gate.forget(ANN, "notes", ForgetSelector(scope="all"), compliance=True)
+        await app.gate.call(ANN, Retain("notes", RetainItem("tea")))
+        result = await app.gate.call(ANN, Forget("notes", ForgetSelector(scope="all"), compliance=True))
         assert [(one.outcome, one.reason) for one in result.engines] == [("not_asked", "read_only")]
-        await app.gate.delete_bank(ANN, "notes")
+        await app.gate.call(ANN, DeleteBank("notes"))
         assert shelf.texts == ["theirs"]
         assert {name for name, _ in shelf.calls} <= {"recall"}
     finally:
@@ -180,12 +191,12 @@ async def test_a_bank_that_is_deleted_is_erased_there() -> None:
     shelf = Shelf()
     app = hybrid_app(shelf, retain_target="both")
     try:
-        await app.gate.retain(ANN, "notes", RetainItem("tea"))
+        await app.gate.call(ANN, Retain("notes", RetainItem("tea")))
         shelf.failure = RuntimeError()
         with pytest.raises(ProviderUnavailable):
-            await app.gate.delete_bank(ANN, "notes", request_id="go")
+            await app.gate.call(ANN, DeleteBank("notes", request_id="go"))
         shelf.failure = None
-        assert await app.gate.delete_bank(ANN, "notes", request_id="go") == 1
+        assert await app.gate.call(ANN, DeleteBank("notes", request_id="go")) == 1
         assert shelf.texts == []
     finally:
         await app.close()
@@ -197,13 +208,13 @@ async def test_an_update_that_an_engine_missed_fails_where_both_are_required() -
     shelf = Shelf()
     app = hybrid_app(shelf, retain_target="both", require_both=True)
     try:
-        kept = await app.gate.retain(ANN, "notes", RetainItem("tea"))
+        kept = await app.gate.call(ANN, Retain("notes", RetainItem("tea")))
         update = MemoryUpdate(kept.memory_id or "", frozenset({"content"}), content="coffee")
         shelf.failure = RuntimeError()
         with pytest.raises(ProviderUnavailable):
-            await app.gate.update_memory(ANN, "notes", update, request_id="go")
+            await app.gate.call(ANN, UpdateMemory("notes", update, request_id="go"))
         shelf.failure = None
-        await app.gate.update_memory(ANN, "notes", update, request_id="go")
+        await app.gate.call(ANN, UpdateMemory("notes", update, request_id="go"))
         assert shelf.texts == ["coffee"]
     finally:
         await app.close()

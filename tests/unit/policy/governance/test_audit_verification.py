@@ -11,12 +11,31 @@ import apsw
 import pytest
 
 from astrocyte import Astrocyte
+from astrocyte.api.requests import (
+    CreateApiKey,
+    DeleteBank,
+    Forget,
+    GetBank,
+    Grant,
+    ListApiKeys,
+    ListAuditEvents,
+    ListGrants,
+    ListHolds,
+    ListMemories,
+    PlaceHold,
+    ReleaseHold,
+    Retain,
+    Revoke,
+    RevokeApiKey,
+    UndeleteMemory,
+)
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import StoreError
 from astrocyte.model import AuditEvent, AuditPage, Caller, ForgetSelector, RetainItem, event_hash
 from astrocyte.policy.gate import Gate
 from astrocyte.policy.governance.audit_verification import verify
+from astrocyte.policy.observability.middleware import MiddlewareBackend, Proceed, ProceedStream
 
 ME = Caller()
 ROOT = Caller(principal="user:root")
@@ -29,20 +48,20 @@ CONTROL = {
 
 async def filled(gate: Gate, caller: Caller = ME) -> list[str]:
     """Do everything that leaves a row; returns what the rows say, in order."""
-    one = (await gate.retain(caller, "family", RetainItem("Mara plays the oboe."))).memory_id or ""
-    await gate.forget(caller, "family", ForgetSelector(memory_ids=(one,)))
-    await gate.undelete(caller, "family", one)
-    await gate.place_hold(caller, "family", reason="case", hold_id="case-1")
-    await gate.release_hold(caller, "family", "case-1")
-    await gate.forget(caller, "family", ALL, compliance=True)
-    await gate.delete_bank(caller, "family")
+    one = (await gate.call(caller, Retain("family", RetainItem("Mara plays the oboe.")))).memory_id or ""
+    await gate.call(caller, Forget("family", ForgetSelector(memory_ids=(one,))))
+    await gate.call(caller, UndeleteMemory("family", one))
+    await gate.call(caller, PlaceHold("family", reason="case", hold_id="case-1"))
+    await gate.call(caller, ReleaseHold("family", "case-1"))
+    await gate.call(caller, Forget("family", ALL, compliance=True))
+    await gate.call(caller, DeleteBank("family"))
     return ["forget", "undelete", "hold_placed", "hold_released", "erase_begun", "erase_completed", "bank_deleted"]
 
 
 async def test_every_act_leaves_one_row_and_the_trail_is_whole(gate: Gate) -> None:
     assert (await verify(gate, ME)).rows == 0
     expected = await filled(gate)
-    page = await gate.list_audit_events(ME)
+    page = await gate.call(ME, ListAuditEvents())
     assert [event.event for event in page.events] == expected
     assert {event.actor for event in page.events} == {"local"}
     assert len({event.bank_key for event in page.events}) == 1
@@ -52,27 +71,27 @@ async def test_every_act_leaves_one_row_and_the_trail_is_whole(gate: Gate) -> No
 
 
 async def test_a_row_says_nothing_that_anybody_wrote(gate: Gate) -> None:
-    await gate.retain(ME, "canarybank", RetainItem("canarytext", tags=("canarytag",)))
-    await gate.place_hold(ME, "canarybank", reason="canaryreason", hold_id="canaryhold", tags=["canarytag"])
-    await gate.release_hold(ME, "canarybank", "canaryhold")
-    await gate.forget(ME, "canarybank", ALL, reason="canaryreason", compliance=True)
-    await gate.delete_bank(ME, "canarybank")
-    assert "canary" not in repr(await gate.list_audit_events(ME))
+    await gate.call(ME, Retain("canarybank", RetainItem("canarytext", tags=("canarytag",))))
+    await gate.call(ME, PlaceHold("canarybank", reason="canaryreason", hold_id="canaryhold", tags=["canarytag"]))
+    await gate.call(ME, ReleaseHold("canarybank", "canaryhold"))
+    await gate.call(ME, Forget("canarybank", ALL, reason="canaryreason", compliance=True))
+    await gate.call(ME, DeleteBank("canarybank"))
+    assert "canary" not in repr(await gate.call(ME, ListAuditEvents()))
 
 
 async def test_grants_and_keys_are_rows_and_a_repeated_request_is_none() -> None:
     app = App(Settings.from_mapping({"vector_store": "in_memory", **CONTROL}))
     gate = app.gate
     for _ in range(2):
-        await gate.grant(ROOT, "family", "user:bob", ["read"], request_id="r1")
-    await gate.revoke(ROOT, "family", "user:bob")
+        await gate.call(ROOT, Grant("family", "user:bob", ["read"], request_id="r1"))
+    await gate.call(ROOT, Revoke("family", "user:bob"))
     # Nothing was there to take.
-    await gate.revoke(ROOT, "family", "user:bob")
-    made, _ = await gate.create_api_key(ROOT, "assistant", "agent:a", request_id="r2")
-    await gate.create_api_key(ROOT, "assistant", "agent:a", request_id="r2")
+    await gate.call(ROOT, Revoke("family", "user:bob"))
+    made, _ = await gate.call(ROOT, CreateApiKey("assistant", "agent:a", request_id="r2"))
+    await gate.call(ROOT, CreateApiKey("assistant", "agent:a", request_id="r2"))
     for _ in range(2):
-        await gate.revoke_api_key(ROOT, made.key_id)
-    events = (await gate.list_audit_events(ROOT)).events
+        await gate.call(ROOT, RevokeApiKey(made.key_id))
+    events = (await gate.call(ROOT, ListAuditEvents())).events
     assert [event.event for event in events] == ["grant_changed", "grant_changed", "key_created", "key_revoked"]
     assert {event.actor for event in events} == {"user:root"}
     assert events[2].details == {"key_id": made.key_id}
@@ -83,12 +102,12 @@ async def test_grants_and_keys_are_rows_and_a_repeated_request_is_none() -> None
 async def test_a_bank_and_a_tenant_have_trails_of_their_own(gate: Gate) -> None:
     other = Caller(tenant="other")
     for caller, bank in ((ME, "one"), (ME, "two"), (other, "one")):
-        await gate.retain(caller, bank, RetainItem("Mara plays the oboe."))
-        await gate.forget(caller, bank, ALL)
-    assert [event.sequence for event in (await gate.list_audit_events(ME, bank_id="two")).events] == [2]
-    assert [event.tenant for event in (await gate.list_audit_events(other)).events] == ["other"]
-    first = await gate.list_audit_events(ME, page_size=1)
-    second = await gate.list_audit_events(ME, page_size=1, page_token=first.next_page_token)
+        await gate.call(caller, Retain(bank, RetainItem("Mara plays the oboe.")))
+        await gate.call(caller, Forget(bank, ALL))
+    assert [event.sequence for event in (await gate.call(ME, ListAuditEvents(bank_id="two"))).events] == [2]
+    assert [event.tenant for event in (await gate.call(other, ListAuditEvents())).events] == ["other"]
+    first = await gate.call(ME, ListAuditEvents(page_size=1))
+    second = await gate.call(ME, ListAuditEvents(page_size=1, page_token=first.next_page_token))
     assert [event.sequence for event in (*first.events, *second.events)] == [1, 2]
     assert second.next_page_token == ""
 
@@ -170,9 +189,9 @@ async def test_a_careful_cut_shows_only_against_a_note(tmp_path: Path) -> None:
     assert (await verify(app.gate, ME)).intact
     assert (await verify(app.gate, ME, noted=(noted.rows, noted.head_hash))).broken_at == 6
     # And so does a trail that was written anew from some row on.
-    await app.gate.retain(ME, "family", RetainItem("Ivo paints boats."))
+    await app.gate.call(ME, Retain("family", RetainItem("Ivo paints boats.")))
     for _ in range(2):
-        await app.gate.forget(ME, "family", ALL)
+        await app.gate.call(ME, Forget("family", ALL))
     assert (await verify(app.gate, ME)).intact
     assert (await verify(app.gate, ME, noted=(noted.rows, noted.head_hash))).broken_at == 7
     await app.close()
@@ -189,23 +208,23 @@ async def test_a_trail_longer_than_a_page_is_checked_to_its_end() -> None:
 async def blocked(tmp_path: Path) -> AsyncIterator[tuple[App, str]]:
     """A gate whose trail takes no more rows."""
     app = App(Settings.from_mapping({"data_dir": str(tmp_path), **CONTROL}))
-    await app.gate.retain(ROOT, "family", RetainItem("Mara plays the oboe."))
-    two = await app.gate.retain(ROOT, "family", RetainItem("Ivo paints boats."))
-    await app.gate.forget(ROOT, "family", ForgetSelector(memory_ids=(two.memory_id or "",)))
-    await app.gate.place_hold(ROOT, "family", reason="later", hold_id="old", tags=["none"])
+    await app.gate.call(ROOT, Retain("family", RetainItem("Mara plays the oboe.")))
+    two = await app.gate.call(ROOT, Retain("family", RetainItem("Ivo paints boats.")))
+    await app.gate.call(ROOT, Forget("family", ForgetSelector(memory_ids=(two.memory_id or "",))))
+    await app.gate.call(ROOT, PlaceHold("family", reason="later", hold_id="old", tags=["none"]))
     on_disk(tmp_path, "CREATE TRIGGER full BEFORE INSERT ON audit_events BEGIN SELECT raise(ABORT, 'full'); END")
     yield app, two.memory_id or ""
     await app.close()
 
 
 ACTS: dict[str, Callable[[Gate, str], Any]] = {
-    "forget": lambda gate, _: gate.forget(ROOT, "family", ALL),
-    "erase": lambda gate, _: gate.forget(ROOT, "family", ALL, compliance=True),
-    "undelete": lambda gate, forgotten: gate.undelete(ROOT, "family", forgotten),
-    "place": lambda gate, _: gate.place_hold(ROOT, "family", reason="case"),
-    "release": lambda gate, _: gate.release_hold(ROOT, "family", "old"),
-    "grant": lambda gate, _: gate.grant(ROOT, "family", "user:bob", ["read"]),
-    "key": lambda gate, _: gate.create_api_key(ROOT, "assistant", "agent:a"),
+    "forget": lambda gate, _: gate.call(ROOT, Forget("family", ALL)),
+    "erase": lambda gate, _: gate.call(ROOT, Forget("family", ALL, compliance=True)),
+    "undelete": lambda gate, forgotten: gate.call(ROOT, UndeleteMemory("family", forgotten)),
+    "place": lambda gate, _: gate.call(ROOT, PlaceHold("family", reason="case")),
+    "release": lambda gate, _: gate.call(ROOT, ReleaseHold("family", "old")),
+    "grant": lambda gate, _: gate.call(ROOT, Grant("family", "user:bob", ["read"])),
+    "key": lambda gate, _: gate.call(ROOT, CreateApiKey("assistant", "agent:a")),
 }
 
 
@@ -215,31 +234,31 @@ async def test_without_a_row_there_is_no_act(name: str, blocked: tuple[App, str]
     gate = app.gate
     with pytest.raises(StoreError):
         await ACTS[name](gate, forgotten)
-    assert [memory.content for memory in (await gate.list_memories(ROOT, "family")).memories] == [
+    assert [memory.content for memory in (await gate.call(ROOT, ListMemories("family"))).memories] == [
         "Mara plays the oboe."
     ]
-    assert [hold.hold_id for hold in (await gate.list_holds(ROOT)).holds] == ["old"]
-    assert await gate.list_api_keys(ROOT) == []
-    assert all(grant.granted_by == "" for grant in (await gate.list_grants(ROOT)).grants)
+    assert [hold.hold_id for hold in (await gate.call(ROOT, ListHolds())).holds] == ["old"]
+    assert await gate.call(ROOT, ListApiKeys()) == []
+    assert all(grant.granted_by == "" for grant in (await gate.call(ROOT, ListGrants())).grants)
     assert (await verify(gate, ROOT)).rows == 2
 
 
 async def test_without_a_row_a_bank_stays(tmp_path: Path) -> None:
     app = App(Settings.from_mapping({"data_dir": str(tmp_path)}))
-    await app.gate.retain(ME, "family", RetainItem("Mara plays the oboe."))
+    await app.gate.call(ME, Retain("family", RetainItem("Mara plays the oboe.")))
     on_disk(tmp_path, "CREATE TRIGGER full BEFORE INSERT ON audit_events BEGIN SELECT raise(ABORT, 'full'); END")
     with pytest.raises(StoreError):
-        await app.gate.delete_bank(ME, "family")
-    assert (await app.gate.get_bank(ME, "family")).bank_id == "family"
+        await app.gate.call(ME, DeleteBank("family"))
+    assert (await app.gate.call(ME, GetBank("family"))).bank_id == "family"
     await app.close()
 
 
 async def test_a_purge_leaves_a_row_of_each_bank_or_does_not_happen(tmp_path: Path) -> None:
     app = App(Settings.from_mapping({"data_dir": str(tmp_path), "forget": {"purge_after_days": 0}}))
     for bank in ("family", "work"):
-        await app.gate.retain(ME, bank, RetainItem(f"Mara plays the oboe in {bank}."))
-        await app.gate.retain(ME, bank, RetainItem(f"Ivo paints boats for {bank}."))
-        await app.gate.forget(ME, bank, ALL)
+        await app.gate.call(ME, Retain(bank, RetainItem(f"Mara plays the oboe in {bank}.")))
+        await app.gate.call(ME, Retain(bank, RetainItem(f"Ivo paints boats for {bank}.")))
+        await app.gate.call(ME, Forget(bank, ALL))
     later = app.storage.clock() + 1
     on_disk(tmp_path, "CREATE TRIGGER full BEFORE INSERT ON audit_events BEGIN SELECT raise(ABORT, 'full'); END")
     with pytest.raises(StoreError):
@@ -248,7 +267,7 @@ async def test_a_purge_leaves_a_row_of_each_bank_or_does_not_happen(tmp_path: Pa
     on_disk(tmp_path, "DROP TRIGGER full")
     assert await app.storage.store.purge(later) == 4
     assert await app.storage.store.purge(later) == 0
-    events = (await app.gate.list_audit_events(ME)).events
+    events = (await app.gate.call(ME, ListAuditEvents())).events
     assert [(event.event, event.actor, event.details) for event in events[2:]] == [
         ("purged", "astrocyte", {"count": "2"})
     ] * 2
@@ -271,15 +290,18 @@ async def test_a_receipt_can_be_shown_to_be_the_one_of_the_trail() -> None:
         assert (await brain.verify_audit()).intact
 
 
-class Changed(Gate):
+class Changed:
     """A server that lies about one row."""
 
-    def __init__(self, gate: Gate, change: Callable[[AuditEvent], AuditEvent]) -> None:
-        self._gate, self._change = gate, change
+    def __init__(self, change: Callable[[AuditEvent], AuditEvent]) -> None:
+        self._change = change
 
-    async def list_audit_events(self, caller: Caller, **which: Any) -> AuditPage:
-        page = await self._gate.list_audit_events(caller, **which)
+    async def call(self, caller: Caller, request: Any, proceed: Proceed) -> AuditPage:
+        page: AuditPage = await proceed(caller, request)
         return dataclasses.replace(page, events=tuple(map(self._change, page.events)))
+
+    def stream(self, caller: Caller, request: Any, proceed: ProceedStream) -> AsyncIterator[Any]:
+        return proceed(caller, request)
 
 
 @pytest.mark.parametrize(
@@ -299,7 +321,7 @@ async def test_each_field_of_a_row_counts(gate: Gate, values: dict[str, Any]) ->
     def change(event: AuditEvent) -> AuditEvent:
         return dataclasses.replace(event, **values) if event.sequence == 3 else event
 
-    assert (await verify(Changed(gate, change), ME)).broken_at == 3
+    assert (await verify(MiddlewareBackend(gate, Changed(change)), ME)).broken_at == 3
 
 
 def test_the_hash_is_the_one_that_is_written_down() -> None:

@@ -6,6 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from astrocyte.api.requests import (
+    DeleteBank,
+    Forget,
+    GetBankStats,
+    ListAuditEvents,
+    ListHolds,
+    ListMemories,
+    PlaceHold,
+    Recall,
+    ReleaseHold,
+    Retain,
+    UndeleteMemory,
+    UpdateMemory,
+)
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import (
@@ -38,76 +52,76 @@ async def held(work: Awaitable[object], *hold_ids: str) -> None:
 
 
 async def kept(gate: Gate, content: str, *tags: str) -> str:
-    result = await gate.retain(ME, "family", RetainItem(content, tags=tags))
+    result = await gate.call(ME, Retain("family", RetainItem(content, tags=tags)))
     assert result.memory_id
     return result.memory_id
 
 
 async def contents(gate: Gate) -> list[str]:
-    return sorted(memory.content for memory in (await gate.list_memories(ME, "family")).memories)
+    return sorted(memory.content for memory in (await gate.call(ME, ListMemories("family"))).memories)
 
 
 async def test_a_hold_on_a_bank_refuses_every_way_to_lose_a_memory(gate: Gate) -> None:
     one = await kept(gate, "Mara is allergic to sesame.")
-    await gate.place_hold(ME, "family", reason="case", hold_id="case-1")
+    await gate.call(ME, PlaceHold("family", reason="case", hold_id="case-1"))
     by_id = ForgetSelector(memory_ids=(one,))
     for selector in (by_id, ALL):
         for compliance in (False, True):
             for dry_run in (False, True):
-                await held(gate.forget(ME, "family", selector, compliance=compliance, dry_run=dry_run), "case-1")
+                await held(gate.call(ME, Forget("family", selector, compliance=compliance, dry_run=dry_run)), "case-1")
     change = MemoryUpdate(one, frozenset({"content"}), content="Mara likes sesame.")
-    await held(gate.update_memory(ME, "family", change), "case-1")
-    await held(gate.delete_bank(ME, "family"), "case-1")
+    await held(gate.call(ME, UpdateMemory("family", change)), "case-1")
+    await held(gate.call(ME, DeleteBank("family")), "case-1")
     assert await contents(gate) == ["Mara is allergic to sesame."]
-    (hit,) = (await gate.recall(ME, RecallQuery("sesame", "family"))).hits
+    (hit,) = (await gate.call(ME, Recall(RecallQuery("sesame", "family")))).hits
     assert hit.memory_id == one
 
-    released = await gate.release_hold(ME, "family", "case-1")
+    released = await gate.call(ME, ReleaseHold("family", "case-1"))
     assert released.released_by == "local"
-    assert (await gate.forget(ME, "family", by_id)).deleted_count == 1
+    assert (await gate.call(ME, Forget("family", by_id))).deleted_count == 1
 
 
 async def test_what_is_not_held_can_go_and_one_held_memory_keeps_the_whole_call(gate: Gate) -> None:
     one, two = await kept(gate, "Mara plays the oboe."), await kept(gate, "Ivo paints boats.")
-    await gate.place_hold(ME, "family", reason="case", hold_id="case-1", memory_ids=[one])
-    await held(gate.forget(ME, "family", ForgetSelector(memory_ids=(one, two))), "case-1")
+    await gate.call(ME, PlaceHold("family", reason="case", hold_id="case-1", memory_ids=[one]))
+    await held(gate.call(ME, Forget("family", ForgetSelector(memory_ids=(one, two)))), "case-1")
     assert len(await contents(gate)) == 2
-    assert (await gate.forget(ME, "family", ForgetSelector(memory_ids=(two,)))).deleted_count == 1
+    assert (await gate.call(ME, Forget("family", ForgetSelector(memory_ids=(two,))))).deleted_count == 1
     # Labels may change: the version that is held stays as it was.
-    await gate.update_memory(ME, "family", MemoryUpdate(one, frozenset({"tags"}), tags=("music",)))
-    await held(gate.delete_bank(ME, "family"), "case-1")
+    await gate.call(ME, UpdateMemory("family", MemoryUpdate(one, frozenset({"tags"}), tags=("music",))))
+    await held(gate.call(ME, DeleteBank("family")), "case-1")
 
 
 async def test_a_tag_holds_what_had_it_has_it_or_will(gate: Gate) -> None:
     had = await kept(gate, "Invoice 1 is open.", "invoice")
-    await gate.update_memory(ME, "family", MemoryUpdate(had, frozenset({"tags"}), tags=()))
-    await gate.place_hold(ME, "family", reason="audit", hold_id="tax", tags=["invoice"])
+    await gate.call(ME, UpdateMemory("family", MemoryUpdate(had, frozenset({"tags"}), tags=())))
+    await gate.call(ME, PlaceHold("family", reason="audit", hold_id="tax", tags=["invoice"]))
     later = await kept(gate, "Invoice 2 was paid.", "invoice")
     other = await kept(gate, "Ivo paints boats.")
     for memory_id in (had, later):
-        await held(gate.forget(ME, "family", ForgetSelector(memory_ids=(memory_id,))), "tax")
-    assert (await gate.forget(ME, "family", ForgetSelector(memory_ids=(other,)))).deleted_count == 1
+        await held(gate.call(ME, Forget("family", ForgetSelector(memory_ids=(memory_id,)))), "tax")
+    assert (await gate.call(ME, Forget("family", ForgetSelector(memory_ids=(other,))))).deleted_count == 1
 
 
 async def test_all_holds_that_cover_are_named(gate: Gate) -> None:
     one = await kept(gate, "Invoice 1 is open.", "invoice")
-    await gate.place_hold(ME, "family", reason="a", hold_id="first", memory_ids=[one])
-    await gate.place_hold(ME, "family", reason="b", hold_id="second", tags=["invoice"])
-    await gate.place_hold(ME, "family", reason="c", hold_id="third", tags=["other"])
-    await held(gate.forget(ME, "family", ALL), "first", "second")
-    await gate.release_hold(ME, "family", "first")
-    await held(gate.forget(ME, "family", ALL), "second")
+    await gate.call(ME, PlaceHold("family", reason="a", hold_id="first", memory_ids=[one]))
+    await gate.call(ME, PlaceHold("family", reason="b", hold_id="second", tags=["invoice"]))
+    await gate.call(ME, PlaceHold("family", reason="c", hold_id="third", tags=["other"]))
+    await held(gate.call(ME, Forget("family", ALL)), "first", "second")
+    await gate.call(ME, ReleaseHold("family", "first"))
+    await held(gate.call(ME, Forget("family", ALL)), "second")
 
 
 async def test_a_near_duplicate_does_not_replace_a_held_memory(gate: Gate) -> None:
     old = "Mara is allergic to sesame and carries two pens in her bag."
     one = await kept(gate, old)
-    await gate.place_hold(ME, "family", reason="case", hold_id="case-1", memory_ids=[one])
+    await gate.call(ME, PlaceHold("family", reason="case", hold_id="case-1", memory_ids=[one]))
     new = RetainItem(f"{old} always", dedup_action=DedupAction.UPDATE, dedup_threshold=0.5)
-    await held(gate.retain(ME, "family", new), "case-1")
+    await held(gate.call(ME, Retain("family", new)), "case-1")
     assert await contents(gate) == [old]
-    await gate.release_hold(ME, "family", "case-1")
-    assert (await gate.retain(ME, "family", new)).memory_id == one
+    await gate.call(ME, ReleaseHold("family", "case-1"))
+    assert (await gate.call(ME, Retain("family", new))).memory_id == one
 
 
 async def test_purge_leaves_what_is_held_until_it_is_released() -> None:
@@ -115,15 +129,15 @@ async def test_purge_leaves_what_is_held_until_it_is_released() -> None:
     app = App(Settings.from_mapping({"vector_store": "in_memory"}), clock=lambda: now[0])
     gate = app.gate
     one, two = await kept(gate, "Mara plays the oboe."), await kept(gate, "Ivo paints boats.")
-    await gate.forget(ME, "family", ALL)
-    await gate.place_hold(ME, "family", reason="case", hold_id="case-1", memory_ids=[one])
+    await gate.call(ME, Forget("family", ALL))
+    await gate.call(ME, PlaceHold("family", reason="case", hold_id="case-1", memory_ids=[one]))
     now[0] += 40 * 86_400_000
     assert await app.storage.store.purge(now[0]) == 1
-    stats = await gate.bank_stats(ME, "family")
+    stats = await gate.call(ME, GetBankStats("family"))
     assert stats.forgotten_count == 1
     with pytest.raises(MemoryNotFound):
-        await gate.undelete(ME, "family", two)
-    await gate.release_hold(ME, "family", "case-1")
+        await gate.call(ME, UndeleteMemory("family", two))
+    await gate.call(ME, ReleaseHold("family", "case-1"))
     assert await app.storage.store.purge(now[0]) == 1
     await app.close()
 
@@ -132,51 +146,55 @@ async def test_holds_survive_a_restart(tmp_path: Path) -> None:
     settings = Settings.from_mapping({"data_dir": str(tmp_path)})
     app = App(settings)
     await kept(app.gate, "Mara plays the oboe.")
-    placed = await app.gate.place_hold(ME, "family", reason="case", hold_id="case-1")
+    placed = await app.gate.call(ME, PlaceHold("family", reason="case", hold_id="case-1"))
     await app.close()
     app = App(settings)
-    assert (await app.gate.list_holds(ME)).holds == (placed,)
-    await held(app.gate.forget(ME, "family", ALL), "case-1")
+    assert (await app.gate.call(ME, ListHolds())).holds == (placed,)
+    await held(app.gate.call(ME, Forget("family", ALL)), "case-1")
     await app.close()
 
 
 async def test_no_interleaving_of_holding_and_forgetting_loses_what_was_held(gate: Gate) -> None:
     for number in range(20):
         one = await kept(gate, f"Fact number {number} of the case.")
-        place = gate.place_hold(ME, "family", reason="case", hold_id=f"case-{number}", memory_ids=[one])
-        forget = gate.forget(ME, "family", ForgetSelector(memory_ids=(one,)))
+        place = gate.call(ME, PlaceHold("family", reason="case", hold_id=f"case-{number}", memory_ids=[one]))
+        forget = gate.call(ME, Forget("family", ForgetSelector(memory_ids=(one,))))
         both = (place, forget) if number % 2 else (forget, place)
         outcomes = await asyncio.gather(*both, return_exceptions=True)
         refused = [outcome for outcome in outcomes if isinstance(outcome, LegalHoldActive)]
-        found = [memory.memory_id for memory in (await gate.list_memories(ME, "family")).memories]
+        found = [memory.memory_id for memory in (await gate.call(ME, ListMemories("family"))).memories]
         # Held first: it is there. Forgotten first: it is held as a forgotten one, and can come back.
         assert (one in found) == bool(refused)
-        await held(gate.forget(ME, "family", ForgetSelector(memory_ids=(one,)), compliance=True), f"case-{number}")
+        await held(
+            gate.call(ME, Forget("family", ForgetSelector(memory_ids=(one,)), compliance=True)), f"case-{number}"
+        )
 
 
 async def test_placing_and_releasing_are_checked_listed_and_happen_once(gate: Gate) -> None:
     one = await kept(gate, "Mara plays the oboe.")
-    first = await gate.place_hold(ME, "family", reason="case", memory_ids=[one, one], request_id="r1")
-    assert first == await gate.place_hold(ME, "family", reason="case", memory_ids=[one, one], request_id="r1")
+    first = await gate.call(ME, PlaceHold("family", reason="case", memory_ids=[one, one], request_id="r1"))
+    assert first == await gate.call(ME, PlaceHold("family", reason="case", memory_ids=[one, one], request_id="r1"))
     assert first.memory_ids == (one,)
     with pytest.raises(AlreadyExists):
-        await gate.place_hold(ME, "family", reason="again", hold_id=first.hold_id)
+        await gate.call(ME, PlaceHold("family", reason="again", hold_id=first.hold_id))
     with pytest.raises(MemoryNotFound):
-        await gate.place_hold(ME, "family", reason="case", memory_ids=["mem_missing"])
+        await gate.call(ME, PlaceHold("family", reason="case", memory_ids=["mem_missing"]))
     with pytest.raises(BankNotFound):
-        await gate.place_hold(ME, "nowhere", reason="case")
+        await gate.call(ME, PlaceHold("nowhere", reason="case"))
     for wrong, field in (({"reason": ""}, "reason"), ({"reason": "x", "hold_id": "a,b"}, "hold_id")):
         with pytest.raises(ValidationError) as refusal:
-            await gate.place_hold(ME, "family", **wrong)
+            await gate.call(ME, PlaceHold("family", **wrong))
         assert refusal.value.field == field
     with pytest.raises(NotFound):
-        await gate.release_hold(ME, "family", "case-9")
-    ended = await gate.release_hold(ME, "family", first.hold_id, request_id="r2")
-    assert ended == await gate.release_hold(ME, "family", first.hold_id)
-    assert (await gate.list_holds(ME)).holds == ()
-    await gate.place_hold(ME, "family", reason="second", hold_id="b")
-    page = await gate.list_holds(ME, bank_id="family", released=True, page_size=1)
-    rest = await gate.list_holds(ME, bank_id="family", released=True, page_size=1, page_token=page.next_page_token)
+        await gate.call(ME, ReleaseHold("family", "case-9"))
+    ended = await gate.call(ME, ReleaseHold("family", first.hold_id, request_id="r2"))
+    assert ended == await gate.call(ME, ReleaseHold("family", first.hold_id))
+    assert (await gate.call(ME, ListHolds())).holds == ()
+    await gate.call(ME, PlaceHold("family", reason="second", hold_id="b"))
+    page = await gate.call(ME, ListHolds(bank_id="family", include_released=True, page_size=1))
+    rest = await gate.call(
+        ME, ListHolds(bank_id="family", include_released=True, page_size=1, page_token=page.next_page_token)
+    )
     assert [hold.hold_id for hold in (*page.holds, *rest.holds)] == [first.hold_id, "b"]
     assert rest.next_page_token == ""
 
@@ -186,12 +204,12 @@ async def test_holding_needs_admin() -> None:
     control = {"enabled": True, "default_policy": "deny"}
     app = App(Settings.from_mapping({"vector_store": "in_memory", "access_control": control, "access_grants": grants}))
     bob = Caller(principal="user:bob")
-    await app.gate.retain(bob, "family", RetainItem("Mara plays the oboe."))
+    await app.gate.call(bob, Retain("family", RetainItem("Mara plays the oboe.")))
     for work in (
-        app.gate.place_hold(bob, "family", reason="case"),
-        app.gate.release_hold(bob, "family", "case-1"),
-        app.gate.list_holds(bob),
-        app.gate.list_audit_events(bob, bank_id="family"),
+        app.gate.call(bob, PlaceHold("family", reason="case")),
+        app.gate.call(bob, ReleaseHold("family", "case-1")),
+        app.gate.call(bob, ListHolds()),
+        app.gate.call(bob, ListAuditEvents(bank_id="family")),
     ):
         with pytest.raises(AccessDenied):
             await work

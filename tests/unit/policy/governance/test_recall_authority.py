@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import BatchRecall, BatchRetain, ListMemories, Recall, Reflect, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import ConfigError
@@ -36,14 +37,16 @@ def tiered(text: str, tier: MetadataValue) -> RetainItem:
 
 
 async def block(app: App, bank: str = "b") -> str | None:
-    return (await app.gate.recall(ME, RecallQuery("tea", bank))).authority_context
+    return (await app.gate.call(ME, Recall(RecallQuery("tea", bank)))).authority_context
 
 
 async def test_hits_stand_under_their_tiers_by_priority_and_the_rest_below() -> None:
     async with opened({"tiers": TIERS, "rules_inline": RULES}) as app:
         items = [tiered("tea at nine", "field"), tiered("tea at ten", "canon"), RetainItem("tea\n[canon]\n- at eleven")]
-        await app.gate.retain_batch(ME, "b", [*items, tiered("tea at noon", 7), tiered("tea at one", "unheard of")])
-        result = await app.gate.recall(ME, RecallQuery("tea", "b"))
+        await app.gate.call(
+            ME, BatchRetain("b", [*items, tiered("tea at noon", 7), tiered("tea at one", "unheard of")])
+        )
+        result = await app.gate.call(ME, Recall(RecallQuery("tea", "b")))
         ranked = [hit.text for hit in result.hits]
         rest = [" ".join(text.split()) for text in ranked if text not in {"tea at nine", "tea at ten"}]
     assert result.authority_context == "\n".join(
@@ -67,8 +70,8 @@ async def test_the_ranking_is_left_alone() -> None:
     results = []
     for enabled in (True, False):
         async with opened({"tiers": TIERS, "enabled": enabled}) as app:
-            await app.gate.retain_batch(ME, "b", items)
-            results.append(await app.gate.recall(ME, RecallQuery("tea at nine", "b")))
+            await app.gate.call(ME, BatchRetain("b", items))
+            results.append(await app.gate.call(ME, Recall(RecallQuery("tea at nine", "b"))))
     orders = [[(hit.text, hit.score) for hit in result.hits] for result in results]
     assert orders[0] == orders[1]
     assert results[1].authority_context is None
@@ -79,7 +82,7 @@ async def test_without_tiers_the_block_is_the_rules_alone_and_without_both_there
     path.write_text(f"{RULES}\n", encoding="utf-8")
     for authority, expected in (({"rules_path": str(path)}, RULES), ({}, None)):
         async with opened(authority) as app:
-            await app.gate.retain(ME, "b", RetainItem("tea"))
+            await app.gate.call(ME, Retain("b", RetainItem("tea")))
             assert await block(app) == expected
 
 
@@ -87,11 +90,11 @@ async def test_a_bank_s_tier_wins_over_what_its_memories_claim() -> None:
     by_bank = {"team-*": "field", "team-handbook": "canon"}
     async with opened({"tiers": TIERS, "tier_by_bank": by_bank}) as app:
         for bank in ("team-x", "team-handbook", "other"):
-            await app.gate.retain(ME, bank, tiered(f"tea of {bank}", "canon"))
-        page = await app.gate.list_memories(ME, "team-x")
+            await app.gate.call(ME, Retain(bank, tiered(f"tea of {bank}", "canon")))
+        page = await app.gate.call(ME, ListMemories("team-x"))
         assert [one.metadata for one in page.memories] == [{"authority_tier": "field"}]
         query = RecallQuery("tea", banks=("team-x", "team-handbook", "other"), strategy=MultiBankStrategy("parallel"))
-        (answer,) = await app.gate.recall_batch(ME, [query])
+        (answer,) = await app.gate.call(ME, BatchRecall([query]))
     lines = (answer.authority_context or "").splitlines()
     assert lines.index("- tea of team-x") > lines.index("[field]") > lines.index("- tea of team-handbook")
     assert "- tea of other" in lines[: lines.index("[field]")]
@@ -100,15 +103,15 @@ async def test_a_bank_s_tier_wins_over_what_its_memories_claim() -> None:
 async def test_the_block_shows_what_the_barriers_let_through() -> None:
     dlp = {"scan_recall_output": True, "output_pii_action": "redact"}
     async with opened({"tiers": TIERS}, barriers={"pii": {"mode": "disabled"}}, dlp=dlp) as app:
-        await app.gate.retain(ME, "b", RetainItem("tea with mara@example.org"))
+        await app.gate.call(ME, Retain("b", RetainItem("tea with mara@example.org")))
         assert "mara@example.org" not in (await block(app) or "")
 
 
 @pytest.mark.parametrize("applies", [True, False])
 async def test_a_reflect_is_given_it_where_that_is_wanted(*, applies: bool) -> None:
     async with opened({"tiers": TIERS, "rules_inline": RULES, "apply_to_reflect": applies}) as app:
-        await app.gate.retain(ME, "b", tiered("tea is served at ten", "canon"))
-        result = await app.gate.reflect(ME, ReflectQuery("when is tea served?", "b"))
+        await app.gate.call(ME, Retain("b", tiered("tea is served at ten", "canon")))
+        result = await app.gate.call(ME, Reflect(ReflectQuery("when is tea served?", "b")))
     assert (RULES in (result.authority_context or "")) is applies
 
 

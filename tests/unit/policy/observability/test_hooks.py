@@ -12,6 +12,7 @@ import pytest
 import structlog
 
 from astrocyte import Astrocyte, HookEvent, HookKind, connect
+from astrocyte.api.requests import Retain
 from astrocyte.app import App
 from astrocyte.config import HookSettings, Settings
 from astrocyte.errors import CapabilityNotSupported, ConfigError, LimitReached, ValidationError
@@ -300,7 +301,7 @@ async def test_entry_points_that_the_settings_name_register_themselves(
 ) -> None:
     point(monkeypatch, lambda: lambda on: (on("on_retain", ear), on("on_pii_detected", ear)))
     async with serving(hooks={"enabled": ["ear"]}, observability={"prometheus_enabled": True}) as served:
-        await served.backend.retain(Caller(), "family", _item("Write to mara@example.org."))
+        await served.backend.call(Caller(), Retain("family", _item("Write to mara@example.org.")))
         assert {ear.next().type, ear.next().type} == {"on_retain", "on_pii_detected"}
         metrics = served.app.telemetry.metrics
         assert metrics

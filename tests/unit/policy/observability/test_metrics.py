@@ -13,6 +13,17 @@ import pytest
 import structlog
 from prometheus_client import generate_latest
 
+from astrocyte.api.requests import (
+    BatchRecall,
+    BatchRetain,
+    CreateBank,
+    History,
+    Recall,
+    Reflect,
+    Retain,
+    StreamReflect,
+    StreamRetain,
+)
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError, BankNotFound, ConfigError, LimitReached
@@ -29,10 +40,8 @@ from astrocyte.model import (
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.recall.hits import FoundHits
 from astrocyte.policy import events
-from astrocyte.policy.gate import Gate
 from astrocyte.policy.observability.cardinality import OTHER, BankLabels
 from astrocyte.policy.observability.gauges import Levels
-from astrocyte.policy.observability.metrics_middleware import ObservedGate
 from astrocyte.providers.hybrid import HybridEngineProvider
 from astrocyte.stores.queue import QueuedItem
 from calls import calls
@@ -93,21 +102,20 @@ async def app() -> AsyncIterator[App]:
 
 def test_without_the_setting_the_gate_is_the_plain_one() -> None:
     app = App(Settings.from_mapping({"vector_store": "in_memory"}))
-    assert type(app.gate) is Gate
+    assert app.backend is app.gate
     assert app.telemetry.metrics is None
 
 
 async def test_calls_are_counted_with_their_outcome(app: App) -> None:
-    gate = app.gate
-    assert isinstance(gate, ObservedGate)
-    await gate.retain(ME, "family", RetainItem("Mara plays the oboe."))
-    await gate.retain_batch(ME, "family", [RetainItem("Mara plays the oboe."), RetainItem("Ivo paints boats.")])
-    await gate.retain_many(ME, "family", [RetainItem("Ada keeps bees."), RetainItem("")])
-    await gate.recall(ME, RecallQuery("oboe", "family"))
-    await gate.recall_batch(ME, [RecallQuery("oboe", "family", max_tokens=1)])
-    await gate.history(ME, RecallQuery("oboe", "family", as_of=datetime(2020, 1, 1, tzinfo=UTC)))
+    gate = app.backend
+    await gate.call(ME, Retain("family", RetainItem("Mara plays the oboe.")))
+    await gate.call(ME, BatchRetain("family", [RetainItem("Mara plays the oboe."), RetainItem("Ivo paints boats.")]))
+    await gate.call(ME, StreamRetain("family", [RetainItem("Ada keeps bees."), RetainItem("")]))
+    await gate.call(ME, Recall(RecallQuery("oboe", "family")))
+    await gate.call(ME, BatchRecall([RecallQuery("oboe", "family", max_tokens=1)]))
+    await gate.call(ME, History(RecallQuery("oboe", "family", as_of=datetime(2020, 1, 1, tzinfo=UTC))))
     with pytest.raises(BankNotFound):
-        await gate.recall(ME, RecallQuery("oboe", "missing"))
+        await gate.call(ME, Recall(RecallQuery("oboe", "missing")))
     family = {"bank_id": "family", "provider": "in_memory"}
     assert value(app, "astrocyte_retain_total", **family, status="created") == 3
     assert value(app, "astrocyte_retain_total", **family, status="skipped") == 1
@@ -122,17 +130,17 @@ async def test_calls_are_counted_with_their_outcome(app: App) -> None:
 
 
 async def test_counting_an_answer_does_not_make_its_hits(app: App) -> None:
-    await app.gate.retain(ME, "family", RetainItem("Mara plays the oboe."))
-    hits = (await app.gate.recall(ME, RecallQuery("oboe", "family"))).hits
+    await app.backend.call(ME, Retain("family", RetainItem("Mara plays the oboe.")))
+    hits = (await app.backend.call(ME, Recall(RecallQuery("oboe", "family")))).hits
     assert isinstance(hits, FoundHits)
     assert hits._made is None
     assert bool(hits) is (len(hits) == 1)
 
 
 async def test_reflects_are_counted_whole_and_in_pieces(app: App) -> None:
-    await app.gate.retain(ME, "family", RetainItem("Mara plays the oboe."))
-    result = await app.gate.reflect(ME, ReflectQuery("What does Mara play?", "family"))
-    async for _ in app.gate.reflect_stream(ME, ReflectQuery("What does Mara play?", "family")):
+    await app.backend.call(ME, Retain("family", RetainItem("Mara plays the oboe.")))
+    result = await app.backend.call(ME, Reflect(ReflectQuery("What does Mara play?", "family")))
+    async for _ in app.backend.stream(ME, StreamReflect(ReflectQuery("What does Mara play?", "family"))):
         pass
     fallback = "true" if result.fallback_used else "false"
     assert value(app, "astrocyte_reflect_total", bank_id="family", provider="in_memory", fallback=fallback) == 2
@@ -140,11 +148,11 @@ async def test_reflects_are_counted_whole_and_in_pieces(app: App) -> None:
 
 async def test_policy_events_are_counted_until_the_end() -> None:
     app = observed(homeostasis={"rate_limits": {"recall_per_minute": 1}})
-    await app.gate.retain(ME, "family", RetainItem("Write to mara@example.org."))
-    await app.gate.retain(ME, "family", RetainItem("Write to ivo@example.org instead."))
-    await app.gate.recall(ME, RecallQuery("oboe", "family"))
+    await app.backend.call(ME, Retain("family", RetainItem("Write to mara@example.org.")))
+    await app.backend.call(ME, Retain("family", RetainItem("Write to ivo@example.org instead.")))
+    await app.backend.call(ME, Recall(RecallQuery("oboe", "family")))
     with pytest.raises(LimitReached):
-        await app.gate.recall(ME, RecallQuery("oboe", "family"))
+        await app.backend.call(ME, Recall(RecallQuery("oboe", "family")))
     assert value(app, "astrocyte_rate_limit_rejections_total", bank_id="family", operation="recall") == 1
     assert value(app, "astrocyte_pii_detected_total", bank_id="family", action="redact") >= 1
     for event, state in (("circuit_opened", 1), ("circuit_half_open", 2), ("circuit_closed", 0)):
@@ -159,9 +167,9 @@ async def test_names_kinds_and_labels_are_the_promised_ones(app: App) -> None:
     """By what a scrape of a busy server shows."""
     metrics = app.telemetry.metrics
     assert metrics
-    family = await app.gate.retain(ME, "family", RetainItem("Mara plays the oboe."))
-    await app.gate.recall(ME, RecallQuery("oboe", "family"))
-    await app.gate.reflect(ME, ReflectQuery("oboe", "family"))
+    family = await app.backend.call(ME, Retain("family", RetainItem("Mara plays the oboe.")))
+    await app.backend.call(ME, Recall(RecallQuery("oboe", "family")))
+    await app.backend.call(ME, Reflect(ReflectQuery("oboe", "family")))
     metrics.recalled("family", RecallResult((), 0, truncated=True), "recall")
     metrics.retained("family", replace(family, deduplicated=True))
     events.emit("circuit_opened", provider="openai", wait_seconds=1)
@@ -176,7 +184,7 @@ async def test_names_kinds_and_labels_are_the_promised_ones(app: App) -> None:
 
 
 async def test_what_waits_is_read_when_somebody_asks(app: App) -> None:
-    bank = await app.gate.create_bank(ME, "family")
+    bank = await app.backend.call(ME, CreateBank("family"))
     assert value(app, "astrocyte_queue_depth", queue="retry") == 0
     waiting = [QueuedItem(f"mem_{number:032x}", "me", RetainItem("later")) for number in range(3)]
     await app.storage.store.enqueue(bank, waiting, limit=10)
@@ -250,23 +258,25 @@ async def test_without_a_bound_on_series_there_are_more() -> None:
 
 
 async def test_nothing_that_a_caller_wrote_is_in_a_metric(app: App) -> None:
-    kept = await app.gate.retain(ME, "family", RetainItem("canary sings", tags=("canarytag",), source="canarysource"))
+    kept = await app.backend.call(
+        ME, Retain("family", RetainItem("canary sings", tags=("canarytag",), source="canarysource"))
+    )
     for name, call in calls(kept.memory_id or "").items():
         for bank in ("family", "canarybank-missing", "canary bank, refused"):
             if name in {"CreateBank", "Retain", "BatchRetain", "StreamRetain", "Watch", "DeleteBank"}:
                 continue
             try:
-                await call(app.gate, ME, bank)
+                await call(app.backend, ME, bank)
             except AstrocyteError:
                 continue
     with pytest.raises(AstrocyteError):
-        await app.gate.retain(ME, "family", RetainItem("canary" * 100_000))
+        await app.backend.call(ME, Retain("family", RetainItem("canary" * 100_000)))
     assert "canary" not in scraped(app)
 
 
 async def test_they_are_served_on_a_port_of_their_own_until_the_end(app: App) -> None:
     assert app.telemetry.metrics
-    await app.gate.retain(ME, "family", RetainItem("Mara plays the oboe."))
+    await app.backend.call(ME, Retain("family", RetainItem("Mara plays the oboe.")))
     address = f"http://127.0.0.1:{app.telemetry.metrics.serve()}/metrics"
     assert b"astrocyte_build_info{" in await asyncio.to_thread(fetch, address)
     await app.close()
@@ -290,11 +300,11 @@ async def test_an_engine_that_is_behind_is_told_of() -> None:
     app.providers.engines.attach(HybridEngineProvider(shelf, name="shelf", options={"retain_target": "both"}))
     try:
         assert value(app, "astrocyte_engine_behind_seconds", engine="shelf") == 0
-        await app.gate.retain(ME, "family", RetainItem("tea"))
+        await app.backend.call(ME, Retain("family", RetainItem("tea")))
         assert value(app, "astrocyte_queue_depth", queue="engine:shelf") == 1
         assert value(app, "astrocyte_engine_behind_seconds", engine="shelf") >= 0
         shelf.failure = None
-        await app.gate.retain(ME, "family", RetainItem("milk"))
+        await app.backend.call(ME, Retain("family", RetainItem("milk")))
         assert value(app, "astrocyte_queue_depth", queue="engine:shelf") == 0
     finally:
         await app.close()

@@ -14,6 +14,18 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from astrocyte import Astrocyte
+from astrocyte.api.requests import (
+    BatchRecall,
+    BatchRetain,
+    Forget,
+    GetServerInfo,
+    History,
+    Recall,
+    Reflect,
+    Retain,
+    StreamReflect,
+    Watch,
+)
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.config.source import span_exporters
@@ -22,7 +34,6 @@ from astrocyte.errors import BankNotFound, ConfigError, ValidationError
 from astrocyte.model import Caller, ForgetSelector, RecallQuery, ReflectQuery, ReflectResult, RetainItem
 from astrocyte.policy import events
 from astrocyte.policy.gate import Gate
-from astrocyte.policy.observability.method_proxy import OPERATIONS
 from astrocyte.policy.observability.tracing import Tracing
 from astrocyte.providers.engines import EngineCapabilities
 from engines import Shelf, hybrid_app
@@ -68,7 +79,7 @@ async def test_without_the_setting_nothing_is_laid_around_anything() -> None:
 
 async def test_a_retain_has_its_attributes_and_its_stages_below_it(app: App, spans: Spans) -> None:
     item = RetainItem("Write to mara@example.org about the oboe.")
-    await app.backend.retain(ME, "family", item)
+    await app.backend.call(ME, Retain("family", item))
     span = spans.named("astrocyte.retain")
     assert set(told(span)) >= RETAIN
     assert told(span)["bank_id"] == "family"
@@ -81,15 +92,15 @@ async def test_a_retain_has_its_attributes_and_its_stages_below_it(app: App, spa
     assert spans.tree()["retain.prepare"] == "astrocyte.retain"
     assert [event.name for event in span.events] == ["astrocyte.policy.pii_redacted"]
     spans.clear()
-    await app.backend.retain(ME, "family", item)
+    await app.backend.call(ME, Retain("family", item))
     assert told(spans.named("astrocyte.retain"))["dedup_hit"] is True
 
 
 async def test_batches_have_the_name_of_what_they_do(app: App, spans: Spans) -> None:
-    await app.backend.retain_batch(ME, "family", [RetainItem("one boat"), RetainItem("two boats")])
+    await app.backend.call(ME, BatchRetain("family", [RetainItem("one boat"), RetainItem("two boats")]))
     assert told(spans.named("astrocyte.retain"))["content_bytes"] == len("one boattwo boats")
     spans.clear()
-    await app.backend.recall_batch(ME, [RecallQuery("boats", "family"), RecallQuery("one", "family")])
+    await app.backend.call(ME, BatchRecall([RecallQuery("boats", "family"), RecallQuery("one", "family")]))
     assert told(spans.named("astrocyte.recall"))["result_count"] == 4
 
 
@@ -97,9 +108,11 @@ async def test_batches_have_the_name_of_what_they_do(app: App, spans: Spans) -> 
 async def test_a_recall_has_its_attributes_and_its_stages_below_it(
     app: App, spans: Spans, *, include_trace: bool
 ) -> None:
-    await app.backend.retain(ME, "family", RetainItem("Mara plays the oboe."))
+    await app.backend.call(ME, Retain("family", RetainItem("Mara plays the oboe.")))
     spans.clear()
-    result = await app.backend.recall(ME, RecallQuery("who plays the oboe?", "family", include_trace=include_trace))
+    result = await app.backend.call(
+        ME, Recall(RecallQuery("who plays the oboe?", "family", include_trace=include_trace))
+    )
     assert (result.trace is not None) is include_trace
     assert told(spans.named("astrocyte.recall")) == {
         "bank_id": "family",
@@ -120,15 +133,15 @@ async def test_a_recall_has_its_attributes_and_its_stages_below_it(
 
 
 async def test_history_counts_as_a_recall_of_its_own(app: App, spans: Spans) -> None:
-    await app.backend.retain(ME, "family", RetainItem("Mara plays the oboe."))
-    await app.backend.history(ME, RecallQuery("oboe", "family", as_of=datetime.now(UTC)))
+    await app.backend.call(ME, Retain("family", RetainItem("Mara plays the oboe.")))
+    await app.backend.call(ME, History(RecallQuery("oboe", "family", as_of=datetime.now(UTC))))
     assert set(told(spans.named("astrocyte.history"))) >= RECALL
 
 
 async def test_a_reflect_has_its_attributes_and_the_model_below_it(app: App, spans: Spans) -> None:
-    await app.backend.retain(ME, "family", RetainItem("Mara plays the oboe."))
+    await app.backend.call(ME, Retain("family", RetainItem("Mara plays the oboe.")))
     spans.clear()
-    await app.backend.reflect(ME, ReflectQuery("who plays the oboe?", "family"))
+    await app.backend.call(ME, Reflect(ReflectQuery("who plays the oboe?", "family")))
     assert set(told(spans.named("astrocyte.reflect"))) >= REFLECT
     assert told(spans.named("astrocyte.reflect"))["native_reflect"] is False
     tree = spans.tree()
@@ -137,11 +150,11 @@ async def test_a_reflect_has_its_attributes_and_the_model_below_it(app: App, spa
 
 
 async def test_a_reflect_in_pieces_has_the_same_spans(app: App, spans: Spans) -> None:
-    await app.backend.retain(ME, "family", RetainItem("Mara plays the oboe."))
+    await app.backend.call(ME, Retain("family", RetainItem("Mara plays the oboe.")))
     spans.clear()
     current: list[bool] = []
     last: object = None
-    async for piece in app.backend.reflect_stream(ME, ReflectQuery("who plays the oboe?", "family")):
+    async for piece in app.backend.stream(ME, StreamReflect(ReflectQuery("who plays the oboe?", "family"))):
         # Whoever looks at a piece is not part of the span.
         current.append(trace.get_current_span().get_span_context().is_valid)
         last = piece
@@ -158,12 +171,12 @@ async def test_an_engine_has_spans_of_its_own_and_says_that_it_answered(*, fails
     shelf = Shelf(EngineCapabilities(reflect=True), failure=ValueError("canary") if fails else None)
     app = hybrid_app(shelf, settings={"observability": TRACED}, reflect_target="engine")
     spans = Spans(app)
-    await app.backend.retain(ME, "family", RetainItem("Mara plays the oboe."))
-    await app.backend.recall(ME, RecallQuery("who plays the oboe?", "family"))
+    await app.backend.call(ME, Retain("family", RetainItem("Mara plays the oboe.")))
+    await app.backend.call(ME, Recall(RecallQuery("who plays the oboe?", "family")))
     engine = [span for span in spans.ended if span.name == "provider.recall" and told(span).get("provider") == "shelf"]
     assert len(engine) == 1
     spans.clear()
-    await app.backend.reflect(ME, ReflectQuery("who plays the oboe?", "family"))
+    await app.backend.call(ME, Reflect(ReflectQuery("who plays the oboe?", "family")))
     await app.close()
     assert told(spans.named("astrocyte.reflect"))["native_reflect"] is not fails
     tree = spans.tree()
@@ -173,8 +186,8 @@ async def test_an_engine_has_spans_of_its_own_and_says_that_it_answered(*, fails
 
 
 async def test_a_stream_that_nobody_reads_to_the_end_ends_its_span(app: App, spans: Spans) -> None:
-    await app.backend.retain(ME, "family", RetainItem("Mara plays the oboe."))
-    changes: Any = app.backend.watch(ME, "family", after=0)
+    await app.backend.call(ME, Retain("family", RetainItem("Mara plays the oboe.")))
+    changes: Any = app.backend.stream(ME, Watch("family", after_position=0))
     await anext(changes)
     await changes.aclose()
     assert spans.named("astrocyte.watch").status.status_code is StatusCode.UNSET
@@ -182,7 +195,7 @@ async def test_a_stream_that_nobody_reads_to_the_end_ends_its_span(app: App, spa
 
 async def test_a_failure_says_its_reason_and_no_message(app: App, spans: Spans) -> None:
     with pytest.raises(BankNotFound):
-        await app.backend.recall(ME, RecallQuery("canary", "missing"))
+        await app.backend.call(ME, Recall(RecallQuery("canary", "missing")))
     span = spans.named("astrocyte.recall")
     assert span.status.status_code is StatusCode.ERROR
     assert span.status.description == "BANK_NOT_FOUND"
@@ -192,9 +205,9 @@ async def test_a_failure_says_its_reason_and_no_message(app: App, spans: Spans) 
 
 async def test_what_cannot_be_a_bank_is_in_no_span(app: App, spans: Spans) -> None:
     with pytest.raises(ValidationError):
-        await app.backend.recall(ME, RecallQuery("oboe", "canary bank"))
+        await app.backend.call(ME, Recall(RecallQuery("oboe", "canary bank")))
     with pytest.raises(ValidationError):
-        await app.backend.forget(ME, "canary\nbank", ForgetSelector(tags=("canary",)))
+        await app.backend.call(ME, Forget("canary\nbank", ForgetSelector(tags=("canary",))))
     assert [span.name for span in spans.ended] == ["astrocyte.recall", "astrocyte.forget"]
     assert "canary" not in "".join(span.to_json() for span in spans.ended)
 
@@ -202,14 +215,13 @@ async def test_what_cannot_be_a_bank_is_in_no_span(app: App, spans: Spans) -> No
 async def test_it_goes_below_the_span_of_its_caller(app: App, spans: Spans) -> None:
     assert app.telemetry.tracing
     with app.telemetry.tracing.span("agent.turn"):
-        await app.backend.retain(ME, "family", RetainItem("Mara plays the oboe."))
+        await app.backend.call(ME, Retain("family", RetainItem("Mara plays the oboe.")))
     assert spans.tree()["astrocyte.retain"] == "agent.turn"
 
 
 async def test_a_front_has_every_operation_of_a_backend(app: App) -> None:
     assert app.backend is not app.gate
-    assert set(OPERATIONS) - {"close"} <= set(vars(app.backend))
-    info = await app.backend.server_info(ME)
+    info = await app.backend.call(ME, GetServerInfo())
     assert info.store == "in_memory"
 
 
@@ -225,7 +237,9 @@ async def test_recovery_is_marked_wherever_it_comes(app: App, spans: Spans) -> N
 
 async def test_calls_at_once_keep_their_spans_apart(app: App, spans: Spans) -> None:
     items = [RetainItem(f"boat {number}, of {number}@example.org") for number in range(8)]
-    await asyncio.gather(*(app.backend.retain(ME, f"bank-{number % 4}", item) for number, item in enumerate(items)))
+    await asyncio.gather(
+        *(app.backend.call(ME, Retain(f"bank-{number % 4}", item)) for number, item in enumerate(items))
+    )
     retains = [span for span in spans.ended if span.name == "astrocyte.retain"]
     assert len({span.context.trace_id for span in retains if span.context}) == 8
     assert {len(span.events) for span in retains} == {1}

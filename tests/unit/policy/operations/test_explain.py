@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import Explain, Forget, Recall, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import AccessDenied, BankNotFound, RateLimited, ValidationError
@@ -35,14 +36,14 @@ def app_of(**settings: Any) -> App:
 
 
 async def keep(gate: Gate, content: str, bank_id: str = "b", **fields: Any) -> str:
-    return (await gate.retain(ANN, bank_id, RetainItem(content, **fields))).memory_id or ""
+    return (await gate.call(ANN, Retain(bank_id, RetainItem(content, **fields)))).memory_id or ""
 
 
 async def tell(gate: Gate, query: RecallQuery, memory_id: str) -> Explanation:
-    (told,) = (await gate.explain(ANN, ExplainQuery(query, (memory_id,)))).explanations
+    (told,) = (await gate.call(ANN, Explain(ExplainQuery(query, (memory_id,))))).explanations
     advice = told.counterfactual
     if advice is not None:
-        answer = await gate.recall(ANN, advice.query)
+        answer = await gate.call(ANN, Recall(advice.query))
         assert memory_id in {hit.memory_id for hit in answer.hits}
     return told
 
@@ -117,7 +118,7 @@ async def test_the_budget_is_raised_by_what_is_missing() -> None:
     assert told.counterfactual is not None
     wanted = told.counterfactual.query.max_tokens
     assert wanted == 6 + told.token_count
-    less = await app.gate.recall(ANN, replace(query, max_tokens=wanted - 1))
+    less = await app.gate.call(ANN, Recall(replace(query, max_tokens=wanted - 1)))
     assert late not in {hit.memory_id for hit in less.hits}
     await app.close()
 
@@ -131,7 +132,7 @@ async def test_titles_are_shown_within_the_budget_too() -> None:
     assert told.stage is ExplainStage.TOKEN_BUDGET
     assert told.counterfactual is not None
     wanted = told.counterfactual.query.max_tokens or 0
-    less = await app.gate.recall(ANN, replace(query, max_tokens=wanted - 1))
+    less = await app.gate.call(ANN, Recall(replace(query, max_tokens=wanted - 1)))
     assert late not in {hit.memory_id for hit in less.hits}
     await app.close()
 
@@ -165,7 +166,7 @@ async def test_the_least_number_of_hits_is_found() -> None:
     app = app_of()
     ids = [await keep(app.gate, f"The ferry number {number} leaves at {number} o'clock.") for number in range(60)]
     query = RecallQuery("which ferry leaves at seven?", "b", max_results=3)
-    answer = await app.gate.recall(ANN, replace(query, max_results=60))
+    answer = await app.gate.call(ANN, Recall(replace(query, max_results=60)))
     places = {hit.memory_id: place for place, hit in enumerate(answer.hits, 1)}
     for memory_id in ids[20:24]:
         told = await tell(app.gate, query, memory_id)
@@ -173,7 +174,7 @@ async def test_the_least_number_of_hits_is_found() -> None:
         assert told.counterfactual is not None
         wanted = told.counterfactual.query.max_results
         assert abs(wanted - places[memory_id]) <= 1
-        less = await app.gate.recall(ANN, replace(query, max_results=wanted - 1))
+        less = await app.gate.call(ANN, Recall(replace(query, max_results=wanted - 1)))
         assert memory_id not in {hit.memory_id for hit in less.hits}
     await app.close()
 
@@ -183,7 +184,7 @@ async def test_results_from_elsewhere_may_push_a_memory_out() -> None:
     kept = await keep(app.gate, "The ferry leaves at seven.")
     outside = tuple(MemoryHit(f"A page about ferries, number {number}.", 1.0) for number in range(3))
     query = RecallQuery("ferry", "b", max_results=2, external_context=outside)
-    answer = await app.gate.recall(ANN, query)
+    answer = await app.gate.call(ANN, Recall(query))
     told = await tell(app.gate, query, kept)
     there = kept in {hit.memory_id for hit in answer.hits}
     assert told.stage is (ExplainStage.RETURNED if there else ExplainStage.MAX_RESULTS)
@@ -213,9 +214,9 @@ async def test_what_is_gone_elsewhere_or_was_never_there_is_told_alike() -> None
     gone = await keep(app.gate, "The ferry leaves at seven.")
     elsewhere = await keep(app.gate, "The other ferry.", bank_id="other")
     await keep(app.gate, "Something else.")
-    await app.gate.forget(ANN, "b", ForgetSelector((gone,)))
+    await app.gate.call(ANN, Forget("b", ForgetSelector((gone,))))
     asked = ExplainQuery(RecallQuery("ferry", "b"), (gone, elsewhere, NOWHERE, "no id at all"))
-    told = (await app.gate.explain(ANN, asked)).explanations
+    told = (await app.gate.call(ANN, Explain(asked))).explanations
     assert {replace(one, memory_id="") for one in told} == {replace(told[0], memory_id="")}
     assert told[0].stage is ExplainStage.NOT_FOUND
     await app.close()
@@ -226,11 +227,11 @@ async def test_it_needs_what_a_recall_needs() -> None:
     app = app_of(**access)
     kept = await keep(app.gate, "The ferry leaves at seven.")
     asked = ExplainQuery(RecallQuery("ferry", "b"), (kept,))
-    assert (await app.gate.explain(ANN, asked)).explanations[0].rank == 1
+    assert (await app.gate.call(ANN, Explain(asked))).explanations[0].rank == 1
     with pytest.raises((AccessDenied, BankNotFound)) as refused:
-        await app.gate.explain(BOB, asked)
+        await app.gate.call(BOB, Explain(asked))
     with pytest.raises(type(refused.value)) as missing:
-        await app.gate.explain(BOB, replace(asked, query=RecallQuery("ferry", "none")))
+        await app.gate.call(BOB, Explain(replace(asked, query=RecallQuery("ferry", "none"))))
     assert str(missing.value).replace("none", "b") == str(refused.value)
     await app.close()
 
@@ -239,9 +240,9 @@ async def test_it_counts_as_a_recall() -> None:
     app = app_of(homeostasis={"rate_limits": {"recall_per_minute": 1}})
     kept = await keep(app.gate, "The ferry leaves at seven.")
     asked = ExplainQuery(RecallQuery("ferry", "b"), (kept,))
-    await app.gate.explain(ANN, asked)
+    await app.gate.call(ANN, Explain(asked))
     with pytest.raises(RateLimited):
-        await app.gate.explain(ANN, asked)
+        await app.gate.call(ANN, Explain(asked))
     await app.close()
 
 
@@ -258,7 +259,7 @@ async def test_bad_input_names_its_field(asked: ExplainQuery, field: str) -> Non
     app = app_of()
     await keep(app.gate, "The ferry leaves at seven.")
     with pytest.raises(ValidationError) as refused:
-        await app.gate.explain(ANN, asked)
+        await app.gate.call(ANN, Explain(asked))
     assert refused.value.field == field
     await app.close()
 
@@ -267,13 +268,13 @@ async def test_a_bank_that_moved_on_is_said_to_have() -> None:
     app = app_of()
     kept = await keep(app.gate, "The ferry leaves at seven.")
     query = RecallQuery("ferry", "b")
-    answer = await app.gate.recall(ANN, query)
+    answer = await app.gate.call(ANN, Recall(query))
     assert answer.trace is not None
     asked = ExplainQuery(replace(query, min_position=answer.trace.position), (kept,), answer.trace.position)
-    told = await app.gate.explain(ANN, asked)
+    told = await app.gate.call(ANN, Explain(asked))
     assert (told.moved, told.position, told.returned) == (False, answer.trace.position, 1)
     await keep(app.gate, "Something else.")
-    assert (await app.gate.explain(ANN, asked)).moved
+    assert (await app.gate.call(ANN, Explain(asked))).moved
     await app.close()
 
 
@@ -296,11 +297,11 @@ async def test_a_stage_after_the_core_that_leaves_a_memory_out_is_named() -> Non
     told = await tell(app.gate, query, late)
     assert told.stage in {ExplainStage.RERANKING, ExplainStage.MAX_RESULTS}
     assert told.counterfactual is not None
-    plain = await app.gate.recall(ANN, replace(query, query="who said says the table of a boat?"))
+    plain = await app.gate.call(ANN, Recall(replace(query, query="who said says the table of a boat?")))
     if late in {hit.memory_id for hit in plain.hits}:
         assert told.stage is ExplainStage.RERANKING
     wanted = told.counterfactual.query.max_results
-    less = await app.gate.recall(ANN, replace(query, max_results=wanted - 1))
+    less = await app.gate.call(ANN, Recall(replace(query, max_results=wanted - 1)))
     assert late not in {hit.memory_id for hit in less.hits}
     await app.close()
 
@@ -308,6 +309,6 @@ async def test_a_stage_after_the_core_that_leaves_a_memory_out_is_named() -> Non
 async def test_where_recalls_go_by_tiers_it_says_which_one_it_looks_at() -> None:
     app = app_of(tiered_retrieval={"enabled": True})
     kept = await keep(app.gate, "The ferry leaves at seven.")
-    result = await app.gate.explain(ANN, ExplainQuery(RecallQuery("ferry", "b"), (kept,)))
+    result = await app.gate.call(ANN, Explain(ExplainQuery(RecallQuery("ferry", "b"), (kept,))))
     assert [warning.partition(":")[0] for warning in result.warnings] == ["tiers"]
     await app.close()

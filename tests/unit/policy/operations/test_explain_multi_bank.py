@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import BatchRetain, Explain, Recall, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import BankNotFound, ValidationError
@@ -34,18 +35,18 @@ def app_of(**settings: Any) -> App:
 
 
 async def keep(gate: Gate, bank_id: str, *contents: str, **fields: Any) -> list[str]:
-    results = await gate.retain_batch(ANN, bank_id, [RetainItem(content, **fields) for content in contents])
+    results = await gate.call(ANN, BatchRetain(bank_id, [RetainItem(content, **fields) for content in contents]))
     return [result.memory_id or "" for result in results]
 
 
 async def tell(gate: Gate, query: RecallQuery, memory_id: str) -> Explanation:
     """What is said of a memory, which is so: what is advised returns it."""
-    (told,) = (await gate.explain(ANN, ExplainQuery(query, (memory_id,)))).explanations
-    found = {hit.memory_id for hit in (await gate.recall(ANN, query)).hits}
+    (told,) = (await gate.call(ANN, Explain(ExplainQuery(query, (memory_id,))))).explanations
+    found = {hit.memory_id for hit in (await gate.call(ANN, Recall(query))).hits}
     assert (memory_id in found) is (told.stage is ExplainStage.RETURNED)
     advice = told.counterfactual
     if advice is not None:
-        answer = await gate.recall(ANN, advice.query)
+        answer = await gate.call(ANN, Recall(advice.query))
         assert memory_id in {hit.memory_id for hit in answer.hits}
     return told
 
@@ -84,7 +85,7 @@ async def test_hits_of_another_bank_may_be_better(app: App) -> None:
     await keep(app.gate, "a", FERRY, "The ferry to Paros leaves at nine.", *fillers)
     await keep(app.gate, "b", "A book of music.", "The school is closed.", "Paper and stones.")
     # The best of its bank.
-    late = (await app.gate.recall(ANN, both(banks=("b",), max_results=1))).hits[0].memory_id or ""
+    late = (await app.gate.call(ANN, Recall(both(banks=("b",), max_results=1)))).hits[0].memory_id or ""
     told = await tell(app.gate, both(max_results=2), late)
     assert (told.stage, told.bank_id) == (ExplainStage.BANK_FUSION, "b")
     assert told.detail.startswith("rank ")
@@ -92,7 +93,7 @@ async def test_hits_of_another_bank_may_be_better(app: App) -> None:
     assert told.counterfactual.fields == ("max_results",)
     advised = told.counterfactual.query
     less = replace(advised, max_results=advised.max_results - 1)
-    assert late not in {hit.memory_id for hit in (await app.gate.recall(ANN, less)).hits}
+    assert late not in {hit.memory_id for hit in (await app.gate.call(ANN, Recall(less))).hits}
 
 
 async def test_a_bank_without_weight_has_no_hits(app: App) -> None:
@@ -134,7 +135,7 @@ async def test_a_bank_that_was_not_asked(app: App, mode: MultiBankMode, reason: 
 async def test_a_bank_whose_hits_are_not_good_enough_does_not_count(app: App) -> None:
     (weak,) = await keep(app.gate, "a", "Bread and salt.")
     await keep(app.gate, "b", FERRY, "Something else of no use.")
-    plain = await app.gate.recall(ANN, RecallQuery("when does the ferry leave?", "b"))
+    plain = await app.gate.call(ANN, Recall(RecallQuery("when does the ferry leave?", "b")))
     strategy = {"mode": MultiBankMode.FIRST_MATCH, "min_score_to_stop": plain.hits[0].score}
     told = await tell(app.gate, both(strategy=strategy), weak)
     assert (told.stage, told.detail) == (ExplainStage.BANK_NOT_ASKED, "another bank's hits count alone")
@@ -183,23 +184,23 @@ async def test_only_what_a_call_can_show_is_found(app: App) -> None:
 async def test_every_bank_must_be_the_callers(app: App) -> None:
     strict = app_of(access_control={"enabled": True, "default_policy": "owner_only"})
     (ferry,) = await keep(strict.gate, "a", FERRY)
-    await strict.gate.retain(BOB, "b", RetainItem("The ferry of Bob."))
+    await strict.gate.call(BOB, Retain("b", RetainItem("The ferry of Bob.")))
     with pytest.raises(Exception, match="b") as refused:
-        await strict.gate.explain(ANN, ExplainQuery(both(), (ferry,)))
+        await strict.gate.call(ANN, Explain(ExplainQuery(both(), (ferry,))))
     with pytest.raises(type(refused.value)):
-        await strict.gate.recall(ANN, both())
+        await strict.gate.call(ANN, Recall(both()))
     await strict.close()
     with pytest.raises(BankNotFound):
-        await app.gate.explain(ANN, ExplainQuery(both(), (ferry,)))
+        await app.gate.call(ANN, Explain(ExplainQuery(both(), (ferry,))))
 
 
 async def test_a_position_is_of_one_bank(app: App) -> None:
     (ferry,) = await keep(app.gate, "a", FERRY)
     await keep(app.gate, "b", "Bread and salt.")
     with pytest.raises(ValidationError) as refused:
-        await app.gate.explain(ANN, ExplainQuery(both(), (ferry,), 1))
+        await app.gate.call(ANN, Explain(ExplainQuery(both(), (ferry,), 1)))
     assert refused.value.field == "position"
-    result = await app.gate.explain(ANN, ExplainQuery(both(), (ferry,)))
+    result = await app.gate.call(ANN, Explain(ExplainQuery(both(), (ferry,))))
     assert (result.position, result.moved, result.returned, result.candidates) == (0, False, 2, 2)
 
 
@@ -209,7 +210,7 @@ async def test_what_may_not_leave_is_held_back_whatever_is_asked() -> None:
     )
     (secret,) = await keep(app.gate, "a", "Write to mara@example.org about the ferry.")
     await keep(app.gate, "b", "Bread and salt.")
-    (told,) = (await app.gate.explain(ANN, ExplainQuery(both(), (secret,)))).explanations
+    (told,) = (await app.gate.call(ANN, Explain(ExplainQuery(both(), (secret,))))).explanations
     assert (told.stage, told.counterfactual) == (ExplainStage.POLICY, None)
     assert "mara" not in repr(told)
     await app.close()

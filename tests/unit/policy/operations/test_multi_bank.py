@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from astrocyte.api.requests import BatchRecall, BatchRetain, CreateBank, History, Recall, Reflect, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import (
@@ -48,7 +49,7 @@ BANKS = {
 async def filled(folder: Path, **settings: Any) -> App:
     app = App(Settings.from_mapping({"data_dir": str(folder), **settings}))
     for bank_id, contents in BANKS.items():
-        await app.gate.retain_batch(ANN, bank_id, [RetainItem(content=content) for content in contents])
+        await app.gate.call(ANN, BatchRetain(bank_id, [RetainItem(content=content) for content in contents]))
     return app
 
 
@@ -64,7 +65,7 @@ def outcomes(result: RecallResult) -> dict[str, str]:
 async def test_parallel_takes_the_best_of_all_and_says_where_from(tmp_path: Path) -> None:
     app = await filled(tmp_path)
     try:
-        result = await app.gate.recall(ANN, ask())
+        result = await app.gate.call(ANN, Recall(ask()))
         assert result.trace is not None
         assert (result.hits[0].bank_id, result.hits[0].bank_rank) == ("team", 1)
         assert [hit.score for hit in result.hits] == sorted((hit.score for hit in result.hits), reverse=True)
@@ -84,7 +85,7 @@ async def test_parallel_takes_the_best_of_all_and_says_where_from(tmp_path: Path
 async def test_repeats_stay_where_they_are_wanted(tmp_path: Path) -> None:
     app = await filled(tmp_path)
     try:
-        result = await app.gate.recall(ANN, ask(strategy=MultiBankStrategy(dedup_across_banks=False)))
+        result = await app.gate.call(ANN, Recall(ask(strategy=MultiBankStrategy(dedup_across_banks=False))))
         assert len(result.hits) == 6
         assert not any(hit.also_in for hit in result.hits)
     finally:
@@ -94,8 +95,10 @@ async def test_repeats_stay_where_they_are_wanted(tmp_path: Path) -> None:
 async def test_one_bank_among_several_answers_as_it_does_alone(tmp_path: Path) -> None:
     app = await filled(tmp_path)
     try:
-        alone = await app.gate.recall(ANN, ask(banks=(), bank_id="team"))
-        among = await app.gate.recall(ANN, ask(strategy=MultiBankStrategy(bank_weights={"personal": 0, "org": 0})))
+        alone = await app.gate.call(ANN, Recall(ask(banks=(), bank_id="team")))
+        among = await app.gate.call(
+            ANN, Recall(ask(strategy=MultiBankStrategy(bank_weights={"personal": 0, "org": 0})))
+        )
         assert [hit.memory_id for hit in among.hits] == [hit.memory_id for hit in alone.hits]
     finally:
         await app.close()
@@ -105,7 +108,7 @@ async def test_a_heavier_bank_comes_first(tmp_path: Path) -> None:
     app = await filled(tmp_path)
     try:
         strategy = MultiBankStrategy(bank_weights={"personal": 100.0}, fusion_method="rrf")
-        result = await app.gate.recall(ANN, ask(strategy=strategy))
+        result = await app.gate.call(ANN, Recall(ask(strategy=strategy)))
         assert [hit.bank_id for hit in result.hits[:2]] == ["personal", "personal"]
     finally:
         await app.close()
@@ -115,7 +118,9 @@ async def test_a_heavier_bank_comes_first(tmp_path: Path) -> None:
 async def test_a_cascade_widens_until_it_has_enough(tmp_path: Path, enough: int, asked: list[str]) -> None:
     app = await filled(tmp_path)
     try:
-        result = await app.gate.recall(ANN, ask(strategy=MultiBankStrategy("cascade", min_results_to_stop=enough)))
+        result = await app.gate.call(
+            ANN, Recall(ask(strategy=MultiBankStrategy("cascade", min_results_to_stop=enough)))
+        )
         assert result.trace is not None
         assert [bank for bank, outcome in outcomes(result).items() if outcome == "searched"] == asked
         assert {hit.bank_id for hit in result.hits} <= set(asked)
@@ -130,7 +135,7 @@ async def test_a_cascade_goes_on_past_hits_that_are_too_poor(tmp_path: Path) -> 
     app = await filled(tmp_path)
     try:
         strategy = MultiBankStrategy("cascade", min_results_to_stop=1, min_score_to_stop=1e6)
-        assert set(outcomes(await app.gate.recall(ANN, ask(strategy=strategy))).values()) == {"searched"}
+        assert set(outcomes(await app.gate.call(ANN, Recall(ask(strategy=strategy)))).values()) == {"searched"}
     finally:
         await app.close()
 
@@ -139,11 +144,11 @@ async def test_a_first_match_is_one_banks_answer(tmp_path: Path) -> None:
     app = await filled(tmp_path)
     try:
         query = ask("coffee", tags=("drinks",), strategy=MultiBankStrategy("first_match"))
-        await app.gate.retain(ANN, "team", RetainItem(content="Tea is upstairs.", tags=("drinks",)))
-        result = await app.gate.recall(ANN, query)
+        await app.gate.call(ANN, Retain("team", RetainItem(content="Tea is upstairs.", tags=("drinks",))))
+        result = await app.gate.call(ANN, Recall(query))
         assert [hit.text for hit in result.hits] == ["Tea is upstairs."]
         assert outcomes(result) == {"personal": "searched", "team": "searched", "org": "not_needed"}
-        nothing = await app.gate.recall(ANN, ask(tags=("x",), strategy=MultiBankStrategy("first_match")))
+        nothing = await app.gate.call(ANN, Recall(ask(tags=("x",), strategy=MultiBankStrategy("first_match"))))
         assert nothing.hits == ()
     finally:
         await app.close()
@@ -153,11 +158,11 @@ async def test_a_first_match_is_one_banks_answer(tmp_path: Path) -> None:
 async def test_the_budget_holds_over_all_banks(tmp_path: Path, level: DetailLevel) -> None:
     app = await filled(tmp_path)
     try:
-        result = await app.gate.recall(ANN, ask(max_tokens=25, detail_level=level))
+        result = await app.gate.call(ANN, Recall(ask(max_tokens=25, detail_level=level)))
         assert result.truncated
         assert sum(hit.token_count for hit in result.hits) <= 25
         assert len(result.hits) > 1
-        cut = await app.gate.recall(ANN, ask(max_tokens=2, detail_level=level))
+        cut = await app.gate.call(ANN, Recall(ask(max_tokens=2, detail_level=level)))
         assert [hit.token_count for hit in cut.hits] == [2]
     finally:
         await app.close()
@@ -177,15 +182,15 @@ async def test_a_bank_that_fails_is_named_and_the_others_answer(
             return search(plans)
 
         monkeypatch.setattr(recall, "search", failing)
-        result = await app.gate.recall(ANN, ask())
+        result = await app.gate.call(ANN, Recall(ask()))
         assert outcomes(result) == {"personal": "searched", "team": "failed", "org": "searched"}
         assert result.trace is not None
         assert result.trace.banks[1].reason == StoreError.reason
         assert {hit.bank_id for hit in result.hits} == {"personal", "org"}
         with pytest.raises(StoreError):
-            await app.gate.recall(ANN, ask(strategy=MultiBankStrategy(require_all=True)))
+            await app.gate.call(ANN, Recall(ask(strategy=MultiBankStrategy(require_all=True))))
         with pytest.raises(StoreError):
-            await app.gate.recall(ANN, ask(banks=("team",)))
+            await app.gate.call(ANN, Recall(ask(banks=("team",))))
     finally:
         await app.close()
 
@@ -194,19 +199,19 @@ async def test_an_embedder_that_fails_takes_only_the_banks_that_need_it(monkeypa
     embedder = RemoteEmbedder()
     app = remote_app(monkeypatch, embedder, escalation={"circuit_breaker": {"failure_threshold": 2}})
     try:
-        await app.gate.retain(ANN, "own", RetainItem("coffee at home"))
-        await app.gate.create_bank(ANN, "brought", embedding_model="theirs", dimensions=DIMENSIONS)
+        await app.gate.call(ANN, Retain("own", RetainItem("coffee at home")))
+        await app.gate.call(ANN, CreateBank("brought", embedding_model="theirs", dimensions=DIMENSIONS))
         item = RetainItem("coffee in the kitchen", embedding=Embedding("theirs", DIMENSIONS, vector("coffee")))
-        await app.gate.retain(ANN, "brought", item)
+        await app.gate.call(ANN, Retain("brought", item))
         embedder.down = True
         # Until the circuit opens, and while it is open.
         for expected in (ProviderUnavailable, ProviderUnavailable, CircuitOpen):
-            result = await app.gate.recall(ANN, ask("coffee", banks=("own", "brought")))
+            result = await app.gate.call(ANN, Recall(ask("coffee", banks=("own", "brought"))))
             assert outcomes(result) == {"own": "failed", "brought": "searched"}
             assert result.trace is not None
             assert result.trace.banks[0].reason == expected.reason
             assert [hit.bank_id for hit in result.hits] == ["brought"]
-        alone = await app.gate.recall(ANN, ask("coffee", banks=("own",)))
+        alone = await app.gate.call(ANN, Recall(ask("coffee", banks=("own",))))
         assert alone.trace is not None
         assert (alone.hits, alone.trace.degraded) == ((), "empty_recall")
     finally:
@@ -228,10 +233,10 @@ async def test_a_bank_that_is_late_is_named_and_the_others_answer(
 
         monkeypatch.setattr(registry, "loaded", lambda bank: None if bank.bank_id == "org" else loaded(bank))
         monkeypatch.setattr(registry, "get", never)
-        result = await app.gate.recall(ANN, ask())
+        result = await app.gate.call(ANN, Recall(ask()))
         assert outcomes(result) == {"personal": "searched", "team": "searched", "org": "late"}
         with pytest.raises(DeadlineExceeded):
-            await app.gate.recall(ANN, ask(strategy=MultiBankStrategy(require_all=True)))
+            await app.gate.call(ANN, Recall(ask(strategy=MultiBankStrategy(require_all=True))))
     finally:
         await app.close()
 
@@ -243,7 +248,7 @@ async def test_of_equal_contents_one_is_shown_that_the_database_knows(
     app = await filled(tmp_path)
     try:
         query = ask("the bicycle", detail_level=level)
-        before = await app.gate.recall(ANN, query)
+        before = await app.gate.call(ANN, Recall(query))
         first = next(hit for hit in before.hits if "bicycle" in hit.text)
         recall: Any = app.gate._pipelines.recall
         rows_each = recall.assembly.rows_each
@@ -252,7 +257,7 @@ async def test_of_equal_contents_one_is_shown_that_the_database_knows(
             return [[row for row in rows if row.memory_id != first.memory_id] for rows in rows_each(asked)]
 
         monkeypatch.setattr(recall.assembly, "rows_each", without)
-        result = await app.gate.recall(ANN, query)
+        result = await app.gate.call(ANN, Recall(query))
         shown = [hit for hit in result.hits if "bicycle" in hit.text]
         assert [(hit.bank_id, hit.also_in) for hit in shown] == [(first.also_in[0], ())]
         assert len(result.hits) == len(before.hits)
@@ -276,7 +281,7 @@ async def test_what_is_not_small_is_read_back_beside_the_loop(
 
         monkeypatch.setattr(recall.assembly, "rows_each", watched)
         external = (MemoryHit("Coffee costs nothing on Mondays.", 1.0),)
-        result = await app.gate.recall(ANN, ask(external_context=external))
+        result = await app.gate.call(ANN, Recall(ask(external_context=external)))
         assert len(result.hits) == 6
         assert (threads == {threading.get_ident()}) is inline
     finally:
@@ -296,7 +301,7 @@ async def test_access_to_every_bank_is_decided_before_any_is_read(
         monkeypatch.setattr(app.gate._pipelines.multi_bank, "run", None)
         for others in (("org", "team"), ("org", "nowhere")):
             with pytest.raises(AccessDenied) as refused:
-                await app.gate.recall(bob, ask(banks=others))
+                await app.gate.call(bob, Recall(ask(banks=others)))
             assert refused.value.metadata["bank_id"] == others[1]
     finally:
         await app.close()
@@ -316,9 +321,11 @@ async def test_a_denied_call_leaves_no_trace_of_the_other_banks(tmp_path: Path, 
 
     async def call(*banks: str) -> object:
         if how == "reflect":
-            return await app.gate.reflect(bob, ReflectQuery("coffee?", banks=banks))
+            return await app.gate.call(bob, Reflect(ReflectQuery("coffee?", banks=banks)))
         query = ask("coffee?", banks=banks)
-        return await (app.gate.recall_batch(bob, [query]) if how == "recall_batch" else app.gate.recall(bob, query))
+        return await (
+            app.gate.call(bob, BatchRecall([query])) if how == "recall_batch" else app.gate.call(bob, Recall(query))
+        )
 
     try:
         answers = []
@@ -335,7 +342,7 @@ async def test_a_denied_call_leaves_no_trace_of_the_other_banks(tmp_path: Path, 
                 hidden = refused.value.metadata["bank_id"]
                 answers.append(str(refused.value).replace(hidden, "BANK"))
         assert len(set(answers)) == 1
-        assert not app.gate._limits._buckets._levels
+        assert not app.gate._policies.limits._buckets._levels
         # The bank that may be read has its minute's call still.
         await call("org")
         with pytest.raises(LimitReached):
@@ -356,7 +363,7 @@ async def test_a_history_is_of_one_bank(tmp_path: Path, fields: dict[str, Any], 
     app = await filled(tmp_path)
     try:
         with pytest.raises(ValidationError) as refused:
-            await app.gate.history(ANN, ask(as_of=datetime(2100, 1, 1, tzinfo=UTC), **fields))
+            await app.gate.call(ANN, History(ask(as_of=datetime(2100, 1, 1, tzinfo=UTC), **fields)))
         assert refused.value.field == field
     finally:
         await app.close()
@@ -366,9 +373,9 @@ async def test_a_batch_mixes_one_bank_and_several(tmp_path: Path) -> None:
     app = await filled(tmp_path)
     try:
         queries = [ask(), ask(banks=(), bank_id="org"), ask(strategy=MultiBankStrategy("first_match"))]
-        together = await app.gate.recall_batch(ANN, queries)
+        together = await app.gate.call(ANN, BatchRecall(queries))
         for query, result in zip(queries, together, strict=True):
-            single = await app.gate.recall(ANN, query)
+            single = await app.gate.call(ANN, Recall(query))
             assert [hit.memory_id for hit in result.hits] == [hit.memory_id for hit in single.hits]
     finally:
         await app.close()
@@ -384,7 +391,7 @@ async def test_in_a_batch_no_query_is_taken_for_one_about_the_same_banks(tmp_pat
             ([one, ask(bank_id="org")], "queries[1].bank_id"),
         ):
             with pytest.raises(ValidationError) as refused:
-                await app.gate.recall_batch(ANN, queries)
+                await app.gate.call(ANN, BatchRecall(queries))
             assert refused.value.field == field
     finally:
         await app.close()
@@ -395,14 +402,14 @@ async def test_in_a_batch_a_wrong_field_is_named_with_its_query(tmp_path: Path) 
     try:
         wrong = ask(embedding=Embedding("theirs", DIMENSIONS, vector("coffee")))
         with pytest.raises(DimensionMismatch) as raised:
-            await app.gate.recall_batch(ANN, [ask(), wrong])
+            await app.gate.call(ANN, BatchRecall([ask(), wrong]))
         assert raised.value.metadata["field"] == "queries[1].embedding.model"
         alone = ask(banks=(), bank_id="org", embedding=wrong.embedding)
         with pytest.raises(DimensionMismatch) as raised:
-            await app.gate.recall_batch(ANN, [ask(), alone])
+            await app.gate.call(ANN, BatchRecall([ask(), alone]))
         assert raised.value.metadata["field"] == "queries[1].embedding.model"
         with pytest.raises(DimensionMismatch) as raised:
-            await app.gate.recall(ANN, wrong)
+            await app.gate.call(ANN, Recall(wrong))
         assert raised.value.metadata["field"] == "embedding.model"
     finally:
         await app.close()

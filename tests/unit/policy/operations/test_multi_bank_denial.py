@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import BatchRetain, CreateBank, Recall
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import Core
@@ -30,11 +31,11 @@ async def app() -> AsyncIterator[App]:
     control = {"enabled": True, "default_policy": "deny"}
     app = App(Settings.from_mapping({"vector_store": "in_memory", "access_control": control, "access_grants": grants}))
     for bank in (*FULL, *EMPTY, "forbidden"):
-        await app.gate.create_bank(ADMIN, bank)
+        await app.gate.call(ADMIN, CreateBank(bank))
     for bank in FULL:
-        await app.gate.retain_batch(ADMIN, bank, [RetainItem(f"a lantern {number}") for number in range(50)])
+        await app.gate.call(ADMIN, BatchRetain(bank, [RetainItem(f"a lantern {number}") for number in range(50)]))
     # The banks and their indexes are in memory, as they are for a caller who asks all day.
-    await app.gate.recall(ANA, RecallQuery("lantern", banks=(*FULL, *EMPTY)))
+    await app.gate.call(ANA, Recall(RecallQuery("lantern", banks=(*FULL, *EMPTY))))
     yield app
     await app.gate.close()
 
@@ -69,12 +70,12 @@ async def test_a_denial_in_the_middle_does_no_work_that_depends_on_the_others(
 ) -> None:
     asked = RecallQuery("lantern", banks=(others[0], denied, others[1]), strategy=MultiBankStrategy(mode))
     with pytest.raises(AccessDenied) as refusal:
-        await app.gate.recall(ANA, asked)
+        await app.gate.call(ANA, Recall(asked))
     assert not work
     assert all(bank not in str(refusal.value) for bank in (*FULL, *EMPTY, *MISSING))
 
 
 async def test_a_call_that_is_let_pass_does(app: App, work: Counter[str]) -> None:
-    await app.gate.recall(ANA, RecallQuery("lantern", banks=FULL))
+    await app.gate.call(ANA, Recall(RecallQuery("lantern", banks=FULL)))
     assert work["recall_many"] == 1
     assert work["hydrate_each"] == 1

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import Reflect, Retain, StreamReflect
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.errors import (
@@ -66,7 +67,7 @@ async def filled(model: Model | None = None, **settings: Any) -> AsyncIterator[A
             patch.setattr("astrocyte.wiring.providers.create_language_model", lambda name, options: BoundedModel(model))
         app = App(Settings.from_mapping(values))
     for bank_id, content in BANKS.items():
-        await app.gate.retain(Caller(operator=True), bank_id, RetainItem(content))
+        await app.gate.call(Caller(operator=True), Retain(bank_id, RetainItem(content)))
     yield app
     await app.close()
 
@@ -76,7 +77,7 @@ def ask(question: str = ASKED, **values: Any) -> ReflectQuery:
 
 
 async def streamed(app: App, query: ReflectQuery, caller: Caller = ANN) -> ReflectResult:
-    parts = [part async for part in app.gate.reflect_stream(caller, query)]
+    parts = [part async for part in app.gate.stream(caller, StreamReflect(query))]
     assert isinstance(parts[-1], ReflectResult)
     assert "".join(map(str, parts[:-1])) == parts[-1].answer
     return parts[-1]
@@ -88,7 +89,7 @@ def origins(result: ReflectResult) -> dict[str | None, str]:
 
 async def test_one_answer_rests_on_all_banks_and_says_on_which() -> None:
     async with filled(**ANYTHING) as app:
-        result = await app.gate.reflect(ANN, ask())
+        result = await app.gate.call(ANN, Reflect(ask()))
         assert origins(result) == BANKS
         by_id = {source.memory_id: source for source in result.sources or ()}
         for start, end, memory_id in result.citations:
@@ -101,10 +102,10 @@ async def test_one_answer_rests_on_all_banks_and_says_on_which() -> None:
 async def test_banks_are_asked_as_the_strategy_or_the_group_says() -> None:
     group = {"banks": ["{user_id}", "team", "org"], "strategy": "first_match", "cascade_order": ["team"]}
     async with filled(multi_bank={"bank_groups": {"mine": group}}, **ANYTHING) as app:
-        await app.gate.retain(ANN, "ann", RetainItem(OATS))
-        first = await app.gate.reflect(ANN, ask(strategy=MultiBankStrategy("first_match")))
+        await app.gate.call(ANN, Retain("ann", RetainItem(OATS)))
+        first = await app.gate.call(ANN, Reflect(ask(strategy=MultiBankStrategy("first_match"))))
         assert origins(first) == {"personal": OATS}
-        assert origins(await app.gate.reflect(ANN, ask(banks=(), bank_group="mine"))) == {"team": KITCHEN}
+        assert origins(await app.gate.call(ANN, Reflect(ask(banks=(), bank_group="mine")))) == {"team": KITCHEN}
         weighed = MultiBankStrategy("parallel", bank_weights={"team": 0})
         grouped = await streamed(app, ask(banks=(), bank_group="mine", strategy=weighed))
         assert origins(grouped) == {"ann": OATS, "org": ROASTER}
@@ -124,7 +125,7 @@ async def test_banks_are_asked_as_the_strategy_or_the_group_says() -> None:
 )
 async def test_what_cannot_be_meant_is_refused(values: dict[str, Any], field: str) -> None:
     async with filled() as app:
-        for call in (app.gate.reflect(ANN, ask(**values)), streamed(app, ask(**values))):
+        for call in (app.gate.call(ANN, Reflect(ask(**values))), streamed(app, ask(**values))):
             with pytest.raises(ValidationError) as raised:
                 await call
             assert raised.value.field == field
@@ -138,33 +139,33 @@ async def test_access_to_every_bank_is_decided_before_any_is_read_or_charged() -
         bob = Caller(principal="user:bob")
         for other in ("team", "nowhere"):
             for call in (
-                app.gate.reflect(bob, ask(banks=("org", other))),
+                app.gate.call(bob, Reflect(ask(banks=("org", other)))),
                 streamed(app, ask(banks=("org", other)), bob),
             ):
                 with pytest.raises(AccessDenied) as refused:
                     await call
                 assert refused.value.metadata["bank_id"] == other
-        assert origins(await app.gate.reflect(bob, ask(banks=("org",)))) == {"org": ROASTER}
+        assert origins(await app.gate.call(bob, Reflect(ask(banks=("org",))))) == {"org": ROASTER}
 
 
 async def test_a_bank_that_is_not_there_refuses_the_call() -> None:
     async with filled() as app:
         with pytest.raises(BankNotFound):
-            await app.gate.reflect(ANN, ask(banks=("team", "nowhere")))
+            await app.gate.call(ANN, Reflect(ask(banks=("team", "nowhere"))))
 
 
 async def test_all_banks_admit_a_reflect_or_none_is_charged() -> None:
     own = {"org": {"homeostasis": {"rate_limits": {"reflect_per_minute": 1}}}}
     rates = {"rate_limits": {"reflect_per_minute": 2}}
     async with filled(homeostasis=rates, banks=own) as app:
-        await app.gate.reflect(ANN, ask())
+        await app.gate.call(ANN, Reflect(ask()))
         for _ in range(3):
             with pytest.raises(LimitReached):
-                await app.gate.reflect(ANN, ask())
+                await app.gate.call(ANN, Reflect(ask()))
         # One of two was taken from the others, in spite of the three that were refused.
-        await app.gate.reflect(ANN, ask(banks=("personal", "team")))
+        await app.gate.call(ANN, Reflect(ask(banks=("personal", "team"))))
         with pytest.raises(LimitReached):
-            await app.gate.reflect(ANN, ask(banks=("personal", "team")))
+            await app.gate.call(ANN, Reflect(ask(banks=("personal", "team"))))
 
 
 async def test_a_question_is_held_to_the_barrier_of_every_bank() -> None:
@@ -172,8 +173,8 @@ async def test_a_question_is_held_to_the_barrier_of_every_bank() -> None:
     question = "Whose phone number is 415-555-0123?"
     async with filled(barriers={"pii": {"scan": ["content"]}}, banks=own) as app:
         with pytest.raises(PiiRejected):
-            await app.gate.reflect(ANN, ask(question))
-        await app.gate.reflect(ANN, ask(question, banks=("personal", "team")))
+            await app.gate.call(ANN, Reflect(ask(question)))
+        await app.gate.call(ANN, Reflect(ask(question, banks=("personal", "team"))))
 
 
 async def test_each_bank_says_whether_its_memories_may_be_shown() -> None:
@@ -184,8 +185,8 @@ async def test_each_bank_says_whether_its_memories_may_be_shown() -> None:
     }
     async with filled(**settings, **ANYTHING) as app:
         for bank_id, content in phones.items():
-            await app.gate.retain(ANN, bank_id, RetainItem(content))
-        result = await app.gate.reflect(ANN, ask("Whom to call for coffee?", banks=tuple(phones)))
+            await app.gate.call(ANN, Retain(bank_id, RetainItem(content)))
+        result = await app.gate.call(ANN, Reflect(ask("Whom to call for coffee?", banks=tuple(phones))))
         assert "415-555-0123" in result.answer
         assert "0199" not in f"{result.answer} {result.sources}"
         assert any("pii" in remark for remark in result.observations or ())
@@ -193,15 +194,15 @@ async def test_each_bank_says_whether_its_memories_may_be_shown() -> None:
 
 async def test_the_lowest_ceiling_of_the_banks_holds() -> None:
     async with filled(banks={"org": {"homeostasis": {"reflect_max_tokens": 5}}}, **ANYTHING) as app:
-        assert (await app.gate.reflect(ANN, ask())).truncated
-        assert not (await app.gate.reflect(ANN, ask(banks=("personal", "team")))).truncated
+        assert (await app.gate.call(ANN, Reflect(ask()))).truncated
+        assert not (await app.gate.call(ANN, Reflect(ask(banks=("personal", "team"))))).truncated
 
 
 async def test_an_agent_searches_in_all_banks() -> None:
     model = Model("From Trieste [2].")
     settings: dict[str, Any] = {"pipeline": {"reflect": {"recall_max_results": 1}}, **ANYTHING}
     async with filled(model, agentic_reflect={"enabled": True}, **settings) as app:
-        result = await app.gate.reflect(ANN, ask("Where is the kitchen with the coffee machine?"))
+        result = await app.gate.call(ANN, Reflect(ask("Where is the kitchen with the coffee machine?")))
         assert origins(result) == {"org": ROASTER}
         assert KITCHEN in model.prompts[0].messages[1].content
 
@@ -212,8 +213,8 @@ async def test_memory_is_unavailable_where_all_banks_say_so(*, all_empty: bool) 
     own = {} if all_empty else {"org": {"escalation": {"degraded_mode": "error"}}}
     async with filled(Model(None), escalation=escalation, banks=own, **ANYTHING) as app:
         with pytest.raises(ProviderUnavailable, match="down"):
-            await app.gate.reflect(ANN, ask())
-        for call in (app.gate.reflect(ANN, ask()), streamed(app, ask())):
+            await app.gate.call(ANN, Reflect(ask()))
+        for call in (app.gate.call(ANN, Reflect(ask())), streamed(app, ask())):
             if all_empty:
                 assert (await call).answer == "Memory is unavailable at the moment."
             else:

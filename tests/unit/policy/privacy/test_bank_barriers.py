@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from astrocyte.api.requests import BatchRecall, CreateBank, Recall, Reflect, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import count_tokens
@@ -53,12 +54,12 @@ def outgoing(action: str | None, *, reflect: bool = False) -> dict[str, Any]:
 async def test_a_query_that_one_bank_refuses_is_refused_in_any_order(opened: Open, banks: tuple[str, ...]) -> None:
     gate = opened(softly=incoming("redact"), strict=incoming("reject"), plain=incoming("warn"))
     for bank in banks:
-        await gate.create_bank(ME, bank)
+        await gate.call(ME, CreateBank(bank))
     with capture_logs() as logs:
         for work in (
-            gate.recall(ME, RecallQuery(MAIL, banks=banks)),
-            gate.recall_batch(ME, [RecallQuery(MAIL, banks=banks)]),
-            gate.reflect(ME, ReflectQuery(MAIL, banks=banks)),
+            gate.call(ME, Recall(RecallQuery(MAIL, banks=banks))),
+            gate.call(ME, BatchRecall([RecallQuery(MAIL, banks=banks)])),
+            gate.call(ME, Reflect(ReflectQuery(MAIL, banks=banks))),
         ):
             with pytest.raises(PiiRejected):
                 await work
@@ -69,8 +70,8 @@ async def test_a_query_that_one_bank_refuses_is_refused_in_any_order(opened: Ope
 async def test_what_one_bank_redacts_is_redacted_for_all_and_told_once(opened: Open) -> None:
     gate = opened(softly=incoming("redact"), other=incoming("redact"), plain=incoming("warn"))
     for bank in ("softly", "other", "plain"):
-        await gate.create_bank(ME, bank)
-    query, warnings = await gate._barriers.query("Recall", RecallQuery(MAIL), ("plain", "softly", "other"))
+        await gate.call(ME, CreateBank(bank))
+    query, warnings = await gate._policies.barriers.query("Recall", RecallQuery(MAIL), ("plain", "softly", "other"))
     assert query.query == REDACTED
     assert warnings == ("pii: found email (1)", "pii: redacted email (1)")
 
@@ -81,12 +82,12 @@ async def test_what_the_caller_brings_is_judged_by_every_bank_whatever_it_says(
 ) -> None:
     gate = opened(strict=outgoing("reject"), soft=outgoing("redact"), open=outgoing(None))
     for bank in ("strict", "soft", "open"):
-        await gate.retain(ME, bank, RetainItem(f"letters of {bank}"))
+        await gate.call(ME, Retain(bank, RetainItem(f"letters of {bank}")))
     brought = (MemoryHit(MAIL, 1.0, bank_id=claimed, also_in=("strict",), bank_rank=7),)
 
     async def ask(*banks: str) -> list[MemoryHit]:
         query = RecallQuery("letters", banks=banks, external_context=brought)
-        return [hit for hit in (await gate.recall(ME, query)).hits if "write" in hit.text]
+        return [hit for hit in (await gate.call(ME, Recall(query))).hits if "write" in hit.text]
 
     assert await ask("open", "strict") == await ask("strict", "open") == await ask("soft", "strict") == []
     for banks in (("open", "soft"), ("soft", "open")):
@@ -95,16 +96,16 @@ async def test_what_the_caller_brings_is_judged_by_every_bank_whatever_it_says(
         assert (hit.bank_id, hit.also_in, hit.bank_rank) == (None, (), 0)
     (hit,) = await ask("open")
     assert hit.text == MAIL
-    alone = await gate.recall(ME, RecallQuery("letters", "soft", external_context=brought))
+    alone = await gate.call(ME, Recall(RecallQuery("letters", "soft", external_context=brought)))
     assert [(hit.text, hit.bank_id) for hit in alone.hits if "write" in hit.text] == [(REDACTED, "soft")]
 
 
 async def test_counts_tell_of_what_left(opened: Open) -> None:
     gate = opened(strict=outgoing("reject"), soft=outgoing("redact"))
     for bank in ("strict", "soft"):
-        await gate.retain(ME, bank, RetainItem(f"{MAIL}: {bank}", fact_type=bank))
-        await gate.retain(ME, bank, RetainItem(f"a letter of {bank}"))
-    result = await gate.recall(ME, RecallQuery("write a letter", banks=("strict", "soft")))
+        await gate.call(ME, Retain(bank, RetainItem(f"{MAIL}: {bank}", fact_type=bank)))
+        await gate.call(ME, Retain(bank, RetainItem(f"a letter of {bank}")))
+    result = await gate.call(ME, Recall(RecallQuery("write a letter", banks=("strict", "soft"))))
     assert result.trace is not None
     assert sum((result.trace.layer_distribution or {}).values()) == len(result.hits) == 3
     for hit in result.hits:
@@ -112,7 +113,7 @@ async def test_counts_tell_of_what_left(opened: Open) -> None:
     for told in result.trace.banks:
         own = [hit.token_count for hit in result.hits if hit.bank_id == told.bank_id]
         assert (told.found, told.kept, told.tokens) == (2, len(own), sum(own))
-    alone = await gate.recall(ME, RecallQuery("write a letter", "strict"))
+    alone = await gate.call(ME, Recall(RecallQuery("write a letter", "strict")))
     assert alone.trace is not None
     assert sum((alone.trace.layer_distribution or {}).values()) == len(alone.hits) == 1
 
@@ -121,11 +122,11 @@ async def test_counts_tell_of_what_left(opened: Open) -> None:
 async def test_of_equal_contents_one_is_shown_that_its_bank_lets_leave(opened: Open, banks: tuple[str, ...]) -> None:
     gate = opened(strict=outgoing("reject", reflect=True), open=outgoing(None))
     for bank in banks:
-        await gate.retain(ME, bank, RetainItem(MAIL))
-    result = await gate.recall(ME, RecallQuery("write to whom?", banks=banks))
+        await gate.call(ME, Retain(bank, RetainItem(MAIL)))
+    result = await gate.call(ME, Recall(RecallQuery("write to whom?", banks=banks)))
     assert [(hit.text, hit.bank_id) for hit in result.hits] == [(MAIL, "open")]
     assert result.warnings == ()
-    answer = await gate.reflect(ME, ReflectQuery("write to whom?", banks=banks, include_sources=True))
+    answer = await gate.call(ME, Reflect(ReflectQuery("write to whom?", banks=banks, include_sources=True)))
     assert [hit.bank_id for hit in answer.sources or ()] == ["open"]
 
 
@@ -147,10 +148,10 @@ async def test_a_batch_is_judged_as_each_of_its_queries_alone(opened: Open) -> N
     queries = [RecallQuery(text) for text in texts for _ in sets]
     places = [place for _ in texts for place in range(len(sets))]
     with capture_logs() as together:
-        judged = await gate._barriers.queries("BatchRecall", queries, sets, places)
+        judged = await gate._policies.barriers.queries("BatchRecall", queries, sets, places)
     with capture_logs() as apart:
         alone = [
-            await gate._barriers.query("BatchRecall", query, sets[place], f"queries[{index}].")
+            await gate._policies.barriers.query("BatchRecall", query, sets[place], f"queries[{index}].")
             for index, (query, place) in enumerate(zip(queries, places, strict=True))
         ]
     assert judged == alone

@@ -11,6 +11,18 @@ from typing import Any, get_args
 import pytest
 from structlog.testing import capture_logs
 
+from astrocyte.api.requests import (
+    BatchRecall,
+    BatchRetain,
+    CreateBank,
+    GetBank,
+    GetServerInfo,
+    ListMemories,
+    Recall,
+    Retain,
+    StreamRetain,
+    UpdateMemory,
+)
 from astrocyte.app import App
 from astrocyte.config import Settings, load_settings
 from astrocyte.config.barriers import COUNTRIES, PiiType
@@ -44,7 +56,7 @@ async def running(values: dict[str, Any]) -> AsyncIterator[Gate]:
 
 
 async def stored(gate: Gate, bank_id: str = "b") -> list[str]:
-    return [memory.content for memory in (await gate.list_memories(ME, bank_id)).memories]
+    return [memory.content for memory in (await gate.call(ME, ListMemories(bank_id))).memories]
 
 
 def test_the_settings_know_the_types_and_countries_of_the_core() -> None:
@@ -56,18 +68,20 @@ def test_the_settings_know_the_types_and_countries_of_the_core() -> None:
 async def test_what_is_found_is_replaced_before_it_is_stored(opened: Open) -> None:
     gate = await opened()
     with capture_logs() as logs:
-        result = await gate.retain(
+        result = await gate.call(
             ME,
-            "b",
-            RetainItem(
-                f"{MAIL} or +44 20 7946 0958",
-                metadata={"phone": 4155550123, "note": "of ana@example.org", "count": 12},
-                tags=("ana@example.org", "bo@example.org", "friend"),
-                source="mailto:ana@example.org",
-                speaker="ana@example.org",
+            Retain(
+                "b",
+                RetainItem(
+                    f"{MAIL} or +44 20 7946 0958",
+                    metadata={"phone": 4155550123, "note": "of ana@example.org", "count": 12},
+                    tags=("ana@example.org", "bo@example.org", "friend"),
+                    source="mailto:ana@example.org",
+                    speaker="ana@example.org",
+                ),
             ),
         )
-    (memory,) = (await gate.list_memories(ME, "b")).memories
+    (memory,) = (await gate.call(ME, ListMemories("b"))).memories
     assert memory.content == "write to [EMAIL_REDACTED], please or [PHONE_REDACTED]"
     assert memory.metadata == {"phone": "[PHONE_REDACTED]", "note": "of [EMAIL_REDACTED]", "count": 12}
     assert memory.tags == ("[EMAIL_REDACTED]", "friend")
@@ -83,8 +97,8 @@ async def test_a_refused_item_leaves_nothing_behind(opened: Open) -> None:
     gate = await opened(action="reject")
     item = RetainItem("fine", metadata={"mail": "ana@example.org"})
     for call, field in (
-        (gate.retain(ME, "b", item), "item"),
-        (gate.retain_batch(ME, "b", [RetainItem("tea"), item]), "items[1]"),
+        (gate.call(ME, Retain("b", item)), "item"),
+        (gate.call(ME, BatchRetain("b", [RetainItem("tea"), item])), "items[1]"),
     ):
         with pytest.raises(PiiRejected) as caught:
             await call
@@ -92,15 +106,15 @@ async def test_a_refused_item_leaves_nothing_behind(opened: Open) -> None:
         assert caught.value.metadata["field"] == field
         assert "example.org" not in str(caught.value)
     with pytest.raises(BankNotFound):
-        await gate.get_bank(ME, "b")
-    outcomes = await gate.retain_many(ME, "b", [RetainItem("tea"), item, RetainItem("ham")])
+        await gate.call(ME, GetBank("b"))
+    outcomes = await gate.call(ME, StreamRetain("b", [RetainItem("tea"), item, RetainItem("ham")]))
     assert [type(outcome) for outcome in outcomes] == [RetainResult, PiiRejected, RetainResult]
 
 
 async def test_a_warning_changes_nothing_but_is_told(opened: Open) -> None:
     gate = await opened(action="warn")
     with capture_logs() as logs:
-        result = await gate.retain(ME, "b", RetainItem(MAIL))
+        result = await gate.call(ME, Retain("b", RetainItem(MAIL)))
     assert await stored(gate) == [MAIL]
     assert result.warnings == ("pii: found email (1)",)
     assert [log["event"] for log in logs] == ["astrocyte.policy.pii_detected"]
@@ -108,8 +122,8 @@ async def test_a_warning_changes_nothing_but_is_told(opened: Open) -> None:
 
 async def test_a_switched_off_barrier_lets_all_pass_and_says_so_where_it_was_asked_for(opened: Open) -> None:
     gate = await opened(mode="disabled")
-    assert (await gate.retain(ME, "b", RetainItem(MAIL))).warnings == ()
-    (warning,) = (await gate.retain(ME, "b", RetainItem("Ana", pii_detected=True))).warnings
+    assert (await gate.call(ME, Retain("b", RetainItem(MAIL)))).warnings == ()
+    (warning,) = (await gate.call(ME, Retain("b", RetainItem("Ana", pii_detected=True)))).warnings
     assert "switched off" in warning
     assert await stored(gate) == [MAIL, "Ana"]
 
@@ -122,20 +136,20 @@ async def test_types_have_actions_and_replacements_of_their_own(opened: Open) ->
         "ssn": {"action": "warn"},
     }
     gate = await opened(type_overrides=overrides)
-    result = await gate.retain(ME, "b", RetainItem("ana@example.org, +44 20 7946 0958, ssn 123-45-6789"))
+    result = await gate.call(ME, Retain("b", RetainItem("ana@example.org, +44 20 7946 0958, ssn 123-45-6789")))
     assert await stored(gate) == ["ana@example.org, <phone>, ssn 123-45-6789"]
     assert result.warnings == ("pii: found ssn (1)", "pii: redacted phone (1)")
     with pytest.raises(PiiRejected, match=r"credit_card \(1\)"):
-        await gate.retain(ME, "b", RetainItem("4111 1111 1111 1111"))
+        await gate.call(ME, Retain("b", RetainItem("4111 1111 1111 1111")))
 
 
 async def test_only_the_chosen_countries_and_targets_are_looked_at(opened: Open) -> None:
     gate = await opened(countries=["uk"], scan=["metadata"])
-    await gate.retain(ME, "b", RetainItem(MAIL, metadata={"a": "NINO AB123456C", "b": "DNI 12345678Z"}))
-    (memory,) = (await gate.list_memories(ME, "b")).memories
+    await gate.call(ME, Retain("b", RetainItem(MAIL, metadata={"a": "NINO AB123456C", "b": "DNI 12345678Z"})))
+    (memory,) = (await gate.call(ME, ListMemories("b"))).memories
     assert memory.content == MAIL
     assert memory.metadata == {"a": "NINO [NINO_REDACTED]", "b": "DNI 12345678Z"}
-    assert (await gate.recall(ME, RecallQuery("ana@example.org", "b"))).warnings == ()
+    assert (await gate.call(ME, Recall(RecallQuery("ana@example.org", "b")))).warnings == ()
 
 
 async def test_own_patterns_are_applied(opened: Open) -> None:
@@ -144,11 +158,11 @@ async def test_own_patterns_are_applied(opened: Open) -> None:
         {"name": "badge", "pattern": "badge [0-9]+"},
     ]
     gate = await opened(patterns=patterns, type_overrides={"badge": {"action": "reject"}})
-    result = await gate.retain(ME, "b", RetainItem("customer CUST-12345678 called"))
+    result = await gate.call(ME, Retain("b", RetainItem("customer CUST-12345678 called")))
     assert await stored(gate) == ["customer [REDACTED_CUSTOMER_ID] called"]
     assert result.warnings == ("pii: redacted custom_id (1)",)
     with pytest.raises(PiiRejected, match="badge"):
-        await gate.retain(ME, "b", RetainItem("badge 17"))
+        await gate.call(ME, Retain("b", RetainItem("badge 17")))
 
 
 @pytest.mark.parametrize(
@@ -184,9 +198,9 @@ def test_settings_without_a_meaning_are_refused(pii: dict[str, Any]) -> None:
 
 async def test_a_bank_has_barriers_of_its_own(opened: Open) -> None:
     gate = await opened({"banks": {"strict": {"barriers": {"pii": {"action": "reject"}}}}})
-    assert (await gate.retain(ME, "b", RetainItem(MAIL))).stored
+    assert (await gate.call(ME, Retain("b", RetainItem(MAIL)))).stored
     with pytest.raises(PiiRejected):
-        await gate.retain(ME, "strict", RetainItem(MAIL))
+        await gate.call(ME, Retain("strict", RetainItem(MAIL)))
 
 
 @pytest.mark.parametrize("action", ["redact", "reject", "warn"])
@@ -195,9 +209,9 @@ async def test_the_callers_word_counts_where_nothing_is_found(opened: Open, acti
     item = RetainItem("Ana lives in the blue house", pii_detected=True, tags=("friend",))
     if action == "reject":
         with pytest.raises(PiiRejected, match=r"pii \(1\)"):
-            await gate.retain(ME, "b", item)
+            await gate.call(ME, Retain("b", item))
         return
-    result = await gate.retain(ME, "b", item)
+    result = await gate.call(ME, Retain("b", item))
     assert result.stored
     expected = {"redact": ("[PII_REDACTED]", "redacted"), "warn": (item.content, "found")}[action]
     assert await stored(gate) == [expected[0]]
@@ -206,38 +220,40 @@ async def test_the_callers_word_counts_where_nothing_is_found(opened: Open, acti
 
 async def test_the_callers_word_adds_nothing_where_something_was_redacted(opened: Open) -> None:
     gate = await opened(scan=["tags"])
-    await gate.retain(ME, "b", RetainItem(MAIL, pii_detected=True))
+    await gate.call(ME, Retain("b", RetainItem(MAIL, pii_detected=True)))
     assert await stored(gate) == ["write to [EMAIL_REDACTED], please"]
 
 
 async def test_a_repeated_request_says_again_what_was_done(opened: Open) -> None:
     gate = await opened()
     items = [RetainItem("tea"), RetainItem(MAIL)]
-    first = await gate.retain_batch(ME, "b", items, request_id="r1")
+    first = await gate.call(ME, BatchRetain("b", items, request_id="r1"))
     assert first[1].warnings
-    assert await gate.retain_batch(ME, "b", items, request_id="r1") == first
-    many = await gate.retain_many(ME, "b", [RetainItem("ham"), RetainItem("of bo@x.org")], request_ids=["r2", "r3"])
-    assert await gate.retain_many(ME, "b", [RetainItem("of bo@x.org")], request_ids=["r3"]) == many[1:]
+    assert await gate.call(ME, BatchRetain("b", items, request_id="r1")) == first
+    many = await gate.call(
+        ME, StreamRetain("b", [RetainItem("ham"), RetainItem("of bo@x.org")], request_ids=["r2", "r3"])
+    )
+    assert await gate.call(ME, StreamRetain("b", [RetainItem("of bo@x.org")], request_ids=["r3"])) == many[1:]
 
 
 async def test_checking_tells_the_caller_and_nobody_else(opened: Open) -> None:
     gate = await opened()
     with capture_logs() as logs:
-        result = await gate.retain(ME, "b", RetainItem(MAIL, metadata={"token": "x"}), validate_only=True)
+        result = await gate.call(ME, Retain("b", RetainItem(MAIL, metadata={"token": "x"}), validate_only=True))
     assert result.warnings == ("pii: redacted email (1)", "metadata: left out 'token'")
     assert logs == []
     with pytest.raises(BankNotFound):
-        await gate.get_bank(ME, "b")
+        await gate.call(ME, GetBank("b"))
 
 
 async def test_an_update_passes_the_same_barrier(opened: Open) -> None:
     gate = await opened()
-    made = await gate.retain(ME, "b", RetainItem("tea", source="a book"))
+    made = await gate.call(ME, Retain("b", RetainItem("tea", source="a book")))
     assert made.memory_id is not None
     update = MemoryUpdate(
         made.memory_id, frozenset({"content", "tags", "metadata"}), MAIL, ("bo@x.org",), {"of": "bo@x.org"}
     )
-    memory = await gate.update_memory(ME, "b", update)
+    memory = await gate.call(ME, UpdateMemory("b", update))
     assert (memory.content, memory.tags) == ("write to [EMAIL_REDACTED], please", ("[EMAIL_REDACTED]",))
     assert memory.metadata == {"of": "[EMAIL_REDACTED]"}
     for wrong in (
@@ -245,50 +261,50 @@ async def test_an_update_passes_the_same_barrier(opened: Open) -> None:
         MemoryUpdate(made.memory_id, frozenset({"content"}), "x" * 50_001),
     ):
         with pytest.raises(ValidationError):
-            await gate.update_memory(ME, "b", wrong)
+            await gate.call(ME, UpdateMemory("b", wrong))
     strict = await opened(action="reject")
-    made = await strict.retain(ME, "b", RetainItem("tea"))
+    made = await strict.call(ME, Retain("b", RetainItem("tea")))
     with pytest.raises(PiiRejected):
-        await strict.update_memory(ME, "b", MemoryUpdate(str(made.memory_id), frozenset({"content"}), MAIL))
+        await strict.call(ME, UpdateMemory("b", MemoryUpdate(str(made.memory_id), frozenset({"content"}), MAIL)))
     assert await stored(strict) == ["tea"]
 
 
 async def test_a_vector_of_what_was_redacted_is_not_kept(opened: Open) -> None:
     gate = await opened()
     foreign = Embedding("mine", 2, struct.pack("<2f", 1.0, 2.0))
-    await gate.create_bank(ME, "b", embedding_model="mine", dimensions=2)
+    await gate.call(ME, CreateBank("b", embedding_model="mine", dimensions=2))
     with pytest.raises(ValidationError) as caught:
-        await gate.retain(ME, "b", RetainItem(MAIL, embedding=foreign))
+        await gate.call(ME, Retain("b", RetainItem(MAIL, embedding=foreign)))
     assert caught.value.field == "embedding"
-    own = await gate.server_info(ME)
+    own = await gate.call(ME, GetServerInfo())
     vector = struct.pack(f"<{own.dimensions}f", 1.0, *[0.0] * (own.dimensions - 1))
     given = Embedding(own.embedding_model, own.dimensions, vector)
-    await gate.retain(ME, "c", RetainItem(MAIL, embedding=given))
+    await gate.call(ME, Retain("c", RetainItem(MAIL, embedding=given)))
     query = RecallQuery("", "c", embedding=given, weights={"semantic": 1.0})
-    (hit,) = (await gate.recall(ME, query)).hits
+    (hit,) = (await gate.call(ME, Recall(query))).hits
     assert hit.arms[0].score < 0.9
 
 
 async def test_a_query_is_redacted_before_it_is_searched_for(opened: Open) -> None:
     gate = await opened()
-    await gate.retain(ME, "b", RetainItem(MAIL))
-    await gate.retain(ME, "b", RetainItem("bo likes tea"))
+    await gate.call(ME, Retain("b", RetainItem(MAIL)))
+    await gate.call(ME, Retain("b", RetainItem("bo likes tea")))
     with capture_logs() as logs:
-        result = await gate.recall(ME, RecallQuery("who is ana@example.org", "b"))
+        result = await gate.call(ME, Recall(RecallQuery("who is ana@example.org", "b")))
     assert result.hits[0].text == "write to [EMAIL_REDACTED], please"
     assert result.warnings == ("pii: redacted email (1)",)
     assert [log["operation"] for log in logs] == ["Recall"]
-    batch = await gate.recall_batch(ME, [RecallQuery("tea", "b"), RecallQuery("ana@example.org", "b")])
+    batch = await gate.call(ME, BatchRecall([RecallQuery("tea", "b"), RecallQuery("ana@example.org", "b")]))
     assert [one.warnings for one in batch] == [(), ("pii: redacted email (1)",)]
 
 
 async def test_a_refused_query_is_not_searched_for(opened: Open) -> None:
     gate = await opened(action="reject")
-    await gate.retain(ME, "b", RetainItem("tea"))
+    await gate.call(ME, Retain("b", RetainItem("tea")))
     with pytest.raises(PiiRejected):
-        await gate.recall(ME, RecallQuery("who is ana@example.org", "b"))
+        await gate.call(ME, Recall(RecallQuery("who is ana@example.org", "b")))
     with pytest.raises(PiiRejected) as caught:
-        await gate.recall_batch(ME, [RecallQuery("tea", "b"), RecallQuery("ana@example.org", "b")])
+        await gate.call(ME, BatchRecall([RecallQuery("tea", "b"), RecallQuery("ana@example.org", "b")]))
     assert caught.value.metadata["field"] == "queries[1].query"
 
 
@@ -296,9 +312,11 @@ async def test_a_refused_query_is_not_searched_for(opened: Open) -> None:
 async def test_what_leaves_is_looked_at_where_that_is_wanted(opened: Open, action: str) -> None:
     barriers = {"pii": {"mode": "disabled"}}
     gate = await opened({"barriers": barriers, "dlp": {"scan_recall_output": True, "output_pii_action": action}})
-    await gate.retain(ME, "b", RetainItem(MAIL, metadata={"of": "bo@x.org"}, source="bo@x.org", tags=("bo@x.org",)))
-    await gate.retain(ME, "b", RetainItem("write a letter"))
-    result = await gate.recall(ME, RecallQuery("write", "b", include_sources=True))
+    await gate.call(
+        ME, Retain("b", RetainItem(MAIL, metadata={"of": "bo@x.org"}, source="bo@x.org", tags=("bo@x.org",)))
+    )
+    await gate.call(ME, Retain("b", RetainItem("write a letter")))
+    result = await gate.call(ME, Recall(RecallQuery("write", "b", include_sources=True)))
     texts = {hit.text for hit in result.hits}
     words = {"redact": "redacted", "reject": "refused", "warn": "found"}[action]
     assert result.warnings == (f"pii: {words} email (4)",)
@@ -316,8 +334,8 @@ async def test_what_leaves_is_looked_at_where_that_is_wanted(opened: Open, actio
 
 async def test_what_leaves_is_left_alone_by_default(opened: Open) -> None:
     gate = await opened(mode="disabled")
-    await gate.retain(ME, "b", RetainItem(MAIL))
-    assert (await gate.recall(ME, RecallQuery("write", "b"))).hits[0].text == MAIL
+    await gate.call(ME, Retain("b", RetainItem(MAIL)))
+    assert (await gate.call(ME, Recall(RecallQuery("write", "b")))).hits[0].text == MAIL
 
 
 @pytest.mark.parametrize(
@@ -333,9 +351,9 @@ async def test_what_leaves_is_left_alone_by_default(opened: Open) -> None:
 async def test_content_of_another_shape_is_refused(opened: Open, content: str, field: str) -> None:
     gate = await opened({"barriers": {"validation": {"max_content_length": 100}}})
     with pytest.raises(ValidationError) as caught:
-        await gate.retain(ME, "b", RetainItem(content))
+        await gate.call(ME, Retain("b", RetainItem(content)))
     assert caught.value.field == field
-    assert (await gate.retain(ME, "b", RetainItem("x" * 100))).stored
+    assert (await gate.call(ME, Retain("b", RetainItem("x" * 100)))).stored
 
 
 async def test_each_check_of_content_can_be_switched(opened: Open) -> None:
@@ -345,26 +363,29 @@ async def test_each_check_of_content_can_be_switched(opened: Open) -> None:
         "allowed_content_types": ["text", "document"],
     }
     gate = await opened({"barriers": {"validation": validation}})
-    assert (await gate.retain(ME, "b", RetainItem("%PDF-1.7 stream"))).stored
+    assert (await gate.call(ME, Retain("b", RetainItem("%PDF-1.7 stream")))).stored
     with pytest.raises(ValidationError) as caught:
-        await gate.retain(ME, "b", RetainItem("tea", content_type="email"))
+        await gate.call(ME, Retain("b", RetainItem("tea", content_type="email")))
     assert caught.value.field == "content_type"
-    empty = await gate.retain(ME, "b", RetainItem(" \n"))
+    empty = await gate.call(ME, Retain("b", RetainItem(" \n")))
     assert (empty.stored, empty.retention_action) == (False, "skipped")
     items = [RetainItem(""), RetainItem("tea"), RetainItem("\ufeff")]
-    for results in (await gate.retain_batch(ME, "b", items, request_id="r"), await gate.retain_many(ME, "b", items)):
+    for results in (
+        await gate.call(ME, BatchRetain("b", items, request_id="r")),
+        await gate.call(ME, StreamRetain("b", items)),
+    ):
         assert results[0] == results[2] == empty
         assert isinstance(results[1], RetainResult)
         assert results[1].memory_id
-    assert (await gate.retain_batch(ME, "b", items, request_id="r"))[0] == empty
-    assert await gate.retain_batch(ME, "b", items[:1]) == [empty]
+    assert (await gate.call(ME, BatchRetain("b", items, request_id="r")))[0] == empty
+    assert await gate.call(ME, BatchRetain("b", items[:1])) == [empty]
     assert len(await stored(gate)) == 2
 
 
 async def test_empty_content_is_an_error_by_default(opened: Open) -> None:
     gate = await opened()
     with pytest.raises(ValidationError):
-        await gate.retain(ME, "b", RetainItem(" "))
+        await gate.call(ME, Retain("b", RetainItem(" ")))
 
 
 @pytest.mark.parametrize(
@@ -385,8 +406,8 @@ async def test_empty_content_is_an_error_by_default(opened: Open) -> None:
 )
 async def test_blocked_keys_are_left_out_and_named(opened: Open, key: str, value: str | int, *, kept: bool) -> None:
     gate = await opened()
-    result = await gate.retain(ME, "b", RetainItem("tea", metadata={key: value, "fine": 1}))
-    (memory,) = (await gate.list_memories(ME, "b")).memories
+    result = await gate.call(ME, Retain("b", RetainItem("tea", metadata={key: value, "fine": 1})))
+    (memory,) = (await gate.call(ME, ListMemories("b"))).memories
     assert (key in memory.metadata) is kept
     assert memory.metadata["fine"] == 1
     assert result.warnings == (() if kept else (f"metadata: left out {key!r}",))
@@ -396,6 +417,6 @@ async def test_metadata_is_refused_where_that_is_wanted(opened: Open) -> None:
     gate = await opened({"barriers": {"metadata": {"action": "reject", "max_metadata_size_bytes": 60}}})
     for metadata in ({"password": "x"}, {"note": "x" * 60}):
         with pytest.raises(ValidationError) as caught:
-            await gate.retain(ME, "b", RetainItem("tea", metadata=metadata))
+            await gate.call(ME, Retain("b", RetainItem("tea", metadata=metadata)))
         assert caught.value.field == "metadata"
-    assert (await gate.retain(ME, "b", RetainItem("tea", metadata={"note": "x" * 40}))).stored
+    assert (await gate.call(ME, Retain("b", RetainItem("tea", metadata={"note": "x" * 40})))).stored

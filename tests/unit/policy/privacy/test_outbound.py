@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import rerankers
+from astrocyte.api.requests import BatchRetain, Recall, Retain
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.model import Caller, RecallQuery, RetainItem
@@ -33,7 +34,7 @@ def app_of(**settings: Any) -> App:
 
 
 async def filled(app: App, bank: str = "b") -> App:
-    await app.gate.retain_batch(ME, bank, [RetainItem(text) for text in TEXTS])
+    await app.gate.call(ME, BatchRetain(bank, [RetainItem(text) for text in TEXTS]))
     return app
 
 
@@ -63,7 +64,7 @@ def leaked(sent: str) -> list[str]:
 @pytest.mark.parametrize("scan", ["scan_recall_output", "scan_reflect_output"])
 async def test_a_language_model_that_grades_sees_no_personal_data(action: str, scan: str) -> None:
     app = await filled(by_model({scan: True, "output_pii_action": action}))
-    await app.gate.recall(ME, QUERY)
+    await app.gate.call(ME, Recall(QUERY))
     sent = prompts(app)
     assert "The ferry is blue." in sent
     assert "[EMAIL_REDACTED]" in sent
@@ -75,7 +76,7 @@ async def test_without_the_policy_it_would() -> None:
     app = await filled(by_model(DLP))
     reranking: Any = app.stages.reranking
     reranking._outbound = None
-    await app.gate.recall(ME, QUERY)
+    await app.gate.call(ME, Recall(QUERY))
     assert leaked(prompts(app)) == list(SECRETS)
     await app.close()
 
@@ -83,16 +84,16 @@ async def test_without_the_policy_it_would() -> None:
 @pytest.mark.parametrize("dlp", [{}, {**DLP, "output_pii_action": "warn"}])
 async def test_where_nothing_is_kept_back_texts_are_read_as_they_are(dlp: dict[str, Any]) -> None:
     app = await filled(by_model(dlp))
-    await app.gate.recall(ME, QUERY)
+    await app.gate.call(ME, Recall(QUERY))
     assert leaked(prompts(app)) == list(SECRETS)
     await app.close()
 
 
 async def test_each_bank_has_its_own_policy() -> None:
     app = await filled(await filled(by_model({}, banks={"strict": {"dlp": DLP}}), "strict"))
-    await app.gate.recall(ME, RecallQuery(QUERY.query, "strict"))
+    await app.gate.call(ME, Recall(RecallQuery(QUERY.query, "strict")))
     assert leaked(prompts(app)) == []
-    await app.gate.recall(ME, QUERY)
+    await app.gate.call(ME, Recall(QUERY))
     assert leaked(prompts(app)) == list(SECRETS)
     await app.close()
 
@@ -104,7 +105,7 @@ async def test_a_reranker_of_others_is_outside_unless_it_says_that_it_is_not(
     if local:
         monkeypatch.setattr(rerankers.WordReranker, "local", True, raising=False)
     app = await filled(app_of(dlp=DLP, pipeline={"reranking": {"mode": "words", "options": {"word": "paid"}}}))
-    result = await app.gate.recall(ME, QUERY)
+    result = await app.gate.call(ME, Recall(QUERY))
     read = repr(rerankers.LAST[0].read)
     assert leaked(read) == (list(SECRETS) if local else [])
     # What leaves in the end is judged as ever.
@@ -115,8 +116,8 @@ async def test_a_reranker_of_others_is_outside_unless_it_says_that_it_is_not(
 async def test_a_number_that_a_passage_would_cut_is_found_before() -> None:
     app = app_of(dlp=DLP, pipeline={"reranking": {"mode": "words", "passage_chars": 100}})
     long = f"{'and so on ' * 9}{SECRETS[1]} ferry pays {'and so on ' * 30}"
-    await app.gate.retain_batch(ME, "b", [RetainItem(long), RetainItem(TEXTS[2])])
-    await app.gate.recall(ME, QUERY)
+    await app.gate.call(ME, BatchRetain("b", [RetainItem(long), RetainItem(TEXTS[2])]))
+    await app.gate.call(ME, Recall(QUERY))
     assert "1111" not in repr(rerankers.LAST[0].read)
     await app.close()
 
@@ -126,7 +127,7 @@ async def test_a_language_model_that_curates_sees_none_either() -> None:
     settings = {"llm_provider": "mock", "llm_provider_config": {"replies": [reply] * 9}}
     app = await filled(app_of(dlp=DLP, curated_retain={"enabled": True}, **settings))
     before = prompts(app)
-    await app.gate.retain(ME, "b", RetainItem("The ferry is paid by Ines."))
+    await app.gate.call(ME, Retain("b", RetainItem("The ferry is paid by Ines.")))
     sent = prompts(app)[len(before) - 1 :]
     assert "The ferry is blue." in sent
     assert "[CREDIT_CARD_REDACTED]" in sent

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from astrocyte.api.requests import BatchRetain, CreateBank, DeleteBank, ListMemories, Recall, Retain, StreamRetain
 from astrocyte.app import App
 from astrocyte.config import NoisyBankSettings, Settings
 from astrocyte.errors import ConfigError, DimensionMismatch, LimitReached
@@ -62,19 +63,19 @@ def app(**signal_quality: Any) -> App:
 async def test_low_quality_is_rejected_alone() -> None:
     built = app(scoring={"enabled": True})
     gate = built.gate
-    refused = await gate.retain(ME, "b", RetainItem("ok"), request_id="one")
+    refused = await gate.call(ME, Retain("b", RetainItem("ok"), request_id="one"))
     assert refused == RetainResult(
         stored=False, error="its quality is 0.00, the bank takes 0.30 and more", retention_action="rejected"
     )
     items = [RetainItem(content) for content in ("ok", WORTH[0], "bye", WORTH[1])]
-    batch = await gate.retain_batch(ME, "b", items, request_id="two")
+    batch = await gate.call(ME, BatchRetain("b", items, request_id="two"))
     assert [result.retention_action for result in batch] == ["rejected", "created", "rejected", "created"]
-    assert await gate.retain_batch(ME, "b", items, request_id="two") == batch
-    many = await gate.retain_many(ME, "b", [*items[:1], RetainItem(WORTH[4])], request_ids=["three", "four"])
+    assert await gate.call(ME, BatchRetain("b", items, request_id="two")) == batch
+    many = await gate.call(ME, StreamRetain("b", [*items[:1], RetainItem(WORTH[4])], request_ids=["three", "four"]))
     assert [result.retention_action for result in many if isinstance(result, RetainResult)] == ["rejected", "created"]
     # Each item of a stream keeps the answer to its own request.
-    assert await gate.retain(ME, "b", RetainItem(WORTH[4]), request_id="four") == many[1]
-    assert {memory.content for memory in (await gate.list_memories(ME, "b")).memories} == {
+    assert await gate.call(ME, Retain("b", RetainItem(WORTH[4]), request_id="four")) == many[1]
+    assert {memory.content for memory in (await gate.call(ME, ListMemories("b"))).memories} == {
         WORTH[0],
         WORTH[1],
         WORTH[4],
@@ -86,22 +87,22 @@ async def test_low_quality_is_marked_or_told_of() -> None:
     for action in ("tag", "warn"):
         built = app(scoring={"enabled": True, "action": action})
         with capture_logs() as logs:
-            await built.gate.retain(ME, "b", RetainItem("ok then", metadata={"a": 1}))
-        await built.gate.retain(ME, "b", RetainItem(WORTH[0]))
+            await built.gate.call(ME, Retain("b", RetainItem("ok then", metadata={"a": 1})))
+        await built.gate.call(ME, Retain("b", RetainItem(WORTH[0])))
         (event,) = [entry for entry in logs if entry["event"] == "astrocyte.policy.low_quality"]
         assert event["action"] == action
         assert "then" not in str(event)
-        marked = await built.gate.recall(ME, RecallQuery("ok then", "b", metadata={"_quality": "low"}))
+        marked = await built.gate.call(ME, Recall(RecallQuery("ok then", "b", metadata={"_quality": "low"})))
         assert [hit.metadata for hit in marked.hits] == ([{"a": 1, "_quality": "low"}] if action == "tag" else [])
         await built.close()
 
 
 async def test_the_threshold_is_the_settings() -> None:
     built = app(scoring={"enabled": True, "min_score": 0.5})
-    assert (await built.gate.retain(ME, "b", RetainItem("green tea"))).retention_action == "rejected"
+    assert (await built.gate.call(ME, Retain("b", RetainItem("green tea")))).retention_action == "rejected"
     await built.close()
     built = app(scoring={"enabled": True, "min_score": 0.4})
-    assert (await built.gate.retain(ME, "b", RetainItem("green tea"))).stored
+    assert (await built.gate.call(ME, Retain("b", RetainItem("green tea")))).stored
     await built.close()
 
 
@@ -183,7 +184,7 @@ async def flooded(action: str) -> tuple[App, list[Any]]:
     built = app(noisy_bank={"action": action})
     with capture_logs() as logs:
         for number in range(25):
-            await built.gate.retain(ME, "b", RetainItem(f"n{number}"))
+            await built.gate.call(ME, Retain("b", RetainItem(f"n{number}")))
             if number == 19:
                 assert not [entry for entry in logs if entry["event"].endswith("noisy_bank")]
             if action != "warn" and number == 19:
@@ -195,28 +196,28 @@ async def test_a_noisy_bank_is_told_of_once() -> None:
     built, logs = await flooded("warn")
     events = [entry for entry in logs if entry["event"] == "astrocyte.policy.noisy_bank"]
     assert [(event["flags"], event["action"]) for event in events] == [("short_content", "warn")]
-    assert (await built.gate.retain(ME, "b", RetainItem("x"))).stored
+    assert (await built.gate.call(ME, Retain("b", RetainItem("x")))).stored
     await built.close()
 
 
 async def test_a_noisy_bank_is_slowed_down() -> None:
     built, _ = await flooded("throttle")
     with pytest.raises(LimitReached, match="noisy") as caught:
-        await built.gate.retain(ME, "b", RetainItem("x"))
+        await built.gate.call(ME, Retain("b", RetainItem("x")))
     assert caught.value.retry_after == 60.0
-    assert (await built.gate.retain(ME, "quiet", RetainItem("x"))).stored
-    assert (await built.gate.retain(replace(ME, tenant="u"), "b", RetainItem("x"))).stored
+    assert (await built.gate.call(ME, Retain("quiet", RetainItem("x")))).stored
+    assert (await built.gate.call(replace(ME, tenant="u"), Retain("b", RetainItem("x")))).stored
     await built.close()
 
 
 async def test_a_noisy_bank_is_refused_until_it_sends_something_better() -> None:
     built, _ = await flooded("reject")
     gate = built.gate
-    refused = await gate.retain(ME, "b", RetainItem("x"))
+    refused = await gate.call(ME, Retain("b", RetainItem("x")))
     assert (refused.retention_action, refused.error) == ("rejected", "bank 'b' is noisy (short_content)")
     long = RetainItem("this is a statement that says what happened and when it did so, at length " * 4)
-    assert (await gate.retain(ME, "b", long)).retention_action == "rejected"
-    results = [await gate.retain(ME, "b", long) for _ in range(3)]
+    assert (await gate.call(ME, Retain("b", long))).retention_action == "rejected"
+    results = [await gate.call(ME, Retain("b", long)) for _ in range(3)]
     assert [result.retention_action for result in results] == ["rejected", "created", "skipped"]
     await built.close()
 
@@ -225,14 +226,14 @@ async def test_recovery_forgets_the_noise() -> None:
     built, _ = await flooded("throttle")
     for listener in built.gate._policies.escalation._at_recovery:
         listener()
-    assert (await built.gate.retain(ME, "b", RetainItem("x"))).stored
+    assert (await built.gate.call(ME, Retain("b", RetainItem("x")))).stored
     await built.close()
 
 
 async def test_a_bank_that_is_not_watched_is_not_counted() -> None:
     built = app(noisy_bank={"enabled": False, "action": "throttle"})
     for number in range(30):
-        await built.gate.retain(ME, "b", RetainItem(f"n{number}"))
+        await built.gate.call(ME, Retain("b", RetainItem(f"n{number}")))
     await built.close()
 
 
@@ -248,8 +249,8 @@ def scored(*replies: str) -> App:
 
 async def test_a_model_may_score() -> None:
     built = scored('{"score": 0.9}', '{"score": 0.1}')
-    assert (await built.gate.retain(ME, "b", RetainItem("ok"))).stored
-    refused = await built.gate.retain(ME, "b", RetainItem(WORTH[0]))
+    assert (await built.gate.call(ME, Retain("b", RetainItem("ok")))).stored
+    refused = await built.gate.call(ME, Retain("b", RetainItem(WORTH[0])))
     assert refused.error == "its quality is 0.10, the bank takes 0.30 and more"
     await built.close()
 
@@ -258,8 +259,8 @@ async def test_a_model_may_score() -> None:
 async def test_rules_score_where_the_model_fails(reply: str) -> None:
     built = scored(reply)
     with capture_logs() as logs:
-        assert not (await built.gate.retain(ME, "b", RetainItem("ok"))).stored
-        assert (await built.gate.retain(ME, "b", RetainItem(WORTH[0]))).stored
+        assert not (await built.gate.call(ME, Retain("b", RetainItem("ok")))).stored
+        assert (await built.gate.call(ME, Retain("b", RetainItem(WORTH[0])))).stored
     assert "astrocyte.policy.scored_by_rules" in {entry["event"] for entry in logs}
     await built.close()
 
@@ -272,11 +273,11 @@ def test_a_model_must_be_there_to_score() -> None:
 async def test_what_is_stored_again_for_itself_is_judged_and_counted_once() -> None:
     built = app(scoring={"enabled": True, "action": "warn"}, noisy_bank={"enabled": True})
     gate = built.gate
-    await gate.create_bank(ME, "b")
+    await gate.call(ME, CreateBank("b"))
     wrong = RetainItem(WORTH[0], embedding=Embedding("theirs", 2, bytes(4) + b"\x00\x00\x80?"))
     items = [RetainItem("mail ana@example.org"), RetainItem("ok"), wrong]
     with capture_logs() as logs:
-        results = await gate.retain_many(ME, "b", items, request_ids=["one", "two", "three"])
+        results = await gate.call(ME, StreamRetain("b", items, request_ids=["one", "two", "three"]))
     assert [isinstance(result, RetainResult) and result.stored for result in results] == [True, True, False]
     assert isinstance(results[2], DimensionMismatch)
     events = [entry["event"].rpartition(".")[2] for entry in logs]
@@ -284,7 +285,7 @@ async def test_what_is_stored_again_for_itself_is_judged_and_counted_once() -> N
     noise = gate._policies.signal_quality._noise
     assert [(one.length, one.duplicate) for one in noise._patterns["default", "b"]._recent] == [(21, False), (2, False)]
     # Each keeps its answer, with what was said of it.
-    again = await gate.retain_many(ME, "b", items[:2], request_ids=["one", "two"])
+    again = await gate.call(ME, StreamRetain("b", items[:2], request_ids=["one", "two"]))
     assert again == results[:2]
     assert isinstance(again[0], RetainResult)
     assert again[0].warnings == ("pii: redacted email (1)",)
@@ -295,8 +296,8 @@ async def test_one_refused_item_of_a_stream_spoils_no_other() -> None:
     settings = {"vector_store": "in_memory", "barriers": {"pii": {"action": "reject"}}}
     built = App(Settings.from_mapping(settings))
     with capture_logs() as logs:
-        results = await built.gate.retain_many(
-            ME, "b", [RetainItem("tea at noon"), RetainItem("ana@example.org"), RetainItem("jam at four")]
+        results = await built.gate.call(
+            ME, StreamRetain("b", [RetainItem("tea at noon"), RetainItem("ana@example.org"), RetainItem("jam at four")])
         )
     assert [isinstance(result, RetainResult) for result in results] == [True, False, True]
     assert [entry["event"].rpartition(".")[2] for entry in logs].count("pii_rejected") == 1
@@ -307,9 +308,9 @@ async def test_a_bank_that_is_made_anew_is_not_held_to_the_one_before() -> None:
     built = app(noisy_bank={"enabled": True, "action": "reject"})
     gate = built.gate
     for number in range(20):
-        await gate.retain(ME, "b", RetainItem(f"{number}"))
-    assert not (await gate.retain(ME, "b", RetainItem(WORTH[0]))).stored
-    await gate.delete_bank(ME, "b")
-    assert (await gate.retain(ME, "b", RetainItem(WORTH[0]))).stored
+        await gate.call(ME, Retain("b", RetainItem(f"{number}")))
+    assert not (await gate.call(ME, Retain("b", RetainItem(WORTH[0])))).stored
+    await gate.call(ME, DeleteBank("b"))
+    assert (await gate.call(ME, Retain("b", RetainItem(WORTH[0])))).stored
     assert not gate._policies.signal_quality._told
     await built.close()

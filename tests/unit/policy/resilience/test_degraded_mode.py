@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from astrocyte.api.requests import BatchRecall, BatchRetain, CreateBank, DeleteBank, Forget, GetMemory, History, Recall, Retain, StreamRetain, UpdateMemory
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
@@ -75,7 +76,7 @@ async def open_circuit(gate: Gate, embedder: RemoteEmbedder) -> None:
     embedder.down = True
     for _ in range(2):
         with pytest.raises(ProviderUnavailable) as caught:
-            await gate.recall(ME, QUERY)
+            await gate.call(ME, Recall(QUERY))
         assert not isinstance(caught.value, CircuitOpen)
 
 
@@ -91,9 +92,9 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def contents(gate: Gate, bank: str = "b") -> list[str]:
     """The bank's memories in order of arrival."""
-    stored = gate._store.get_bank("default", bank)
+    stored = gate._memories._store.get_bank("default", bank)
     assert stored is not None
-    rows, _ = gate._store.list_memories(
+    rows, _ = gate._memories._store.list_memories(
         stored, tags=(), session_id=None, at_position=stored.position, after=0, limit=10_000
     )
     return [memory.content for _, memory in rows]
@@ -101,15 +102,15 @@ def contents(gate: Gate, bank: str = "b") -> list[str]:
 
 async def test_empty_recall_answers_with_nothing_and_says_so(build: Build, embedder: RemoteEmbedder) -> None:
     gate = build(**escalation()).gate
-    await gate.retain(ME, "b", RetainItem("tea"))
-    assert (await gate.recall(ME, QUERY)).hits
+    await gate.call(ME, Retain("b", RetainItem("tea")))
+    assert (await gate.call(ME, Recall(QUERY))).hits
     await open_circuit(gate, embedder)
     calls = embedder.calls
     # Even who asks for no trace must be able to tell this from a bank that knows nothing.
     results: list[RecallResult | HistoryResult] = [
-        await gate.recall(ME, replace(QUERY, include_trace=False)),
-        *await gate.recall_batch(ME, [QUERY, QUERY]),
-        await gate.history(ME, replace(QUERY, as_of=datetime(2030, 1, 1, tzinfo=UTC))),
+        await gate.call(ME, Recall(replace(QUERY, include_trace=False))),
+        *await gate.call(ME, BatchRecall([QUERY, QUERY])),
+        await gate.call(ME, History(replace(QUERY, as_of=datetime(2030, 1, 1, tzinfo=UTC)))),
     ]
     for result in results:
         assert (result.hits, result.total_available) == ((), 0)
@@ -119,7 +120,7 @@ async def test_empty_recall_answers_with_nothing_and_says_so(build: Build, embed
     assert embedder.calls == calls
     # What needs no provider goes on.
     own = Embedding("remote/8", DIMENSIONS, vector("tea"))
-    single, asking = await gate.recall_batch(ME, [replace(QUERY, embedding=own), QUERY])
+    single, asking = await gate.call(ME, BatchRecall([replace(QUERY, embedding=own), QUERY]))
     assert single.hits
     assert single.trace is not None
     assert single.trace.degraded == ""
@@ -133,76 +134,76 @@ async def test_a_text_without_a_direction_is_answered_by_words_in_a_batch_too(
         return [bytes(4 * DIMENSIONS) if text == QUERY.query else vector(text) for text in texts]
 
     gate = build(**escalation()).gate
-    await gate.retain(ME, "b", RetainItem("tea"))
+    await gate.call(ME, Retain("b", RetainItem("tea")))
     monkeypatch.setattr(embedder, "embed", embed)
-    single = await gate.recall(ME, QUERY)
+    single = await gate.call(ME, Recall(QUERY))
     assert single.trace is not None
     assert single.trace.strategies_used == ("keyword",)
-    for result in await gate.recall_batch(ME, [QUERY] * 9):
+    for result in await gate.call(ME, BatchRecall([QUERY] * 9)):
         assert result.hits == single.hits
 
 
 async def test_error_fails_closed(build: Build, embedder: RemoteEmbedder) -> None:
     gate = build(**escalation("error")).gate
-    await gate.retain(ME, "b", RetainItem("tea"))
+    await gate.call(ME, Retain("b", RetainItem("tea")))
     await open_circuit(gate, embedder)
     with pytest.raises(CircuitOpen, match="left alone") as caught:
-        await gate.recall(ME, QUERY)
+        await gate.call(ME, Recall(QUERY))
     assert 0 < caught.value.retry_after <= NEVER
     with pytest.raises(CircuitOpen):
-        await gate.recall_batch(ME, [QUERY])
+        await gate.call(ME, BatchRecall([QUERY]))
     with pytest.raises(CircuitOpen):
-        await gate.retain(ME, "b", RetainItem("jam"))
+        await gate.call(ME, Retain("b", RetainItem("jam")))
     assert contents(gate) == ["tea"]
 
 
 async def test_cache_gives_the_last_answer_to_the_same_question(build: Build, embedder: RemoteEmbedder) -> None:
     gate = build(**escalation("cache")).gate
-    kept = await gate.retain(ME, "b", RetainItem("tea at noon"))
-    gone = await gate.retain(ME, "b", RetainItem("green tea"))
-    good = await gate.recall(ME, QUERY)
-    (batched,) = await gate.recall_batch(ME, [replace(QUERY, max_results=3)])
+    kept = await gate.call(ME, Retain("b", RetainItem("tea at noon")))
+    gone = await gate.call(ME, Retain("b", RetainItem("green tea")))
+    good = await gate.call(ME, Recall(QUERY))
+    (batched,) = await gate.call(ME, BatchRecall([replace(QUERY, max_results=3)]))
     assert len(good.hits) == len(batched.hits) == 2
     await open_circuit(gate, embedder)
-    stale = await gate.recall(ME, QUERY)
+    stale = await gate.call(ME, Recall(QUERY))
     assert stale.hits == good.hits
     assert stale.trace is not None
     assert (stale.trace.degraded, stale.trace.cache_hit) == ("cache", True)
-    assert (await gate.recall(ME, replace(QUERY, max_results=3))).hits == batched.hits
+    assert (await gate.call(ME, Recall(replace(QUERY, max_results=3)))).hits == batched.hits
     for other in (replace(QUERY, query="jam"), replace(QUERY, max_results=4), replace(QUERY, tags=("t",))):
         with pytest.raises(CircuitOpen):
-            await gate.recall(ME, other)
+            await gate.call(ME, Recall(other))
     with pytest.raises(CircuitOpen):
-        await gate.retain(ME, "b", RetainItem("jam"))
+        await gate.call(ME, Retain("b", RetainItem("jam")))
     # What was forgotten since then is in no answer.
-    await gate.forget(ME, "b", ForgetSelector(memory_ids=(gone.memory_id or "",)))
-    assert [hit.memory_id for hit in (await gate.recall(ME, QUERY)).hits] == [kept.memory_id]
-    await gate.delete_bank(ME, "b")
-    await gate.create_bank(ME, "b")
+    await gate.call(ME, Forget("b", ForgetSelector(memory_ids=(gone.memory_id or "",))))
+    assert [hit.memory_id for hit in (await gate.call(ME, Recall(QUERY))).hits] == [kept.memory_id]
+    await gate.call(ME, DeleteBank("b"))
+    await gate.call(ME, CreateBank("b"))
     with pytest.raises(CircuitOpen):
-        await gate.recall(ME, QUERY)
+        await gate.call(ME, Recall(QUERY))
 
 
 async def test_the_cache_shows_no_text_of_before_an_update_and_keeps_the_callers_own(
     build: Build, embedder: RemoteEmbedder
 ) -> None:
     gate = build(**escalation("cache")).gate
-    kept = await gate.retain(ME, "b", RetainItem("tea for 4111 1111 1111 1111", source="a"))
+    kept = await gate.call(ME, Retain("b", RetainItem("tea for 4111 1111 1111 1111", source="a")))
     own = replace(QUERY, external_context=(MemoryHit("tea of another system", 1.0),))
-    assert len((await gate.recall(ME, own)).hits) == 2
+    assert len((await gate.call(ME, Recall(own))).hits) == 2
     update = MemoryUpdate(kept.memory_id or "", frozenset({"source"}), source="b")
-    await gate.update_memory(ME, "b", update)
+    await gate.call(ME, UpdateMemory("b", update))
     await open_circuit(gate, embedder)
-    assert [hit.text for hit in (await gate.recall(ME, own)).hits] == ["tea of another system"]
+    assert [hit.text for hit in (await gate.call(ME, Recall(own))).hits] == ["tea of another system"]
 
 
 async def test_the_cache_holds_nothing_of_a_bank_after_an_erasure(build: Build, embedder: RemoteEmbedder) -> None:
     gate = build(**escalation("cache")).gate
-    kept = await gate.retain(ME, "b", RetainItem("tea"))
-    await gate.retain(ME, "other", RetainItem("tea"))
-    await gate.recall(ME, QUERY)
-    await gate.recall(ME, replace(QUERY, bank_id="other"))
-    await gate.forget(ME, "b", ForgetSelector(memory_ids=(kept.memory_id or "",)), compliance=True)
+    kept = await gate.call(ME, Retain("b", RetainItem("tea")))
+    await gate.call(ME, Retain("other", RetainItem("tea")))
+    await gate.call(ME, Recall(QUERY))
+    await gate.call(ME, Recall(replace(QUERY, bank_id="other")))
+    await gate.call(ME, Forget("b", ForgetSelector(memory_ids=(kept.memory_id or "",)), compliance=True))
     answers = gate._policies.escalation._answers
     assert [hit.bank_id for result in answers.values() for hit in result.hits] == ["other"]
 
@@ -212,7 +213,7 @@ async def test_an_answer_that_was_begun_before_an_erasure_is_not_kept_after_it(
     build: Build, monkeypatch: pytest.MonkeyPatch, *, batch: bool
 ) -> None:
     gate = build(**escalation("cache")).gate
-    kept = await gate.retain(ME, "b", RetainItem("tea"))
+    kept = await gate.call(ME, Retain("b", RetainItem("tea")))
     recall = gate._pipelines.recall
     method = "run_many" if batch else "run"
     found, erased = asyncio.Event(), asyncio.Event()
@@ -225,10 +226,10 @@ async def test_an_answer_that_was_begun_before_an_erasure_is_not_kept_after_it(
         return answer
 
     monkeypatch.setattr(recall, method, slow)
-    asked: Any = gate.recall_batch(ME, [QUERY]) if batch else gate.recall(ME, QUERY)
+    asked: Any = gate.call(ME, BatchRecall([QUERY])) if batch else gate.call(ME, Recall(QUERY))
     asking = asyncio.create_task(asked)
     await found.wait()
-    await gate.forget(ME, "b", ForgetSelector(memory_ids=(kept.memory_id or "",)), compliance=True)
+    await gate.call(ME, Forget("b", ForgetSelector(memory_ids=(kept.memory_id or "",)), compliance=True))
     erased.set()
     await asking
     assert not gate._policies.escalation._answers
@@ -237,60 +238,60 @@ async def test_an_answer_that_was_begun_before_an_erasure_is_not_kept_after_it(
 async def test_the_cache_holds_nothing_that_was_purged_or_of_a_bank_that_is_gone(build: Build) -> None:
     app = build(**escalation("cache"), forget={"purge_after_days": 0})
     gate = app.gate
-    kept = await gate.retain(ME, "b", RetainItem("tea"))
-    await gate.recall(ME, QUERY)
-    await gate.forget(ME, "b", ForgetSelector(memory_ids=(kept.memory_id or "",)))
+    kept = await gate.call(ME, Retain("b", RetainItem("tea")))
+    await gate.call(ME, Recall(QUERY))
+    await gate.call(ME, Forget("b", ForgetSelector(memory_ids=(kept.memory_id or "",))))
     answers = gate._policies.escalation._answers
     # Until it is purged it can come back.
     assert len(answers) == 1
     await app.storage.store.purge(2**60)
     assert not answers
-    await gate.retain(ME, "b", RetainItem("tea"))
-    await gate.recall(ME, QUERY)
+    await gate.call(ME, Retain("b", RetainItem("tea")))
+    await gate.call(ME, Recall(QUERY))
     assert len(answers) == 1
-    await gate.delete_bank(ME, "b")
+    await gate.call(ME, DeleteBank("b"))
     assert not answers
 
 
 async def test_the_cache_is_bounded(build: Build, embedder: RemoteEmbedder) -> None:
     gate = build(**escalation("cache", cache_entries=2)).gate
-    await gate.retain(ME, "b", RetainItem("tea"))
+    await gate.call(ME, Retain("b", RetainItem("tea")))
     for word in ("one", "two", "one", "three"):
-        await gate.recall(ME, replace(QUERY, query=word))
+        await gate.call(ME, Recall(replace(QUERY, query=word)))
     await open_circuit(gate, embedder)
     for word in ("one", "three"):
-        await gate.recall(ME, replace(QUERY, query=word))
+        await gate.call(ME, Recall(replace(QUERY, query=word)))
     with pytest.raises(CircuitOpen):
-        await gate.recall(ME, replace(QUERY, query="two"))
+        await gate.call(ME, Recall(replace(QUERY, query="two")))
 
 
 async def test_banks_have_modes_of_their_own(build: Build, embedder: RemoteEmbedder) -> None:
     gate = build(**escalation(), banks={"strict": {"escalation": {"degraded_mode": "error"}}}).gate
     for bank in ("b", "strict"):
-        await gate.retain(ME, bank, RetainItem("tea"))
+        await gate.call(ME, Retain(bank, RetainItem("tea")))
     await open_circuit(gate, embedder)
-    assert not (await gate.recall(ME, QUERY)).hits
+    assert not (await gate.call(ME, Recall(QUERY))).hits
     with pytest.raises(CircuitOpen):
-        await gate.recall(ME, replace(QUERY, bank_id="strict"))
+        await gate.call(ME, Recall(replace(QUERY, bank_id="strict")))
 
 
 async def test_retains_wait_and_are_stored_in_order(build: Build, embedder: RemoteEmbedder) -> None:
     app = build(**escalation(recovery=0.2))
     gate = app.gate
-    await gate.retain(ME, "b", RetainItem("first"))
+    await gate.call(ME, Retain("b", RetainItem("first")))
     await open_circuit(gate, embedder)
     names = [f"waiting {n:02}" for n in range(20)]
-    queued = [await gate.retain(ME, "b", RetainItem(name, tags=("t",))) for name in names[:10]]
-    queued += await gate.retain_batch(ME, "b", [RetainItem(name) for name in names[10:15]])
-    many = await gate.retain_many(ME, "b", [RetainItem(name) for name in names[15:]])
+    queued = [await gate.call(ME, Retain("b", RetainItem(name, tags=("t",)))) for name in names[:10]]
+    queued += await gate.call(ME, BatchRetain("b", [RetainItem(name) for name in names[10:15]]))
+    many = await gate.call(ME, StreamRetain("b", [RetainItem(name) for name in names[15:]]))
     queued += [result for result in many if isinstance(result, RetainResult)]
     assert [result.retention_action for result in queued] == ["queued"] * 20
     assert {(result.stored, result.position, result.memory_layer) for result in queued} == {(False, 0, "semantic")}
     assert contents(gate) == ["first"]
     # A bank that does not exist is made for what waits for it.
-    assert (await gate.retain(ME, "new", RetainItem("hello"))).retention_action == "queued"
+    assert (await gate.call(ME, Retain("new", RetainItem("hello")))).retention_action == "queued"
     with pytest.raises(ValidationError):
-        await gate.retain(ME, "b", RetainItem(""))
+        await gate.call(ME, Retain("b", RetainItem("")))
     with capture_logs() as logs:
         embedder.down = False
         await until(lambda: len(contents(gate)) == 21 and len(contents(gate, "new")) == 1)
@@ -298,53 +299,53 @@ async def test_retains_wait_and_are_stored_in_order(build: Build, embedder: Remo
     events = [entry["event"].removeprefix("astrocyte.policy.") for entry in logs]
     assert events.index("circuit_closed") < events.index("queue_drained")
     for result, name in zip(queued, names, strict=True):
-        assert (await gate.get_memory(ME, "b", result.memory_id or "")).content == name
+        assert (await gate.call(ME, GetMemory("b", result.memory_id or ""))).content == name
     await until(lambda: not app.policies.escalation.retries.waiting)
-    assert (await gate.retain(ME, "b", RetainItem("last"))).retention_action == "created"
-    assert (await gate.recall(ME, QUERY)).hits
+    assert (await gate.call(ME, Retain("b", RetainItem("last")))).retention_action == "created"
+    assert (await gate.call(ME, Recall(QUERY))).hits
 
 
 async def test_what_comes_while_something_waits_waits_behind(build: Build, embedder: RemoteEmbedder) -> None:
     gate = build(**escalation()).gate
-    await gate.retain(ME, "b", RetainItem("first"))
-    await gate.retain(ME, "free", RetainItem("first"))
+    await gate.call(ME, Retain("b", RetainItem("first")))
+    await gate.call(ME, Retain("free", RetainItem("first")))
     await open_circuit(gate, embedder)
-    await gate.retain(ME, "b", RetainItem("second"))
+    await gate.call(ME, Retain("b", RetainItem("second")))
     own = Embedding("remote/8", DIMENSIONS, vector("third"))
     # It needs no provider, but it came later.
-    assert (await gate.retain(ME, "b", RetainItem("third", embedding=own))).retention_action == "queued"
-    assert (await gate.retain(ME, "free", RetainItem("third", embedding=own))).retention_action == "created"
+    assert (await gate.call(ME, Retain("b", RetainItem("third", embedding=own)))).retention_action == "queued"
+    assert (await gate.call(ME, Retain("free", RetainItem("third", embedding=own)))).retention_action == "created"
 
 
 async def test_a_request_id_is_answered_as_the_first_time(build: Build, embedder: RemoteEmbedder) -> None:
     gate = build(**escalation(recovery=0.2)).gate
-    await gate.create_bank(ME, "b")
+    await gate.call(ME, CreateBank("b"))
     await open_circuit(gate, embedder)
-    first = await gate.retain(ME, "b", RetainItem("tea"), request_id="one")
-    again = await asyncio.gather(*(gate.retain(ME, "b", RetainItem("tea"), request_id="one") for _ in range(3)))
-    twice = await asyncio.gather(*(gate.retain(ME, "b", RetainItem("jam"), request_id="two") for _ in range(3)))
+    first = await gate.call(ME, Retain("b", RetainItem("tea"), request_id="one"))
+    again = await asyncio.gather(*(gate.call(ME, Retain("b", RetainItem("tea"), request_id="one")) for _ in range(3)))
+    twice = await asyncio.gather(*(gate.call(ME, Retain("b", RetainItem("jam"), request_id="two")) for _ in range(3)))
     assert again == [first] * 3
     assert len({result.memory_id for result in twice}) == 1
-    (streamed,) = await gate.retain_many(ME, "b", [RetainItem("tea")], request_ids=["one"])
+    (streamed,) = await gate.call(ME, StreamRetain("b", [RetainItem("tea")], request_ids=["one"]))
     assert streamed == first
     with pytest.raises(RequestIdReused):
-        await gate.retain(ME, "b", RetainItem("milk"), request_id="one")
+        await gate.call(ME, Retain("b", RetainItem("milk"), request_id="one"))
     embedder.down = False
     await until(lambda: len(contents(gate)) == 2)
-    assert await gate.retain(ME, "b", RetainItem("tea"), request_id="one") == first
+    assert await gate.call(ME, Retain("b", RetainItem("tea"), request_id="one")) == first
     assert contents(gate) == ["tea", "jam"]
 
 
 async def test_a_full_queue_refuses_and_drops_nothing(build: Build, embedder: RemoteEmbedder) -> None:
     gate = build(**escalation(recovery=0.2, queue_limit=3)).gate
-    await gate.create_bank(ME, "b")
+    await gate.call(ME, CreateBank("b"))
     await open_circuit(gate, embedder)
-    await gate.retain(ME, "b", RetainItem("one"))
+    await gate.call(ME, Retain("b", RetainItem("one")))
     with pytest.raises(RateLimited, match="limit is 3"):
-        await gate.retain_batch(ME, "b", [RetainItem("two"), RetainItem("three"), RetainItem("four")])
-    await gate.retain_batch(ME, "b", [RetainItem("two"), RetainItem("three")])
+        await gate.call(ME, BatchRetain("b", [RetainItem("two"), RetainItem("three"), RetainItem("four")]))
+    await gate.call(ME, BatchRetain("b", [RetainItem("two"), RetainItem("three")]))
     with pytest.raises(RateLimited):
-        await gate.retain(ME, "other", RetainItem("five"))
+        await gate.call(ME, Retain("other", RetainItem("five")))
     embedder.down = False
     await until(lambda: len(contents(gate)) == 3)
     assert contents(gate) == ["one", "two", "three"]
@@ -356,14 +357,14 @@ async def test_what_is_forgotten_while_it_waits_is_never_stored(
 ) -> None:
     settings = {**escalation(recovery=0.3), "vector_store": "sqlite", "data_dir": str(tmp_path)}
     gate = build(**settings).gate
-    await gate.retain(ME, "b", RetainItem("stored: canary-stored", tags=("t",)))
+    await gate.call(ME, Retain("b", RetainItem("stored: canary-stored", tags=("t",))))
     await open_circuit(gate, embedder)
     old = datetime(2001, 1, 1, tzinfo=UTC)
-    by_id = await gate.retain(ME, "b", RetainItem("canary-by-id"))
-    await gate.retain(ME, "b", RetainItem("canary-by-tag", tags=("t", "u")))
-    await gate.retain(ME, "b", RetainItem("canary-by-date", occurred_at=old))
-    await gate.retain_batch(ME, "b", [RetainItem("kept", tags=("u",)), RetainItem("canary-in-batch", tags=("t",))])
-    await gate.retain(ME, "gone", RetainItem("canary-of-bank"))
+    by_id = await gate.call(ME, Retain("b", RetainItem("canary-by-id")))
+    await gate.call(ME, Retain("b", RetainItem("canary-by-tag", tags=("t", "u"))))
+    await gate.call(ME, Retain("b", RetainItem("canary-by-date", occurred_at=old)))
+    await gate.call(ME, BatchRetain("b", [RetainItem("kept", tags=("u",)), RetainItem("canary-in-batch", tags=("t",))]))
+    await gate.call(ME, Retain("gone", RetainItem("canary-of-bank")))
     selectors = [
         (ForgetSelector(memory_ids=(by_id.memory_id or "",)), 1),
         (ForgetSelector(tags=("t",)), 3),
@@ -371,15 +372,15 @@ async def test_what_is_forgotten_while_it_waits_is_never_stored(
         (ForgetSelector(tags=("nothing",)), 0),
     ]
     for selector, count in selectors:
-        seen = await gate.forget(ME, "b", selector, compliance=compliance, dry_run=True)
-        done = await gate.forget(ME, "b", selector, compliance=compliance)
+        seen = await gate.call(ME, Forget("b", selector, compliance=compliance, dry_run=True))
+        done = await gate.call(ME, Forget("b", selector, compliance=compliance))
         assert seen.deleted_count == done.deleted_count == count == len(done.memory_ids)
-    await gate.delete_bank(ME, "gone")
+    await gate.call(ME, DeleteBank("gone"))
     if compliance:
         assert files_with(tmp_path, b"canary") == []
     embedder.down = False
     await until(lambda: contents(gate) == ["kept"])
-    await gate.retain(ME, "b", RetainItem("after"))
+    await gate.call(ME, Retain("b", RetainItem("after")))
     await until(lambda: contents(gate) == ["kept", "after"])
 
 
@@ -387,15 +388,15 @@ async def test_what_is_forgotten_while_it_is_embedded_is_never_stored(build: Bui
     settings = escalation(recovery=AT_ONCE)
     settings["escalation"]["circuit_breaker"]["call_timeout_seconds"] = 0.2
     gate = build(**settings).gate
-    await gate.create_bank(ME, "b")
+    await gate.call(ME, CreateBank("b"))
     await open_circuit(gate, embedder)
     with capture_logs():
-        await gate.retain(ME, "b", RetainItem("tea"))
-        await gate.retain(ME, "b", RetainItem("jam", tags=("t",)))
+        await gate.call(ME, Retain("b", RetainItem("tea")))
+        await gate.call(ME, Retain("b", RetainItem("jam", tags=("t",))))
         calls = embedder.calls
         embedder.hung = True
         await until(lambda: embedder.calls > calls)
-        await gate.forget(ME, "b", ForgetSelector(tags=("t",)))
+        await gate.call(ME, Forget("b", ForgetSelector(tags=("t",))))
         embedder.hung = embedder.down = False
         # The call that hangs is cut, and the next trial finds one of the two.
         await until(lambda: contents(gate) == ["tea"])
@@ -404,15 +405,15 @@ async def test_what_is_forgotten_while_it_is_embedded_is_never_stored(build: Bui
 async def test_what_waits_survives_a_restart(build: Build, embedder: RemoteEmbedder, tmp_path: Path) -> None:
     settings = {**escalation(), "vector_store": "sqlite", "data_dir": str(tmp_path)}
     first = build(**settings)
-    await first.gate.create_bank(ME, "b")
+    await first.gate.call(ME, CreateBank("b"))
     await open_circuit(first.gate, embedder)
     for n in range(5):
-        await first.gate.retain(ME, "b", RetainItem(f"note {n}"))
+        await first.gate.call(ME, Retain("b", RetainItem(f"note {n}")))
     await first.close()
     embedder.down = False
     second = build(**settings)
     # The first use starts what empties the queue; what comes then waits behind.
-    after = await second.gate.retain(ME, "b", RetainItem("after"))
+    after = await second.gate.call(ME, Retain("b", RetainItem("after")))
     await until(lambda: len(contents(second.gate)) == 6)
     assert contents(second.gate) == [*(f"note {n}" for n in range(5)), "after"]
     assert after.retention_action == "queued"
@@ -423,7 +424,7 @@ async def test_what_can_never_be_stored_stops_nothing_else(
 ) -> None:
     app = build(**escalation(recovery=AT_ONCE))
     gate = app.gate
-    await gate.create_bank(ME, "b")
+    await gate.call(ME, CreateBank("b"))
     await open_circuit(gate, embedder)
     prepare = app.policies.escalation.retries._pipeline.prepare
 
@@ -434,24 +435,24 @@ async def test_what_can_never_be_stored_stops_nothing_else(
 
     with capture_logs() as logs:
         for content in ("one", "bad", "two"):
-            await gate.retain(ME, "b", RetainItem(content))
+            await gate.call(ME, Retain("b", RetainItem(content)))
         monkeypatch.setattr(app.policies.escalation.retries._pipeline, "prepare", picky)
         embedder.down = False
         await until(lambda: contents(gate) == ["one", "two"])
         await until(lambda: not app.policies.escalation.retries.waiting)
     assert any(entry["event"].endswith("retry_stuck") for entry in logs)
-    assert (await gate.retain(ME, "b", RetainItem("three"))).retention_action == "created"
-    (bank,) = gate._store.queued_banks()  # type: ignore[attr-defined]
+    assert (await gate.call(ME, Retain("b", RetainItem("three")))).retention_action == "created"
+    (bank,) = gate._memories._store.queued_banks()  # type: ignore[attr-defined]
     assert bank.bank_id == "b"
 
 
 async def test_an_update_is_refused(build: Build, embedder: RemoteEmbedder) -> None:
     gate = build(**escalation()).gate
-    stored = await gate.retain(ME, "b", RetainItem("tea"))
+    stored = await gate.call(ME, Retain("b", RetainItem("tea")))
     await open_circuit(gate, embedder)
     update = MemoryUpdate(stored.memory_id or "", frozenset({"content"}), content="jam")
     with pytest.raises(CircuitOpen):
-        await gate.update_memory(ME, "b", update)
+        await gate.call(ME, UpdateMemory("b", update))
     assert contents(gate) == ["tea"]
 
 
@@ -459,12 +460,12 @@ async def test_a_hung_provider_is_cut_and_opens_the_circuit(build: Build, embedd
     settings = escalation()
     settings["escalation"]["circuit_breaker"]["call_timeout_seconds"] = 0.01
     gate = build(**settings).gate
-    await gate.create_bank(ME, "b")
+    await gate.call(ME, CreateBank("b"))
     embedder.hung = True
     for _ in range(2):
         with pytest.raises(ProviderUnavailable, match=r"did not answer in 0\.01 s"):
-            await gate.recall(ME, QUERY)
-    assert (await gate.recall(ME, QUERY)).trace.degraded == "empty_recall"  # type: ignore[union-attr]
+            await gate.call(ME, Recall(QUERY))
+    assert (await gate.call(ME, Recall(QUERY))).trace.degraded == "empty_recall"  # type: ignore[union-attr]
 
 
 @given(items)

@@ -8,13 +8,27 @@ from typing import Any
 import pytest
 import yaml
 
+from astrocyte.api.requests import (
+    BatchRecall,
+    CheckAccess,
+    CreateBank,
+    DeleteBank,
+    GetBank,
+    GetMemory,
+    ListBankGroups,
+    ListBanks,
+    ListBankTemplates,
+    Recall,
+    Retain,
+)
 from astrocyte.app import App
 from astrocyte.config import Settings, per_bank
 from astrocyte.errors import AccessDenied, AstrocyteError, BankNotFound, PiiRejected
-from astrocyte.model import Caller, Permission, RecallQuery, RetainItem, TemplateGrant
+from astrocyte.model import BankGroup, Caller, Permission, RecallQuery, RetainItem, TemplateGrant
 from astrocyte.policy.gate import Gate
 from astrocyte.policy.settings.bank_templates import Templates
-from astrocyte.services import convert
+from astrocyte.services.convert import codec_of
+from astrocyte.v1 import admin_pb2
 from calls import calls
 
 PRINTED: dict[str, Any] = yaml.safe_load(
@@ -65,7 +79,7 @@ async def outcome(work: Awaitable[object]) -> str:
 
 
 async def names(gate: Gate) -> list[str]:
-    return [bank.bank_id for bank in (await gate.list_banks(ROOT)).banks]
+    return [bank.bank_id for bank in (await gate.call(ROOT, ListBanks())).banks]
 
 
 def recall(bank_id: str, query: str = "anything") -> RecallQuery:
@@ -75,23 +89,23 @@ def recall(bank_id: str, query: str = "anything") -> RecallQuery:
 @pytest.mark.parametrize("caller", [OWNER, AGENT])
 async def test_the_first_recall_makes_the_bank_for_whom_the_template_names(opened: Open, caller: Caller) -> None:
     gate = opened()
-    assert (await gate.recall(caller, recall("user-7"))).hits == ()
-    bank = await gate.get_bank(caller, "user-7")
+    assert (await gate.call(caller, Recall(recall("user-7")))).hits == ()
+    bank = await gate.call(caller, GetBank("user-7"))
     assert (bank.template, bank.profile, bank.created_by) == ("user", "personal", caller.principal)
 
 
 @pytest.mark.parametrize("caller", [OWNER, AGENT])
 async def test_so_does_the_first_retain_and_a_batch_of_recalls(opened: Open, caller: Caller) -> None:
     gate = opened()
-    assert (await gate.retain(caller, "user-7", RetainItem("tea"))).stored
-    await gate.recall_batch(AGENT, [recall("user-8"), recall("user-9"), recall("user-8")])
+    assert (await gate.call(caller, Retain("user-7", RetainItem("tea")))).stored
+    await gate.call(AGENT, BatchRecall([recall("user-8"), recall("user-9"), recall("user-8")]))
     assert await names(gate) == ["user-7", "user-8", "user-9"]
 
 
 async def test_without_access_control_whoever_asks_makes_it(opened: Open) -> None:
     gate = opened(None)
-    assert (await gate.recall(Caller(), recall("user-123"))).hits == ()
-    assert (await gate.list_banks(Caller())).banks[0].profile == "personal"
+    assert (await gate.call(Caller(), Recall(recall("user-123")))).hits == ()
+    assert (await gate.call(Caller(), ListBanks())).banks[0].profile == "personal"
 
 
 @pytest.mark.parametrize("name", ["Reflect", "StreamReflect"])
@@ -104,7 +118,7 @@ async def test_a_question_makes_it_too(opened: Open, name: str) -> None:
 async def test_the_templates_are_for_those_who_rule_all_banks(opened: Open) -> None:
     rule = {"bank_id": "*", "principal": "user:root", "permissions": ["admin"]}
     gate = opened(access_grants=[rule, {**rule, "principal": "user:8", "bank_id": "user-*"}])
-    user, team = await gate.list_bank_templates(Caller(principal="user:root"))
+    user, team = await gate.call(Caller(principal="user:root"), ListBankTemplates())
     assert (user.name, user.name_pattern, user.profile, user.auto_create) == (
         "user",
         "user-{user_id}",
@@ -114,19 +128,20 @@ async def test_the_templates_are_for_those_who_rule_all_banks(opened: Open) -> N
     assert user.access[1] == TemplateGrant("agent:{agent_id}", frozenset({Permission.READ, Permission.WRITE}))
     assert (team.name, team.auto_create, team.access) == ("team", False, ())
     with pytest.raises(AccessDenied):
-        await gate.list_bank_templates(STRANGER)
+        await gate.call(STRANGER, ListBankTemplates())
 
 
 async def test_the_groups_are_for_those_who_rule_all_banks(opened: Open) -> None:
     rule = {"bank_id": "*", "principal": "user:root", "permissions": ["admin"]}
     support = {"banks": ["user-{user_id}", "team"], "strategy": "cascade", "bank_weights": {"user-{user_id}": 2.0}}
     gate = opened(access_grants=[rule], multi_bank={"bank_groups": {"support": support}})
-    (group,) = await gate.list_bank_groups(Caller(principal="user:root"))
+    (group,) = await gate.call(Caller(principal="user:root"), ListBankGroups())
     assert (group.name, group.banks, group.strategy.mode) == ("support", ("user-{user_id}", "team"), "cascade")
     assert group.strategy.bank_weights == {"user-{user_id}": 2.0}
-    assert convert.decode_bank_group(convert.encode_bank_group(group)) == group
+    codec = codec_of(BankGroup, admin_pb2.BankGroup)
+    assert codec.decode(codec.encode(group)) == group
     with pytest.raises(AccessDenied):
-        await gate.list_bank_groups(OWNER)
+        await gate.call(OWNER, ListBankGroups())
 
 
 async def test_a_look_into_the_past_makes_nothing(opened: Open) -> None:
@@ -140,21 +155,21 @@ async def test_a_template_without_auto_create_stops_the_first_retain_too(opened:
     gate = opened(None)
     for caller in (Caller(), ROOT):
         with pytest.raises(BankNotFound):
-            await gate.retain(caller, "team-support", RetainItem("tea"))
+            await gate.call(caller, Retain("team-support", RetainItem("tea")))
         with pytest.raises(BankNotFound):
-            await gate.recall(caller, recall("team-support"))
-    made = await gate.create_bank(Caller(), "team-support")
+            await gate.call(caller, Recall(recall("team-support")))
+    made = await gate.call(Caller(), CreateBank("team-support"))
     assert (made.template, made.profile) == ("team", "support")
-    assert (await gate.retain(Caller(), "team-support", RetainItem("tea"))).stored
+    assert (await gate.call(Caller(), Retain("team-support", RetainItem("tea")))).stored
     # The whole's own choice holds where no template does.
-    assert (await gate.retain(Caller(), "elsewhere", RetainItem("tea"))).stored
+    assert (await gate.call(Caller(), Retain("elsewhere", RetainItem("tea")))).stored
 
 
 async def test_a_template_makes_banks_where_the_whole_does_not(opened: Open) -> None:
     gate = opened(bank_defaults={"auto_create": False})
-    assert (await gate.retain(OWNER, "user-7", RetainItem("tea"))).stored
+    assert (await gate.call(OWNER, Retain("user-7", RetainItem("tea")))).stored
     with pytest.raises(AccessDenied):
-        await gate.retain(OWNER, "elsewhere", RetainItem("tea"))
+        await gate.call(OWNER, Retain("elsewhere", RetainItem("tea")))
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -164,7 +179,7 @@ async def test_a_stranger_makes_nothing_and_learns_nothing(opened: Open, policy:
     for exists in (False, True):
         gate = opened(policy)
         if exists:
-            await gate.retain(OWNER, "user-7", RetainItem("the canary sings"))
+            await gate.call(OWNER, Retain("user-7", RetainItem("the canary sings")))
         if policy == "open" and (exists or name == "UndeleteMemory"):
             # There everybody may read and write what exists; what is at stake is only who makes it.
             return
@@ -181,38 +196,38 @@ async def test_a_grant_from_elsewhere_lets_nobody_make_a_bank_of_a_template(open
     for name in ("Retain", "BatchRetain", "StreamRetain", "Recall", "BatchRecall"):
         assert (await outcome(calls()[name](gate, STRANGER, "user-7"))).startswith("BankNotFound")
     assert await names(gate) == []
-    await gate.recall(OWNER, recall("user-7"))
-    assert (await gate.retain(STRANGER, "user-7", RetainItem("tea"))).stored
+    await gate.call(OWNER, Recall(recall("user-7")))
+    assert (await gate.call(STRANGER, Retain("user-7", RetainItem("tea")))).stored
 
 
 async def test_whoever_makes_a_bank_of_a_template_has_what_the_template_says(opened: Open) -> None:
     gate = opened("owner_only")
-    await gate.retain(AGENT, "user-7", RetainItem("tea"))
-    assert (await gate.check_access(AGENT, "user-7")).permissions == {Permission.READ, Permission.WRITE}
+    await gate.call(AGENT, Retain("user-7", RetainItem("tea")))
+    assert (await gate.call(AGENT, CheckAccess("user-7"))).permissions == {Permission.READ, Permission.WRITE}
     with pytest.raises(AccessDenied, match="lacks admin"):
-        await gate.delete_bank(AGENT, "user-7")
-    assert (await gate.check_access(OWNER, "user-7")).permissions == frozenset(Permission)
+        await gate.call(AGENT, DeleteBank("user-7"))
+    assert (await gate.call(OWNER, CheckAccess("user-7"))).permissions == frozenset(Permission)
     # Nor can the name be taken first.
     with pytest.raises(AccessDenied, match="lacks admin"):
-        await gate.create_bank(STRANGER, "user-7")
+        await gate.call(STRANGER, CreateBank("user-7"))
 
 
 async def test_a_call_made_for_somebody_makes_what_both_may(opened: Open) -> None:
     gate = opened()
     helped, refused = (Caller(principal="agent:helper", on_behalf_of=name) for name in ("user:7", "user:8"))
     with pytest.raises(AccessDenied):
-        await gate.recall(refused, recall("user-7"))
+        await gate.call(refused, Recall(recall("user-7")))
     assert await names(gate) == []
-    await gate.recall(helped, recall("user-7"))
+    await gate.call(helped, Recall(recall("user-7")))
     assert await names(gate) == ["user-7"]
 
 
 async def test_what_is_refused_makes_no_bank(opened: Open) -> None:
     gate = opened(banks={"user-7": {"profile": "hipaa"}})
     with pytest.raises(PiiRejected):
-        await gate.recall(OWNER, recall("user-7", "who is jo@example.com?"))
+        await gate.call(OWNER, Recall(recall("user-7", "who is jo@example.com?")))
     with pytest.raises(PiiRejected):
-        await gate.retain(OWNER, "user-7", RetainItem("write to jo@example.com"))
+        await gate.call(OWNER, Retain("user-7", RetainItem("write to jo@example.com")))
     assert await names(gate) == []
 
 
@@ -234,24 +249,24 @@ async def test_a_question_to_several_banks_passes_the_barrier_of_each_template(
     }
     gate = opened(policy=None, bank_templates=templates, barriers={"pii": {"mode": "disabled"}})
     for bank_id in ("plain", "team-1"):
-        await gate.create_bank(ROOT, bank_id)
+        await gate.call(ROOT, CreateBank(bank_id))
     with pytest.raises(PiiRejected) as refused:
-        await gate.recall(OWNER, RecallQuery("who is jo@example.com?", banks=banks))
+        await gate.call(OWNER, Recall(RecallQuery("who is jo@example.com?", banks=banks)))
     assert refused.value.metadata["field"] == "query"
     assert await names(gate) == ["plain", "team-1"]
 
 
 async def _kept(gate: Gate, bank_id: str, text: str) -> str:
-    stored = await gate.retain(Caller(), bank_id, RetainItem(text))
+    stored = await gate.call(Caller(), Retain(bank_id, RetainItem(text)))
     assert stored.memory_id is not None
-    return (await gate.get_memory(Caller(), bank_id, stored.memory_id)).content
+    return (await gate.call(Caller(), GetMemory(bank_id, stored.memory_id))).content
 
 
 async def test_a_name_of_letters_that_patterns_have_gives_nobody_else_anything(opened: Open) -> None:
     gate = opened("deny")
     # The name ends where the principal's does, whatever stands before.
     for principal in ("user:7", "user:x-7", "user:", "user:7-x", "user:*"):
-        held = (await gate.check_access(Caller(principal=principal), "user-x-7")).permissions
+        held = (await gate.call(Caller(principal=principal), CheckAccess("user-x-7"))).permissions
         assert bool(held) == (principal == "user:x-7")
 
 

@@ -1,0 +1,182 @@
+"""The table of all RPCs: permissions, limits and kind of each.
+
+The gate, the server, the remote client, the middlewares, the reference pages and the tests that say something about
+every RPC derive from these rows. CONTRIBUTING.md has the recipe for a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+from astrocyte.api import requests
+from astrocyte.api.requests import StreamRequest, response_of
+from astrocyte.model import NO_PERMISSIONS, Permission
+
+MEMORY_SERVICE = "astrocyte.v1.MemoryService"
+ADMIN_SERVICE = "astrocyte.v1.AdminService"
+# For `Rpc.bank`: the RPC is about all banks of the tenant, or about none.
+NO_BANK = ""
+
+READ = frozenset({Permission.READ})
+WRITE = frozenset({Permission.WRITE})
+FORGET = frozenset({Permission.FORGET})
+ADMIN = frozenset({Permission.ADMIN})
+
+
+class LimitKind(StrEnum):
+    """The rate and daily quota that a call counts for. An update counts as a retain, a history as a recall."""
+
+    RETAIN = "retain"
+    RECALL = "recall"
+    REFLECT = "reflect"
+
+
+class Concurrency(StrEnum):
+    """The group of calls that share a concurrency limit and a deadline of the server."""
+
+    READ = "read"
+    WRITE = "write"
+    # Separate from reads: a language model that hangs must not block recalls.
+    REFLECT = "reflect"
+    ADMIN = "admin"
+    # Calls that last as long as their callers wish.
+    STREAM = "stream"
+
+
+class Creates(StrEnum):
+    """Whether a call creates the bank that it names: never, by ``auto_create``, or only by a template."""
+
+    NEVER = "never"
+    BANK = "bank"
+    BANK_OF_TEMPLATE = "bank_of_template"
+
+
+@dataclass(frozen=True, slots=True)
+class Rpc:
+    """One row.
+
+    Attributes:
+        service: Full name of its service.
+        request: Class of its request; has the RPC's name, and states its response.
+        permissions: Needed on the bank, all of them. An RPC that returns content needs read besides. With none, the
+            caller only needs a name: the answer is limited to what it may read, or holds nothing of any bank.
+        bank: Path of the request's field that names the bank; `NO_BANK` where permissions are needed in every bank.
+        concurrency: Its concurrency limit and deadline.
+        limit_kind: Its rate and daily quota, if any.
+        size: Key of the section ``limits`` that bounds the elements of a request or of a page, if any.
+        creates: Whether it creates the bank that it names.
+        mutates: Whether it changes anything. Such a request has a request id, so that it can be repeated.
+        client_streaming: Whether the messages of a request are a stream on the wire.
+        waits: Whether a unary call waits for an event, and ends early when the server stops.
+    """
+
+    service: str
+    request: type[Any]
+    permissions: frozenset[Permission]
+    bank: str = "bank_id"
+    concurrency: Concurrency = Concurrency.ADMIN
+    limit_kind: LimitKind | None = None
+    size: str | None = None
+    creates: Creates = Creates.NEVER
+    mutates: bool = False
+    client_streaming: bool = False
+    waits: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name on the wire."""
+        return self.request.__name__
+
+    @property
+    def response(self) -> Any:  # noqa: ANN401 - a type, or a form such as list[Bank]
+        """The type that a call returns, or that a stream yields."""
+        return response_of(self.request)
+
+    @property
+    def server_streaming(self) -> bool:
+        """Whether it is called by `Backend.stream`."""
+        return issubclass(self.request, StreamRequest)
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """Names of the request's fields."""
+        return frozenset(field.name for field in fields(self.request))
+
+
+def _memory(request: type[Any], permissions: frozenset[Permission], concurrency: Concurrency, **rest: Any) -> Rpc:  # noqa: ANN401 - fields of a row
+    return Rpc(MEMORY_SERVICE, request, permissions, concurrency=concurrency, **rest)
+
+
+def _admin(request: type[Any], permissions: frozenset[Permission] = ADMIN, **rest: Any) -> Rpc:  # noqa: ANN401 - fields of a row
+    return Rpc(ADMIN_SERVICE, request, permissions, **rest)
+
+
+_RETAINS: Mapping[str, Any] = {"limit_kind": LimitKind.RETAIN, "creates": Creates.BANK, "mutates": True}
+_RECALLS: Mapping[str, Any] = {"bank": "query.bank_id", "limit_kind": LimitKind.RECALL}
+_REFLECTS: Mapping[str, Any] = {"bank": "query.bank_id", "limit_kind": LimitKind.REFLECT}
+_BY_TEMPLATE: Mapping[str, Any] = {"creates": Creates.BANK_OF_TEMPLATE}
+
+
+def _rows() -> Iterable[Rpc]:
+    read, write = Concurrency.READ, Concurrency.WRITE
+    yield _memory(requests.Retain, WRITE, write, **_RETAINS)
+    yield _memory(requests.BatchRetain, WRITE, write, size="batch_items", **_RETAINS)
+    yield _memory(requests.StreamRetain, WRITE, Concurrency.STREAM, client_streaming=True, **_RETAINS)
+    yield _memory(requests.GetMemory, READ, read)
+    yield _memory(requests.ListMemories, READ, read, size="page_size")
+    yield _memory(requests.UpdateMemory, READ | WRITE, write, limit_kind=LimitKind.RETAIN, mutates=True)
+    yield _memory(requests.Recall, READ, read, size="max_results", **_RECALLS, **_BY_TEMPLATE)
+    yield _memory(
+        requests.BatchRecall,
+        READ,
+        read,
+        bank="queries.bank_id",
+        limit_kind=LimitKind.RECALL,
+        size="batch_items",
+        **_BY_TEMPLATE,
+    )
+    yield _memory(requests.History, READ, read, size="max_results", **_RECALLS)
+    yield _memory(
+        requests.Explain, READ, read, bank="query.query.bank_id", limit_kind=LimitKind.RECALL, size="explained_ids"
+    )
+    yield _memory(requests.Reflect, READ, Concurrency.REFLECT, **_REFLECTS, **_BY_TEMPLATE)
+    yield _memory(requests.StreamReflect, READ, Concurrency.REFLECT, **_REFLECTS, **_BY_TEMPLATE)
+    yield _memory(requests.Forget, FORGET, write, size="memory_ids", mutates=True)
+    yield _memory(requests.UndeleteMemory, READ | ADMIN, write, mutates=True)
+    yield _memory(requests.Watch, READ, Concurrency.STREAM)
+
+    yield _admin(requests.CreateBank, creates=Creates.BANK, mutates=True)
+    yield _admin(requests.GetBank, READ)
+    yield _admin(requests.ListBanks, NO_PERMISSIONS, bank=NO_BANK, size="page_size")
+    yield _admin(requests.UpdateBank, READ | ADMIN, mutates=True)
+    yield _admin(requests.DeleteBank, mutates=True)
+    yield _admin(requests.GetBankStats, READ)
+    yield _admin(requests.GetServerInfo, NO_PERMISSIONS, bank=NO_BANK)
+    yield _admin(requests.Grant, mutates=True)
+    yield _admin(requests.Revoke, mutates=True)
+    yield _admin(requests.ListGrants, size="page_size")
+    yield _admin(requests.CheckAccess, NO_PERMISSIONS)
+    yield _admin(requests.PlaceHold, size="memory_ids", mutates=True)
+    yield _admin(requests.ReleaseHold, mutates=True)
+    yield _admin(requests.ListHolds, size="page_size")
+    yield _admin(requests.ListAuditEvents, size="page_size")
+    yield _admin(requests.StartReindex, mutates=True)
+    yield _admin(requests.GetOperation)
+    yield _admin(requests.ListOperations, size="page_size")
+    # It may wait for minutes, and must not take a place from other administration.
+    yield _admin(requests.WaitOperation, concurrency=Concurrency.STREAM, waits=True)
+    yield _admin(requests.CancelOperation, mutates=True)
+    # In every bank: a key can stand for any principal of the tenant.
+    yield _admin(requests.CreateApiKey, bank=NO_BANK, mutates=True)
+    yield _admin(requests.ListApiKeys, bank=NO_BANK)
+    yield _admin(requests.RevokeApiKey, bank=NO_BANK, mutates=True)
+    yield _admin(requests.ListBankTemplates, bank=NO_BANK)
+    yield _admin(requests.ListBankGroups, bank=NO_BANK)
+    yield _admin(requests.ListEngines, bank=NO_BANK)
+
+
+# By the class of the request.
+RPCS: dict[type[Any], Rpc] = {rpc.request: rpc for rpc in _rows()}
