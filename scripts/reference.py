@@ -3,8 +3,8 @@
     python scripts/reference.py            write
     python scripts/reference.py --check    fail, and name the files, when they are out of date
 
-Settings come from `astrocyte.config`, commands from `astrocyte.cli`, calls and reasons from the comments of the
-protocol, what calls are held to from `astrocyte.services.method_limits`. Each part stands between two markers, and
+Settings come from `astrocyte.config`, commands from `astrocyte.cli`, descriptions of calls and reasons from the
+comments of the protocol, permissions and limits of calls from `astrocyte.api`. Each part stands between two markers;
 everything outside them is written by hand.
 """
 
@@ -22,10 +22,11 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from astrocyte.api import RPCS, Concurrency, LimitKind, Rpc
 from astrocyte.cli import cli
-from astrocyte.config import ServerSettings, Settings
+from astrocyte.config import LimitSettings, ServerSettings, Settings
 from astrocyte.config.limits import QuotaSettings, RateLimitSettings
-from astrocyte.services.method_limits import METHODS, PLACES, Held
+from astrocyte.services.method_limits import PLACES
 
 ROOT = Path(__file__).resolve().parent.parent
 PROTOS = ROOT / "proto/astrocyte/v1"
@@ -124,15 +125,23 @@ def _command(command: click.Command, name: str, parent: click.Context | None) ->
 
 
 def calls() -> str:
-    """A table of all calls with the first sentence of their comments."""
-    rows = ["| service | call | what it does | REST path (annotated) |", "|---|---|---|---|"]
+    """A table of all calls with the first sentence of their comments, and the permissions of their rows."""
+    rows = ["| service | call | what it does | permissions | REST path (annotated) |", "|---|---|---|---|---|"]
+    known = {rpc.name: rpc for rpc in RPCS.values()}
     for file in sorted(PROTOS.glob("*.proto"), key=lambda path: path.name != "memory.proto"):
         text = file.read_text(encoding="utf-8")
         for service in re.finditer(r"^service (\w+) \{\n(.*?)^\}", text, re.DOTALL | re.MULTILINE):
             for call in re.finditer(COMMENT + r"^ *rpc (\w+)(.*?)^  \}", service[2], re.DOTALL | re.MULTILINE):
                 verb, path = re.findall(r'(get|post|patch|delete|put): "([^"]+)"', call[3])[0]
-                rows.append(f"| {service[1]} | `{call[2]}` | {_sentence(call[1], call[2])} | `{verb.upper()} {path}` |")
+                what, needed = _sentence(call[1], call[2]), _permissions(known[call[2]])
+                rows.append(f"| {service[1]} | `{call[2]}` | {what} | {needed} | `{verb.upper()} {path}` |")
     return "\n".join(rows) + "\n"
+
+
+def _permissions(rpc: Rpc) -> str:
+    """The permissions of a call, and where it needs them if not in the bank that it names."""
+    names = ", ".join(sorted(rpc.permissions))
+    return names if rpc.bank or not names else f"{names} in all banks"
 
 
 def _sentence(comment: str, name: str) -> str:
@@ -158,17 +167,18 @@ def reasons() -> str:
 
 
 def limits() -> str:
-    """A table of what calls are held to, those together that are held to the same."""
-    alike: dict[Held, list[str]] = {}
-    for name, held in METHODS.items():
-        alike.setdefault(held, []).append(f"`{name}`")
-    rows = ["| calls | at once, and waiting | deadline | rate | quota |", "|---|---|---|---|---|"]
-    for held, names in alike.items():
-        places = PLACES[held.places]
+    """A table of the limits of calls, one row for those with the same."""
+    alike: dict[tuple[Concurrency, LimitKind | None, str | None], list[str]] = {}
+    for rpc in RPCS.values():
+        alike.setdefault((rpc.concurrency, rpc.limit_kind, rpc.size), []).append(f"`{rpc.name}`")
+    rows = ["| calls | at once, and waiting | deadline | rate | quota | size |", "|---|---|---|---|---|---|"]
+    for (concurrency, kind, size), names in alike.items():
+        places = PLACES[concurrency]
         deadline = "none" if places.deadline is None else f"{_server(places.deadline)} s"
-        rate = _limit(RateLimitSettings, f"{held.rate}_per_minute")
-        quota = _limit(QuotaSettings, f"{held.rate}_per_day")
-        rows.append(f"| {' '.join(names)} | {_server(places.number)} each | {deadline} | {rate} | {quota} |")
+        rate = _limit(RateLimitSettings, f"{kind}_per_minute")
+        quota = _limit(QuotaSettings, f"{kind}_per_day")
+        most = "" if size is None else f"`{size}`: {LimitSettings.model_fields[size].default:,}"
+        rows.append(f"| {' '.join(names)} | {_server(places.number)} each | {deadline} | {rate} | {quota} | {most} |")
     return "\n".join(rows) + "\n"
 
 

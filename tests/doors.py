@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import AsyncIterator, Coroutine, Iterable
+from typing import Any, TypeVar
 
+from astrocyte.api import Request, StreamRequest
 from astrocyte.app import App
 from astrocyte.client import RemoteBackend
 from astrocyte.model import Caller
 from astrocyte.server import Server
+
+R = TypeVar("R")
 
 
 def secret_of(caller: Caller) -> str:
@@ -31,7 +34,7 @@ def api_keys(callers: Iterable[Caller]) -> list[dict[str, str]]:
 
 
 class Doors:
-    """Has the methods of a backend. Made by `open`, on the loop on which it is used."""
+    """Implements `astrocyte.api.Backend`. Made by `open`, on the loop on which it is used."""
 
     def __init__(self, server: Server, address: str) -> None:
         self.address = address
@@ -50,13 +53,16 @@ class Doors:
             await client.close()
         await self._server.stop(0)
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        """A method of the backend, which its first argument's own client calls."""
+    def call(self, caller: Caller, request: Request[R]) -> Coroutine[Any, Any, R]:
+        """The response to the caller's own client."""
+        return self._client(caller).call(caller, request)
 
-        def call(caller: Caller, *args: Any, **options: Any) -> Any:
-            who = (caller.tenant, caller.principal)
-            if who not in self._clients:
-                self._clients[who] = RemoteBackend(self.address, api_key=secret_of(Caller(*who)))
-            return getattr(self._clients[who], name)(caller, *args, **options)
+    def stream(self, caller: Caller, request: StreamRequest[R]) -> AsyncIterator[R]:
+        """The responses to the caller's own client."""
+        return self._client(caller).stream(caller, request)
 
-        return call
+    def _client(self, caller: Caller) -> RemoteBackend:
+        who = (caller.tenant, caller.principal)
+        if who not in self._clients:
+            self._clients[who] = RemoteBackend(self.address, api_key=secret_of(Caller(*who)))
+        return self._clients[who]

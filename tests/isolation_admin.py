@@ -5,14 +5,11 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from astrocyte.api.requests import (
-    CancelOperation,
     CheckAccess,
     CreateApiKey,
     CreateBank,
     DeleteBank,
-    GetBank,
     GetBankStats,
-    GetOperation,
     GetServerInfo,
     ListApiKeys,
     ListAuditEvents,
@@ -26,9 +23,7 @@ from astrocyte.api.requests import (
     PlaceHold,
     ReleaseHold,
     RevokeApiKey,
-    StartReindex,
     UpdateBank,
-    WaitOperation,
 )
 from astrocyte.model import ALL_PERMISSIONS, Caller, Permission
 from isolation_checks import Checks
@@ -52,10 +47,6 @@ class AdminCalls(Checks):
         if made is not None:
             assert (caller.tenant, bank) not in self.model.owners
             self.model.owners[caller.tenant, bank] = caller.principal
-
-    async def _getbank(self, caller: Caller, bank: str, number: int) -> None:
-        del number
-        await self._held_to(caller, "GetBank", bank, self.gate.call(caller, GetBank(bank)))
 
     async def _listbanks(self, caller: Caller, bank: str, number: int) -> None:
         del bank
@@ -180,36 +171,15 @@ class AdminCalls(Checks):
                 caller, "ReleaseHold", bank, self.gate.call(caller, ReleaseHold(bank, hold.hold_id))
             )
 
-    async def _releasehold(self, caller: Caller, bank: str, number: int) -> None:
-        work = self.gate.call(caller, ReleaseHold(bank, f"case-{number}"))
-        assert await self._held_to(caller, "ReleaseHold", bank, work) is None
-
     async def _listholds(self, caller: Caller, bank: str, number: int) -> None:
         work = self.gate.call(caller, ListHolds(bank_id=bank, include_released=bool(number % 2)))
         page = await self._held_to(caller, "ListHolds", bank, work)
         assert page is None or {hold.bank_id for hold in page.holds} <= {bank}
 
-    async def _startreindex(self, caller: Caller, bank: str, number: int) -> None:
-        del number
-        work = self.gate.call(caller, StartReindex(bank, rollback=True))
-        assert await self._held_to(caller, "StartReindex", bank, work) is None
-
-    async def _getoperation(self, caller: Caller, bank: str, number: int) -> None:
-        work = self.gate.call(caller, GetOperation(bank, f"op-{number}"))
-        assert await self._held_to(caller, "GetOperation", bank, work) is None
-
     async def _listoperations(self, caller: Caller, bank: str, number: int) -> None:
         del number
         page = await self._held_to(caller, "ListOperations", bank, self.gate.call(caller, ListOperations(bank_id=bank)))
         assert page is None or page.operations == ()
-
-    async def _waitoperation(self, caller: Caller, bank: str, number: int) -> None:
-        work = self.gate.call(caller, WaitOperation(bank, f"op-{number}", timeout=0.0))
-        assert await self._held_to(caller, "WaitOperation", bank, work) is None
-
-    async def _canceloperation(self, caller: Caller, bank: str, number: int) -> None:
-        work = self.gate.call(caller, CancelOperation(bank, f"op-{number}"))
-        assert await self._held_to(caller, "CancelOperation", bank, work) is None
 
     async def _listauditevents(self, caller: Caller, bank: str, number: int) -> None:
         del number

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Coroutine
 from typing import Any
 
+from astrocyte.api import Rpc
 from astrocyte.api.requests import Grant, Revoke
 from astrocyte.app import App
 from astrocyte.errors import AccessDenied, AstrocyteError, StoreError
 from astrocyte.model import NO_PERMISSIONS, Caller, Permission
-from calls import ROWS
+from calls import ROWS, ask, request_of
 from isolation_model import CANARY, MEMORY_ID, Kept, Model, Place
 
 # Calls that find memories of other banks too, where these say that they are relevant and the caller may read both.
@@ -22,6 +23,12 @@ class Checks:
     model: Model
     app: App
     gate: Any
+
+    async def _any(self, caller: Caller, rpc: Rpc, bank: str, number: int) -> None:
+        """A call of an RPC that changes nothing here: it passes as its permissions say, and tells no secrets."""
+        memory = self._any_memory(number)
+        work = ask(self.gate, caller, rpc, request_of(rpc, bank, memory))
+        await self._held_to(caller, rpc.name, bank, work, sent=memory)
 
     async def _give(self, caller: Caller, pattern: str, principal: str, permissions: frozenset[Permission]) -> None:
         work = self.gate.call(caller, Grant(pattern, principal, sorted(permissions)))

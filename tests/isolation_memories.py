@@ -10,7 +10,6 @@ from astrocyte.api.requests import (
     BatchRetain,
     Explain,
     Forget,
-    GetMemory,
     History,
     ListMemories,
     Recall,
@@ -85,10 +84,6 @@ class MemoryCalls(Checks):
             assert results[0].deduplicated is holds
             if not holds:
                 self._kept(caller, bank, results[0].memory_id, "")
-
-    async def _getmemory(self, caller: Caller, bank: str, number: int) -> None:
-        memory = self._any_memory(number)
-        await self._held_to(caller, "GetMemory", bank, self.gate.call(caller, GetMemory(bank, memory)), sent=memory)
 
     async def _listmemories(self, caller: Caller, bank: str, number: int) -> None:
         del number

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import grpc
 import pytest
 
-from astrocyte.api import ADMIN_SERVICE, Concurrency, LimitKind
+from astrocyte.api import ADMIN_SERVICE, RPCS, Concurrency, LimitKind, Rpc
 from astrocyte.api.requests import CreateBank
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.errors import AstrocyteError, LimitReached
+from astrocyte.errors import AstrocyteError, LimitReached, MemoryNotFound, ValidationError
 from astrocyte.model import Caller
 from astrocyte.policy.limits.rate_limits import Limits
 from astrocyte.services import interceptors
 from astrocyte.services.admission import Admission
 from astrocyte.services.status import PUSHBACK_KEY
-from calls import METHODS, ROWS, calls
+from calls import METHODS, ROWS, calls, request_of
 from serving import Served, reason, serving, trailer
 
 ME = Caller()
@@ -124,6 +126,37 @@ async def the_rate_of_all_holds() -> None:
         assert not isinstance(first, LimitReached), name
         assert isinstance(second, LimitReached) is (rpc.limit_kind is not None), name
         await app.close()
+
+
+def beyond(rpc: Rpc, number: int) -> Any:
+    """A request with so many elements, or for so many."""
+    request = request_of(rpc, BANK)
+    many = [f"mem_{index:032x}" for index in range(number)]
+    match rpc.size:
+        case "page_size":
+            return replace(request, page_size=number)
+        case "batch_items":
+            (name,) = rpc.fields & {"items", "queries"}
+            return replace(request, **{name: getattr(request, name) * number})
+        case "max_results":
+            return replace(request, query=replace(request.query, max_results=number))
+        case "explained_ids":
+            return replace(request, query=replace(request.query, memory_ids=tuple(many)))
+        case _ if "selector" in rpc.fields:
+            return replace(request, selector=replace(request.selector, memory_ids=tuple(many)))
+        case _:
+            return replace(request, memory_ids=many)
+
+
+@pytest.mark.parametrize("rpc", [rpc for rpc in RPCS.values() if rpc.size], ids=lambda rpc: rpc.name)
+async def test_a_request_of_too_many_elements_is_refused_by_the_limit_of_its_row(rpc: Rpc) -> None:
+    app = App(Settings.from_mapping({"vector_store": "in_memory", "limits": {str(rpc.size): 10}}))
+    await app.gate.call(ME, CreateBank(BANK))
+    with pytest.raises(ValidationError, match="10"):
+        await app.gate.call(ME, beyond(rpc, 11))
+    with suppress(MemoryNotFound):
+        await app.gate.call(ME, beyond(rpc, 10))
+    await app.close()
 
 
 async def test_a_message_that_is_too_large_is_refused_by_every_rpc() -> None:

@@ -10,18 +10,20 @@ import os
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import grpc
 import pytest
 from google.protobuf.descriptor import MethodDescriptor
-from google.protobuf.duration_pb2 import Duration
-from google.protobuf.field_mask_pb2 import FieldMask
-from google.protobuf.timestamp_pb2 import Timestamp
 from structlog.testing import capture_logs
 
-from astrocyte.v1 import admin_pb2, memory_pb2, types_pb2
-from calls import METHODS
+from astrocyte.api import RPCS
+from astrocyte.model import ExplainQuery, MemoryUpdate, RecallQuery, ReflectQuery, RetainItem
+from astrocyte.services.convert import ITEMS, codec_of_rpc
+from astrocyte.v1 import admin_pb2, memory_pb2
+from calls import METHODS, request_of
 from payloads import payloads
 from serving import Served, reason, serving
 
@@ -57,63 +59,47 @@ SMALL = "static-minilm-256-v1-128"
 
 
 def valid_requests(memory_id: str, key_id: str = "", operation_id: str = "op") -> dict[str, Any]:
-    """A request that the server takes, for every method."""
-    bank: dict[str, Any] = {"bank_id": "family"}
-    memory = {**bank, "memory_id": memory_id}
-    metadata = {"k": types_pb2.MetadataValue(int_value=1)}
-    item = memory_pb2.RetainItem(content=CONTENT, tags=["food"], metadata=metadata)
-    recall = memory_pb2.RecallRequest(**bank, query="what can Mara not eat?", tags=["food"], metadata=metadata)
-    return {
-        "Retain": memory_pb2.RetainRequest(**bank, content=CONTENT, tags=["food"], metadata=metadata),
-        "BatchRetain": memory_pb2.BatchRetainRequest(**bank, items=[item, item]),
-        "StreamRetain": memory_pb2.StreamRetainRequest(**bank, sequence=1, item=item),
-        "GetMemory": memory_pb2.GetMemoryRequest(**memory),
-        "ListMemories": memory_pb2.ListMemoriesRequest(**bank, page_size=2, tags=["food"]),
-        "UpdateMemory": memory_pb2.UpdateMemoryRequest(
-            **memory, update_mask=FieldMask(paths=["source"]), source="letter", validate_only=True
-        ),
-        "Recall": recall,
-        "BatchRecall": memory_pb2.BatchRecallRequest(queries=[recall, recall]),
-        "Explain": memory_pb2.ExplainRequest(recall=recall, memory_ids=[memory_id]),
-        "History": memory_pb2.HistoryRequest(**bank, query="sesame", as_of=Timestamp(seconds=4_000_000_000)),
-        "Forget": memory_pb2.ForgetRequest(**bank, memory_ids=[memory_id], dry_run=True),
-        "UndeleteMemory": memory_pb2.UndeleteMemoryRequest(**memory),
-        "Watch": memory_pb2.WatchRequest(**bank, after_position=0),
-        "CreateBank": admin_pb2.CreateBankRequest(bank_id="other", display_name="Other"),
-        "GetBank": admin_pb2.GetBankRequest(**bank),
-        "ListBanks": admin_pb2.ListBanksRequest(page_size=1),
-        "UpdateBank": admin_pb2.UpdateBankRequest(
-            **bank, update_mask=FieldMask(paths=["description"]), description="ours"
-        ),
-        "DeleteBank": admin_pb2.DeleteBankRequest(bank_id="other"),
-        "GetBankStats": admin_pb2.GetBankStatsRequest(**bank),
-        "GetServerInfo": admin_pb2.GetServerInfoRequest(),
-        "Grant": admin_pb2.GrantRequest(**bank, principal="user:ann", permissions=[admin_pb2.PERMISSION_READ]),
-        "Revoke": admin_pb2.RevokeRequest(**bank, principal="user:ann", permissions=[admin_pb2.PERMISSION_READ]),
-        "ListGrants": admin_pb2.ListGrantsRequest(**bank, principal="user:ann", page_size=1),
-        "CreateApiKey": admin_pb2.CreateApiKeyRequest(name="ann", principal="user:ann"),
-        "ListApiKeys": admin_pb2.ListApiKeysRequest(),
-        "ListBankTemplates": admin_pb2.ListBankTemplatesRequest(),
-        "ListBankGroups": admin_pb2.ListBankGroupsRequest(),
-        "ListEngines": admin_pb2.ListEnginesRequest(),
-        "RevokeApiKey": admin_pb2.RevokeApiKeyRequest(key_id=key_id),
-        "Reflect": memory_pb2.ReflectRequest(**bank, query="what can Mara not eat?", tags=["food"]),
-        "StreamReflect": memory_pb2.StreamReflectRequest(
-            reflect=memory_pb2.ReflectRequest(**bank, query="what can Mara not eat?", tags=["food"])
-        ),
-        "PlaceHold": admin_pb2.PlaceHoldRequest(**bank, memory_ids=[memory_id], reason="a case"),
-        "ReleaseHold": admin_pb2.ReleaseHoldRequest(bank_id="held", hold_id="hold"),
-        "ListHolds": admin_pb2.ListHoldsRequest(**bank, page_size=1),
-        "StartReindex": admin_pb2.StartReindexRequest(bank_id="held", embedding_model=SMALL, sample_size=0),
-        "GetOperation": admin_pb2.GetOperationRequest(**bank, operation_id=operation_id),
-        "ListOperations": admin_pb2.ListOperationsRequest(**bank, page_size=1),
-        "WaitOperation": admin_pb2.WaitOperationRequest(
-            **bank, operation_id=operation_id, timeout=Duration(nanos=1_000_000)
-        ),
-        "CancelOperation": admin_pb2.CancelOperationRequest(**bank, operation_id=operation_id),
-        "ListAuditEvents": admin_pb2.ListAuditEventsRequest(**bank, page_size=1),
-        "CheckAccess": admin_pb2.CheckAccessRequest(**bank, permission=admin_pb2.PERMISSION_READ),
+    """A message that the server takes, for every method."""
+    item = RetainItem(CONTENT, tags=("food",), metadata={"k": 1})
+    recall = RecallQuery("what can Mara not eat?", "family", tags=("food",), metadata={"k": 1})
+    reflect = ReflectQuery("what can Mara not eat?", "family", tags=("food",))
+    # Beyond `request_of`: what keeps the bank, and fills more fields.
+    changes: dict[str, dict[str, Any]] = {
+        "Retain": {"item": item},
+        "BatchRetain": {"items": [item, item]},
+        "ListMemories": {"tags": ["food"], "page_size": 2},
+        "UpdateMemory": {
+            "update": MemoryUpdate(memory_id, frozenset({"source"}), source="letter"),
+            "validate_only": True,
+        },
+        "Recall": {"query": recall},
+        "BatchRecall": {"queries": [recall, recall]},
+        "Explain": {"query": ExplainQuery(recall, (memory_id,))},
+        "History": {"query": RecallQuery("sesame", "family", as_of=datetime(2096, 10, 2, tzinfo=UTC))},
+        "Reflect": {"query": reflect},
+        "StreamReflect": {"query": reflect},
+        "Forget": {"dry_run": True},
+        "CreateBank": {"bank_id": "other", "display_name": "Other"},
+        "DeleteBank": {"bank_id": "other"},
+        "Revoke": {"permissions": ["read"]},
+        "CheckAccess": {"permission": "read"},
+        "CreateApiKey": {"name": "ann"},
+        "RevokeApiKey": {"key_id": key_id},
+        "PlaceHold": {"memory_ids": [memory_id]},
+        "ReleaseHold": {"bank_id": "held", "hold_id": "hold"},
+        "StartReindex": {"bank_id": "held", "embedding_model": SMALL, "rollback": False, "sample_size": 0},
+        "WaitOperation": {"timeout": 0.001},
     }
+    made: dict[str, Any] = {}
+    for rpc in RPCS.values():
+        request = replace(request_of(rpc, "family", memory_id), **changes.get(rpc.name, {}))
+        if "operation_id" in rpc.fields:
+            request = replace(request, operation_id=operation_id)
+        if rpc.client_streaming:
+            made[rpc.name] = memory_pb2.StreamRetainRequest(bank_id="family", sequence=1, item=ITEMS.encode(item))
+        else:
+            made[rpc.name] = codec_of_rpc(rpc).encode_request(request)
+    return made
 
 
 @pytest.fixture

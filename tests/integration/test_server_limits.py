@@ -37,8 +37,10 @@ RECALL = memory_pb2.RecallRequest(bank_id="family", query="Mara")
 EMPTY = RecallResult((), 0, truncated=False)
 
 
-def hold(monkeypatch: pytest.MonkeyPatch, served: Served, method: str, answer: Any) -> tuple[asyncio.Event, list[str]]:
-    """Make a method of the gate wait for the event; the list notes how calls begin and end."""
+def hold(
+    monkeypatch: pytest.MonkeyPatch, served: Served, request: type[Any], answer: Any
+) -> tuple[asyncio.Event, list[str]]:
+    """Make a handler of the gate wait for the event; the list notes how calls begin and end."""
     opened, seen = asyncio.Event(), []
 
     async def held(*_: Any, **__: Any) -> Any:
@@ -51,7 +53,7 @@ def hold(monkeypatch: pytest.MonkeyPatch, served: Served, method: str, answer: A
         seen.append("done")
         return answer
 
-    monkeypatch.setattr(served.app.gate, method, held)
+    monkeypatch.setitem(served.app.gate._handlers, request, held)
     return opened, seen
 
 
@@ -65,8 +67,8 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def test_a_deadline_is_imposed_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(server={"read_deadline_seconds": 0.1, "write_deadline_seconds": 0.2}) as served:
-        hold(monkeypatch, served, "recall", EMPTY)
-        hold(monkeypatch, served, "retain", RetainResult(stored=False))
+        hold(monkeypatch, served, Recall, EMPTY)
+        hold(monkeypatch, served, Retain, RetainResult(stored=False))
         for call, seconds in ((served.memory.Recall(RECALL), "0.1"), (served.memory.Retain(RETAIN), "0.2")):
             with pytest.raises(grpc.aio.AioRpcError) as caught:
                 await call
@@ -77,7 +79,7 @@ async def test_a_deadline_is_imposed_where_there_is_none(monkeypatch: pytest.Mon
 
 async def test_the_callers_deadline_holds_shorter_and_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(server={"read_deadline_seconds": 0.3}) as served:
-        opened, seen = hold(monkeypatch, served, "recall", EMPTY)
+        opened, seen = hold(monkeypatch, served, Recall, EMPTY)
         begun = time.monotonic()
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await served.memory.Recall(RECALL, timeout=0.1)
@@ -92,14 +94,14 @@ async def test_the_callers_deadline_holds_shorter_and_longer(monkeypatch: pytest
 
 async def test_a_cancelled_call_is_cancelled_at_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving() as served:
-        _, seen = hold(monkeypatch, served, "recall", EMPTY)
+        _, seen = hold(monkeypatch, served, Recall, EMPTY)
         call = served.memory.Recall(RECALL)
         await until(lambda: seen == ["begun"])
         call.cancel()
         await until(lambda: seen == ["begun", "cancelled"])
     # The place was given back: the next call is let in.
     async with serving(server={"read_concurrency": 1}) as served:
-        _, seen = hold(monkeypatch, served, "recall", EMPTY)
+        _, seen = hold(monkeypatch, served, Recall, EMPTY)
         for _ in range(5):
             with pytest.raises(grpc.aio.AioRpcError):
                 await served.memory.Recall(RECALL, timeout=0.05)
@@ -130,7 +132,7 @@ async def test_a_write_that_has_begun_survives_its_caller(tmp_path: Path) -> Non
 
 async def test_beyond_the_limits_calls_are_told_when_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(server={"read_concurrency": 2}) as served:
-        opened, seen = hold(monkeypatch, served, "recall", EMPTY)
+        opened, seen = hold(monkeypatch, served, Recall, EMPTY)
         calls = [asyncio.ensure_future(served.memory.Recall(RECALL, timeout=20)) for _ in range(10)]
         done, waiting = await asyncio.wait(calls, timeout=1)
         assert (len(done), len(waiting)) == (6, 4)
@@ -160,7 +162,7 @@ async def test_calls_that_wait_for_a_place_show_in_the_metrics(monkeypatch: pyte
         def depth(kind: str) -> float | None:
             return metrics.registry.get_sample_value("astrocyte_queue_depth", {"queue": f"{kind}_calls"})
 
-        opened, _ = hold(monkeypatch, served, "recall", EMPTY)
+        opened, _ = hold(monkeypatch, served, Recall, EMPTY)
         calls = [asyncio.ensure_future(served.memory.Recall(RECALL, timeout=20)) for _ in range(3)]
         await until(lambda: depth("read") == 1)
         calls.append(asyncio.ensure_future(served.memory.Recall(RECALL, timeout=20)))

@@ -150,8 +150,8 @@ class Isolation(MemoryCalls, AdminCalls, RuleBasedStateMachine):
     )
     def call(self, tenant: str, principal: str, behalf: str | None, bank: str, operation: str, number: int) -> None:
         caller = Caller(tenant, principal, behalf)
-        work = getattr(self, f"_{operation.lower()}")
-        self.runner.run(work(caller, bank, number))
+        own = getattr(self, f"_{operation.lower()}", None)
+        self.runner.run(self._any(caller, ROWS[operation], bank, number) if own is None else own(caller, bank, number))
         assert not self.gossip.wrongs
 
     @rule(
