@@ -11,8 +11,7 @@ import asyncio
 import itertools
 import os
 import re
-import types
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -272,20 +271,15 @@ def _check_time(left: float | None) -> None:
 
 
 async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """The result of ``work``, if it comes in time. Work that never waits is not timed: a timer costs too much.
+    """The result of ``work``, if it comes in time.
 
     Raises:
         DeadlineExceeded: It did not.
     """
-    try:
-        waits = work.send(None)
-    except StopIteration as done:
-        payload: T = done.value
-        return payload
     timer = asyncio.timeout(seconds)
     try:
         async with timer:
-            return await _continued(work, waits)
+            return await work
     except TimeoutError:
         if not timer.expired():
             raise
@@ -293,25 +287,6 @@ async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
             f"the call took longer than {seconds:g} s, the limit for calls without a deadline",
             metadata={"timeout_seconds": f"{seconds:g}"},
         ) from None
-
-
-@types.coroutine
-def _continued(work: Coroutine[Any, Any, T], waits: object) -> Generator[object, Any, T]:
-    """Await the rest of ``work``, which was begun by hand and waits for ``waits``."""
-    try:
-        while True:
-            try:
-                given = yield waits
-            except GeneratorExit:
-                work.close()
-                raise
-            except BaseException as error:  # noqa: BLE001 - as ``await`` does: a cancellation above all
-                waits = work.throw(error)
-            else:
-                waits = work.send(given)
-    except StopIteration as done:
-        payload: T = done.value
-        return payload
 
 
 async def _fail(error: Exception, method: str, request_id: str, context: Context) -> NoReturn:

@@ -45,6 +45,8 @@ _EMPTY_SCALARS: Mapping[int, Any] = {
     FieldDescriptor.CPPTYPE_DOUBLE: 0.0,
     FieldDescriptor.CPPTYPE_FLOAT: 0.0,
 }
+# Types of values that nobody can change.
+_SHARED = (str, int, float, bytes, tuple, frozenset, datetime, types.NoneType)
 
 
 class Unset(Enum):
@@ -112,7 +114,10 @@ class Codec(Generic[T]):
             if one.name not in named and isinstance(getattr(kind, one.name, None), property)
         ]
         self._reads = {field.wire: (field.name, field.read) for field in plan}
-        self._empty = [(field.name, field.empty) for field in plan if field.empty is not None]
+        empty = {field.name: field.empty for field in plan if field.empty is not None}
+        # Values that can be shared are made once.
+        self._empty = {name: made for name, make in empty.items() if isinstance(made := make(), _SHARED)}
+        self._made = [(name, make) for name, make in empty.items() if name not in self._empty]
         self._writes = [(field.name, field.wire, field.write, field.always) for field in plan_of_writes]
 
     def values(self, message: Any) -> dict[str, Any]:  # noqa: ANN401 - a message
@@ -121,7 +126,9 @@ class Codec(Generic[T]):
         Raises:
             Refused: A field cannot be read; ``at`` is its path.
         """
-        values = {name: empty() for name, empty in self._empty}
+        values = self._empty.copy()
+        for name, make in self._made:
+            values[name] = make()
         reads = self._reads
         # Only set fields are visited, because most fields of most requests are not.
         for field, value in message.ListFields():

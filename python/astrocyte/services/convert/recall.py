@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
+from astrocyte.api.requests import Recall
 from astrocyte.core import encode_answer, encode_answers, encode_trace
 from astrocyte.model import (
     Counterfactual,
@@ -66,6 +67,11 @@ HISTORY_RESULTS = codec_of(HistoryResult, memory_pb2.HistoryResponse)
 _RESULTS_REST = Codec(RecallResult, memory_pb2.RecallResponse, omit={"hits"})
 _HISTORY_REST = Codec(HistoryResult, memory_pb2.HistoryResponse, omit={"hits"})
 _WINDOWS = codec_of(TimeRange, types_pb2.TimeRange)
+
+
+def decode_recall(message: Any) -> Recall:  # noqa: ANN401 - a message
+    """The request of a RecallRequest; raises what `Codec.decode` does."""
+    return Recall(QUERIES.decode(message))
 
 
 def encode_recall_result(result: RecallResult) -> bytes:

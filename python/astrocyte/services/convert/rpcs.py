@@ -250,7 +250,7 @@ def _encode_bank_update(request: requests.UpdateBank) -> Any:  # noqa: ANN401 - 
 _SPECIAL: Mapping[type[Any], Mapping[str, Any]] = {
     requests.BatchRetain: {"decode_request": _decode_items, "encode_request": _encode_items},
     requests.Recall: {
-        "decode_request": lambda message: requests.Recall(recall.QUERIES.decode(message)),
+        "decode_request": recall.decode_recall,
         "encode_request": lambda request: _encode_query(request.query),
         "encode_response": recall.encode_recall_result,
     },
