@@ -86,6 +86,11 @@ def response_of(request: type[Any]) -> Any:  # noqa: ANN401 - a type, or a form 
     raise TypeError(f"expected a subclass of Request[...] or StreamRequest[...], got {request.__name__}")
 
 
+def unknown(request: object) -> TypeError:
+    """The error for an object that is no request, or one of the other kind of call."""
+    return TypeError(f"expected a request of astrocyte.api.requests, got {type(request).__name__}")
+
+
 # Memories
 
 

@@ -63,7 +63,7 @@ class Rpc:
         request: Class of its request; has the RPC's name, and states its response.
         permissions: Needed on the bank, all of them. An RPC that returns content needs read besides. With none, the
             caller only needs a name: the answer is limited to what it may read, or holds nothing of any bank.
-        bank: Path of the request's field that names the bank; `NO_BANK` where permissions are needed in every bank.
+        bank: Path of the request field that names the bank; `NO_BANK` where permissions are needed in every bank.
         concurrency: Its concurrency limit and deadline.
         limit_kind: Its rate and daily quota, if any.
         size: Key of the section ``limits`` that bounds the elements of a request or of a page, if any.
@@ -99,6 +99,13 @@ class Rpc:
     def server_streaming(self) -> bool:
         """Whether it is called by `Backend.stream`."""
         return issubclass(self.request, StreamRequest)
+
+    def bank_id(self, request: object) -> str:
+        """The bank that a request names; "" where it names none, or several."""
+        value: object = request
+        for name in self.bank.split("."):
+            value = getattr(value, name, None)
+        return value if isinstance(value, str) else ""
 
     @property
     def fields(self) -> frozenset[str]:
@@ -178,5 +185,5 @@ def _rows() -> Iterable[Rpc]:
     yield _admin(requests.ListEngines, bank=NO_BANK)
 
 
-# By the class of the request.
+# By the class of the request. Whoever derives from it reads it when it is built, not when it is imported.
 RPCS: dict[type[Any], Rpc] = {rpc.request: rpc for rpc in _rows()}

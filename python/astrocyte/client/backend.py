@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from astrocyte.api import RPCS, Request, Rpc, StreamRequest
-from astrocyte.api.requests import USUAL_WAIT_SECONDS, StreamRetain
+from astrocyte.api.requests import USUAL_WAIT_SECONDS, StreamRetain, unknown
 from astrocyte.client.connection import Connection
 from astrocyte.client.errors import translate
 from astrocyte.errors import AstrocyteError, ValidationError
@@ -58,8 +58,9 @@ class RemoteBackend:
 
         Raises:
             AstrocyteError: See the class of the request.
+            TypeError: The request is none of an RPC that returns one response.
         """
-        rpc, invoke, codec = self._methods[type(request)]
+        rpc, invoke, codec = self._method(request, streaming=False)
         if codec is None:
             return await self._stream_retain(invoke, caller, request)  # type: ignore[arg-type,return-value]
         message = codec.encode_request(request)
@@ -73,7 +74,7 @@ class RemoteBackend:
 
     async def stream(self, caller: Caller, request: StreamRequest[R]) -> AsyncIterator[R]:
         """The responses of the server as they come; raises what `call` does."""
-        _, invoke, codec = self._methods[type(request)]
+        _, invoke, codec = self._method(request, streaming=True)
         assert codec is not None  # noqa: S101 - only StreamRetain has none
         call = invoke(codec.encode_request(request), metadata=self._connection.metadata(caller))
         try:
@@ -87,6 +88,12 @@ class RemoteBackend:
     async def close(self) -> None:
         """Close the connection; calls in progress are cancelled."""
         await self._connection.close()
+
+    def _method(self, request: object, *, streaming: bool) -> Method:
+        method = self._methods.get(type(request))
+        if method is None or method.rpc.server_streaming is not streaming:
+            raise unknown(request)
+        return method
 
     def _deadline(self, rpc: Rpc, request: Any) -> float | None:  # noqa: ANN401 - any request
         if self._timeout is None or not rpc.waits:

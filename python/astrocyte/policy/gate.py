@@ -114,21 +114,17 @@ class Gate:
         """
         handler = self._handlers.get(type(request))
         if handler is None:
-            raise _unknown(request)
+            raise requests.unknown(request)
         return handler(caller, request)
 
     def stream(self, caller: Caller, request: StreamRequest[R]) -> AsyncIterator[R]:
         """The responses to a request as they come; raises what `call` does."""
         handler = self._streams.get(type(request))
         if handler is None:
-            raise _unknown(request)
+            raise requests.unknown(request)
         return handler(caller, request)
 
     async def close(self) -> None:
         """Release everything that was built for this gate, when the deletions that were begun have ended."""
         await self._banks.settle()
         await self._lifecycle.close()
-
-
-def _unknown(request: object) -> TypeError:
-    return TypeError(f"expected a request of astrocyte.api.requests, got {type(request).__name__}")

@@ -86,6 +86,12 @@ async def test_what_is_no_request_is_refused(gate: Gate) -> None:
         await gate.call(ME, RecallQuery("x", "b"))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="got Recall"):
         gate.stream(ME, Recall(RecallQuery("x", "b")))  # type: ignore[arg-type]
+    remote = RemoteBackend("localhost:1")
+    with pytest.raises(TypeError, match="got RecallQuery"):
+        await remote.call(ME, RecallQuery("x", "b"))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="got Recall"):
+        await anext(remote.stream(ME, Recall(RecallQuery("x", "b"))))  # type: ignore[arg-type]
+    await remote.close()
 
 
 async def test_a_memory_is_found_by_the_next_recall(gate: Gate) -> None:

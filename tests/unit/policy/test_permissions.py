@@ -15,7 +15,7 @@ from astrocyte.config import Settings
 from astrocyte.errors import AccessDenied, AstrocyteError, FailedPrecondition, NotFound
 from astrocyte.model import ALL_PERMISSIONS, Caller, ForgetSelector, Permission, RecallQuery, RetainItem
 from astrocyte.policy.permissions import CHECK_OTHERS, FORGET_ALL, PARTS, required
-from calls import METHODS, ROWS, calls
+from calls import METHODS, ROWS, calls, request_of
 
 READ, WRITE, FORGET, ADMIN = "read", "write", "forget", "admin"
 # The permissions of every RPC, written by hand: a slip in a row fails here.
@@ -104,6 +104,13 @@ def test_the_rows_say_which_rpcs_create_banks() -> None:
 def test_every_request_that_changes_something_can_be_repeated() -> None:
     for rpc in RPCS.values():
         assert rpc.mutates is bool(rpc.fields & {"request_id", "request_ids"}), rpc.name
+
+
+def test_the_rows_say_where_requests_name_their_bank() -> None:
+    for rpc in RPCS.values():
+        # A batch of recalls names one for each.
+        named = rpc.bank and rpc.name != "BatchRecall"
+        assert rpc.bank_id(request_of(rpc, BANK)) == (BANK if named else ""), rpc.name
 
 
 def test_the_rows_say_how_the_rpcs_stream() -> None:

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from time import perf_counter
 from typing import Any
 
-from astrocyte.api import requests
+from astrocyte.api import RPCS, requests
 from astrocyte.errors import AstrocyteError
 from astrocyte.model import Caller, HistoryResult, RecallResult, ReflectResult, RetainResult
 from astrocyte.policy.observability.metrics import Metrics
@@ -62,7 +62,7 @@ class MetricsMiddleware:
 
     async def _recall(self, caller: Caller, request: Any, proceed: Proceed) -> Any:  # noqa: ANN401 - a recall or a history
         began = perf_counter()
-        bank_id = request.query.bank_id
+        bank_id = RPCS[type(request)].bank_id(request)
         try:
             result = await proceed(caller, request)
         except AstrocyteError:

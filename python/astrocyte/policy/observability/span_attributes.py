@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from astrocyte.api import RPCS
 from astrocyte.api.requests import BatchRecall, Retain
 from astrocyte.core import count_tokens
 from astrocyte.model import (
@@ -40,13 +41,12 @@ def given(request: object, provider: str) -> Told:
     """
     made: Told = {"astrocyte.provider": provider}
     query = getattr(request, "query", None)
-    bank_id = getattr(request, "bank_id", None)
+    bank_id = RPCS[type(request)].bank_id(request)
     if isinstance(query, (RecallQuery, ReflectQuery)):
-        bank_id = query.bank_id
         banks = [bank for bank in map(str, query.banks) if BANK_ID.fullmatch(bank)]
         if banks:
             made["astrocyte.banks"] = banks
-    if isinstance(bank_id, str) and BANK_ID.fullmatch(bank_id):
+    if BANK_ID.fullmatch(bank_id):
         made["astrocyte.bank_id"] = bank_id
     items = (request.item,) if isinstance(request, Retain) else getattr(request, "items", None)
     if isinstance(items, Sequence):
