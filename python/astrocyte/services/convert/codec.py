@@ -182,6 +182,32 @@ class Codec(Generic[T]):
         return self.message(**self.write(value))
 
 
+class SpreadCodec(Codec[T]):
+    """Codec of a class with a field whose own fields stand in the message itself.
+
+    Args:
+        kind: A dataclass.
+        message: The class of the messages.
+        name: The field.
+        held: The class of its values.
+    """
+
+    def __init__(self, kind: type[T], message: Any, name: str, held: Any) -> None:  # noqa: ANN401 - classes
+        super().__init__(kind, message, omit={name})
+        self._name = name
+        self._held: Codec[Any] = codec_of(held, message)
+
+    def values(self, message: Any) -> dict[str, Any]:  # noqa: ANN401 - a message
+        """The fields, with the value that is spread."""
+        values = super().values(message)
+        values[self._name] = self._held.read(message)
+        return values
+
+    def write(self, value: T) -> dict[str, Any]:
+        """The fields, and those of the value that is spread."""
+        return {**self._held.write(getattr(value, self._name)), **super().write(value)}
+
+
 # Makes the codec of a domain class for a class of messages.
 Make = Callable[[Any, Any], Codec[Any]]
 _registered: dict[type, Make] = {}

@@ -21,9 +21,9 @@ from astrocyte.api import Rpc, requests
 from astrocyte.errors import CapabilityNotSupported, ValidationError
 from astrocyte.model import ExplainQuery, Operation, RecallQuery, ReflectQuery, ReflectResult, Reindex, RetainResult
 from astrocyte.services.convert import recall
-from astrocyte.services.convert.codec import Codec, codec_of, converters, register
+from astrocyte.services.convert.codec import Codec, SpreadCodec, codec_of, converters, register
 from astrocyte.services.convert.memory import ITEMS
-from astrocyte.services.convert.values import Refused, encoding
+from astrocyte.services.convert.values import encoding
 from astrocyte.v1 import admin_pb2, memory_pb2
 
 # Fields of a bank that UpdateBank can change.
@@ -80,35 +80,21 @@ def _request(kind: type[Any], message: Any) -> tuple[Callable[[Any], Any], Calla
     """Decodes and encodes requests of a class."""
     hints = get_type_hints(kind)
     wire = message.DESCRIPTOR.fields_by_name
-    spread = [
-        field.name
-        for field in fields(kind)
-        if is_dataclass(hints[field.name]) and (field.name not in wire or wire[field.name].message_type is None)
-    ]
-    own = Codec(kind, message, omit=spread)
-    if not spread:
-
-        def encode_own(request: Any) -> Any:  # noqa: ANN401 - a request
-            with encoding({"": request}):
-                return own.encode(request)
-
-        return own.decode, encode_own
-    (name,) = spread
-    inner = codec_of(hints[name], message)
-
-    def decode(message: Any) -> Any:  # noqa: ANN401 - a message
-        try:
-            return kind(**{name: inner.read(message)}, **own.values(message))
-        except Refused as error:
-            raise ValidationError(error.description, field=error.at.removeprefix(".")) from None
+    names = [field.name for field in fields(kind)]
+    spread = next(
+        (name for name in names if is_dataclass(hints[name]) and (name not in wire or wire[name].message_type is None)),
+        None,
+    )
+    codec: Codec[Any]
+    codec = Codec(kind, message) if spread is None else SpreadCodec(kind, message, spread, hints[spread])
 
     def encode(request: Any) -> Any:  # noqa: ANN401 - a request
-        held = getattr(request, name)
-        rest = {field.name: getattr(request, field.name) for field in fields(kind) if field.name != name}
-        with encoding({**rest, "": held}):
-            return inner.message(**inner.write(held), **own.write(request))
+        # Names in an error are those of the message, which does not have the field that is spread.
+        values = {"" if name == spread else name: getattr(request, name) for name in names}
+        with encoding(values):
+            return codec.encode(request)
 
-    return decode, encode
+    return codec.decode, encode
 
 
 def _response(kind: Any, message: Any) -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:  # noqa: ANN401 - a type and a class of messages

@@ -1,6 +1,5 @@
 """Items that are stored together: each is decided in view of what the earlier ones leave behind."""
 
-from astrocyte.api.requests import BatchRetain, CreateBank, Forget, GetMemory, ListMemories, Retain, StreamRetain
 import asyncio
 import struct
 from collections.abc import Sequence
@@ -9,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from astrocyte.api.requests import BatchRetain, CreateBank, Forget, GetMemory, ListMemories, Retain, StreamRetain
 from astrocyte.app import App
 from astrocyte.errors import Conflict, DiskFull, MemoryNotFound, RequestIdReused
 from astrocyte.model import (

@@ -1,11 +1,11 @@
 """Concurrent updates, and what an update keeps."""
 
-from astrocyte.api.requests import BatchRetain, GetMemory, Retain, UpdateMemory
 import asyncio
 import threading
 
 import pytest
 
+from astrocyte.api.requests import BatchRetain, GetMemory, Retain, UpdateMemory
 from astrocyte.core import count_tokens
 from astrocyte.errors import Conflict
 from astrocyte.model import Caller, MemoryUpdate, RetainItem

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from astrocyte.api.requests import BatchRecall, BatchRetain, CreateBank, DeleteBank, Forget, GetMemory, History, Recall, Retain, StreamRetain, UpdateMemory
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
@@ -14,6 +13,19 @@ import pytest
 from hypothesis import given
 from structlog.testing import capture_logs
 
+from astrocyte.api.requests import (
+    BatchRecall,
+    BatchRetain,
+    CreateBank,
+    DeleteBank,
+    Forget,
+    GetMemory,
+    History,
+    Recall,
+    Retain,
+    StreamRetain,
+    UpdateMemory,
+)
 from astrocyte.app import App
 from astrocyte.errors import (
     CircuitOpen,
