@@ -1,7 +1,7 @@
-"""The command ``astrocyte``: a server to start, and every operation by hand.
+"""The command ``astrocyte``: starts a server and calls every operation.
 
-One file per group of commands; `connection` says where a command works, `output` how it answers, `failures` how it
-ends.
+One file per group of commands. `connection` opens the backend, `output` formats results, `failures` maps errors to exit
+codes.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from astrocyte.cli.server import info, serve
 
 __all__ = ["cli", "main"]
 
-# Exit codes as --help lists them, one line each; \b keeps click from joining the lines.
+# One line for each exit code; \b keeps click from joining the lines.
 _CODES = "\n".join(f"  {code.value:>3}  {code.meaning}" for code in ExitCode)
 
-_HELP = f"""Agent memory: retain what matters, recall it in a millisecond, look back, and forget for good.
+_HELP = f"""Memory for AI agents: retain, recall, reflect, history, forget.
 
-A command works on a data directory in this process, or on a running server:
+A command opens a data directory in this process, or connects to a running server:
 
 \b
   astrocyte retain family "Mara is allergic to sesame."        in ./astrocyte-data
   astrocyte recall family "what can Mara not eat?"
   astrocyte --server localhost:50051 recall family "what can Mara not eat?"
 
-One process owns a data directory. While a server runs on it, reach it with --server; set ASTROCYTE_ADDRESS to make
-that the default. A server that wants a key reads it from ASTROCYTE_TOKEN, and --config or ASTROCYTE_CONFIG names the
-settings file (docs/configuration.md).
+Only one process can open a data directory. While a server uses it, connect with --server, or set ASTROCYTE_ADDRESS. The
+environment variable ASTROCYTE_TOKEN holds the API key. --config or ASTROCYTE_CONFIG names the settings file
+(docs/configuration.md).
 
 \b
 Exit codes:
@@ -49,32 +49,32 @@ Exit codes:
 
 @click.group(help=_HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="astrocyte-grpc", prog_name="astrocyte")
-@click.option("--server", metavar="ADDRESS", envvar="ASTROCYTE_ADDRESS", help="Work on the server at host:port.")
+@click.option("--server", metavar="ADDRESS", envvar="ASTROCYTE_ADDRESS", help="Connect to the server at host:port.")
 @click.option(
     "--ca-file",
     type=click.Path(exists=True, dir_okay=False),
     envvar="ASTROCYTE_CA_FILE",
-    help="Speak TLS to the server, which these PEM roots vouch for.",
+    help="Connect with TLS; PEM file of trusted root certificates.",
 )
 @click.option(
     "--token",
     metavar="KEY",
     envvar="ASTROCYTE_TOKEN",
-    help="API key for the server; better set ASTROCYTE_TOKEN, which no process list shows.",
+    help="API key for the server. Prefer ASTROCYTE_TOKEN: process lists show options.",
 )
-@click.option("--data-dir", type=click.Path(file_okay=False), help="Work in this process, on this directory.")
+@click.option("--data-dir", type=click.Path(file_okay=False), help="Open this data directory in this process.")
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False),
     envvar="ASTROCYTE_CONFIG",
-    help="Settings in YAML, for work in this process and for serve.",
+    help="Settings file (YAML), for serve and for commands without a server.",
 )
-@click.option("--tenant", help="Work on the banks and keys of this tenant; a server knows yours by the credential.")
-@click.option("--json", "as_json", is_flag=True, help="Answer in JSON, for programs.")
-@click.option("--debug", is_flag=True, help="Show where a failure comes from.")
+@click.option("--tenant", help="Tenant of the banks and keys. A server takes the tenant from the credential.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--debug", is_flag=True, help="Print a traceback on failure.")
 @click.pass_context
 def cli(context: click.Context, /, **options: object) -> None:
-    """Keep the options that all commands share."""
+    """Store the options that all commands share."""
     context.obj = options
     to_standard_error()
 

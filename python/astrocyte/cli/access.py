@@ -1,4 +1,4 @@
-"""Commands on grants: who may do what."""
+"""Commands for grants and permissions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def access() -> None:
     astrocyte access list --bank user-calvin
     astrocyte access check user-calvin --principal agent:support-1
 
-    Banks and principals may be patterns, in which * stands for any characters and ? for one; quote them in a shell.
+    Banks and principals may be patterns: * matches any characters, ? matches one. Quote patterns in a shell.
     """
 
 
@@ -33,7 +33,7 @@ def access() -> None:
 @click.argument("permissions", nargs=-1, required=True, type=_PERMISSIONS)
 @operation
 async def grant_access(session: Session, /, bank: str, principal: str, permissions: tuple[str, ...]) -> None:
-    """Give PRINCIPAL permissions on BANK. They hold from the next call on.
+    """Grant PRINCIPAL permissions on BANK, effective from the next call.
 
     \b
     astrocyte access grant user-calvin user:calvin "*"
@@ -52,13 +52,13 @@ async def grant_access(session: Session, /, bank: str, principal: str, permissio
 @click.argument("permissions", nargs=-1, type=_PERMISSIONS)
 @operation
 async def revoke_access(session: Session, /, bank: str, principal: str, permissions: tuple[str, ...]) -> None:
-    """Take permissions, all where none is named, that were granted to PRINCIPAL on BANK.
+    """Revoke permissions of PRINCIPAL on BANK; without PERMISSIONS, all of them.
 
     \b
     astrocyte access revoke user-calvin agent:support-1
     astrocyte access revoke "user-*" "agent:support-*" write
 
-    Name both as they were granted. What another grant gives, such as one in the configuration, stays.
+    Give BANK and PRINCIPAL exactly as in the grant. Other grants, such as those in the settings, remain in effect.
     """
     taken = await session.backend.call(session.caller, Revoke(bank, principal, permissions))
     if session.as_json:
@@ -68,12 +68,12 @@ async def revoke_access(session: Session, /, bank: str, principal: str, permissi
 
 
 @access.command("list")
-@click.option("--bank", default="", help="Only grants that mean this bank.")
-@click.option("--principal", default="", help="Only grants that mean this principal.")
-@click.option("--revoked", is_flag=True, help="Show those that no longer hold as well.")
+@click.option("--bank", default="", help="Only grants that apply to this bank.")
+@click.option("--principal", default="", help="Only grants that apply to this principal.")
+@click.option("--revoked", is_flag=True, help="Include revoked grants.")
 @operation
 async def list_grants(session: Session, /, bank: str, principal: str, revoked: bool) -> None:
-    """List grants: those of the configuration, then the others by age.
+    """List grants: those in the settings first, then the others, oldest first.
 
     \b
     astrocyte access list
@@ -94,7 +94,7 @@ async def list_grants(session: Session, /, bank: str, principal: str, revoked: b
         return
     table = grid(("bank", "principal", "permissions", "granted by", "granted", "revoked by", "revoked"))
     for grant in found:
-        by = grant.granted_by or "the configuration"
+        by = grant.granted_by or "settings"
         ended = (grant.revoked_by or "", stamp(grant.revoked_at))
         table.add_row(grant.bank_id, grant.principal, _words(grant.permissions), by, stamp(grant.granted_at), *ended)
     OUT.print(table if found else "There are no grants.")
@@ -102,11 +102,13 @@ async def list_grants(session: Session, /, bank: str, principal: str, revoked: b
 
 @access.command("check")
 @click.argument("bank")
-@click.option("--principal", help="Who.  [default: you]")
-@click.option("--permission", type=click.Choice(_NAMES), help="Answer for this one; exit code 4 without it.")
+@click.option("--principal", help="Principal to check.  [default: the caller]")
+@click.option(
+    "--permission", type=click.Choice(_NAMES), help="Check this permission; exit code 4 if it is not granted."
+)
 @operation
 async def check_access(session: Session, /, bank: str, principal: str | None, permission: str | None) -> None:
-    """Tell what a principal may do in BANK, whether there is such a bank or not.
+    """Print the permissions of a principal on BANK. The bank need not exist.
 
     \b
     astrocyte access check user-calvin --principal agent:support-1

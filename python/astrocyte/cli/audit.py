@@ -1,4 +1,4 @@
-"""Commands on the trail: what was done, and whether it still says so."""
+"""Commands for the audit log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHA256_BYTES = 32
 
 @click.group()
 def audit() -> None:
-    """List and verify the trail of what was forgotten, erased, held, deleted and granted.
+    """List and verify the audit log of deletions, erasures, holds and grants.
 
     \b
     astrocyte audit list
@@ -24,10 +24,10 @@ def audit() -> None:
 
 
 @audit.command("list")
-@click.option("--bank", default="", help="Only events about this bank.")
+@click.option("--bank", default="", help="Only events of this bank.")
 @operation
 async def list_events(session: Session, /, bank: str) -> None:
-    """List the trail, oldest first.
+    """List the audit log, oldest event first.
 
     \b
     astrocyte audit list
@@ -49,21 +49,21 @@ async def list_events(session: Session, /, bank: str) -> None:
         details = ", ".join(f"{key} {value}" for key, value in sorted(event.details.items()))
         key = str(event.bank_key or "")
         table.add_row(str(event.sequence), stamp(event.occurred_at), str(event.event), event.actor, key, details)
-    OUT.print(table if found else "The trail is empty.")
+    OUT.print(table if found else "The audit log is empty.")
 
 
 @audit.command("verify")
-@click.option("--noted", metavar="N:HASH", help="What an earlier check printed; shows that no end was cut off since.")
+@click.option("--noted", metavar="N:HASH", help="Output of an earlier check; detects truncation since then.")
 @operation
 async def verify_trail(session: Session, /, noted: str | None) -> None:
-    """Compute every hash of the trail anew; exit code 4 where it is broken.
+    """Recompute every hash of the audit log; exit code 4 if the chain is broken.
 
     \b
     astrocyte audit verify
-    astrocyte audit verify --noted "$(cat trail.txt)"
+    astrocyte audit verify --noted "$(cat audit.txt)"
 
-    Prints N:HASH of the last row. Keep it where whoever can write to the database cannot: without it, a check cannot
-    tell a trail from one whose end was cut off with care.
+    Prints N:HASH of the last row. Store it where writers of the database have no access: without it, a check cannot
+    detect a truncated log.
     """
     found = await verify(session.backend, session.caller, noted=_parse(noted))
     if session.as_json:
@@ -93,5 +93,5 @@ def _parse(noted: str | None) -> tuple[int, bytes] | None:
     except ValueError:
         parsed = (0, b"")
     if parsed[0] < 0 or len(parsed[1]) != SHA256_BYTES:
-        raise click.BadParameter("expected N:HASH as audit verify prints it", param_hint="--noted")
+        raise click.BadParameter("expected N:HASH, the output of audit verify", param_hint="--noted")
     return parsed

@@ -1,4 +1,4 @@
-"""Commands on banks: list, create, show, delete."""
+"""Commands for banks: list, create, show, delete."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from astrocyte.model import Bank
 
 @click.group()
 def banks() -> None:
-    """List, create, show and delete banks: each one a set of memories that is searched together.
+    """List, create, show and delete banks. A bank is a set of memories that is searched together.
 
     \b
     astrocyte banks list
@@ -33,10 +33,10 @@ def banks() -> None:
 
 
 @banks.command("list")
-@click.option("--prefix", default="", help="Only banks whose id starts with this.")
+@click.option("--prefix", default="", help="Only banks whose id has this prefix.")
 @operation
 async def list_banks(session: Session, /, prefix: str) -> None:
-    """List the banks, by id.
+    """List banks, by id.
 
     \b
     astrocyte banks list --prefix user-
@@ -56,15 +56,15 @@ async def list_banks(session: Session, /, prefix: str) -> None:
     for bank in found:
         vectors = f"{bank.embedding_model}, {bank.dimensions}"
         table.add_row(bank.bank_id, Text(bank.display_name), f"{bank.position}", vectors, stamp(bank.created_at))
-    OUT.print(table if found else "There are no banks yet: the first retain makes one.")
+    OUT.print(table if found else "There are no banks. The first retain creates one.")
 
 
 @banks.command("create")
 @click.argument("bank")
-@click.option("--name", "display_name", default="", help="Its name for people.")
-@click.option("--description", default="", help="What it is for.")
-@click.option("--model", "embedding_model", help="Model of vectors that you will send yourself; needs --dimensions.")
-@click.option("--dimensions", type=click.IntRange(1), help="Values per vector of that model.")
+@click.option("--name", "display_name", default="", help="Display name.")
+@click.option("--description", default="", help="Description.")
+@click.option("--model", "embedding_model", help="Model of caller-supplied vectors; requires --dimensions.")
+@click.option("--dimensions", type=click.IntRange(1), help="Dimensions of that model.")
 @operation
 async def create_bank(
     session: Session,
@@ -75,7 +75,7 @@ async def create_bank(
     embedding_model: str | None,
     dimensions: int | None,
 ) -> None:
-    """Create BANK. A retain does so by itself; this is for names, and for vectors of your own.
+    """Create BANK. A retain creates a missing bank; use this to set a name or caller-supplied vectors.
 
     \b
     astrocyte banks create family --name "The family"
@@ -101,7 +101,7 @@ async def create_bank(
 @click.argument("bank")
 @operation
 async def show_bank(session: Session, /, bank: str) -> None:
-    """Show what BANK is and how much it holds.
+    """Show the properties and statistics of BANK.
 
     \b
     astrocyte banks show family
@@ -119,7 +119,7 @@ async def show_bank(session: Session, /, bank: str) -> None:
         ("memories", f"{stats.memory_count:,}"),
         ("chunks", f"{stats.chunk_count:,}"),
         ("tokens", f"{stats.token_count:,}"),
-        ("forgotten", f"{stats.forgotten_count:,} that can still be undeleted"),
+        ("forgotten", f"{stats.forgotten_count:,} (can be undeleted)"),
         ("vectors", f"{found.embedding_model}, {found.dimensions} dimensions"),
         ("index", index),
         ("template", found.template or "none"),
@@ -134,7 +134,7 @@ async def show_bank(session: Session, /, bank: str) -> None:
 @banks.command("templates")
 @operation
 async def list_templates(session: Session, /) -> None:
-    """List the templates of the server's configuration, which hold for all banks whose names have one form.
+    """List bank templates of the settings. A template applies to all banks whose ids match its pattern.
 
     \b
     astrocyte banks templates
@@ -143,7 +143,7 @@ async def list_templates(session: Session, /) -> None:
     if session.as_json:
         print_json(found)
         return
-    table = grid(("template", "banks", "profile", "made at first use", "access"))
+    table = grid(("template", "banks", "profile", "auto-create", "access"))
     for template in found:
         access = "; ".join(f"{one.principal}: {', '.join(sorted(one.permissions))}" for one in template.access)
         made = "yes" if template.auto_create else "no"
@@ -154,7 +154,7 @@ async def list_templates(session: Session, /) -> None:
 @banks.command("groups")
 @operation
 async def list_groups(session: Session, /) -> None:
-    """List the groups of the server's configuration: sets of banks that a recall can name.
+    """List bank groups of the settings. A recall can name a group in place of banks.
 
     \b
     astrocyte banks groups
@@ -165,16 +165,16 @@ async def list_groups(session: Session, /) -> None:
         return
     table = grid(("group", "banks", "strategy"))
     for group in found:
-        table.add_row(group.name, ", ".join(group.banks), str(group.strategy.mode or "by default"))
+        table.add_row(group.name, ", ".join(group.banks), str(group.strategy.mode or "default"))
     OUT.print(table if found else "There are no groups.")
 
 
 @banks.command("delete")
 @click.argument("bank")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @operation
 async def delete_bank(session: Session, /, bank: str, yes: bool) -> None:
-    """Delete BANK with everything in it. This cannot be undone.
+    """Delete BANK and all its memories. This cannot be undone.
 
     \b
     astrocyte banks delete family
@@ -182,8 +182,8 @@ async def delete_bank(session: Session, /, bank: str, yes: bool) -> None:
     stats = await session.backend.call(session.caller, GetBankStats(bank))
     if not yes:
         if not sys.stdin.isatty():
-            raise click.UsageError("nobody is there to ask: add --yes")
-        click.confirm(f"Delete {bank} with its {stats.memory_count} memories for good?", abort=True, err=True)
+            raise click.UsageError("standard input is not a terminal: confirm with --yes")
+        click.confirm(f"Permanently delete {bank} and its {stats.memory_count} memories?", abort=True, err=True)
     deleted = await session.backend.call(session.caller, DeleteBank(bank))
     if session.as_json:
         print_json({"bank_id": bank, "deleted_count": deleted})

@@ -1,4 +1,4 @@
-"""Where a command works: in this process on a data directory, or on a server."""
+"""Backend of a command: a data directory in this process, or a server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True)
 class Session:
-    """What the body of a command gets: something to work on, as whom, and how to answer."""
+    """Backend, caller and output format for the body of a command."""
 
     backend: Backend
     caller: Caller
@@ -32,14 +32,14 @@ class Session:
 
 
 def operation(body: Callable[Concatenate[Session, P], Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """A command whose body runs on an open backend, and whose failures end in one line and a code."""
+    """Run a command's body on an open backend; report a failure as one line and an exit code."""
 
     @functools.wraps(body)
     def command(*args: P.args, **kwargs: P.kwargs) -> None:
         context = click.get_current_context().find_root()
 
         async def run() -> None:
-            # Whoever holds the data directory is asked for no grant; a server knows its caller by the credential.
+            # Access to the data directory needs no grant; a server authenticates the caller by the credential.
             caller = Caller(context.obj["tenant"] or DEFAULT_TENANT, operator=not _is_remote(context))
             async with _backend(context) as backend:
                 await body(
@@ -56,7 +56,7 @@ def operation(body: Callable[Concatenate[Session, P], Coroutine[Any, Any, None]]
 
 @contextmanager
 def failures() -> Iterator[None]:
-    """Turn an error into one line on stderr and an exit code; with --debug, into a traceback."""
+    """Report an error as one line on stderr and an exit code; with --debug, as a traceback."""
     try:
         yield
     except (click.ClickException, click.exceptions.Exit, click.Abort):
@@ -69,7 +69,7 @@ def failures() -> Iterator[None]:
 
 
 def settings(context: click.Context, **overrides: Any) -> Settings:
-    """Settings from --config, the environment, --data-dir and ``overrides``, the later winning.
+    """Settings from --config, the environment, --data-dir and ``overrides``; later sources win.
 
     Raises:
         ConfigError: A key is unknown or a value out of range.
@@ -83,7 +83,7 @@ def settings(context: click.Context, **overrides: Any) -> Settings:
 @asynccontextmanager
 async def _backend(context: click.Context) -> AsyncIterator[Backend]:
     options = context.obj
-    # Each side is imported when it is needed: `--help` and a remote call start without a store.
+    # Late imports: `--help` and remote calls do not load the store.
     if _is_remote(context):
         from astrocyte.client import RemoteBackend
 
@@ -103,7 +103,7 @@ async def _backend(context: click.Context) -> AsyncIterator[Backend]:
 
 
 def _is_remote(context: click.Context) -> bool:
-    """Whether a server is meant: an address in the environment yields to a directory on the command line."""
+    """True for a server. A directory on the command line overrides an address in the environment."""
     named = context.obj["server"] is not None
     if named and context.obj["data_dir"]:
         if context.get_parameter_source("server") is ParameterSource.COMMANDLINE:

@@ -1,4 +1,4 @@
-"""`astrocyte engines`: the memory systems that stand beside banks."""
+"""Command ``astrocyte engines``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from astrocyte.cli.output import OUT, grid, print_json
 @click.command()
 @operation
 async def engines(session: Session, /) -> None:
-    """List the engines that stand beside banks of the server, and how each of them is.
+    """List the engines of the server with their health.
 
     \b
     astrocyte engines
@@ -21,14 +21,14 @@ async def engines(session: Session, /) -> None:
     if session.as_json:
         print_json(found)
         return
-    table = grid(("engine", "provider", "banks", "retain", "health", "circuit", "waiting", "can"))
+    table = grid(("engine", "provider", "banks", "retain", "health", "circuit", "outbox", "capabilities"))
     for one in found:
-        health = "well" if one.healthy else "away"
+        health = "healthy" if one.healthy else "unhealthy"
         table.add_row(
             one.name,
             one.provider,
             ", ".join(one.banks),
-            "never" if one.read_only else one.retain_target,
+            "read-only" if one.read_only else one.retain_target,
             f"{health}: {one.detail}" if one.detail else health,
             one.circuit,
             "" if one.outbox is None else f"{one.outbox.waiting}, {one.outbox.state}",

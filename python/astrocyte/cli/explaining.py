@@ -1,4 +1,4 @@
-"""The command that says why a memory is, or is not, in an answer."""
+"""Command ``astrocyte explain``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from astrocyte.model import ArmStanding, ExplainQuery, Explanation
 @several_banks
 @wanted
 @filtered
-@click.option("--position", type=click.IntRange(0), default=0, help="Position that the finished recall named.")
+@click.option("--position", type=click.IntRange(0), default=0, help="Position that the recall returned.")
 @operation
 async def explain(
     session: Session,
@@ -34,7 +34,7 @@ async def explain(
     position: int,
     **filters: Any,
 ) -> None:
-    """Say why memories are, or are not, in the answer of BANK to QUERY, and what would bring them there.
+    """Explain why BANK returns or does not return memories for QUERY, and the smallest change that returns them.
 
     \b
     astrocyte explain family "what is Mara allergic to?" mem_0198a7...
@@ -42,8 +42,8 @@ async def explain(
     astrocyte explain me "the rate limit?" mem_0198a7... --also team --strategy cascade
     astrocyte --json explain family "trips" mem_0198a7... | jq '.explanations[0].counterfactual.summary'
 
-    @NAME is a configured group of banks. Give the options that the recall had. The recall is run again; with --position
-    the command says whether the bank has moved on since.
+    BANK may be @NAME, a bank group. Pass the options of the recall, which is run again. With --position, the command
+    reports whether the bank has changed since.
     """
     asked = ExplainQuery(with_banks(query_of(bank, query, filters), also, strategy), memory_ids, position)
     result = await session.backend.call(session.caller, Explain(asked))
@@ -52,7 +52,7 @@ async def explain(
         return
     for one in result.explanations:
         _print(one)
-    moved = "; the bank has moved on since the recall" if result.moved else ""
+    moved = "; the bank has changed since the recall" if result.moved else ""
     where = f" at position {result.position}" if result.position else ""
     OUT.print(
         f"{result.returned} hits of {result.candidates} candidates{where}{moved}",
@@ -72,12 +72,12 @@ def _print(one: Explanation) -> None:
     if one.counterfactual is not None:
         click.echo(f"  would be returned with {one.counterfactual.summary}")
     elif one.rank == 0:
-        click.echo("  no change of the query was found that returns it")
+        click.echo("  no tested change of the query returns it")
 
 
 def _standing(arm: ArmStanding) -> str:
     if arm.rank == 0:
-        return f"{arm.arm}: does not know it"
+        return f"{arm.arm}: not found"
     score = "" if arm.score is None else f", score {arm.score:.4f}"
-    cut = "" if arm.cut_off is None else f", cut off at {arm.cut_off:.4f}"
+    cut = "" if arm.cut_off is None else f", cutoff {arm.cut_off:.4f}"
     return f"{arm.arm}: rank {arm.rank}{score}{cut}"

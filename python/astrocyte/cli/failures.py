@@ -1,4 +1,4 @@
-"""How a command ends when it cannot do what it was asked: one line on stderr, and a code that a script can test."""
+"""Exit codes and one-line error messages of commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from astrocyte import errors
 
 
 class ExitCode(IntEnum):
-    """What the process returns."""
+    """Exit code of the process."""
 
     DONE = 0
     FAILED = 1
@@ -21,22 +21,22 @@ class ExitCode(IntEnum):
 
     @property
     def meaning(self) -> str:
-        """The line of the table in ``--help``."""
+        """Description in ``--help``."""
         return _MEANINGS[self]
 
 
 _MEANINGS = {
-    ExitCode.DONE: "done",
-    ExitCode.FAILED: "failed here, or in the server",
-    ExitCode.USAGE: "wrong usage: an option, a value or a setting",
-    ExitCode.NOT_FOUND: "no such bank or memory",
-    ExitCode.REFUSED: "no valid credential, or not enough rights",
-    ExitCode.CONFLICT: "the state forbids it, or somebody was faster",
-    ExitCode.TRY_AGAIN: "overloaded or out of reach; try again",
+    ExitCode.DONE: "success",
+    ExitCode.FAILED: "internal failure",
+    ExitCode.USAGE: "invalid option, value or setting",
+    ExitCode.NOT_FOUND: "not found",
+    ExitCode.REFUSED: "not authenticated, not permitted, or rejected by a policy",
+    ExitCode.CONFLICT: "conflict with the current state",
+    ExitCode.TRY_AGAIN: "overloaded or unavailable; retry",
     ExitCode.PARTIAL: "import: some lines were not stored",
 }
 
-# The first class that fits; the tree is in `astrocyte.errors`.
+# The first matching class wins; `astrocyte.errors` has the tree.
 _CODES: tuple[tuple[type[errors.AstrocyteError], ExitCode], ...] = (
     (errors.ConfigError, ExitCode.USAGE),
     (errors.ValidationError, ExitCode.USAGE),
@@ -58,19 +58,19 @@ _CODES: tuple[tuple[type[errors.AstrocyteError], ExitCode], ...] = (
 
 
 def exit_code(error: Exception) -> ExitCode:
-    """The code that stands for an error."""
+    """Exit code of an error."""
     return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)
 
 
 def explain(error: Exception) -> str:
-    """The error in one line, with what to do where the message cannot know that it is read at a prompt."""
+    """Format an error as one line, with a hint for the command line."""
     message = " ".join(str(error).split())
     if not isinstance(error, errors.AstrocyteError):
-        return f"{type(error).__name__}: {message}; this is a fault of the program, --debug shows where"
+        return f"{type(error).__name__}: {message}; this is a bug, use --debug for a traceback"
     if isinstance(error, errors.StoreLocked):
-        return f"{message}; if that is a server of yours, reach it with --server"
+        return f"{message}; to use a running server, pass --server"
     if isinstance(error, errors.Unavailable):
-        return f"{message}; is a server there? `astrocyte serve` starts one"
+        return f"{message}; start a server with `astrocyte serve`"
     if isinstance(error, errors.AuthorizationError):
-        return f"{message}; put the key into the environment variable ASTROCYTE_TOKEN"
+        return f"{message}; set the environment variable ASTROCYTE_TOKEN to an API key"
     return message

@@ -1,4 +1,4 @@
-"""Commands on legal holds: what may not be forgotten."""
+"""Commands for legal holds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from astrocyte.model import Hold
 
 @click.group()
 def holds() -> None:
-    """Keep memories from being forgotten: place, list and release legal holds.
+    """Place, list and release legal holds, which block deletion.
 
     \b
     astrocyte holds place family --reason "Case 4711"
@@ -23,10 +23,10 @@ def holds() -> None:
 
 @holds.command("place")
 @click.argument("bank")
-@click.option("--reason", required=True, help="Why.")
-@click.option("--id", "hold_id", help="Its name, such as a case number.  [default: a new one]")
+@click.option("--reason", required=True, help="Reason.")
+@click.option("--id", "hold_id", help="Id of the hold, such as a case number.  [default: generated]")
 @click.option("--memory", "memory_ids", multiple=True, help="Hold this memory; may be repeated.")
-@click.option("--tag", "tags", multiple=True, help="Hold what has this tag, or will; may be repeated.")
+@click.option("--tag", "tags", multiple=True, help="Hold present and future memories with this tag; may be repeated.")
 @operation
 async def place_hold(
     session: Session,
@@ -37,7 +37,7 @@ async def place_hold(
     memory_ids: tuple[str, ...],
     tags: tuple[str, ...],
 ) -> None:
-    """Hold memories of BANK, or all of it: forget, erase, changes of content and deletion are refused.
+    """Place a hold on BANK or on memories of it. Forget, erasure, content updates and deletion are then refused.
 
     \b
     astrocyte holds place family --reason "Case 4711" --id case-4711
@@ -57,7 +57,7 @@ async def place_hold(
 @click.argument("hold_id")
 @operation
 async def release_hold(session: Session, /, bank: str, hold_id: str) -> None:
-    """End the hold HOLD_ID on BANK.
+    """Release the hold HOLD_ID on BANK.
 
     \b
     astrocyte holds release family case-4711
@@ -71,10 +71,10 @@ async def release_hold(session: Session, /, bank: str, hold_id: str) -> None:
 
 @holds.command("list")
 @click.option("--bank", default="", help="Only holds of this bank.")
-@click.option("--released", is_flag=True, help="Show those that no longer stand as well.")
+@click.option("--released", is_flag=True, help="Include released holds.")
 @operation
 async def list_holds(session: Session, /, bank: str, released: bool) -> None:
-    """List the holds that stand, by age.
+    """List active holds, oldest first.
 
     \b
     astrocyte holds list
@@ -104,5 +104,5 @@ async def list_holds(session: Session, /, bank: str, released: bool) -> None:
 def _scope(hold: Hold) -> str:
     parts = [f"memories {', '.join(hold.memory_ids)}"] if hold.memory_ids else []
     if hold.tags:
-        parts.append(f"what is tagged {', '.join(hold.tags)}")
+        parts.append(f"memories tagged {', '.join(hold.tags)}")
     return " and ".join(parts) or "everything"

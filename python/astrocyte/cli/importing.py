@@ -1,4 +1,4 @@
-"""The command import: memories from a file of JSON lines, streamed, resumable, line by line accounted for."""
+"""Command ``astrocyte import``: retains the lines of a JSON Lines file; resumable."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from astrocyte.cli.values import parse_moment
 from astrocyte.errors import AstrocyteError, ProviderUnavailable, RateLimited, StoreError
 from astrocyte.model import DedupAction, Metadata, RetainItem, RetainResult
 
-# The server's batch limit by default: larger requests would be refused, smaller ones commit more often.
+# Default batch limit of the server: larger requests are refused, smaller ones commit more often.
 BATCH_LINES = 256
-# Failures that a person reads; --json lists all.
+# Enough for a terminal; --json lists all.
 SHOWN_FAILURES = 20
-# Keys that are copied as they are, with the type that each must have.
+# Keys that are copied unchanged, with their types.
 _COPIED = {
     "content_type": str,
     "source": str,
@@ -42,14 +42,14 @@ KNOWN_KEYS = frozenset({"content", "text", "id", "tags", "metadata", *_COPIED, *
 
 @dataclass
 class Report:
-    """What became of the lines of a file."""
+    """Outcomes of the lines of a file."""
 
     lines: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     failures: list[dict[str, object]] = field(default_factory=list)
 
     def add(self, number: int, outcome: RetainResult | AstrocyteError) -> None:
-        """Count one line."""
+        """Count the outcome of a line."""
         self.lines += 1
         if isinstance(outcome, AstrocyteError):
             self.fail(number, explain(outcome))
@@ -73,12 +73,12 @@ class Report:
     "--on-duplicate",
     "dedup_action",
     type=click.Choice([kind.value for kind in DedupAction]),
-    help="What to do when the bank holds nearly the same: keep that, store both, or replace it.",
+    help="Action for a near duplicate: skip the new memory, store both, or update the old one.",
 )
-@click.option("--check", is_flag=True, help="Read and check the file, store nothing.")
+@click.option("--check", is_flag=True, help="Check the file without storing anything.")
 @operation
 async def import_file(session: Session, /, bank: str, file: Path, dedup_action: str | None, check: bool) -> None:
-    """Retain every line of FILE (JSON lines) in BANK.
+    """Retain every line of FILE (JSON Lines) in BANK.
 
     \b
     astrocyte import friends examples/conversation.jsonl
@@ -90,10 +90,10 @@ async def import_file(session: Session, /, bank: str, file: Path, dedup_action: 
        "occurred_at": "2025-07-27T18:07:12Z", "tags": ["travel"], "metadata": {"flight": 2}}
 
     Keys: content (or text), content_type, occurred_at (or time), valid_from, valid_until, session_id, speaker, source,
-    tags, metadata, fact_type, extraction_profile, pii_detected, and id, which is kept as metadata. Any other key is an
-    error. The whole file is checked first, and nothing is stored if a line is wrong.
+    tags, metadata, fact_type, extraction_profile, pii_detected, and id, which is stored as metadata. Other keys are
+    errors. The whole file is checked first; nothing is stored if a line is invalid.
 
-    Run it again after an interruption: lines that the bank holds are recognised by their content and skipped.
+    After an interruption, run the command again: content that the bank already has is skipped.
     """
     wrong = [(number, problem) for number, _, problem in _lines(file) if problem]
     if wrong:
@@ -123,10 +123,10 @@ async def _store(
 
 
 def _stop_if_hopeless(outcomes: Sequence[RetainResult | AstrocyteError]) -> None:
-    """End on a failure that every further line would meet; what was stored is skipped by the next run.
+    """Stop on a failure that would affect every further line; the next run skips the stored lines.
 
     Raises:
-        AstrocyteError: All lines of a batch failed for a reason that is not in the lines.
+        AstrocyteError: All lines of a batch failed for a reason unrelated to their content.
     """
     reasons = (StoreError, ProviderUnavailable, RateLimited)
     if all(isinstance(outcome, reasons) for outcome in outcomes) and isinstance(outcomes[0], AstrocyteError):
@@ -147,7 +147,7 @@ def _progress() -> Progress:
 
 
 def _lines(file: Path, action: DedupAction | None = None) -> Iterator[tuple[int, RetainItem | None, str]]:
-    """Of every line that is not blank: its number from 1, and its item or else what is wrong with it."""
+    """Yield number (from 1), item and problem of every non-blank line; the item is None if there is a problem."""
     with file.open("rb") as stream:
         for number, line in enumerate(stream, start=1):
             if not line.strip():
@@ -159,13 +159,13 @@ def _lines(file: Path, action: DedupAction | None = None) -> Iterator[tuple[int,
 
 
 def read_line(line: bytes, action: DedupAction | None = None) -> RetainItem:
-    """One line of the file.
+    """Parse one line of the file.
 
     Raises:
-        ValueError: What is wrong with it.
+        ValueError: The line is invalid; the message says why.
     """
     try:
-        # An editor's byte order mark is no content; json itself would take it for another encoding.
+        # Some editors write a byte order mark; json would read it as another encoding.
         values = json.loads(line.decode("utf-8-sig"))
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from None
@@ -175,7 +175,7 @@ def read_line(line: bytes, action: DedupAction | None = None) -> RetainItem:
         raise ValueError(f'expected an object like {{"content": "..."}}, got {type(values).__name__}')  # noqa: TRY004 - one kind of error for a caller
     unknown = sorted(values.keys() - KNOWN_KEYS)
     if unknown:
-        raise ValueError(f"unknown key {unknown[0]!r}; known are {', '.join(sorted(KNOWN_KEYS))}")
+        raise ValueError(f"unknown key {unknown[0]!r}; expected one of {', '.join(sorted(KNOWN_KEYS))}")
     given = {key: value for key, value in values.items() if value is not None}
     return RetainItem(
         content=_one_of(given, "content", "text"),
@@ -189,7 +189,7 @@ def read_line(line: bytes, action: DedupAction | None = None) -> RetainItem:
 
 def _one_of(given: dict[str, object], first: str, second: str) -> str:
     if (first in given) == (second in given):
-        raise ValueError(f"expected one of {first} and {second}")
+        raise ValueError(f"expected exactly one of {first} and {second}")
     value = given.get(first, given.get(second))
     if not isinstance(value, str):
         raise ValueError(f"{first}: expected text, got {value!r}")  # noqa: TRY004 - as in read_line
@@ -206,7 +206,7 @@ def _metadata(given: dict[str, object]) -> Metadata:
     if "id" not in given:
         return metadata
     if "id" in metadata:
-        raise ValueError("id is given twice, beside metadata and in it")
+        raise ValueError("id is given twice: as a key and in metadata")
     if not isinstance(given["id"], (str, int)):
         raise ValueError(f"id: expected text or a whole number, got {given['id']!r}")  # noqa: TRY004 - as in read_line
     return {**metadata, "id": given["id"]}
@@ -229,7 +229,7 @@ def _copied(given: dict[str, object]) -> dict[str, Any]:
 
 def _times(given: dict[str, object]) -> dict[str, Any]:
     if "occurred_at" in given and "time" in given:
-        raise ValueError("expected one of occurred_at and time")
+        raise ValueError("expected at most one of occurred_at and time")
     times: dict[str, datetime] = {}
     for key, name in _TIMES.items():
         if key in given:
@@ -243,8 +243,8 @@ def _times(given: dict[str, object]) -> dict[str, Any]:
 def _refuse(file: Path, wrong: Sequence[tuple[int, str]]) -> None:
     for number, problem in wrong[:SHOWN_FAILURES]:
         click.echo(f"{file}, line {number}: {problem}", err=True)
-    more = f" (the first {SHOWN_FAILURES} are shown)" if len(wrong) > SHOWN_FAILURES else ""
-    raise click.UsageError(f"{len(wrong)} lines are wrong{more}; nothing was stored")
+    more = f" (first {SHOWN_FAILURES} shown)" if len(wrong) > SHOWN_FAILURES else ""
+    raise click.UsageError(f"{len(wrong)} invalid lines{more}; nothing was stored")
 
 
 def _print_report(session: Session, report: Report, total: int, *, check: bool) -> None:
@@ -253,7 +253,7 @@ def _print_report(session: Session, report: Report, total: int, *, check: bool) 
         print_json({"lines": total, "checked_only": check, **counts, "failures": report.failures})
         return
     if check:
-        click.echo(f"{total} lines are well formed; nothing was stored.")
+        click.echo(f"{total} valid lines; nothing was stored.")
         return
     for failure in report.failures[:SHOWN_FAILURES]:
         click.echo(f"line {failure['line']}: {failure['error']}", err=True)

@@ -1,4 +1,4 @@
-"""Commands on API keys: mint, list, revoke."""
+"""Commands for API keys: mint, list, revoke."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from astrocyte.cli.output import ERR, OUT, grid, print_json, stamp
 
 @click.group()
 def keys() -> None:
-    """Mint, list and revoke API keys.
+    """Create, list and revoke API keys.
 
     \b
     astrocyte keys mint assistant agent:assistant --days 90
     astrocyte keys list
     astrocyte keys revoke 5f0c1d2e3a4b5c6d
 
-    On a data directory they work while no server has it; on a running one, with --server and a credential that has
-    admin in every bank.
+    Without --server, the commands need a data directory that no server uses. With --server, they need a credential with
+    the permission admin on every bank.
     """
 
 
 @keys.command("mint")
 @click.argument("name")
 @click.argument("principal")
-@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="How long it lives.  [default: for ever]")
+@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="Lifetime in days.  [default: unlimited]")
 @operation
 async def mint(session: Session, /, name: str, principal: str, days: float | None) -> None:
-    """Make a key called NAME for PRINCIPAL and print it; it is never shown again.
+    """Create a key NAME for PRINCIPAL and print it. The key cannot be shown again.
 
     \b
     astrocyte keys mint assistant agent:assistant
     KEY=$(astrocyte keys mint reporting service:reporting --days 30)
 
-    To rotate, mint a second one of the name, hand it out, and revoke the first.
+    To rotate a key, create a second one, deploy it, and revoke the first.
     """
     until = None if days is None else datetime.now(UTC) + timedelta(days=days)
     made, secret = await session.backend.call(session.caller, CreateApiKey(name, principal, expires_at=until))
@@ -46,13 +46,13 @@ async def mint(session: Session, /, name: str, principal: str, days: float | Non
         return
     click.echo(secret)
     ends = f", until {stamp(made.expires_at)}" if made.expires_at else ""
-    ERR.print(f"{made.key_id} stands for {made.principal} of tenant {made.tenant}{ends}", style="dim", soft_wrap=True)
+    ERR.print(f"key {made.key_id} of {made.principal}, tenant {made.tenant}{ends}", style="dim", soft_wrap=True)
 
 
 @keys.command("list")
 @operation
 async def list_keys(session: Session, /) -> None:
-    """List the keys that were minted, revoked ones too, by age.
+    """List created keys, including revoked ones, oldest first.
 
     \b
     astrocyte keys list
@@ -72,7 +72,7 @@ async def list_keys(session: Session, /) -> None:
 @click.argument("key")
 @operation
 async def revoke(session: Session, /, key: str) -> None:
-    """End the key of id KEY, which is the part after astro_, from the next call on.
+    """Revoke the key with the id KEY (the part after astro_), effective from the next call.
 
     \b
     astrocyte keys revoke 5f0c1d2e3a4b5c6d

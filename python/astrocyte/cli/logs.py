@@ -1,4 +1,4 @@
-"""Logs on standard error: lines for people at a terminal, JSON for everything else."""
+"""Logging to standard error: text on a terminal, else JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from astrocyte.policy.events import trace_ids
 
 
 def to_standard_error(level: int = logging.WARNING) -> None:
-    """Write events of at least ``level`` to standard error; standard output belongs to answers."""
+    """Log events of at least ``level`` to standard error; standard output carries results."""
     people = sys.stderr.isatty()
     structlog.configure(
         processors=[

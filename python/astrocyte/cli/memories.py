@@ -1,4 +1,4 @@
-"""Commands on memories: retain, recall, history, forget, undelete."""
+"""Commands for memories: retain, recall, history, forget, undelete."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from astrocyte.model import (
     TimeRange,
 )
 
-# Ids that a person reads before saying yes; --json has the first thousand.
+# Ids shown before the confirmation; --json has the first thousand.
 SHOWN_IDS = 10
-# What answered, by the tier that a trace names.
-TIERS = {1: "cache", 2: "words", 3: "full", 4: "agentic"}
+# Names of the tiers in a trace.
+TIERS = {1: "cache", 2: "keyword", 3: "full", 4: "agentic"}
 
 Pairs = tuple[tuple[str, MetadataValue], ...]
 Body = Callable[..., object]
@@ -54,29 +54,27 @@ Body = Callable[..., object]
     type=click.Choice([kind.value for kind in ContentType]),
     default="text",
     show_default=True,
-    help="Format; it chooses how long content is cut.",
+    help="Content type; selects the chunking of long content.",
 )
-@click.option("--tag", "tags", multiple=True, help="A label to filter by; may be repeated.")
-@click.option("--meta", "metadata", type=PAIR, multiple=True, help="A pair to keep with it; may be repeated.")
-@click.option("--speaker", help="Who said it.")
-@click.option("--session", "session_id", help="The conversation that it belongs to.")
-@click.option("--occurred-at", type=MOMENT, help="When it happened, with the time zone.")
-@click.option("--source", help="Where it comes from, in your words.")
-@click.option(
-    "--profile", "extraction_profile", help="Extraction profile: of the server's settings, or a built-in one."
-)
+@click.option("--tag", "tags", multiple=True, help="Tag for filters; may be repeated.")
+@click.option("--meta", "metadata", type=PAIR, multiple=True, help="Metadata pair; may be repeated.")
+@click.option("--speaker", help="Speaker.")
+@click.option("--session", "session_id", help="Conversation (session id).")
+@click.option("--occurred-at", type=MOMENT, help="Time of the event, with time zone.")
+@click.option("--source", help="Source, free text.")
+@click.option("--profile", "extraction_profile", help="Extraction profile, from the settings or built in.")
 @click.option(
     "--image",
     "images",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     multiple=True,
-    help="An image to describe after the content; may be repeated. It needs a language model.",
+    help="Image to describe; may be repeated. Requires a language model.",
 )
 @click.option(
     "--on-duplicate",
     "dedup_action",
     type=click.Choice([kind.value for kind in DedupAction]),
-    help="What to do when the bank holds nearly the same: keep that, store both, or replace it.",
+    help="Action for a near duplicate: skip the new memory, store both, or update the old one.",
 )
 @operation
 async def retain(
@@ -97,7 +95,7 @@ async def retain(
     pandoc minutes.docx -t plain | astrocyte retain work - --type document
     astrocyte retain trips "" --image pier.jpg
 
-    The bank is made on first use. The command returns when the memory is on the disk.
+    A missing bank is created. The command returns after the commit.
     """
     text = sys.stdin.read() if content == "-" else content
     item = RetainItem(
@@ -122,11 +120,11 @@ def _image(path: Path) -> ContentPart:
 
 def _retained(result: RetainResult) -> str:
     if result.deduplicated and not result.stored:
-        return f"The bank holds this already: {result.memory_id}"
+        return f"Duplicate of {result.memory_id}; not stored"
     if not result.stored:
         return f"Not stored: {result.error}"
     verb = "Updated" if result.was_update else "Stored"
-    near = f"; nearly the same as {result.near_duplicate_of}" if result.near_duplicate_of else ""
+    near = f"; near duplicate of {result.near_duplicate_of}" if result.near_duplicate_of else ""
     return (
         f"{verb} {result.memory_id} ({result.memory_layer}, {result.token_count} tokens in {result.chunk_count} "
         f"chunk{'s' if result.chunk_count != 1 else ''}, position {result.position}){near}"
@@ -134,7 +132,7 @@ def _retained(result: RetainResult) -> str:
 
 
 def _options(*options: Callable[[Body], Body]) -> Callable[[Body], Body]:
-    """Several options as one decorator, in the order that --help lists them."""
+    """Combine options into one decorator, in the order of --help."""
 
     def decorate(body: Body) -> Body:
         for option in reversed(options):
@@ -145,13 +143,15 @@ def _options(*options: Callable[[Body], Body]) -> Callable[[Body], Body]:
 
 
 wanted = _options(
-    click.option("-k", "--max-results", type=click.IntRange(1), default=10, show_default=True, help="Hits."),
-    click.option("--max-tokens", type=click.IntRange(1), help="Token budget of all hits together."),
-    click.option("--tag", "tags", multiple=True, help="Only memories with this label; may be repeated."),
+    click.option(
+        "-k", "--max-results", type=click.IntRange(1), default=10, show_default=True, help="Maximum number of hits."
+    ),
+    click.option("--max-tokens", type=click.IntRange(1), help="Token budget for all hits."),
+    click.option("--tag", "tags", multiple=True, help="Only memories with this tag; may be repeated."),
 )
 _common = _options(
     wanted,
-    click.option("--trace", is_flag=True, help="Show how the answer came about."),
+    click.option("--trace", is_flag=True, help="Print the trace."),
 )
 filtered = _options(
     click.option(
@@ -159,27 +159,27 @@ filtered = _options(
         type=click.Choice([kind.value for kind in TagMatch]),
         default="any",
         show_default=True,
-        help="How several labels have to match.",
+        help="Match of several tags.",
     ),
-    click.option("--fact-type", "fact_types", multiple=True, help="Only this kind of fact; may be repeated."),
-    click.option("--meta", "metadata", type=PAIR, multiple=True, help="Only memories with this pair."),
+    click.option("--fact-type", "fact_types", multiple=True, help="Only this fact type; may be repeated."),
+    click.option("--meta", "metadata", type=PAIR, multiple=True, help="Only memories with this metadata pair."),
     click.option("--session", "session_id", help="Only memories of this conversation."),
-    click.option("--since", type=MOMENT, help="Only what happened at this time or later."),
-    click.option("--until", type=MOMENT, help="Only what happened at this time or earlier."),
-    click.option("--as-of", type=MOMENT, help="The bank as it was known at this time."),
-    click.option("--valid-at", type=MOMENT, help="Only what was true at this time."),
+    click.option("--since", type=MOMENT, help="Only events at this time or later."),
+    click.option("--until", type=MOMENT, help="Only events at this time or earlier."),
+    click.option("--as-of", type=MOMENT, help="The bank as of this time."),
+    click.option("--valid-at", type=MOMENT, help="Only memories valid at this time."),
     click.option(
         "--fusion",
         "fusion_method",
         type=click.Choice([kind.value for kind in FusionMethod]),
-        help="How the arms' lists become one.",
+        help="Fusion method.",
     ),
     click.option(
         "--detail",
         type=click.Choice([kind.value for kind in DetailLevel]),
         default="chunk",
         show_default=True,
-        help="Show titles, best chunks or whole memories.",
+        help="Text of a hit: title, best chunk or full memory.",
     ),
 )
 
@@ -194,7 +194,7 @@ filtered = _options(
 async def recall(
     session: Session, /, bank: str, query: str, also: tuple[str, ...], strategy: str | None, trace: bool, **filters: Any
 ) -> None:
-    """Find the memories of BANK that matter to QUERY, best first. @NAME is a configured group of banks.
+    """Search BANK for memories relevant to QUERY, best first. BANK may be @NAME, a bank group.
 
     \b
     astrocyte recall family "what is Mara allergic to?"
@@ -202,8 +202,8 @@ async def recall(
     astrocyte --json recall family "wedding date" | jq -r '.hits[0].text'
     astrocyte recall me "the rate limit?" --also team --also company --strategy cascade
 
-    Words and meaning are both searched, and times in the query ("last May") count. The last column shows at which rank
-    each arm of the search had the memory.
+    Recall combines vector search, full-text search and dates in the query ("last May"). The last column is the rank of
+    the memory in each arm.
     """
     asked = with_banks(query_of(bank, query, filters), also, strategy)
     result = await session.backend.call(session.caller, Recall(asked))
@@ -217,17 +217,17 @@ async def recall(
 @click.command()
 @click.argument("bank")
 @click.argument("query")
-@click.option("--as-of", type=MOMENT, required=True, help="The instant to look back to, with the time zone.")
+@click.option("--as-of", type=MOMENT, required=True, help="Instant, with time zone.")
 @_common
 @operation
 async def history(session: Session, /, bank: str, query: str, trace: bool, **filters: Any) -> None:
-    """Recall on BANK as it was known at an instant.
+    """Recall from BANK as of an instant.
 
     \b
     astrocyte history family "wedding date" --as-of 2025-05-01T00:00:00Z
 
-    Shows memories in the version of that instant, and what has been updated since as it was. What was forgotten stays
-    forgotten, at every instant. recall --as-of does the same with all filters.
+    Returns each memory in its version of that instant. Forgotten memories are never returned. recall --as-of does the
+    same and accepts all filters.
     """
     result = await session.backend.call(session.caller, History(RecallQuery(query, bank, **filters)))
     if session.as_json:
@@ -237,7 +237,7 @@ async def history(session: Session, /, bank: str, query: str, trace: bool, **fil
 
 
 def query_of(bank: str, query: str, filters: dict[str, Any]) -> RecallQuery:
-    """The query that the options of `wanted` and `filtered` make."""
+    """Build the query from the options of `wanted` and `filtered`."""
     since, until = filters.pop("since"), filters.pop("until")
     fusion = filters.pop("fusion_method")
     return RecallQuery(
@@ -254,10 +254,10 @@ def query_of(bank: str, query: str, filters: dict[str, Any]) -> RecallQuery:
 
 
 def _print_confidence(result: RecallResult, *, trace: bool) -> None:
-    """Whether memory holds it, where that is in doubt or the trace was asked for."""
+    """Print the confidence if recall abstains or a trace was requested."""
     if result.confidence is None or not (result.abstain or trace):
         return
-    doubt = "; memory may not hold what was asked" if result.abstain else ""
+    doubt = "; the bank may not contain the answer" if result.abstain else ""
     OUT.print(f"confidence {result.confidence:.2f}{doubt}", style="dim", soft_wrap=True)
 
 
@@ -265,18 +265,18 @@ def _print_hits(
     hits: Sequence[MemoryHit], total: int, how: RecallTrace | None, *, truncated: bool, trace: bool
 ) -> None:
     if not hits:
-        click.echo("Nothing was found.")
+        click.echo("No hits.")
     else:
         OUT.print(hits_table(hits))
     if how is None:
         return
-    cut = "; the token budget cut the list" if truncated else ""
+    cut = "; truncated by the token budget" if truncated else ""
     OUT.print(f"{len(hits)} of {total} candidates in {how.latency_ms or 0:.2f} ms{cut}", style="dim", soft_wrap=True)
     if trace:
         OUT.print(f"fused by {how.fusion_method}; {how.plan}; position {how.position}", style="dim", soft_wrap=True)
         why = f" ({how.tier_reason})" if how.tier_reason else ""
-        OUT.print(f"answered by: {TIERS.get(how.tier_used or 0, 'nobody')}{why}", style="dim", soft_wrap=True)
-        OUT.print(f"asks: {how.intent} ({how.intent_confidence:.1f})", style="dim", soft_wrap=True)
+        OUT.print(f"tier: {TIERS.get(how.tier_used or 0, 'none')}{why}", style="dim", soft_wrap=True)
+        OUT.print(f"intent: {how.intent} ({how.intent_confidence:.1f})", style="dim", soft_wrap=True)
         OUT.print(f"stages in ms: {milliseconds(how.stage_timings_ms)}", style="dim", soft_wrap=True)
         OUT.print(f"arms in ms: {milliseconds(how.strategy_timings_ms)}", style="dim", soft_wrap=True)
         for bank in how.banks:
@@ -288,21 +288,19 @@ def _print_hits(
             line = f"{side.engine}: {side.outcome}{reason}, {side.kept} of {side.found} hits, weight {side.weight:g}"
             OUT.print(line, style="dim", soft_wrap=True)
         for window in how.time_windows:
-            OUT.print(f"time in the query: {window.start} to {window.end}", style="dim", soft_wrap=True)
+            OUT.print(f"time window: {window.start} to {window.end}", style="dim", soft_wrap=True)
 
 
 @click.command()
 @click.argument("bank")
-@click.option("--id", "memory_ids", multiple=True, help="This memory; may be repeated.")
-@click.option("--tag", "tags", multiple=True, help="Memories with this label; may be repeated.")
-@click.option("--before", "before_date", type=MOMENT, help="What happened before this time.")
-@click.option("--all", "everything", is_flag=True, help="Every memory of the bank.")
-@click.option(
-    "--erase", "compliance", is_flag=True, help="Erase from the disk as well, with a receipt; not undeletable."
-)
-@click.option("--reason", help="Why; kept in the log.")
-@click.option("--dry-run", is_flag=True, help="Only tell what would be forgotten.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--id", "memory_ids", multiple=True, help="Memory id; may be repeated.")
+@click.option("--tag", "tags", multiple=True, help="Memories with this tag; may be repeated.")
+@click.option("--before", "before_date", type=MOMENT, help="Events before this time.")
+@click.option("--all", "everything", is_flag=True, help="All memories of the bank.")
+@click.option("--erase", "compliance", is_flag=True, help="Erase permanently, with a receipt; cannot be undeleted.")
+@click.option("--reason", help="Reason; stored in the log.")
+@click.option("--dry-run", is_flag=True, help="Report the matching memories without forgetting them.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @operation
 async def forget(  # each parameter is an option
     session: Session,
@@ -317,20 +315,20 @@ async def forget(  # each parameter is an option
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Take memories out of every answer of BANK, history included.
+    """Forget memories of BANK: no recall or history returns them.
 
     \b
-    astrocyte forget family --id mem_0198a7... --reason "asked to"
+    astrocyte forget family --id mem_0198a7... --reason "user request"
     astrocyte forget family --tag travel --before 2025-06-01T00:00:00Z --dry-run
     astrocyte forget family --all --erase --yes
 
-    Selectors combine with AND. The command asks before it forgets. What was forgotten can be brought back with undelete
-    for thirty days (forget.purge_after_days); with --erase no byte of it is left when the command returns.
+    Selectors are combined with AND. The command asks for confirmation. Forgotten memories can be undeleted for thirty
+    days (forget.purge_after_days). With --erase, no byte of them remains when the command returns.
     """
     selector = ForgetSelector(memory_ids, tags, "all" if everything else None, before_date)
     preview = await session.backend.call(session.caller, Forget(bank, selector, reason=reason, dry_run=True))
-    # An erasure also takes what was forgotten before, which a preview does not count.
-    # An engine beside the bank may hold what this server does not.
+    # An erasure includes memories forgotten earlier, which a dry run does not count.
+    # An engine may have memories that this server does not have.
     elsewhere = any(engine.reason == "dry_run" for engine in preview.engines)
     if dry_run or (preview.deleted_count == 0 and not compliance and not elsewhere):
         _print_forgotten(session, preview)
@@ -343,12 +341,12 @@ async def forget(  # each parameter is an option
 
 def _confirm(preview: ForgetResult, *, compliance: bool) -> None:
     if not sys.stdin.isatty():
-        raise click.UsageError("nobody is there to ask: add --yes, or --dry-run to see what would go")
+        raise click.UsageError("standard input is not a terminal: confirm with --yes, or use --dry-run")
     for memory_id in preview.memory_ids[:SHOWN_IDS]:
         ERR.print(f"  {memory_id}", style="dim")
     if preview.deleted_count > SHOWN_IDS:
         ERR.print(f"  and {preview.deleted_count - SHOWN_IDS} more", style="dim")
-    verb = "Erase for good" if compliance else "Forget"
+    verb = "Permanently erase" if compliance else "Forget"
     click.confirm(f"{verb} {preview.deleted_count} memories?", abort=True, err=True)
 
 
@@ -360,9 +358,9 @@ def _print_forgotten(session: Session, result: ForgetResult) -> None:
         reason = f" ({engine.reason})" if engine.reason else ""
         click.echo(f"engine {engine.engine}: {engine.outcome}{reason}, {engine.deleted_count} memories.")
     if result.deleted_count == 0 and result.receipt is None:
-        click.echo("No memory matches; nothing was forgotten.")
+        click.echo("No matching memories.")
         return
-    verb = "would go" if result.dry_run else "erased" if result.receipt else "forgotten"
+    verb = "would be forgotten" if result.dry_run else "erased" if result.receipt else "forgotten"
     click.echo(f"{result.deleted_count} memories {verb}.")
     if result.receipt:
         rows = ", ".join(f"{name} {count}" for name, count in result.receipt.counts.items())
@@ -376,7 +374,7 @@ def _print_forgotten(session: Session, result: ForgetResult) -> None:
 @click.argument("memory_id")
 @operation
 async def undelete(session: Session, /, bank: str, memory_id: str) -> None:
-    """Bring the forgotten memory MEMORY_ID of BANK back.
+    """Restore the forgotten memory MEMORY_ID of BANK.
 
     \b
     astrocyte undelete family mem_0198a7...
@@ -385,4 +383,4 @@ async def undelete(session: Session, /, bank: str, memory_id: str) -> None:
     if session.as_json:
         print_json(memory)
     else:
-        click.echo(f"{memory.memory_id} is back: {memory.content}")
+        click.echo(f"Restored {memory.memory_id}: {memory.content}")

@@ -1,4 +1,4 @@
-"""How a command line names several banks: by --also, or as a configured group."""
+"""Bank arguments of multi-bank commands: --also, or a bank group."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from astrocyte.model import MultiBankMode, MultiBankStrategy, RecallQuery, ReflectQuery
 
-# What no bank id begins with: a configured group of banks.
+# Prefix of a bank group; no bank id starts with it.
 GROUP_MARK = "@"
 
 Body = TypeVar("Body", bound=Callable[..., object])
@@ -18,17 +18,17 @@ Q = TypeVar("Q", RecallQuery, ReflectQuery)
 
 
 def several_banks(body: Body) -> Body:
-    """The options --also and --strategy."""
+    """Add the options --also and --strategy."""
     strategy = click.option(
         "--strategy",
         type=click.Choice([mode.value for mode in MultiBankMode]),
-        help="How several banks are asked: all at once, in turn until there is enough, or until one has anything.",
+        help="Multi-bank strategy: all banks at once, in order until enough hits, or until one bank has hits.",
     )
-    return click.option("--also", multiple=True, help="Search this bank too; may be repeated.")(strategy(body))
+    return click.option("--also", multiple=True, help="Additional bank; may be repeated.")(strategy(body))
 
 
 def with_banks(query: Q, also: tuple[str, ...], strategy: str | None) -> Q:
-    """The query with all banks that the command line names."""
+    """Add the banks of the command line to a query."""
     how = MultiBankStrategy(strategy) if strategy else None
     if query.bank_id.startswith(GROUP_MARK):
         return replace(query, bank_id="", bank_group=query.bank_id[1:], banks=also, strategy=how)

@@ -1,4 +1,4 @@
-"""Commands on long-running operations: moving a bank to another embedding model, and what became of it."""
+"""Commands for reindexing and other long-running operations."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.output import ERR, OUT, facts, grid, print_json, stamp
 from astrocyte.model import Operation, OperationState
 
-# How long one call waits, so that the bar moves.
+# Interval of progress updates.
 STEP_SECONDS = 0.5
 
 
 @click.command()
 @click.argument("bank")
-@click.option("--model", "embedding_model", help="Model to move to; `astrocyte info` lists those of the server.")
-@click.option("--rollback", is_flag=True, help="Go back to the model before, whose vectors are kept for a time.")
-@click.option("--min-overlap", type=float, help="Share of answers that must stay the same, or the bank does not move.")
-@click.option("--sample", type=int, help="Memories that both models are asked about before the move.")
-@click.option("--wait", is_flag=True, help="Wait until it is done, and show how far it is.")
+@click.option("--model", "embedding_model", help="Target model; `astrocyte info` lists the models of the server.")
+@click.option("--rollback", is_flag=True, help="Return to the previous model, whose vectors are kept for a time.")
+@click.option("--min-overlap", type=float, help="Minimum share of identical hits; below it the reindex fails.")
+@click.option("--sample", type=int, help="Number of memories in the comparison before the cutover.")
+@click.option("--wait", is_flag=True, help="Wait for completion and show progress.")
 @operation
 async def reindex(
     session: Session,
@@ -32,9 +32,9 @@ async def reindex(
     sample: int | None,
     wait: bool,
 ) -> None:
-    """Move BANK to another embedding model while it answers, or back to the one before.
+    """Reindex BANK with another embedding model without downtime, or roll back.
 
-    Without a server the work is done by this process, so that it waits in any case.
+    Without a server, this process does the work and the command always waits.
 
     \b
     astrocyte reindex family --model static-minilm-256-128 --wait
@@ -53,7 +53,7 @@ async def reindex(
 
 @click.group()
 def operations() -> None:
-    """Long-running operations: list, show, wait for and cancel them.
+    """List, show, await and cancel long-running operations.
 
     \b
     astrocyte operations list
@@ -65,7 +65,7 @@ def operations() -> None:
 @click.option("--bank", default="", help="Only operations on this bank.")
 @operation
 async def list_operations(session: Session, /, bank: str) -> None:
-    """List operations, by age; those that are done too.
+    """List operations, including finished ones, oldest first.
 
     \b
     astrocyte operations list --bank family
@@ -114,7 +114,7 @@ async def show_operation(session: Session, /, bank: str, operation_id: str) -> N
 @click.argument("operation_id")
 @operation
 async def wait_operation(session: Session, /, bank: str, operation_id: str) -> None:
-    """Wait until the operation OPERATION_ID on BANK is done.
+    """Wait for the operation OPERATION_ID on BANK to finish.
 
     \b
     astrocyte operations wait family op-0123
@@ -129,7 +129,7 @@ async def wait_operation(session: Session, /, bank: str, operation_id: str) -> N
 @click.argument("operation_id")
 @operation
 async def cancel_operation(session: Session, /, bank: str, operation_id: str) -> None:
-    """End the operation OPERATION_ID on BANK; the bank stays as it was.
+    """Cancel the operation OPERATION_ID on BANK; the bank remains unchanged.
 
     \b
     astrocyte operations cancel family op-0123
@@ -138,7 +138,7 @@ async def cancel_operation(session: Session, /, bank: str, operation_id: str) ->
 
 
 async def _followed(session: Session, one: Operation) -> Operation:
-    """The operation once it is done, with a bar until then."""
+    """Wait for the operation with a progress bar and return its final state."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=ERR, transient=True, disable=session.as_json) as progress:
         bar = progress.add_task(one.reindex.phase.value, total=None)
@@ -165,13 +165,13 @@ def _show(session: Session, one: Operation) -> None:
             ("embedded", f"{plan.embedded} of {plan.total}"),
         ]
         if compared is not None:
-            shared = f"{compared.overlap:.3f} of the first ten, by meaning alone {compared.semantic_overlap:.3f}"
-            rows.append(("answers share", f"{shared} ({compared.queries} queries)"))
+            shared = f"{compared.overlap:.3f} of the top ten, semantic arm alone {compared.semantic_overlap:.3f}"
+            rows.append(("overlap", f"{shared} ({compared.queries} queries)"))
         if one.error is not None:
             rows.append(("error", f"{one.error.reason}: {one.error.message}"))
         if outcome is not None:
-            rows.append(("moved at", f"position {outcome.position}"))
-            rows.append(("way back until", stamp(outcome.kept_until) or "none is kept"))
+            rows.append(("cutover at", f"position {outcome.position}"))
+            rows.append(("rollback until", stamp(outcome.kept_until) or "not possible"))
         OUT.print(facts(rows))
     if one.state is OperationState.FAILED:
         raise click.exceptions.Exit(1)

@@ -1,4 +1,4 @@
-"""Answers, for people (tables) and for programs (JSON)."""
+"""Output as tables or JSON."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from rich.text import Text
 
 from astrocyte.model import MemoryHit
 
-# "mem_" and 32 digits: an id that is cut in two cannot be copied.
+# "mem_" and 32 digits: a wrapped id cannot be copied.
 ID_WIDTH = 36
-# Hits are answers and go to stdout; progress and failures go to stderr, so that a pipe gets the answer alone.
+# Results go to stdout; progress and failures go to stderr, so that a pipe receives results only.
 OUT = Console(highlight=False, soft_wrap=False)
 ERR = Console(stderr=True, highlight=False)
 
 
 def plain(value: object) -> object:
-    """A domain value as what JSON knows: named fields as objects, times in ISO 8601, bytes in base64."""
+    """Convert a domain value to JSON types: objects, ISO 8601 times, base64 bytes."""
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         value = value._asdict()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -49,24 +49,24 @@ def _scalar(value: object) -> object:
 
 
 def print_json(value: object) -> None:
-    """Write a domain value to stdout as one JSON document."""
+    """Print a domain value to stdout as a JSON document."""
     click.echo(json.dumps(plain(value), ensure_ascii=False, indent=2))
 
 
 def stamp(moment: datetime | None) -> str:
-    """A time to the minute, or to the day at midnight; empty when there is none."""
+    """Format a time to the minute, or to the day at midnight; empty for None."""
     if moment is None:
         return ""
     return moment.strftime("%Y-%m-%d" if (moment.hour, moment.minute) == (0, 0) else "%Y-%m-%d %H:%M")
 
 
 def megabytes(size: int) -> str:
-    """A number of bytes in MB."""
+    """Format a number of bytes as MB."""
     return f"{size / 1e6:.1f} MB"
 
 
 def facts(rows: Iterable[tuple[str, object]]) -> Table:
-    """Names beside values, without lines."""
+    """Two-column table of names and values."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(style="bold")
     table.add_column(overflow="fold")
@@ -76,7 +76,7 @@ def facts(rows: Iterable[tuple[str, object]]) -> Table:
 
 
 def grid(columns: Sequence[str], *, right: Sequence[str] = ()) -> Table:
-    """An empty table in the house look; ``right`` names the columns that hold numbers."""
+    """Empty table; ``right`` names the numeric columns."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in columns:
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")
@@ -84,7 +84,7 @@ def grid(columns: Sequence[str], *, right: Sequence[str] = ()) -> Table:
 
 
 def hits_table(hits: Sequence[MemoryHit]) -> Table:
-    """Ranked hits with where each arm put them, and what stages after the arms added."""
+    """Table of ranked hits with their rank in each arm and their boosts."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("#", justify="right")
     table.add_column("score", justify="right")
@@ -92,7 +92,7 @@ def hits_table(hits: Sequence[MemoryHit]) -> Table:
     table.add_column("memory", ratio=1, overflow="fold", min_width=ID_WIDTH)
     table.add_column("arms", style="dim", no_wrap=True)
     for rank, hit in enumerate(hits, start=1):
-        # Day over time: the width belongs to the text.
+        # Two lines, which leave the width to the text.
         when = stamp(hit.occurred_at or hit.retained_at).replace(" ", "\n")
         arms = "\n".join(
             [*(f"{arm.arm} {arm.rank}" for arm in hit.arms), *(f"{name} {value:+.2f}" for name, value in hit.boosts)]
@@ -102,7 +102,7 @@ def hits_table(hits: Sequence[MemoryHit]) -> Table:
 
 
 def _body(hit: MemoryHit) -> Text:
-    """Speaker and text, then the id that other commands ask for; plain text, so that no content is taken for markup."""
+    """Speaker, text and id of a hit, as plain text: content is never read as markup."""
     text = Text()
     if hit.speaker:
         text.append(f"{hit.speaker}: ", style="bold")
@@ -111,12 +111,12 @@ def _body(hit: MemoryHit) -> Text:
     if hit.bank_rank:
         text.append(f"  in {', '.join([hit.bank_id or '', *hit.also_in])}", style="dim")
     if hit.engine:
-        text.append(f"  by {hit.engine}", style="dim")
+        text.append(f"  from {hit.engine}", style="dim")
     if hit.tags:
         text.append(f"  {', '.join(hit.tags)}", style="green")
     return text
 
 
 def milliseconds(timings: Mapping[str, float] | None) -> str:
-    """Timings by name in one line, with two digits that count."""
+    """Format timings on one line."""
     return ", ".join(f"{name} {value:.2f}" for name, value in (timings or {}).items() if math.isfinite(value))

@@ -1,4 +1,4 @@
-"""The command that answers a question from memory."""
+"""Command ``astrocyte reflect``."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ LEANING = click.IntRange(1, 5)
 @click.argument("bank")
 @click.argument("query")
 @several_banks
-@click.option("--mode", type=click.Choice([mode.value for mode in ReflectMode]), help="Who answers.")
+@click.option("--mode", type=click.Choice([mode.value for mode in ReflectMode]), help="Answer mode.")
 @click.option("--max-tokens", type=click.IntRange(1), help="Token budget of the answer.")
-@click.option("--tag", "tags", multiple=True, help="Only from memories with this label; may be repeated.")
-@click.option("--session", "session_id", help="Only from memories of this conversation.")
-@click.option("--since", type=MOMENT, help="Only from what happened at this time or later.")
-@click.option("--until", type=MOMENT, help="Only from what happened at this time or earlier.")
-@click.option("--as-of", type=MOMENT, help="From the bank as it was known at this time.")
-@click.option("--skepticism", type=LEANING, default=3, show_default=True, help="5 wants more evidence, 1 less.")
-@click.option("--literalism", type=LEANING, default=3, show_default=True, help="5 keeps to the words, 1 to the sense.")
-@click.option("--empathy", type=LEANING, default=3, show_default=True, help="5 minds feelings, 1 does not.")
-@click.option("--stream", is_flag=True, help="Show the answer as it is written.")
+@click.option("--tag", "tags", multiple=True, help="Only memories with this tag; may be repeated.")
+@click.option("--session", "session_id", help="Only memories of this conversation.")
+@click.option("--since", type=MOMENT, help="Only events at this time or later.")
+@click.option("--until", type=MOMENT, help="Only events at this time or earlier.")
+@click.option("--as-of", type=MOMENT, help="The bank as of this time.")
+@click.option("--skepticism", type=LEANING, default=3, show_default=True, help="5 requires more evidence, 1 less.")
+@click.option("--literalism", type=LEANING, default=3, show_default=True, help="5 is literal, 1 interprets.")
+@click.option("--empathy", type=LEANING, default=3, show_default=True, help="5 considers feelings, 1 does not.")
+@click.option("--stream", is_flag=True, help="Stream the answer.")
 @operation
 async def reflect(
     session: Session,
@@ -50,7 +50,7 @@ async def reflect(
     stream: bool,
     **fields: Any,
 ) -> None:
-    """Answer QUERY from the memories of BANK, and say what the answer rests on. @NAME is a configured group of banks.
+    """Answer QUERY from the memories of BANK, with citations. BANK may be @NAME, a bank group.
 
     \b
     astrocyte reflect family "what is Mara allergic to?"
@@ -58,8 +58,8 @@ async def reflect(
     astrocyte --json reflect family "who bakes?" --mode extractive | jq -r .answer
     astrocyte reflect me "what is the rate limit?" --also team --also company
 
-    The numbers in the answer are those of the memories below it. Without a language model the answer is made of
-    sentences of the memories; where memory does not hold one, it says so.
+    Numbers in the answer refer to the memories listed below it. Without a language model, the answer consists of
+    sentences of the memories. Reflect abstains if the memories contain no answer.
     """
     leaning = Dispositions(skepticism, literalism, empathy)
     asked = ReflectQuery(
@@ -92,7 +92,7 @@ async def _streamed(session: Session, asked: ReflectQuery) -> None:
 
 
 def _marked(result: ReflectResult) -> Text:
-    """The answer with the numbers of its sources in it."""
+    """Insert source numbers into the answer."""
     numbers = {hit.memory_id: number for number, hit in enumerate(result.sources or (), 1)}
     text, at = Text(), 0
     for citation in sorted(result.citations, key=lambda citation: citation.end):
@@ -105,7 +105,7 @@ def _marked(result: ReflectResult) -> Text:
 
 
 def _print_rest(result: ReflectResult) -> None:
-    """Sources, remarks, and how sure it is."""
+    """Print sources, observations and confidence."""
     for number, hit in enumerate(result.sources or (), 1):
         when = stamp(hit.occurred_at or hit.retained_at)
         who = f" {hit.speaker}:" if hit.speaker else ""
@@ -113,7 +113,7 @@ def _print_rest(result: ReflectResult) -> None:
         OUT.print(Text(f"    {hit.memory_id}"), style="dim")
     for remark in result.observations or ():
         OUT.print(Text(f"Note: {remark}"))
-    mode = result.mode or "the memories as they are"
-    fell = ", instead of what was asked for" if result.fallback_used else ""
-    cut = "; the token budget cut the answer" if result.truncated else ""
-    OUT.print(Text(f"confidence {result.confidence or 0:.2f}; by {mode}{fell}{cut}"), style="dim", soft_wrap=True)
+    mode = result.mode or "none"
+    fell = " (fallback)" if result.fallback_used else ""
+    cut = "; truncated by the token budget" if result.truncated else ""
+    OUT.print(Text(f"confidence {result.confidence or 0:.2f}; mode {mode}{fell}{cut}"), style="dim", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Commands about the server: serve, info."""
+"""Commands for the server: serve, info."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.command()
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
-@click.option("--port", type=click.IntRange(0, 65_535), help="0 lets the system choose.  [default: 50051]")
-@click.option("--tls-cert-file", type=_FILE, help="PEM certificate chain; the port then speaks TLS only.")
+@click.option("--port", type=click.IntRange(0, 65_535), help="Port; 0 selects a free port.  [default: 50051]")
+@click.option("--tls-cert-file", type=_FILE, help="PEM certificate chain; enables TLS.")
 @click.option("--tls-key-file", type=_FILE, help="PEM private key of the certificate.")
-@click.option("--insecure", is_flag=True, default=None, help="Listen beyond this machine without TLS or keys.")
+@click.option("--insecure", is_flag=True, default=None, help="Allow non-loopback addresses without TLS and API keys.")
 @click.pass_context
 def serve(context: click.Context, /, **flags: Any) -> None:
-    """Serve gRPC until SIGTERM or Ctrl-C, then drain.
+    """Run the gRPC server until SIGTERM or Ctrl-C, then drain.
 
     \b
     astrocyte serve
     astrocyte --data-dir /var/lib/astrocyte serve --port 50052
     astrocyte --config astrocyte.yaml serve
 
-    Prints "Listening on ADDRESS" when it is ready. Without TLS and API keys it listens on this machine only; --insecure
-    lifts that, for private networks. Every other setting is in the file that --config names (docs/configuration.md).
+    Prints "Listening on ADDRESS" when ready. Without TLS and API keys, only loopback addresses are allowed; --insecure
+    removes this restriction. Other settings are in the file that --config names (docs/configuration.md).
     """
     to_standard_error(logging.INFO)
     given = {name: value for name, value in flags.items() if value is not None}
@@ -49,7 +49,7 @@ async def _serve(context: click.Context, given: dict[str, Any]) -> None:
 
     chosen = settings(context, server=given)
     to_standard_error(logging.getLevelNamesMapping()[chosen.observability.log_level.upper()])
-    # Before a store is opened for nothing.
+    # Fail before the store is opened.
     check_exposure(chosen)
     app = App(chosen)
     app.start_purging()
@@ -59,7 +59,7 @@ async def _serve(context: click.Context, given: dict[str, Any]) -> None:
 @click.command()
 @operation
 async def info(session: Session, /) -> None:
-    """Show versions, build, embedder and store of what runs.
+    """Show versions, build, embedder and store of the server.
 
     \b
     astrocyte info

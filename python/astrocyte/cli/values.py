@@ -1,4 +1,4 @@
-"""Parameter types of the commands: times with a zone, and metadata pairs."""
+"""Parameter types: times with a zone, and metadata pairs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from astrocyte.model import MetadataValue
 
 
 class Moment(click.ParamType[datetime]):
-    """An ISO 8601 time with its zone."""
+    """ISO 8601 time with a time zone."""
 
     name = "time"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Parse, or say which form is wanted."""
+        """Parse a time."""
         if isinstance(value, datetime):
             return value
         try:
@@ -26,19 +26,19 @@ class Moment(click.ParamType[datetime]):
 
 
 class Pair(click.ParamType[tuple[str, MetadataValue]]):
-    """``key=value``; a value that is a JSON number, true, false or null is one, everything else is text."""
+    """``key=value``. JSON numbers, true, false and null are typed; other values are text."""
 
     name = "key=value"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, MetadataValue]:
-        """Split and type."""
+        """Parse a pair."""
         if isinstance(value, tuple):
             return value
         key, separator, text = str(value).partition("=")
         if not separator or not key:
-            self.fail(f"{value!r} is not of the form key=value", param, ctx)
+            self.fail(f"expected key=value, got {value!r}", param, ctx)
         return key, _scalar(text)
 
 
@@ -47,10 +47,10 @@ PAIR = Pair()
 
 
 def parse_moment(text: str) -> datetime:
-    """A time with its zone.
+    """Parse a time with a time zone.
 
     Raises:
-        ValueError: It is no ISO 8601 time, or has no zone.
+        ValueError: The text is not an ISO 8601 time, or has no time zone.
     """
     try:
         moment = datetime.fromisoformat(text)

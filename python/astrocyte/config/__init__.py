@@ -1,8 +1,8 @@
-"""Settings: every limit and choice, with its default, read from a YAML file, the environment and overrides.
+"""Settings and their defaults, read from a YAML file, the environment and overrides.
 
-Later wins: defaults, file, environment, overrides. In the environment a key is ``ASTROCYTE_`` and its path with two
-underscores between the parts: ``ASTROCYTE_SERVER__PORT=50052``, ``ASTROCYTE_RECALL__FUSION_METHOD=rrf``. Lists and
-mappings are JSON there. This module is the only reader of environment and configuration files.
+Later sources win: defaults, file, environment, overrides. An environment variable is ``ASTROCYTE_`` and the path of the
+key, joined by two underscores: ``ASTROCYTE_SERVER__PORT=50052``, ``ASTROCYTE_RECALL__FUSION_METHOD=rrf``. Lists and
+mappings are JSON. This package is the only reader of environment and settings files.
 """
 
 from __future__ import annotations
@@ -134,9 +134,9 @@ __all__ = [
     "load_settings",
 ]
 
-# The ids that the gate takes.
+# As validated by the gate.
 BankId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@-]{0,254}$")]
-# Where each kind of content has its joints.
+# The natural boundary of each content type.
 CHUNKING: dict[str, Chunking] = {
     "text": "sentence",
     "conversation": "dialogue",
@@ -148,75 +148,93 @@ CHUNKING: dict[str, Chunking] = {
 
 
 class ServerSettings(Section):
-    """Where and how the gRPC server listens."""
+    """gRPC server."""
 
     host: str = Field(
-        "127.0.0.1", min_length=1, description="Address to bind, or unix:PATH; beyond loopback it needs TLS and keys."
+        "127.0.0.1",
+        min_length=1,
+        description="Address to bind, or unix:PATH. Non-loopback addresses need TLS and credentials.",
     )
-    port: int = Field(50051, ge=0, le=65535, description="0 lets the system choose.")
-    tls_cert_file: Path | None = Field(None, description="PEM certificate chain; with it the port speaks TLS only.")
+    port: int = Field(50051, ge=0, le=65535, description="Port; 0 selects a free port.")
+    tls_cert_file: Path | None = Field(None, description="PEM certificate chain; enables TLS.")
     tls_key_file: Path | None = Field(None, description="PEM private key of the certificate.")
-    tls_client_ca_file: Path | None = Field(None, description="PEM roots; with them clients must show a certificate.")
-    insecure: bool = Field(False, description="Bind beyond loopback without TLS or keys: on a private network only.")
-    reflection: bool = Field(True, description="Answer gRPC reflection, so that tools work without the protos.")
-    drain_seconds: Seconds = Field(10.0, description="How long calls may still run after SIGTERM.")
-    read_concurrency: Count = Field(256, description="Reads in progress; as many may wait, more are told to retry.")
-    # They wait for the disk and not for each other: more of them would take the turns of reads, and write no faster.
-    write_concurrency: Count = Field(64, description="Writes in progress; as many may wait, more are told to retry.")
-    reflect_concurrency: Count = Field(64, description="Reflects in progress; as many may wait, more are refused.")
-    admin_concurrency: Count = Field(32, description="Admin calls in progress; as many may wait, more are refused.")
-    stream_concurrency: Count = Field(256, description="Open streams; more are refused with a time to retry after.")
-    read_deadline_seconds: Seconds = Field(5.0, description="Imposed on reads and admin calls without a deadline.")
-    write_deadline_seconds: Seconds = Field(10.0, description="Imposed on writes without a deadline.")
-    reflect_deadline_seconds: Seconds = Field(60.0, description="Imposed on reflects without a deadline.")
-    max_connection_age_seconds: Seconds = Field(3_600.0, description="Then clients reconnect, and spread over servers.")
-    max_message_bytes: int = Field(1_048_576, ge=1024, description="Largest request; more is MESSAGE_TOO_LARGE.")
+    tls_client_ca_file: Path | None = Field(None, description="PEM root certificates; requires client certificates.")
+    insecure: bool = Field(
+        False, description="Allow non-loopback addresses without TLS or credentials. For private networks only."
+    )
+    reflection: bool = Field(True, description="Enable gRPC reflection.")
+    drain_seconds: Seconds = Field(10.0, description="Time for active calls after SIGTERM.")
+    read_concurrency: Count = Field(
+        256, description="Concurrent reads; as many may wait, further calls are refused with a retry delay."
+    )
+    # Writes wait for the disk: more of them would delay reads without writing faster.
+    write_concurrency: Count = Field(
+        64, description="Concurrent writes; as many may wait, further calls are refused with a retry delay."
+    )
+    reflect_concurrency: Count = Field(
+        64, description="Concurrent reflects; as many may wait, further calls are refused."
+    )
+    admin_concurrency: Count = Field(
+        32, description="Concurrent admin calls; as many may wait, further calls are refused."
+    )
+    stream_concurrency: Count = Field(256, description="Open streams; further streams are refused with a retry delay.")
+    read_deadline_seconds: Seconds = Field(5.0, description="Default deadline of reads and admin calls.")
+    write_deadline_seconds: Seconds = Field(10.0, description="Default deadline of writes.")
+    reflect_deadline_seconds: Seconds = Field(60.0, description="Default deadline of reflects.")
+    max_connection_age_seconds: Seconds = Field(
+        3_600.0, description="Connection age after which clients must reconnect, for load balancing."
+    )
+    max_message_bytes: int = Field(
+        1_048_576, ge=1024, description="Maximum request size; larger requests fail with MESSAGE_TOO_LARGE."
+    )
 
     @model_validator(mode="after")
     def _check_tls(self) -> ServerSettings:
         if (self.tls_cert_file is None) != (self.tls_key_file is None):
-            raise ValueError("tls_cert_file and tls_key_file go together: set both or neither")
+            raise ValueError("set both tls_cert_file and tls_key_file, or neither")
         if self.tls_client_ca_file is not None and self.tls_cert_file is None:
             raise ValueError("tls_client_ca_file needs tls_cert_file and tls_key_file")
         return self
 
 
 class LimitSettings(Section):
-    """What a request may hold. Beyond a limit a call fails with the field's name, and changes nothing."""
+    """Request limits. A call beyond a limit fails with the name of the field and changes nothing."""
 
-    tags: Count = Field(64, description="Tags of a memory or of a filter.")
+    tags: Count = Field(64, description="Tags of a memory or filter.")
     tag_chars: Count = Field(128, description="Characters of a tag.")
-    metadata_keys: Count = Field(64, description="Keys of a memory's metadata, or of a metadata filter.")
+    metadata_keys: Count = Field(64, description="Metadata keys of a memory or filter.")
     metadata_key_bytes: Count = Field(128, description="UTF-8 bytes of a metadata key.")
-    metadata_value_bytes: Count = Field(1_024, description="UTF-8 bytes of a metadata value, written as text.")
-    metadata_bytes: Count = Field(4_096, description="UTF-8 bytes of all keys and values together.")
+    metadata_value_bytes: Count = Field(1_024, description="UTF-8 bytes of a metadata value as text.")
+    metadata_bytes: Count = Field(4_096, description="UTF-8 bytes of all keys and values.")
     external_bytes: Count = Field(16_384, description="UTF-8 bytes of one item of external_context.")
     query_bytes: Count = Field(8_192, description="UTF-8 bytes of a query.")
     max_results: Count = Field(200, description="Hits of one recall.")
     batch_items: Count = Field(256, description="Items of a BatchRetain, queries of a BatchRecall.")
-    parts: Count = Field(16, description="Parts of a content that is not all text.")
+    parts: Count = Field(16, description="Parts of multimodal content.")
     part_bytes: Count = Field(
         5_000_000,
-        description="Bytes of all parts of an item; over the wire server.max_message_bytes is the lower limit.",
+        description="Bytes of all parts of an item. For gRPC, server.max_message_bytes also applies.",
     )
-    page_size: Count = Field(1_000, description="Largest page of a list.")
+    page_size: Count = Field(1_000, description="Maximum page size of a list.")
     memory_ids: Count = Field(1_000, description="Memory ids in one filter or selector.")
-    explained_ids: Count = Field(20, description="Memory ids in one Explain, each of which is searched for anew.")
+    explained_ids: Count = Field(20, description="Memory ids in one Explain.")
     fact_types: Count = Field(32, description="Fact types in one filter.")
     label_chars: Count = Field(64, description="Characters of a fact type, content type or layer.")
     name_chars: Count = Field(256, description="Characters of a session, speaker, source, model or display name.")
     text_chars: Count = Field(4_096, description="Characters of a reason or a bank's description.")
-    dimensions: Count = Field(4_096, description="Largest number of dimensions of a vector.")
+    dimensions: Count = Field(4_096, description="Dimensions of a vector.")
 
 
 class RetainSettings(Section):
-    """How content becomes memories."""
+    """Chunking."""
 
-    chunk_tokens: int = Field(160, ge=16, description="Largest chunk; a memory of up to 1.25 times that stays whole.")
-    overlap_tokens: int = Field(32, ge=0, description="Tokens that chunks of the fixed strategy share.")
+    chunk_tokens: int = Field(
+        160, ge=16, description="Maximum tokens of a chunk. A memory of up to 1.25 times that is not split."
+    )
+    overlap_tokens: int = Field(32, ge=0, description="Overlap of chunks of the fixed strategy, in tokens.")
     chunking: dict[str, Chunking] = Field(
         default_factory=lambda: dict(CHUNKING),
-        description="Strategy by content type; a type that is not named takes that of text.",
+        description="Strategy by content type; unlisted types use that of text.",
     )
 
     @model_validator(mode="after")
@@ -227,75 +245,76 @@ class RetainSettings(Section):
 
 
 class StoreSettings(Section):
-    """How the SQLite store writes."""
+    """SQLite store."""
 
-    # Forgetting writes some 0.26 KB of log a memory: room to forget a bank of 200,000 on a full disk, in one
-    # transaction. Erasing goes in slices and needs less.
+    # Enough log for forgetting a large bank in one transaction on a full disk. Erasure works in slices and needs less.
     ballast_bytes: int = Field(
-        64 << 20, ge=0, description="Disk held back so that forgetting works when it is full; 0 for none."
+        64 << 20, ge=0, description="Reserved disk space, so that forgetting works on a full disk; 0 for none."
     )
-    # About half a second of work on a good disk, so that waiting longer is answered at once instead.
-    waiting_limit: Count = Field(4_096, description="Writes that may wait for the disk; more are told to retry.")
-    busy_seconds: Seconds = Field(5.0, description="How long to wait for another process's lock on the database.")
-    # Longer than any client retries.
+    # About half a second of work on a fast disk; longer queues are refused immediately.
+    waiting_limit: Count = Field(
+        4_096, description="Maximum number of waiting writes; further writes are refused with a retry delay."
+    )
+    busy_seconds: Seconds = Field(5.0, description="Timeout of the database lock of another process.")
+    # Longer than clients retry.
     request_keep_hours: float = Field(
-        24.0, gt=0.0, le=876_000.0, description="How long the answer to a request id is kept for its retries."
+        24.0, gt=0.0, le=876_000.0, description="Hours for which results of request ids are kept for retries."
     )
 
 
 class Settings(BaseSettings):
-    """Everything that can be set. Frozen; made by `load_settings` or `Settings.from_mapping`."""
+    """All settings. Frozen; created by `load_settings` or `Settings.from_mapping`."""
 
     model_config = SettingsConfigDict(frozen=True, extra="forbid", env_prefix="ASTROCYTE_", env_nested_delimiter="__")
 
     provider: str | None = Field(
         None,
         min_length=1,
-        description="Memory system in place of this server's pipeline, for banks that have none of `engines`: an entry "
-        "point of `astrocyte.engine_providers`.",
+        description="Memory system that replaces this server's pipeline for banks without an engine of `engines`: an "
+        "entry point of `astrocyte.engine_providers`.",
     )
     provider_config: dict[str, Any] = Field(
-        default_factory=dict, repr=False, description="Handed to it; it checks them."
+        default_factory=dict, repr=False, description="Options of the provider, which validates them."
     )
-    provider_tier: Literal["storage"] = Field("storage", description="Who retrieves: this process (storage).")
+    provider_tier: Literal["storage"] = Field("storage", description="Retrieval by this process (storage).")
     vector_store: str = Field(
         "sqlite",
         min_length=1,
-        description="Where memories live: sqlite, or in_memory for no longer than the process. Another entry point, "
-        "such as postgres, is a store from outside that proposes memories by their vectors; they live in SQLite then.",
+        description="sqlite, or in_memory without persistence. Another entry point, such as postgres, is an external "
+        "vector store; memories are then stored in SQLite.",
     )
     vector_store_config: dict[str, Any] = Field(
-        default_factory=dict, repr=False, description="Handed to the vector store, which checks them."
+        default_factory=dict, repr=False, description="Options of the vector store, which validates them."
     )
     document_store: str = Field(
-        "none", min_length=1, description="Store that proposes memories by their words: none, postgres, or another."
+        "none", min_length=1, description="External full-text store: none, postgres, or another entry point."
     )
     document_store_config: dict[str, Any] = Field(
-        default_factory=dict, repr=False, description="Handed to the document store, which checks them."
+        default_factory=dict, repr=False, description="Options of the document store, which validates them."
     )
     graph_store: str = Field(
         "none",
         min_length=1,
-        description="Store that proposes memories by what they name, which `pipeline.entity_extraction` finds: none, "
-        "postgres, or another.",
+        description="External entity store: none, postgres, or another entry point. Needs "
+        "`pipeline.entity_extraction`.",
     )
     graph_store_config: dict[str, Any] = Field(
-        default_factory=dict, repr=False, description="Handed to the graph store, which checks them."
+        default_factory=dict, repr=False, description="Options of the graph store, which validates them."
     )
     outside_stores: OutsideStoreSettings = OutsideStoreSettings()
     llm_provider: str = Field(
         "none", min_length=1, description="Language model: none, mock, openai, anthropic, or another entry point."
     )
     llm_provider_config: dict[str, Any] = Field(
-        default_factory=dict, repr=False, description="Handed to the language model's provider, which checks them."
+        default_factory=dict, repr=False, description="Options of the language model's provider, which validates them."
     )
-    data_dir: Path = Field(Path("astrocyte-data"), description="Directory of the SQLite store.")
+    data_dir: Path = Field(Path("astrocyte-data"), description="Data directory of the SQLite store.")
     server: ServerSettings = ServerSettings()
     auth: AuthSettings = AuthSettings()
     identity: IdentitySettings = IdentitySettings()
     access_control: AccessControlSettings = AccessControlSettings()
     access_grants: tuple[AccessGrant, ...] = Field(
-        (), description="Who may do what in which banks, beside the grants made by call."
+        (), description="Configured grants, in addition to those made by call."
     )
     limits: LimitSettings = LimitSettings()
     homeostasis: HomeostasisSettings = HomeostasisSettings()
@@ -308,23 +327,21 @@ class Settings(BaseSettings):
     bank_defaults: BankDefaultSettings = BankDefaultSettings()
     banks: dict[BankId, BankSettings] = Field(
         default_factory=dict,
-        description="Bank id to what differs there: any of the blocks "
-        + ", ".join(BankSettings.model_fields)
-        + ", key by key.",
+        description="Overrides by bank id: keys of the blocks " + ", ".join(BankSettings.model_fields) + ".",
     )
     bank_templates: dict[TemplateName, BankTemplateSettings] = Field(
         default_factory=dict,
-        description="Template name to what holds for all banks of a form: name_pattern, profile, auto_create, access.",
+        description="Templates by name: name_pattern, profile, auto_create, access.",
     )
     multi_bank: MultiBankSettings = MultiBankSettings()
     engines: dict[EngineName, EngineSettings] = Field(
         default_factory=dict,
-        description="Engines by name: memory systems beside the pipeline, each for some of the banks.",
+        description="Engines by name, each for some banks.",
     )
     embedding: EmbeddingSettings = EmbeddingSettings()
     embedders: dict[EmbedderName, EmbedderSettings] = Field(
         default_factory=dict,
-        description="Embedders by name, beside `embedding`: for banks that have, or are to have, their models.",
+        description="Additional embedders by name, for banks with their models.",
     )
     reindex: ReindexSettings = ReindexSettings()
     recall: RecallSettings = RecallSettings()
@@ -334,8 +351,8 @@ class Settings(BaseSettings):
     pipeline: PipelineSettings = PipelineSettings()
     fallback_strategy: Literal["error", "local_llm", "extractive", "degrade"] = Field(
         "error",
-        description="When who should answer a reflect cannot: fail, one call of the language model, sentences of the "
-        "memories, or the memories as they are.",
+        description="Result of a reflect whose answer mode fails: error, one call of the language model (local_llm), "
+        "an extractive answer, or the memories without an answer (degrade).",
     )
     agentic_reflect: AgenticReflectSettings = AgenticReflectSettings()
     adversarial_defense: AdversarialDefenseSettings = AdversarialDefenseSettings()
@@ -343,17 +360,17 @@ class Settings(BaseSettings):
     extraction: ExtractionSettings = ExtractionSettings()
     curated_retain: CuratedRetainSettings = CuratedRetainSettings()
     extraction_profiles: dict[ProfileKey, ExtractionProfileSettings] = Field(
-        default_factory=dict, description="Profile name to how contents of one kind are taken in."
+        default_factory=dict, description="Extraction profiles by name."
     )
     forget: ForgetSettings = ForgetSettings()
     store: StoreSettings = StoreSettings()
     index: IndexSettings = IndexSettings()
 
-    # Where the file says what, for errors that show only when the application is built.
+    # Lines of the file, for errors found when the application is built.
     _lines: SourceLines = PrivateAttr(default_factory=SourceLines)
 
     def refusal(self, path: KeyPath, problem: str) -> ConfigError:
-        """The error about a value of these settings that could not be used, with its line where it came from a file."""
+        """Return a ConfigError about a value of these settings, with its line in the file."""
         return ConfigError(
             f"{self._lines.place(path)}: {problem}",
             metadata={"key": ".".join(path), **line_of(self._lines, path)},
@@ -373,13 +390,13 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what is passed in: `load_settings` merges the sources, so that it can say where a wrong key stands."""
+        """Use init values only: `load_settings` merges the sources, for errors with line numbers."""
         del settings_cls, env_settings, dotenv_settings, file_secret_settings
         return (init_settings,)
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Settings:
-        """Settings from a dictionary alone; the environment is not read.
+        """Create settings from a mapping, without the environment.
 
         Raises:
             ConfigError: A key is unknown or a value out of range.
@@ -393,11 +410,11 @@ def load_settings(
     overrides: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Settings from a file (None: no file), the environment, and overrides, the later winning.
+    """Load settings from a file, the environment and overrides; later sources win.
 
     Args:
-        path: YAML file.
-        overrides: Nested like the file; command-line flags come this way.
+        path: YAML file; None for no file.
+        overrides: Values, nested like the file, such as command-line options.
         environ: Variables to read instead of the process's.
 
     Raises:
@@ -413,7 +430,7 @@ def load_settings(
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    """The variables as a nested mapping, by pydantic-settings' rules."""
+    """Parse the variables into a nested mapping with pydantic-settings."""
     source = EnvSettingsSource(Settings)
     source.env_vars = {name.lower(): value for name, value in environ.items()}
     try:

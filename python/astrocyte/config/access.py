@@ -1,4 +1,4 @@
-"""Who may do what: the identity of callers without one, the policy, and the grants that stand in the configuration."""
+"""Settings of identity, access control and grants."""
 
 from __future__ import annotations
 
@@ -9,42 +9,48 @@ from pydantic import Field
 from astrocyte.config.section import Section
 
 PermissionName = Literal["read", "write", "forget", "admin", "*"]
-# What a pattern may hold: the characters of bank ids, and the two that stand for others.
+# The characters of bank ids, and the wildcards.
 BANK_PATTERN = r"^[A-Za-z0-9._:@*?-]{1,255}$"
 PRINCIPAL_CHARS = 256
 
 
 class IdentitySettings(Section):
-    """Who a caller is that brings neither a credential nor a context."""
+    """Identity of callers without credential and context."""
 
     principal: str | None = Field(
-        None, min_length=1, max_length=PRINCIPAL_CHARS, description="Its principal; with access control none is denied."
+        None,
+        min_length=1,
+        max_length=PRINCIPAL_CHARS,
+        description="Default principal. Without one, access control denies such calls.",
     )
 
 
 class AccessControlSettings(Section):
-    """Whether grants decide who may do what, and what holds where no grant does."""
+    """Access control."""
 
-    enabled: bool = Field(False, description="Check every call; without it, whoever gets in may do everything.")
+    enabled: bool = Field(
+        False, description="Check permissions on every call. If false, every authenticated caller has all permissions."
+    )
     default_policy: Literal["deny", "owner_only", "open"] = Field(
         "owner_only",
-        description="Without a grant: nothing; all for the principal that made the bank; or read and write for all.",
+        description="Permissions without a grant. deny: none. owner_only: all for the bank's creator. open: read and "
+        "write for all.",
     )
 
 
 class BankGrant(Section):
-    """Permissions of a principal on the bank that it stands under. * stands for any characters and ? for one."""
+    """Permissions of a principal on the enclosing bank. In names, * matches any characters and ? matches one."""
 
     principal: str = Field(
-        min_length=1, max_length=PRINCIPAL_CHARS, description="A principal or a pattern, such as agent:*."
+        min_length=1, max_length=PRINCIPAL_CHARS, description="Principal or pattern, such as agent:*."
     )
     permissions: tuple[PermissionName, ...] = Field(
-        min_length=1, description="Any of read, write, forget and admin, none of which implies another; * is all four."
+        min_length=1, description="Any of read, write, forget and admin; none implies another. * is all four."
     )
-    tenant: str = Field("default", min_length=1, description="The tenant whose banks and principals are meant.")
+    tenant: str = Field("default", min_length=1, description="Tenant of the bank and the principal.")
 
 
 class AccessGrant(BankGrant):
-    """Permissions of a principal on a bank. In both names * stands for any characters and ? for one."""
+    """Permissions of a principal on a bank. In both names, * matches any characters and ? matches one."""
 
-    bank_id: str = Field(pattern=BANK_PATTERN, description="A bank id or a pattern, such as user-*.")
+    bank_id: str = Field(pattern=BANK_PATTERN, description="Bank id or pattern, such as user-*.")

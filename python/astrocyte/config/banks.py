@@ -1,4 +1,4 @@
-"""What may differ from bank to bank, and how a bank's own values are laid over those of the whole."""
+"""Per-bank settings, merged over profile and global settings."""
 
 from __future__ import annotations
 
@@ -19,21 +19,19 @@ from astrocyte.errors import ConfigError
 
 
 class BankDefaultSettings(Section):
-    """How banks come to be."""
+    """Bank creation."""
 
-    auto_create: bool = Field(True, description="The first retain makes a bank that does not exist.")
+    auto_create: bool = Field(True, description="Create a missing bank on the first retain.")
 
 
 class BankSettings(Section):
-    """The settings of one bank. What a bank does not say itself, its profile says; what that does not, the whole.
+    """Settings of one bank, which override those of its profile, which override the global settings.
 
-    A block is added by one field here, of the type and name that it has in `Settings`; what `Settings` has not, such as
-    ``access``, is the bank's alone.
+    A block here has the name and type of the block in `Settings`. Keys that `Settings` does not have, such as
+    ``access``, apply to the bank only.
     """
 
-    profile: ProfileName | None = Field(
-        None, description="Settings known by a word; the bank's own blocks go over them."
-    )
+    profile: ProfileName | None = Field(None, description="Profile; the bank's own blocks override it.")
     homeostasis: HomeostasisSettings = HomeostasisSettings()
     barriers: BarrierSettings = BarrierSettings()
     dlp: DlpSettings = DlpSettings()
@@ -41,15 +39,15 @@ class BankSettings(Section):
     escalation: EscalationSettings = EscalationSettings()
     extraction: ExtractionSettings = ExtractionSettings()
     curated_retain: CuratedRetainSettings = CuratedRetainSettings()
-    access: tuple[BankGrant, ...] = Field((), description="Who may do what in this bank; as in access_grants.")
+    access: tuple[BankGrant, ...] = Field((), description="Permissions in this bank, as in access_grants.")
 
 
-# Inside of a bank these may stand one level higher than in the whole.
+# Keys that a bank may set one level higher than the global settings.
 SHORT_FORMS = tuple(
     (("homeostasis", name), ("homeostasis", "rate_limits", name))
     for name in ("retain_per_minute", "recall_per_minute", "reflect_per_minute")
 )
-# What there is once for the whole server, though its block may differ from bank to bank.
+# Server-wide keys of blocks that banks may override.
 SHARED = (
     ("homeostasis", "rate_limits", "global_per_minute"),
     ("homeostasis", "quotas", "database"),
@@ -60,10 +58,10 @@ SHARED = (
 
 
 def spell_out(values: Mapping[str, Any], source: SourceLines) -> tuple[dict[str, Any], SourceLines]:
-    """Values in which every key stands at its full path, and where each of them was said.
+    """Expand short forms of keys to full paths, in the values and in the line numbers.
 
     Raises:
-        ConfigError: A key is said in both forms.
+        ConfigError: A key is set in both forms.
     """
     banks = values.get("banks")
     if not isinstance(banks, Mapping):
@@ -80,7 +78,7 @@ def spell_out(values: Mapping[str, Any], source: SourceLines) -> tuple[dict[str,
             if at(spelled[bank], full) is not None:
                 place = source.place((*where, *short))
                 raise ConfigError(
-                    f"{place} is set twice: {'.'.join(full)} is its full form",
+                    f"{place} is set twice: it is the short form of {'.'.join(full)}",
                     metadata={"key": ".".join((*where, *short))},
                 )
             spelled[bank] = merge(without(spelled[bank], short), nested(full, found))
@@ -91,23 +89,23 @@ def spell_out(values: Mapping[str, Any], source: SourceLines) -> tuple[dict[str,
 
 
 def check_shared(whole: BaseModel, banks: Mapping[str, BaseModel], source: SourceLines) -> None:
-    """Refuse a bank that says otherwise what there is only once.
+    """Refuse per-bank values of server-wide keys.
 
     Raises:
-        ConfigError: Names the key and its line.
+        ConfigError: A bank overrides such a key; the message has the key and its line.
     """
     for bank, own in banks.items():
         for path in SHARED:
             if attribute(own, path) != attribute(whole, path):
                 key = ("banks", bank, *path)
                 raise ConfigError(
-                    f"{source.place(key)} cannot differ from bank to bank; set {'.'.join(path)}",
+                    f"{source.place(key)} cannot be set per bank; set {'.'.join(path)}",
                     metadata={"key": ".".join(key)},
                 )
 
 
 def complete(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of `Settings` in which each bank says everything: its own values, over its profile, over the whole."""
+    """Complete the values of each bank with those of its profile and the global ones."""
     banks = values.get("banks")
     if not isinstance(banks, Mapping):
         return dict(values)
@@ -125,25 +123,25 @@ def complete(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def over_profile(whole: BankSettings, profile: ProfileName | None) -> BankSettings:
-    """The settings of a bank that has a profile and says nothing itself."""
+    """Return the settings of a bank with a profile and no settings of its own."""
     return BankSettings.model_validate({**merge(whole.model_dump(), profile_values(profile)), "profile": profile})
 
 
 def _template_profile(templates: Mapping[str, BankTemplateSettings], bank_id: str) -> ProfileName | None:
-    """The profile of a bank that names none."""
+    """Return the profile of the bank's template."""
     match = closest({name: template.name_pattern for name, template in templates.items()}, bank_id)
     return None if match is None else templates[match[0]].profile
 
 
 def at(values: object, path: KeyPath) -> object:
-    """The value at a path, or None."""
+    """Return the value at a path, or None."""
     for part in path:
         values = values.get(part) if isinstance(values, Mapping) else None
     return values
 
 
 def without(values: Mapping[str, Any], path: KeyPath) -> dict[str, Any]:
-    """Values without what is at a path."""
+    """Return a copy without the value at a path."""
     name, *below = path
     if below:
         return {**values, name: without(values[name], tuple(below))}
@@ -151,14 +149,14 @@ def without(values: Mapping[str, Any], path: KeyPath) -> dict[str, Any]:
 
 
 def nested(path: KeyPath, value: object) -> dict[str, Any]:
-    """A value at a path, and nothing else."""
+    """Return a mapping with a single value at a path."""
     for part in reversed(path):
         value = {part: value}
     return {} if not isinstance(value, dict) else value
 
 
 def attribute(section: BaseModel, path: KeyPath) -> object:
-    """The value of a setting."""
+    """Return the value of a setting."""
     found: object = section
     for part in path:
         found = getattr(found, part)
@@ -166,5 +164,5 @@ def attribute(section: BaseModel, path: KeyPath) -> object:
 
 
 def plain(value: object) -> Any:  # noqa: ANN401 - what it was made from
-    """A section as the mapping that makes it; anything else as it is."""
+    """Convert a section to a mapping; return other values unchanged."""
     return value.model_dump() if isinstance(value, Section) else value

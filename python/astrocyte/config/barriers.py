@@ -1,4 +1,4 @@
-"""What may cross into memory: personal data, shapes of content, keys of metadata."""
+"""Settings of barriers: PII, content and metadata rules."""
 
 from __future__ import annotations
 
@@ -60,51 +60,52 @@ Replacement = Annotated[str, Field(max_length=128)]
 
 
 class PiiPattern(Section):
-    """A pattern of your own, in the syntax of Rust's regex: without look-around and back-references."""
+    """Custom pattern in the syntax of the Rust crate regex, without look-around and back-references."""
 
-    name: PiiName = Field(description="Its type, in lower case; not one of the built-in types.")
-    pattern: str = Field(min_length=1, max_length=4096, description="What to look for, in at most 1,024 bytes of text.")
-    replacement: Replacement | None = Field(None, description="What stands in its place; [NAME_REDACTED] by default.")
+    name: PiiName = Field(description="Type name in lower case; not a built-in type.")
+    pattern: str = Field(min_length=1, max_length=4096, description="Pattern; a match has at most 1,024 bytes.")
+    replacement: Replacement | None = Field(None, description="Placeholder; default is [NAME_REDACTED].")
 
 
 class PiiTypeSettings(Section):
-    """What holds for one type instead of what holds for all."""
+    """Overrides for one type."""
 
     action: Literal["redact", "reject", "warn", "ignore"] | None = Field(
-        None, description="Instead of the action for all; ignore leaves the type alone."
+        None, description="Action for this type; ignore disables the type."
     )
-    replacement: Replacement | None = Field(None, description="Instead of [TYPE_REDACTED].")
+    replacement: Replacement | None = Field(None, description="Placeholder; default is [TYPE_REDACTED].")
 
 
 class PiiSettings(Section):
-    """Personal data and secrets: found how, and then what."""
+    """Detection of personal data and secrets."""
 
     mode: Literal["regex", "ner", "llm", "rules_then_llm", "disabled"] = Field(
         "regex",
-        description="regex looks for patterns, checks their digits and reads the words around them; ner adds people "
-        "and places by a local model; llm asks the language model alone; rules_then_llm asks it for what regex left.",
+        description="regex uses patterns, checksums and context words. ner adds people and places by a local model. "
+        "llm uses the language model only. rules_then_llm applies regex, then the language model to the "
+        "rest.",
     )
     action: PiiAction = Field(
-        "redact", description="redact puts a placeholder there, reject refuses the call, warn says so and goes on."
+        "redact", description="redact inserts a placeholder, reject refuses the call, warn adds a warning."
     )
     type_overrides: dict[PiiName, PiiTypeSettings] = Field(
-        default_factory=dict, description="Type, built in, a model's or your own, to its action and replacement."
+        default_factory=dict, description="Action and placeholder by type: built-in, model or custom."
     )
-    countries: tuple[Country, ...] = Field(COUNTRIES, description="Whose national types are looked for.")
-    patterns: tuple[PiiPattern, ...] = Field(
-        (), description="Patterns of your own; looked for in every mode but disabled."
+    countries: tuple[Country, ...] = Field(COUNTRIES, description="Countries whose national types are detected.")
+    patterns: tuple[PiiPattern, ...] = Field((), description="Custom patterns; active in every mode except disabled.")
+    scan: tuple[PiiTarget, ...] = Field(TARGETS, description="Fields to scan.")
+    ner_model: str = Field("en_core_web_sm", min_length=1, description="spaCy pipeline of mode ner: name or directory.")
+    model_timeout_seconds: Seconds = Field(
+        10.0, description="Timeout of the language model. On timeout, the call fails."
     )
-    scan: tuple[PiiTarget, ...] = Field(TARGETS, description="What is looked at.")
-    ner_model: str = Field("en_core_web_sm", min_length=1, description="spaCy pipeline of ner: a name, or a folder.")
-    model_timeout_seconds: Seconds = Field(10.0, description="How long a language model may take; then nothing passes.")
     min_confidence: float = Field(
-        0.5, ge=0.0, le=1.0, description="How sure a finding must be; checksums and words add."
+        0.5, ge=0.0, le=1.0, description="Minimum confidence of a finding; checksums and context words raise it."
     )
 
     @field_validator("countries", mode="before")
     @classmethod
     def _upper_case(cls, values: Any) -> Any:  # noqa: ANN401 - whatever came
-        """Country codes in either case; the UK by the name that people use."""
+        """Accept country codes in either case, and UK as an alias of GB."""
         if not isinstance(values, (list, tuple)):
             return values
         upper = [value.upper() if isinstance(value, str) else value for value in values]
@@ -124,32 +125,34 @@ class PiiSettings(Section):
 
 
 class ContentSettings(Section):
-    """Shapes of content that are refused before anything looks at it."""
+    """Content rules, checked first."""
 
-    max_content_length: Count = Field(50_000, description="Characters of one memory.")
-    reject_empty_content: bool = Field(True, description="Blank content is an error; else it is skipped, and said so.")
-    reject_binary_content: bool = Field(True, description="Refuse content that is a file's bytes read as text.")
+    max_content_length: Count = Field(50_000, description="Maximum characters of a memory.")
+    reject_empty_content: bool = Field(
+        True, description="Refuse blank content. If false, it is skipped with a warning."
+    )
+    reject_binary_content: bool = Field(True, description="Refuse binary data decoded as text.")
     allowed_content_types: tuple[str, ...] | None = Field(
-        None, description="Formats that are taken, such as text, conversation, document; all by default."
+        None, description="Allowed content types, such as text, conversation, document; default is all."
     )
 
 
 class MetadataSettings(Section):
-    """Keys of metadata that have no place in a memory."""
+    """Metadata rules."""
 
     blocked_keys: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
         ("api_key", "password", "token", "secret"),
-        description="Keys that are these, or end with one after . _ - or a capital, in any case; with text as value "
-        "also those that have one within.",
+        description="Blocked keys, ignoring case: exact, or as suffix after . _ - or a capital letter. Keys with a "
+        "text value are also blocked if they contain one.",
     )
     action: Literal["strip", "reject"] = Field(
-        "strip", description="strip leaves such keys out and names them in the answer; reject refuses the call."
+        "strip", description="strip removes blocked keys and reports them, reject refuses the call."
     )
-    max_metadata_size_bytes: Count = Field(4_096, description="UTF-8 bytes of a memory's metadata as JSON.")
+    max_metadata_size_bytes: Count = Field(4_096, description="Maximum UTF-8 bytes of a memory's metadata as JSON.")
 
 
 class BarrierSettings(Section):
-    """What may cross into memory."""
+    """Barriers on input."""
 
     pii: PiiSettings = PiiSettings()
     validation: ContentSettings = ContentSettings()
@@ -157,12 +160,10 @@ class BarrierSettings(Section):
 
 
 class DlpSettings(Section):
-    """What may leave it: memories may be older than the barriers, or came while they were off."""
+    """Barriers on output, for memories stored before or without input barriers."""
 
-    scan_recall_output: bool = Field(False, description="Look at the texts, metadata and sources of hits.")
-    scan_reflect_output: bool = Field(
-        False, description="Look at the memories that an answer is made of, before it is; a model sees them so too."
-    )
+    scan_recall_output: bool = Field(False, description="Scan texts, metadata and sources of hits.")
+    scan_reflect_output: bool = Field(False, description="Scan the memories of an answer before synthesis.")
     output_pii_action: PiiAction = Field(
-        "warn", description="redact puts placeholders there, reject leaves the hit out, warn says so."
+        "warn", description="redact inserts placeholders, reject drops the hit, warn adds a warning."
     )

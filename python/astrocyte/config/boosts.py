@@ -1,4 +1,4 @@
-"""What may lift a memory beside its relevance, how much for each unit, and how much at the most."""
+"""Settings of bounded boosts and utility."""
 
 from __future__ import annotations
 
@@ -8,73 +8,81 @@ from pydantic import Field
 
 from astrocyte.config.section import Section
 
-# In deviations of an arm's scores; with rrf, in first places of an arm.
+# In standard deviations of an arm's scores; with rrf, in multiples of an arm's first rank.
 Lift = Annotated[float, Field(ge=0.0, le=100.0)]
 Days = Annotated[float, Field(gt=0.0, le=36_500.0)]
 
 
 class BoundedBoost(Section):
-    """What one unit adds to a memory's score, and the most that all of them may add."""
+    """Weight per unit and upper bound of a boost."""
 
-    weight: Lift = Field(0.0, description="Of one unit, in deviations of an arm's scores; 0 is off.")
-    bound: Lift = Field(1.0, description="The most it adds, in the same measure.")
+    weight: Lift = Field(
+        0.0, description="Weight per unit, in standard deviations of an arm's scores; 0 disables the boost."
+    )
+    bound: Lift = Field(1.0, description="Upper bound, in the same unit.")
 
 
 class RecencyBoost(BoundedBoost):
-    """Lifts what happened lately: one unit for the bank's newest memory, half after every half-life."""
+    """Boosts recent events: one unit for the bank's newest memory, halved every half-life."""
 
-    half_life_days: Days = Field(30.0, description="From the bank's newest memory, or query_reference_date, back.")
+    half_life_days: Days = Field(
+        30.0, description="Half-life, counted back from the bank's newest memory or query_reference_date."
+    )
 
 
 class ProofBoost(BoundedBoost):
-    """Lifts what further memories confirm: one unit for each confirmation after the first."""
+    """Boosts confirmed memories: one unit for each confirmation after the first."""
 
-    metadata_key: str = Field("proof_count", min_length=1, description="Metadata that holds their number.")
+    metadata_key: str = Field("proof_count", min_length=1, description="Metadata key of the number of confirmations.")
 
 
 class OwnBoost(BoundedBoost):
-    """Lifts what the asker said: one unit, where the question is in the first person (I, my, we)."""
+    """Boosts the asker's statements by one unit if the query is in the first person (I, my, we)."""
 
-    # From 1 to 2 all do about the same on the one set whose questions are asked so.
-    weight: Lift = Field(1.5, description="Of one unit, in deviations of an arm's scores; 0 is off.")
-    bound: Lift = Field(1.5, description="The most it adds, in the same measure.")
+    # Values from 1 to 2 perform alike on the only set with first-person questions.
+    weight: Lift = Field(
+        1.5, description="Weight per unit, in standard deviations of an arm's scores; 0 disables the boost."
+    )
+    bound: Lift = Field(1.5, description="Upper bound, in the same unit.")
     speakers: tuple[str, ...] = Field(
         ("user", "human", "me"),
-        description="Speakers who are the asker, in lower case.",
+        description="Speaker names of the asker, in lower case.",
     )
 
 
 class BoostSettings(Section):
-    """Bounded boosts. All but own are off: on the development sets they gain less than they lose (docs/quality.md)."""
+    """Bounded boosts. All except own are off: they lose more than they gain (docs/quality.md)."""
 
     own: OwnBoost = OwnBoost()
 
     recency: RecencyBoost = RecencyBoost()
     frequency: BoundedBoost = Field(
         BoundedBoost(),
-        description="One unit for each doubling of how often it was a hit since the server started.",
+        description="One unit for each doubling of the number of times the memory was a hit since the server started.",
     )
     proof: ProofBoost = ProofBoost()
     names: BoundedBoost = Field(
-        BoundedBoost(), description="One unit for each name of the question that text or speaker holds."
+        BoundedBoost(), description="One unit for each name in the query that the text or speaker contains."
     )
     quotes: BoundedBoost = Field(
-        BoundedBoost(), description="One unit for each phrase in quotation marks that the text holds."
+        BoundedBoost(), description="One unit for each quoted phrase of the query that the text contains."
     )
     utility: BoundedBoost = Field(BoundedBoost(), description="One unit for a utility of 1; see recall.utility.")
     pool: Annotated[int, Field(ge=10, le=200)] = Field(
-        20, description="Candidates that stages after the core look at, if any has something to do for the query."
+        20, description="Number of candidates for stages after the core, if one of them applies to the query."
     )
 
 
 class UtilitySettings(Section):
-    """How useful a memory has been, from 0 to 1: counted since the server started, and forgotten when it stops."""
+    """Utility of a memory, from 0 to 1, from usage since the server started. It is not persisted."""
 
-    enabled: bool = Field(False, description="Tell it with each hit; a boost that needs it counts without this.")
-    recency: Lift = Field(0.3, description="Share of when it was last among the hits.")
-    recency_half_life_days: Days = Field(7.0, description="After which that counts half.")
-    frequency: Lift = Field(0.2, description="Share of how often it was among the hits; full at a hundred times.")
-    relevance: Lift = Field(0.3, description="Share of its mean place among them: 1 for always the first.")
-    freshness: Lift = Field(0.2, description="Share of its age.")
-    freshness_half_life_days: Days = Field(28.0, description="After which that counts half.")
-    entries: Annotated[int, Field(ge=1)] = Field(10_000, description="Memories that are counted, the last used.")
+    enabled: bool = Field(False, description="Return the utility with each hit. Boosts that use it work without this.")
+    recency: Lift = Field(0.3, description="Weight of the last time it was a hit.")
+    recency_half_life_days: Days = Field(7.0, description="Half-life of recency.")
+    frequency: Lift = Field(0.2, description="Weight of how often it was a hit; saturates at a hundred.")
+    relevance: Lift = Field(0.3, description="Weight of its mean rank; 1 if it was always first.")
+    freshness: Lift = Field(0.2, description="Weight of its age.")
+    freshness_half_life_days: Days = Field(28.0, description="Half-life of freshness.")
+    entries: Annotated[int, Field(ge=1)] = Field(
+        10_000, description="Number of memories with usage statistics; the least recently used are dropped."
+    )

@@ -1,4 +1,4 @@
-"""How content becomes memories: extraction profiles, what is cut how, and how names are found in it."""
+"""Settings of extraction, chunking and entity recognition."""
 
 from __future__ import annotations
 
@@ -23,50 +23,52 @@ EntityMode = Literal["rules", "metadata", "llm", "custom", "disabled"]
 Key = Annotated[str, Field(min_length=1, max_length=128)]
 Label = Annotated[str, Field(min_length=1, max_length=64)]
 ProfileKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-# Below this a chunk is a phrase.
+# Smaller chunks would be single phrases.
 ChunkChars = Annotated[int, Field(ge=64, le=100_000)]
-# Keys joined by full stops, each with places in lists behind it: $.issue.labels[0].name
+# Keys separated by full stops, each with optional list indexes: $.issue.labels[0].name
 JSON_PATH = re.compile(r"\$(?:\.[^.\[\]]+(?:\[\d{1,6}\])*)+")
 PATH_START = "$."
 
 
 class TagRule(Section):
-    """Tags for contents that hold a text, whatever its case."""
+    """Tags for content that contains a text, ignoring case."""
 
-    contains: str | None = Field(None, min_length=1, description="The text to look for.")
-    match: str | None = Field(None, min_length=1, description="Another name of contains.")
-    tags: tuple[Key, ...] = Field(min_length=1, description="What such contents are tagged with.")
+    contains: str | None = Field(None, min_length=1, description="Text to find.")
+    match: str | None = Field(None, min_length=1, description="Alias of contains.")
+    tags: tuple[Key, ...] = Field(min_length=1, description="Tags to add.")
 
     @model_validator(mode="after")
     def _check_text(self) -> TagRule:
         if (self.contains is None) == (self.match is None):
-            raise ValueError("say contains or match, one of them")
+            raise ValueError("set exactly one of contains and match")
         return self
 
     @property
     def text(self) -> str:
-        """What is looked for."""
+        """The text to find."""
         return self.contains or self.match or ""
 
 
 class ExtractionProfileSettings(Section):
-    """How contents of one kind are taken in; what is left out, the content's type and the other settings say."""
+    """Processing of one kind of content. Defaults come from the content type and the other settings."""
 
-    content_type: Label | None = Field(None, description="Normalise and cut as this type, whatever the item says.")
-    chunking_strategy: Chunking | None = Field(None, description="Where long contents are cut.")
-    chunk_size: ChunkChars | None = Field(None, description="Largest chunk, in characters.")
+    content_type: Label | None = Field(
+        None, description="Content type for normalisation and chunking; overrides that of the item."
+    )
+    chunking_strategy: Chunking | None = Field(None, description="Chunking strategy.")
+    chunk_size: ChunkChars | None = Field(None, description="Maximum chunk size in characters.")
     entity_extraction: bool | EntityMode | None = Field(
-        None, description="How names are found; true: as pipeline.entity_extraction says, false: not at all."
+        None, description="Entity recognition mode. true uses pipeline.entity_extraction, false disables it."
     )
     metadata_mapping: dict[Key, str | int | float | bool] = Field(
         default_factory=dict,
-        description="Metadata by key: $.a.b[0] is read from a content that is JSON, anything else is the value. "
-        "What the item says itself wins.",
+        description="Metadata by key. $.a.b[0] is a path into JSON content; other values are literals. Metadata of "
+        "the item has precedence.",
     )
-    tag_rules: tuple[TagRule, ...] = Field((), description="Tags beside the item's own.")
-    fact_type: Label | None = Field(None, description="Kind of fact, where the item says none.")
+    tag_rules: tuple[TagRule, ...] = Field((), description="Tags in addition to those of the item.")
+    fact_type: Label | None = Field(None, description="Default fact type.")
     authority_tier: Label | None = Field(
-        None, description="Metadata authority_tier, where the item says none: how far recalls may rely on it."
+        None, description="Default of the metadata key authority_tier, for recall_authority."
     )
 
     @field_validator("metadata_mapping")
@@ -74,54 +76,53 @@ class ExtractionProfileSettings(Section):
     def _check_paths(cls, mapping: dict[str, Any]) -> dict[str, Any]:
         for key, value in mapping.items():
             if key.startswith("_"):
-                raise ValueError(f"{key!r}: keys that begin with _ are the server's own")
+                raise ValueError(f"{key!r}: keys with the prefix _ are reserved for the server")
             if isinstance(value, str) and value.startswith(PATH_START) and not JSON_PATH.fullmatch(value):
                 raise ValueError(f"{key!r}: expected a path such as $.a.b[0], got {value!r}")
         return mapping
 
 
 class ExtractionSettings(Section):
-    """Which profile holds where a retain names none."""
+    """Default extraction profile."""
 
-    profile: ProfileKey | None = Field(None, description="A profile of extraction_profiles, or a built-in one.")
+    profile: ProfileKey | None = Field(None, description="Profile of extraction_profiles, or a built-in profile.")
 
 
 class ChunkingSettings(Section):
-    """How long contents are cut; what is left out, retain.chunking and retain.chunk_tokens say."""
+    """Chunking. Defaults come from retain.chunking and retain.chunk_tokens."""
 
     strategy: Chunking | None = Field(
-        None, description="Strategy of text, and of types that have none of their own; custom asks custom_chunker."
+        None, description="Strategy of text, and of content types without their own. custom uses custom_chunker."
     )
-    max_chunk_size: ChunkChars | None = Field(None, description="Largest chunk, in characters.")
+    max_chunk_size: ChunkChars | None = Field(None, description="Maximum chunk size in characters.")
     custom_chunker: str | None = Field(
         None,
         min_length=1,
-        description="Who cuts where a strategy is custom: an entry point of astrocyte.chunkers or package.module:name.",
+        description="Entry point of astrocyte.chunkers, or package.module:name. For strategy custom.",
     )
     options: dict[str, Any] = Field(
-        default_factory=dict, repr=False, description="Handed to custom_chunker, which checks them."
+        default_factory=dict, repr=False, description="Options of custom_chunker, which validates them."
     )
     timeout_seconds: Seconds = Field(
-        1.0, description="How long to wait for custom_chunker; then contents are cut by sentence."
+        1.0, description="Timeout of custom_chunker. On timeout, content is split by sentence."
     )
 
 
 class EntityExtractionSettings(Section):
-    """How names of people, things and places are found in contents, and kept with the memory.
+    """Entity recognition: names of people, things and places, stored with the memory.
 
-    rules: capitalised names, dates, mail addresses, hashtags and code identifiers; metadata: what the metadata say;
-    llm: the language model, rules where it fails; custom: custom_extractor.
+    rules finds capitalised names, dates, mail addresses, hashtags and code identifiers. metadata reads metadata keys.
+    llm uses the language model, with rules as fallback. custom uses custom_extractor.
     """
 
-    mode: EntityMode = Field("disabled", description="How they are found, where a profile does not say.")
+    mode: EntityMode = Field("disabled", description="Mode, unless a profile sets one.")
     custom_extractor: str | None = Field(
         None,
         min_length=1,
-        description="What mode custom asks: package.module:Class, or a name of the entry points "
-        "astrocyte.entity_extractors.",
+        description="package.module:Class, or an entry point of astrocyte.entity_extractors. For mode custom.",
     )
     max_entities: Annotated[int, Field(ge=1, le=1_000)] = Field(
-        50, description="Entities of one memory; the first ones are kept."
+        50, description="Maximum number of entities of a memory; the first ones are kept."
     )
     metadata_keys: dict[Key, str] = Field(
         default_factory=lambda: {
@@ -135,9 +136,9 @@ class EntityExtractionSettings(Section):
             "place": "PLACE",
             "places": "PLACE",
         },
-        description="Metadata keys that name entities, several with commas between, and their type.",
+        description="Metadata keys that list entities, separated by commas, and the entity type of each.",
     )
-    deadline_seconds: Seconds = Field(4.0, description="How long a language model, or a custom extractor, may take.")
+    deadline_seconds: Seconds = Field(4.0, description="Timeout of the language model or custom extractor.")
 
     @model_validator(mode="after")
     def _check_custom(self) -> EntityExtractionSettings:
@@ -147,36 +148,36 @@ class EntityExtractionSettings(Section):
 
 
 class PipelineEmbeddingSettings(Section):
-    """The embedding step."""
+    """Embedding stage."""
 
-    model: str | None = Field(None, min_length=1, description="Option model of embedding.provider, in its place.")
+    model: str | None = Field(None, min_length=1, description="Alias of the option model of embedding.provider.")
 
 
 @cache
 def builtin_profiles() -> Mapping[str, ExtractionProfileSettings]:
-    """The profiles that come with the product, by name."""
+    """Return the built-in profiles by name."""
     text = files("astrocyte").joinpath("profiles", "extraction", "builtin.yaml").read_text(encoding="utf-8")
     values: dict[str, Any] = yaml.safe_load(text)
     return {name: ExtractionProfileSettings.model_validate(value) for name, value in values.items()}
 
 
 def merged_profiles(own: Mapping[str, ExtractionProfileSettings]) -> dict[str, ExtractionProfileSettings]:
-    """The built-in profiles and those of the settings, which win."""
+    """Merge the built-in profiles with those of the settings, which win."""
     return {**builtin_profiles(), **own}
 
 
 def check_profiles(settings: Settings) -> None:
-    """Refuse a profile that is not there, and a custom extractor that is wanted and not named, or named and not wanted.
+    """Check that named profiles exist, and that a custom extractor is named exactly if it is used.
 
     Raises:
-        ConfigError: Names the key and its line.
+        ConfigError: The combination is invalid; the message has the key and its line.
     """
     known = merged_profiles(settings.extraction_profiles)
     blocks: dict[KeyPath, str | None] = {("extraction", "profile"): settings.extraction.profile}
     blocks |= {("banks", bank, "extraction", "profile"): own.extraction.profile for bank, own in settings.banks.items()}
     for path, name in blocks.items():
         if name is not None and name not in known:
-            raise settings.refusal(path, f"there is no profile {name!r}; there are {', '.join(sorted(known))}")
+            raise settings.refusal(path, f"unknown profile {name!r}; expected one of {', '.join(sorted(known))}")
     entities = settings.pipeline.entity_extraction
     asking = [name for name, one in settings.extraction_profiles.items() if one.entity_extraction == "custom"]
     if entities.custom_extractor is None and asking:
@@ -188,11 +189,14 @@ def check_profiles(settings: Settings) -> None:
 
 
 def check_embedding_model(settings: Settings) -> None:
-    """Refuse an embedding model that is named twice, differently.
+    """Check that the embedding model is not set to two different values.
 
     Raises:
-        ConfigError: Names the key and its line.
+        ConfigError: The values differ; the message has the key and its line.
     """
     model, other = settings.pipeline.embedding.model, settings.embedding.options.get("model")
     if model is not None and other not in (None, model):
-        raise settings.refusal(("pipeline", "embedding", "model"), f"embedding.options says {other!r}; say it once")
+        raise settings.refusal(
+            ("pipeline", "embedding", "model"),
+            f"embedding.options has the different model {other!r}; set only one of them",
+        )

@@ -1,4 +1,4 @@
-"""Recall over several banks: how they are asked where a call does not say, and the sets of banks that have a name."""
+"""Settings of multi-bank recall and bank groups."""
 
 from __future__ import annotations
 
@@ -11,29 +11,33 @@ from pydantic import Field, model_validator
 from astrocyte.config.section import Count, Seconds, Section, Weight
 
 Mode = Literal["parallel", "cascade", "first_match"]
-# What a name may hold in braces.
+# Allowed names in braces.
 PLACEHOLDERS = ("user_id", "agent_id", "service_id", "team_id", "tenant_id")
-# A bank id in which {user_id} and its like stand for a part of who calls.
+# A bank id with placeholders for parts of the caller's identity.
 BankName = Annotated[str, Field(pattern=r"^[A-Za-z0-9{][A-Za-z0-9._:@{}_-]{0,254}$")]
 
 
 class BankGroupSettings(Section):
-    """Banks that are asked together under one name, and how; what is left out, the call or `multi_bank` says.
+    """Bank group. Defaults come from the call or `multi_bank`.
 
-    Names may hold {user_id}, {agent_id}, {service_id}, {team_id} and {tenant_id}, filled from who calls, or from whom
-    the call is made for.
+    Names may contain {user_id}, {agent_id}, {service_id}, {team_id} and {tenant_id}, which are filled from the caller,
+    or from the principal on whose behalf the call is made.
     """
 
     banks: tuple[BankName, ...] = Field(min_length=1, description="Bank ids, most specific first.")
-    strategy: Mode | None = Field(None, description="How they are asked.")
-    cascade_order: tuple[BankName, ...] | None = Field(None, description="Which to ask first; the others follow.")
-    bank_weights: dict[BankName, Weight] = Field(default_factory=dict, description="Factor by bank; 1 for others.")
-    min_results_to_stop: Count | None = Field(None, description="Hits with which a cascade has enough.")
-    min_score_to_stop: float | None = Field(
-        None, allow_inf_nan=False, description="Score in its own bank below which a hit does not count for that."
+    strategy: Mode | None = Field(None, description="Multi-bank strategy.")
+    cascade_order: tuple[BankName, ...] | None = Field(
+        None, description="Banks to query first, in order; the others follow."
     )
-    dedup_across_banks: bool | None = Field(None, description="Whether a content that several banks hold is one hit.")
-    require_all: bool | None = Field(None, description="Whether a bank that fails, or is late, fails the call.")
+    bank_weights: dict[BankName, Weight] = Field(default_factory=dict, description="Weight by bank; default 1.")
+    min_results_to_stop: Count | None = Field(None, description="Number of hits that ends a cascade.")
+    min_score_to_stop: float | None = Field(
+        None,
+        allow_inf_nan=False,
+        description="Minimum score, in its bank, of a hit that counts towards min_results_to_stop.",
+    )
+    dedup_across_banks: bool | None = Field(None, description="Merge hits with the same content from several banks.")
+    require_all: bool | None = Field(None, description="Fail the call if a bank fails or times out.")
 
     @model_validator(mode="after")
     def _check_names(self) -> BankGroupSettings:
@@ -41,29 +45,30 @@ class BankGroupSettings(Section):
         for key, names in (("cascade_order", self.cascade_order or ()), ("bank_weights", self.bank_weights)):
             strange = [name for name in names if name not in self.banks]
             if strange:
-                raise ValueError(f"{key} names {strange[0]!r}, which is not among the banks of the group")
+                raise ValueError(f"{key} contains {strange[0]!r}, which is not a bank of the group")
         return self
 
 
 class MultiBankSettings(Section):
     """Recall and reflect over several banks."""
 
-    default_strategy: Mode = Field("parallel", description="How several banks are asked where nothing else says.")
-    # On LoCoMo with five conversations as banks, relative_score finds 92 % of what asking the right bank alone does,
-    # rrf 60 %: it gives every bank its share of the places, whether it knows the answer or not.
+    default_strategy: Mode = Field("parallel", description="Default strategy.")
+    # rrf gives every bank an equal share of the ranks, whether it contains the answer or not (docs/quality.md).
     fusion_method: Literal["rrf", "relative_score"] = Field(
-        "relative_score", description="How the lists of several banks become one."
+        "relative_score", description="Fusion method of the banks' lists."
     )
-    bank_timeout_seconds: Seconds = Field(2.0, description="How long a call waits for a bank before it goes on.")
-    most_banks: Count = Field(128, description="Banks of one call.")
-    bank_groups: dict[str, BankGroupSettings] = Field(default_factory=dict, description="Groups by name.")
+    bank_timeout_seconds: Seconds = Field(
+        2.0, description="Timeout of one bank. On timeout, the call continues without it."
+    )
+    most_banks: Count = Field(128, description="Maximum number of banks in a call.")
+    bank_groups: dict[str, BankGroupSettings] = Field(default_factory=dict, description="Bank groups by name.")
 
 
 def check_placeholders(patterns: Iterable[str]) -> None:
-    """Refuse names whose braces do not hold one of `PLACEHOLDERS`.
+    """Check that braces contain only `PLACEHOLDERS`.
 
     Raises:
-        ValueError: What stands in the braces instead.
+        ValueError: Braces contain anything else.
     """
     for pattern in patterns:
         for _, name, spec, conversion in string.Formatter().parse(pattern):

@@ -1,4 +1,4 @@
-"""The steps of the pipelines, each with a block of its own."""
+"""Settings of the pipeline stages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from astrocyte.config.source import KeyPath, SourceLines, line_of, merge
 from astrocyte.config.stages import PipelineFusionSettings, QueryAnalysisSettings, RetrievalSettings
 from astrocyte.errors import ConfigError
 
-# Names of the pipeline for what is set elsewhere; what one says holds for both.
+# Aliases in the block pipeline, and their canonical keys.
 OTHER_NAMES: tuple[tuple[KeyPath, KeyPath], ...] = (
     (("pipeline", "retrieval", "semantic_overfetch_multiplier"), ("recall", "overfetch")),
     (("pipeline", "fusion", "rrf_k"), ("recall", "rank_constant")),
@@ -23,11 +23,11 @@ OTHER_NAMES: tuple[tuple[KeyPath, KeyPath], ...] = (
 
 
 class PipelineSettings(Section):
-    """The steps of the pipelines."""
+    """Pipeline stages."""
 
     REFUSED: ClassVar[Mapping[str, str]] = {
-        "consolidation": "memories are not consolidated on a schedule: what repeats another is kept out when it comes "
-        "(signal_quality.dedup), entities of one name are one, and nothing is archived by its age; leave it out"
+        "consolidation": "scheduled consolidation is not supported: duplicates are detected on retain "
+        "(signal_quality.dedup), entities with the same name are one, and memories are not archived; remove this key"
     }
 
     chunking: ChunkingSettings = ChunkingSettings()
@@ -42,10 +42,10 @@ class PipelineSettings(Section):
 
 
 def name_once(values: Mapping[str, Any], source: SourceLines) -> dict[str, Any]:
-    """Values in which what has another name in the pipeline is said under its own name too.
+    """Copy values given under a pipeline alias to their canonical key.
 
     Raises:
-        ConfigError: The two say different things.
+        ConfigError: Alias and canonical key have different values.
     """
     spelled = dict(values)
     for other, own in OTHER_NAMES:
@@ -54,7 +54,7 @@ def name_once(values: Mapping[str, Any], source: SourceLines) -> dict[str, Any]:
             continue
         if known is not None and known != said:
             raise ConfigError(
-                f"{source.place(other)}: {'.'.join(own)} says {known!r}; say it once",
+                f"{source.place(other)}: {'.'.join(own)} has the different value {known!r}; set only one of them",
                 metadata={"key": ".".join(other), **line_of(source, other)},
             )
         spelled = merge(spelled, nested(own, said))

@@ -1,4 +1,4 @@
-"""How memories are found and ranked."""
+"""Settings of recall."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ IntentName = Literal["factual", "temporal", "relational", "comparative", "proced
 
 
 class IntentFactors(Section):
-    """Factors on the arms' configured weights."""
+    """Factors of the arms' weights."""
 
-    semantic: float = Field(1.0, ge=0.0, le=100.0, description="On the semantic arm.")
-    keyword: float = Field(1.0, ge=0.0, le=100.0, description="On the keyword arm.")
-    temporal: float = Field(1.0, ge=0.0, le=100.0, description="On the temporal arm.")
+    semantic: float = Field(1.0, ge=0.0, le=100.0, description="Factor of the semantic arm.")
+    keyword: float = Field(1.0, ge=0.0, le=100.0, description="Factor of the keyword arm.")
+    temporal: float = Field(1.0, ge=0.0, le=100.0, description="Factor of the temporal arm.")
 
 
 class IntentSettings(Section):
-    """What a query's intent changes. By default nothing: no factor that was tried gained on the development sets."""
+    """Weight adjustments by query intent. None by default: no tested factor improved the development sets."""
 
     factors: dict[IntentName, IntentFactors] = Field(
-        default_factory=dict, description="Factors on the weights by intent; a query's own weights are left alone."
+        default_factory=dict, description="Weight factors by intent. Weights of the query are not changed."
     )
 
 
 class RecallWeights(Section):
-    """Weight of each arm in the fusion; 0 silences an arm.
+    """Fusion weight of each arm; 0 disables an arm.
 
-    The defaults measured best on LoCoMo, LifeBench, BEAM, Cranfield and TimeQA together: scores are flat for a semantic
-    weight from .6 to 1; ranks lose less the less the weaker arms count.
+    The defaults measured best on LoCoMo, LifeBench, BEAM, Cranfield and TimeQA together. Results vary little for a
+    semantic weight from .6 to 1.
     """
 
     semantic: Weight = 0.8
@@ -41,50 +41,59 @@ class RecallWeights(Section):
     temporal: Weight = 1.0
     entity: Weight = Field(
         0.0,
-        description="Memories that name what the question names; needs pipeline.entity_extraction, or a profile's.",
+        description="Memories with entities of the query; needs pipeline.entity_extraction or a profile's.",
     )
 
 
 class RecallSettings(Section):
-    """How memories are found and ranked."""
+    """Retrieval and ranking."""
 
-    fusion_method: Literal["rrf", "relative_score"] = Field("relative_score", description="How lists become one.")
+    fusion_method: Literal["rrf", "relative_score"] = Field(
+        "relative_score", description="Fusion method of the arms' lists."
+    )
     rank_constant: float = Field(60.0, gt=0.0, le=1e6, description="k of reciprocal rank fusion.")
     weights: RecallWeights = Field(RecallWeights(), description="Weights of relative_score.")
     rrf_weights: RecallWeights = Field(
-        RecallWeights(semantic=0.5, keyword=1.0, temporal=0.3), description="Weights of rrf, which knows ranks only."
+        RecallWeights(semantic=0.5, keyword=1.0, temporal=0.3), description="Weights of rrf."
     )
-    depth: Count = Field(50, description="Candidates of each arm, at the least.")
-    overfetch: Count = Field(3, description="Candidates of each arm per hit asked for.")
+    depth: Count = Field(50, description="Minimum number of candidates of each arm.")
+    overfetch: Count = Field(3, description="Candidates of each arm per requested hit.")
     intent: IntentSettings = IntentSettings()
     feedback: float = Field(
-        0.25, ge=0.0, le=1.0, description="Weight of words that the first three hits add to the query; 0 adds none."
+        0.25,
+        ge=0.0,
+        le=1.0,
+        description="Weight of the words that the first three hits add to the query; 0 disables feedback.",
     )
     feedback_pieces: float = Field(
         3.0,
         ge=1.0,
-        description="No feedback in banks whose memories have more rows than this on average.",
+        description="Maximum mean number of rows per memory for which feedback is used.",
     )
     context_windows: bool = Field(True, description="Score short turns together with their neighbours in the session.")
     cache_bytes: int = Field(
-        0, ge=0, description="Memory for answers to questions asked again while the bank stays as it is; 0 keeps none."
+        0, ge=0, description="Memory of the answer cache, which is valid until the bank changes; 0 disables it."
     )
     external_weight: Weight = Field(
-        1.0, description="1 lets the best item of external_context stand with the best memory; 0 leaves the list out."
+        1.0, description="Weight of external_context. At 1 its best item equals the best memory; 0 omits the list."
     )
-    time_tail_days: float = Field(30.0, ge=0.0, le=36_500.0, description="How long after a date people still tell it.")
-    dedup_threshold: Cosine | None = Field(None, description="Fold hits at least this alike (cosine); none by default.")
-    inline_rows: int = Field(20_000, ge=0, description="Up to so many rows a recall runs on the loop, without a hop.")
-    min_position_seconds: Seconds = Field(5.0, description="How long to wait for a min_position not yet applied.")
+    time_tail_days: float = Field(
+        30.0, ge=0.0, le=36_500.0, description="Days after a date during which people still report it."
+    )
+    dedup_threshold: Cosine | None = Field(None, description="Cosine from which hits are merged; none disables it.")
+    inline_rows: int = Field(20_000, ge=0, description="Maximum rows of a bank for a recall on the event loop.")
+    min_position_seconds: Seconds = Field(
+        5.0, description="Timeout of waiting for a min_position that is not applied yet."
+    )
     boosts: BoostSettings = BoostSettings()
     utility: UtilitySettings = UtilitySettings()
     abstention_floor: float = Field(
-        0.15, ge=0.0, le=1.0, description="Confidence below which an answer says abstain; it keeps its hits."
+        0.15, ge=0.0, le=1.0, description="Confidence below which a recall sets abstain; hits are still returned."
     )
 
     date_languages: tuple[str, ...] = Field(
         (),
-        description="Codes of languages besides English (de, fr) whose dates in questions count; extra dates.",
+        description="Languages besides English (de, fr) of dates in queries; needs the extra dates.",
     )
 
     @model_validator(mode="after")
@@ -92,51 +101,53 @@ class RecallSettings(Section):
         counts = self.utility.enabled or self.boosts.frequency.weight or self.boosts.utility.weight
         if self.cache_bytes and counts:
             raise ValueError(
-                "cache_bytes keeps answers that utility and frequency change with every recall: set one or the other"
+                "cache_bytes cannot be combined with utility or the boosts frequency and utility: both vary per recall"
             )
         return self
 
 
 class TieredRetrievalSettings(Section):
-    """Tiers of rising cost; the first that finds enough answers. Off: a cheaper answer is a worse one.
+    """Tiers of increasing cost; the first with enough good hits answers. Off: cheaper tiers lose quality.
 
-    1 is the cache, 2 the words of the newest memories and then of all of them, 3 the full recall, 4 the full recall for
-    questions in which a language model put the query otherwise.
+    Tier 1 is the answer cache. Tier 2 is keyword search in the newest memories, then in all. Tier 3 is the full recall.
+    Tier 4 is the full recall with queries rewritten by a language model.
     """
 
-    enabled: bool = Field(False, description="Whether a recall on one bank goes by tiers.")
-    min_results: Annotated[int, Field(ge=1, le=200)] = Field(3, description="Good hits that are enough.")
+    enabled: bool = Field(False, description="Use tiers for recalls on one bank.")
+    min_results: Annotated[int, Field(ge=1, le=200)] = Field(3, description="Number of good hits that is enough.")
     min_score: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
-        0.3, description="Share of the query's content words that a good hit holds."
+        0.3, description="Share of the query's content words that a good hit contains."
     )
-    max_tier: Annotated[int, Field(ge=2, le=4)] = Field(3, description="The last tier; 4 needs a language model.")
-    full_recall: Literal["pipeline"] = Field("pipeline", description="Who answers in tier 3.")
-    recent_memories: Annotated[int, Field(ge=1, le=10_000)] = Field(100, description="Newest memories of a bank.")
-    recent_banks: Annotated[int, Field(ge=1)] = Field(500, description="Banks whose newest memories are at hand.")
+    max_tier: Annotated[int, Field(ge=2, le=4)] = Field(3, description="Last tier; 4 needs a language model.")
+    full_recall: Literal["pipeline"] = Field("pipeline", description="Implementation of tier 3.")
+    recent_memories: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        100, description="Newest memories of a bank that tier 2 searches first."
+    )
+    recent_banks: Annotated[int, Field(ge=1)] = Field(500, description="Banks whose newest memories are cached.")
     rewrite_seconds: Annotated[float, Field(gt=0.0, le=600.0)] = Field(
-        3.0, description="How long the language model may take; then the full recall stands."
+        3.0, description="Timeout of the language model. On timeout, tier 3 answers."
     )
 
 
 class RerankingSettings(Section):
-    """Who reads the best candidates of a recall against the question, and what that counts. Nobody by default."""
+    """Reranking of the best candidates. Disabled by default."""
 
     mode: str = Field(
         "disabled", min_length=1, description="disabled, cross_encoder, llm, or an entry point of astrocyte.rerankers."
     )
     options: dict[str, Any] = Field(
-        default_factory=dict, repr=False, description="Handed to the reranker, which checks them."
+        default_factory=dict, repr=False, description="Options of the reranker, which validates them."
     )
-    top_n: Annotated[int, Field(ge=2, le=32)] = Field(32, description="Candidates that are read, best first.")
+    top_n: Annotated[int, Field(ge=2, le=32)] = Field(32, description="Number of candidates to rerank.")
     weight: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
-        0.5, description="1 orders them by the reranker alone; less blends in the fused score."
+        0.5, description="1 orders by the reranker alone; less blends in the fused score."
     )
     passage_chars: Annotated[int, Field(ge=100, le=8_000)] = Field(
-        2_000, description="Characters that are read of each, around the words of the question."
+        2_000, description="Characters per candidate, around the words of the query."
     )
-    timeout_seconds: Seconds = Field(1.0, description="How long to wait; then the fused order stands.")
+    timeout_seconds: Seconds = Field(1.0, description="Timeout. On timeout, the fused order is used.")
     least_seconds: Annotated[float, Field(ge=0.0, le=60.0)] = Field(
-        0.1, description="A call with less time left than this is not reranked."
+        0.1, description="Minimum remaining time of a call for reranking."
     )
 
 
@@ -145,17 +156,17 @@ SHARES = ("original", "freshness", "reliability", "salience")
 
 
 class CuratedRecallSettings(Section):
-    """A last order by freshness, reliability and salience. Off: it costs recall on every development set."""
+    """Final ranking by freshness, reliability and salience. Off: it lowers recall on every development set."""
 
-    enabled: bool = Field(False, description="Whether hits are put into this order.")
-    original: Share = Field(0.3, description="Share of the relevance: 0 for the last candidate, 1 for the first.")
-    freshness: Share = Field(0.3, description="Share of the age when it happened.")
-    reliability: Share = Field(0.2, description="Share of what kind of fact it is, and whether its source is known.")
-    salience: Share = Field(0.2, description="Share of its layer.")
+    enabled: bool = Field(False, description="Use this ranking.")
+    original: Share = Field(0.3, description="Weight of relevance: 0 for the last candidate, 1 for the first.")
+    freshness: Share = Field(0.3, description="Weight of the event's age.")
+    reliability: Share = Field(0.2, description="Weight of the fact type and a known source.")
+    salience: Share = Field(0.2, description="Weight of the layer.")
     freshness_half_life_days: Annotated[float, Field(gt=0.0, le=36_500.0)] = Field(
-        30.0, description="After which the age counts half."
+        30.0, description="Half-life of freshness."
     )
-    min_score: Share | None = Field(None, description="Leave out what scores less; none by default.")
+    min_score: Share | None = Field(None, description="Minimum score of a hit; none disables it.")
     reliability_by_fact_type: dict[str, Share] = Field(
         default_factory=lambda: {"experience": 0.9, "world": 0.7, "observation": 0.6, "model": 0.5},
         description="Reliability by fact type; others have .5. A known source adds .1.",
@@ -179,32 +190,32 @@ TierId = Annotated[str, Field(min_length=1, max_length=64)]
 class AuthorityTier(Section):
     """One tier of authority."""
 
-    id: TierId = Field(description="What metadata and tier_by_bank call it.")
-    priority: int = Field(1, description="Lower comes first; equal ones by id.")
-    label: str = Field("", description="Heading in the block; its id in brackets where empty.")
+    id: TierId = Field(description="Id, as in metadata and tier_by_bank.")
+    priority: int = Field(1, description="Order; lower is first, ties by id.")
+    label: str = Field("", description="Heading; default is the id in brackets.")
 
 
 class RecallAuthoritySettings(Section):
-    """A block of text beside the hits that sorts them by authority, after rules. It never changes the ranking."""
+    """Text block beside the hits that groups them by authority, after rules. It does not change the ranking."""
 
-    enabled: bool = Field(False, description="Whether a recall carries it.")
-    rules_inline: str = Field("", description="What to do with the tiers, in words; stands before the hits.")
-    rules_path: Path | None = Field(None, description="File of such rules (UTF-8), read when the server starts.")
-    tiers: tuple[AuthorityTier, ...] = Field((), description="The tiers; without any the block is the rules alone.")
-    apply_to_reflect: bool = Field(True, description="Whether a language model that answers is given it too.")
+    enabled: bool = Field(False, description="Return the block.")
+    rules_inline: str = Field("", description="Rules for the tiers, before the hits.")
+    rules_path: Path | None = Field(None, description="File of the rules (UTF-8), read at startup.")
+    tiers: tuple[AuthorityTier, ...] = Field((), description="Tiers; if empty, the block contains the rules only.")
+    apply_to_reflect: bool = Field(True, description="Include the block in the prompt of a reflect.")
     tier_by_bank: dict[str, TierId] = Field(
         default_factory=dict,
-        description="Bank id, or a pattern with * and ?, to the tier of all its memories, whatever metadata says.",
+        description="Tier by bank id or pattern (* and ?); overrides metadata.",
     )
 
     @model_validator(mode="after")
     def _check_tiers(self) -> RecallAuthoritySettings:
         names = [tier.id for tier in self.tiers]
         if len(set(names)) < len(names):
-            raise ValueError("two tiers have the same id")
+            raise ValueError("tier ids must be unique")
         for bank, tier in self.tier_by_bank.items():
             if tier not in names:
-                raise ValueError(f"tier_by_bank gives {bank!r} a tier that tiers does not list: {tier!r}")
+                raise ValueError(f"tier_by_bank: bank {bank!r} has the tier {tier!r}, which is not in tiers")
         if self.rules_inline and self.rules_path is not None:
-            raise ValueError("rules_inline and rules_path are two ways to say the same: set one")
+            raise ValueError("set only one of rules_inline and rules_path")
         return self

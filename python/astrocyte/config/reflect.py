@@ -1,4 +1,4 @@
-"""How questions are answered from memory."""
+"""Settings of reflect."""
 
 from __future__ import annotations
 
@@ -8,38 +8,34 @@ from pydantic import Field, model_validator
 
 from astrocyte.config.section import Count, Seconds, Section
 
-# A probability.
+# From 0 to 1, inclusive.
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class ReflectSettings(Section):
-    """How a reflect makes its answer."""
+    """Answers to questions."""
 
     mode: Literal["auto", "extractive", "llm", "agentic", "custom"] = Field(
         "auto",
-        description="Who answers; auto: the language model where there is one, else sentences of the memories; custom: "
+        description="Answer mode. auto uses the language model if there is one, else extractive. custom uses "
         "custom_synthesiser.",
     )
     custom_synthesiser: str | None = Field(
         None,
         min_length=1,
-        description="What mode custom asks: an entry point of astrocyte.synthesisers, or package.module:name. It "
-        "is there for callers who ask for that mode, too.",
+        description="Entry point of astrocyte.synthesisers, or package.module:name. Callers can request mode custom "
+        "if it is set.",
     )
     options: dict[str, Any] = Field(
-        default_factory=dict, repr=False, description="Handed to custom_synthesiser, which checks them."
+        default_factory=dict, repr=False, description="Options of custom_synthesiser, which validates them."
     )
-    recall_max_results: Annotated[int, Field(ge=1, le=200)] = Field(
-        20, description="Memories that an answer is made of."
-    )
-    extractive_max_tokens: Count = Field(
-        96, description="Tokens of an answer of sentences, where the caller is silent."
-    )
-    synthesis_max_tokens: Count = Field(2_048, description="Tokens of a model's answer, where the caller is silent.")
-    temperature: Share = Field(0.1, description="Of the language model.")
-    # Less than clients wait for an answer by themselves, so that a fallback still reaches them.
+    recall_max_results: Annotated[int, Field(ge=1, le=200)] = Field(20, description="Number of memories for an answer.")
+    extractive_max_tokens: Count = Field(96, description="Default token budget of an extractive answer.")
+    synthesis_max_tokens: Count = Field(2_048, description="Default token budget of a language model's answer.")
+    temperature: Share = Field(0.1, description="Temperature of the language model.")
+    # Less than the usual timeout of clients, so that a fallback still reaches them.
     deadline_seconds: Seconds = Field(
-        25.0, description="How long a language model, all its calls together, or custom_synthesiser may take."
+        25.0, description="Timeout of all calls of the language model, or of custom_synthesiser."
     )
 
     @model_validator(mode="after")
@@ -52,26 +48,30 @@ class ReflectSettings(Section):
 
 
 class AgenticReflectSettings(Section):
-    """A reflect in which the language model searches by itself. Off by default: it costs several calls a question."""
+    """Reflect in which the language model searches. Off by default: a question takes several model calls."""
 
-    enabled: bool = Field(False, description="What mode auto chooses where there is a language model.")
-    max_iterations: Annotated[int, Field(ge=1, le=50)] = Field(4, description="Calls of the model that may search.")
-    recall_step_max_results: Annotated[int, Field(ge=1, le=200)] = Field(10, description="Memories of one search.")
+    enabled: bool = Field(False, description="Mode auto selects agentic if there is a language model.")
+    max_iterations: Annotated[int, Field(ge=1, le=50)] = Field(
+        4, description="Maximum number of model calls with search."
+    )
+    recall_step_max_results: Annotated[int, Field(ge=1, le=200)] = Field(10, description="Memories per search.")
     max_evidence_pool_size: Annotated[int, Field(ge=1, le=1_000)] = Field(30, description="Memories of all searches.")
-    max_total_tokens: Count = Field(60_000, description="Tokens of all calls, in and out; then it has to answer.")
+    max_total_tokens: Count = Field(
+        60_000, description="Token limit of all calls, input and output, after which the model must answer."
+    )
 
 
 class AdversarialDefenseSettings(Section):
-    """What keeps an answer from claiming what memory does not hold."""
+    """Protection against unsupported answers."""
 
-    abstention_enabled: bool = Field(True, description="Say that memory holds no answer below the floor.")
-    abstention_floor: Share = Field(0.15, description="Confidence; a caller's skepticism of 1 to 5 scales it 0 to 2.")
+    abstention_enabled: bool = Field(True, description="Abstain below the floor.")
+    abstention_floor: Share = Field(0.15, description="Minimum confidence; a skepticism of 1 to 5 scales it by 0 to 2.")
     abstention_floor_intent_only: bool = Field(
-        False, description="Only for questions of no clear kind, and for open ones such as tell me about."
+        False, description="Apply the floor only to exploratory queries and those of unknown intent."
     )
     premise_verification_enabled: bool = Field(
-        False, description="Let the language model check first what the question takes for granted."
+        False, description="Let the language model verify the premises of the question first."
     )
     premise_verification_min_confidence: Share = Field(
-        0.6, description="How sure the model must be that a premise does not hold, for the answer to say so and stop."
+        0.6, description="Confidence of the model in a false premise at which the answer states it and stops."
     )

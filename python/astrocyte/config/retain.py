@@ -1,4 +1,4 @@
-"""Retain by a language model's decision."""
+"""Settings of curation, multimodal content, deduplication and signal quality."""
 
 from __future__ import annotations
 
@@ -10,78 +10,83 @@ from astrocyte.config.section import Cosine, Count, Seconds, Section
 
 
 class CuratedRetainSettings(Section):
-    """Let the language model decide what becomes of each content: add, update, merge, skip or delete. Off by default.
+    """Curation: a language model decides to add, update, merge, skip or delete. Off by default.
 
-    It sees the content and the memories nearest to it. What it may not do, or says in the wrong form, and whatever goes
-    wrong on the way, leaves a plain retain.
+    The model receives the content and the nearest memories. Forbidden or malformed decisions and failures result in a
+    plain retain.
     """
 
-    enabled: bool = Field(False, description="Ask it; a call of the model for every content.")
+    enabled: bool = Field(False, description="Use curation; one model call per content.")
     context_recall_limit: Annotated[int, Field(ge=0, le=20)] = Field(
-        5, description="Memories that it sees beside the content; none where the caller may not read the bank."
+        5, description="Number of nearest memories; 0 if the caller may not read the bank."
     )
-    max_tokens: Count = Field(1_024, description="Tokens of its decision, a merged content among them.")
-    deadline_seconds: Seconds = Field(5.0, description="How long it may take.")
+    max_tokens: Count = Field(1_024, description="Token limit of a decision, including merged content.")
+    deadline_seconds: Seconds = Field(5.0, description="Timeout.")
 
 
 class MultimodalSettings(Section):
-    """Images and recordings among the parts of a content: what is kept is text, and perhaps a vector of the whole."""
+    """Images and audio in content parts. The stored memory is text, optionally with a vector of the parts."""
 
     mode: Literal["caption_then_embed", "multimodal_embed"] = Field(
         "caption_then_embed",
-        description="caption_then_embed: the language model says what is there, and that is stored; multimodal_embed: "
-        "the embedder makes the vector from the parts themselves, where it can, else as before.",
+        description="caption_then_embed stores a description by the language model. multimodal_embed embeds the "
+        "parts themselves if the embedder supports it.",
     )
-    caption_max_tokens: Count = Field(300, description="Tokens of what is said of one part.")
-    deadline_seconds: Seconds = Field(8.0, description="How long all parts of an item may take.")
-    urls: bool = Field(
-        False, description="Take parts by address; it is the provider that fetches them, never this server."
-    )
+    caption_max_tokens: Count = Field(300, description="Token limit of the description of one part.")
+    deadline_seconds: Seconds = Field(8.0, description="Timeout for all parts of an item.")
+    urls: bool = Field(False, description="Accept parts by URL. The provider fetches them, never this server.")
 
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class DedupSettings(Section):
-    """Near duplicates of what the bank holds. Exact ones are never stored twice, whatever is set here."""
+    """Near-duplicate detection. Exact duplicates are never stored twice."""
 
-    enabled: bool = Field(True, description="Look for near duplicates of items that do not ask for it themselves.")
+    enabled: bool = Field(True, description="Detect near duplicates of items that do not request it.")
     similarity_threshold: Cosine = Field(
-        0.95, description="Cosine of near duplicates, of which one has all that the other says."
+        0.95, description="Cosine from which a memory is a near duplicate, if it also contains all words of the other."
     )
-    action: Literal["skip", "warn", "update"] = Field("skip", description="What is done with a near duplicate.")
+    action: Literal["skip", "warn", "update"] = Field("skip", description="Action for a near duplicate.")
 
 
 class ScoringSettings(Section):
-    """Whether a content is worth storing."""
+    """Content quality."""
 
-    enabled: bool = Field(False, description="Score what is retained.")
+    enabled: bool = Field(False, description="Score retained content.")
     scorer: Literal["rules", "llm"] = Field(
         "rules",
-        description="Who scores: rules (how much is said, how varied, and whether it is language), or llm_provider.",
+        description="rules scores length, variety and language; llm uses llm_provider.",
     )
-    min_score: Share = Field(0.3, description="From 0 to 1; what scores less is of low quality.")
+    min_score: Share = Field(0.3, description="Minimum score, from 0 to 1.")
     action: Literal["reject", "tag", "warn"] = Field(
-        "reject", description="Refuse it, store it with the metadata _quality: low, or store it and tell the log."
+        "reject",
+        description="reject refuses it, tag stores it with the metadata _quality: low, warn stores it and logs an "
+        "event.",
     )
 
 
 class NoisyBankSettings(Section):
-    """Banks that are written to as by a loop gone wild, judged by the last hour and its last 50 retains."""
+    """Detection of runaway writers, from the last hour and the last 50 retains of a bank."""
 
-    enabled: bool = Field(True, description="Watch what is retained.")
+    enabled: bool = Field(True, description="Monitor retains.")
     retain_spike_multiplier: float = Field(
-        5.0, gt=1.0, allow_inf_nan=False, description="So many times the earlier rate, in the last minute, is a spike."
+        5.0,
+        gt=1.0,
+        allow_inf_nan=False,
+        description="Ratio of the last minute's rate to the earlier rate that is a spike.",
     )
-    min_avg_content_length: int = Field(20, ge=0, description="Characters of a content, on the average.")
-    max_dedup_rate: Share = Field(0.8, description="Share of duplicates.")
+    min_avg_content_length: int = Field(20, ge=0, description="Minimum mean length of contents in characters.")
+    max_dedup_rate: Share = Field(0.8, description="Maximum share of duplicates.")
     action: Literal["warn", "throttle", "reject"] = Field(
-        "warn", description="Tell the log, refuse with a time to retry after, or answer that it was rejected."
+        "warn",
+        description="warn logs an event, throttle refuses with a retry delay, reject answers that the item was "
+        "rejected.",
     )
 
 
 class SignalQualitySettings(Section):
-    """What is worth keeping."""
+    """Deduplication, quality scores and noisy banks."""
 
     dedup: DedupSettings = DedupSettings()
     scoring: ScoringSettings = ScoringSettings()

@@ -1,4 +1,4 @@
-"""What every block of settings is made of."""
+"""Base class and shared types of settings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-# A cosine from which on things count as alike: at 0 everything would.
+# A similarity threshold; at 0 everything would be similar.
 Cosine = Annotated[float, Field(gt=0.0, le=1.0)]
 Weight = Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
@@ -14,6 +14,6 @@ Seconds = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 
 
 class Section(BaseModel):
-    """Frozen, and strange keys are errors."""
+    """Base of all sections: frozen; unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,4 +1,4 @@
-"""Where settings come from: YAML with line numbers, the environment, and what is said about a wrong key."""
+"""Sources of settings: YAML with line numbers, the environment, and errors about keys."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from astrocyte.errors import ConfigError
 
 ENV_PREFIX = "ASTROCYTE_"
 ENV_DELIMITER = "__"
-# Variables of that prefix that are no settings: where the settings are, and what the command line's client connects to.
+# Variables with this prefix that are not settings: options of the command line.
 OTHER_VARIABLES = frozenset(
     {
         "ASTROCYTE_CONFIG",
         "ASTROCYTE_ADDRESS",
         "ASTROCYTE_TOKEN",
         "ASTROCYTE_CA_FILE",
-        # Where a test lets the process die; the core reads it.
+        # Read by the core, for crash tests.
         "ASTROCYTE_FAILPOINT",
     }
 )
-# How alike a wrong key must be to be offered: one typing slip in a short name still passes.
+# Minimum similarity of a suggested key: one typo in a short name still passes.
 SIMILARITY = 0.6
 
-# Settings below which an error does not repeat what came: it may be a key.
+# Sections whose values may be secrets, so that errors do not repeat them.
 SECRET = (("auth",), ("embedding", "options"), ("llm_provider_config",))
 
 KeyPath = tuple[str, ...]
@@ -41,13 +41,13 @@ KeyPath = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class SourceLines:
-    """Which line of a file gave each key; empty for dictionaries. All are equal: settings are what they say."""
+    """Line number of each key in a file; empty for dictionaries. Not compared for equality."""
 
     name: str = field(default="", compare=False)
     lines: Mapping[KeyPath, int] = field(default_factory=dict, compare=False)
 
     def place(self, path: KeyPath) -> str:
-        """Where a key stands, as the start of a message: ``astrocyte.yaml, line 3: server.prot``."""
+        """Return the location of a key for a message: ``astrocyte.yaml, line 3: server.prot``."""
         dotted = ".".join(path)
         line = self.line(path)
         if line is not None:
@@ -55,15 +55,15 @@ class SourceLines:
         return dotted
 
     def line(self, path: KeyPath) -> int | None:
-        """The line of a key, of the key above it where the file does not say it itself, or None."""
+        """Return the line of a key, or of the nearest key above it, or None."""
         return next((self.lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self.lines), None)
 
 
 def read_yaml(path: Path) -> tuple[dict[str, Any], SourceLines]:
-    """The values of a file and the line of every key.
+    """Return the values of a file and the line of every key.
 
     Raises:
-        ConfigError: The file cannot be read, is not YAML, is not a mapping, or says a key twice.
+        ConfigError: The file cannot be read, is not YAML, is not a mapping, or sets a key twice.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -76,7 +76,7 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], SourceLines]:
     if node is None:
         return {}, SourceLines(str(path))
     if not isinstance(node, yaml.MappingNode):
-        raise ConfigError(f"{path}: expected a mapping of settings at the top", metadata={"file": str(path)})
+        raise ConfigError(f"{path}: expected a mapping of settings at the top level", metadata={"file": str(path)})
     lines: dict[KeyPath, int] = {}
     _collect_lines(node, (), lines, str(path))
     return yaml.safe_load(text), SourceLines(str(path), lines)
@@ -89,7 +89,7 @@ def _collect_lines(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], na
             line = key.start_mark.line + 1
             if below in lines:
                 raise ConfigError(
-                    f"{name}, line {line}: {'.'.join(below)} is set twice; the first time on line {lines[below]}",
+                    f"{name}, line {line}: {'.'.join(below)} is set twice; first on line {lines[below]}",
                     metadata={"file": name, "line": str(line), "key": ".".join(below)},
                 )
             lines[below] = line
@@ -102,7 +102,7 @@ def _collect_lines(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], na
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """``base`` with the values of ``over`` on top; mappings are merged, everything else is replaced."""
+    """Merge ``over`` into ``base``: mappings are merged, other values replaced."""
     merged = dict(base)
     for key, value in over.items():
         below = merged.get(key)
@@ -111,10 +111,10 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_keys(model: type[BaseModel], values: Mapping[str, Any], source: SourceLines) -> None:
-    """Refuse the first key that ``model`` does not know.
+    """Refuse unknown keys.
 
     Raises:
-        ConfigError: Names the key, its line where it came from a file, and the nearest valid key.
+        ConfigError: A key is unknown; the message has the key, its line and the nearest valid key.
     """
     for path, level in _unknown(model, values, ()):
         why = getattr(level, "REFUSED", {}).get(path[-1])
@@ -123,10 +123,10 @@ def check_keys(model: type[BaseModel], values: Mapping[str, Any], source: Source
 
 
 def unknown_variables(model: type[BaseModel], environ: Mapping[str, str]) -> None:
-    """Refuse a variable with our prefix that names no setting.
+    """Refuse environment variables with the prefix that are not settings.
 
     Raises:
-        ConfigError: Names the variable and the nearest valid one.
+        ConfigError: A variable is unknown; the message has the variable and the nearest valid one.
     """
     for name in sorted(environ):
         if not name.upper().startswith(ENV_PREFIX) or name.upper() in OTHER_VARIABLES:
@@ -137,19 +137,19 @@ def unknown_variables(model: type[BaseModel], environ: Mapping[str, str]) -> Non
             values = {part: values}
         for wrong, level in _unknown(model, values, ()):
             raise ConfigError(
-                f"environment variable {name} names no setting; {_suggest(model, wrong, level)}",
+                f"environment variable {name} is not a setting; {_suggest(model, wrong, level)}",
                 metadata={"key": ".".join(path), "variable": name},
             )
 
 
 def refuse(error: PydanticError, source: SourceLines) -> ConfigError:
-    """The first problem that pydantic found, as our error: where, what came, what was expected."""
+    """Convert the first pydantic error to a ConfigError with location and value."""
     first = error.errors(include_url=False, include_context=False)[0]
     path = tuple(str(part) for part in first["loc"] if part != "[key]")
     message = first["msg"].removeprefix("Value error, ")
     count = error.error_count() - 1
     more = f" (and {count} more)" if count else ""
-    # A plain value helps; what may be a secret pasted into the wrong place is not repeated.
+    # Values of secret sections are not repeated.
     came = first.get("input")
     secret = any(path[: len(below)] == below for below in SECRET)
     shown = f"; got {came!r}" if isinstance(came, (int, float, str)) and not secret else ""
@@ -158,13 +158,13 @@ def refuse(error: PydanticError, source: SourceLines) -> ConfigError:
 
 
 def line_of(source: SourceLines, path: KeyPath) -> dict[str, str]:
-    """File and line of a key, as an error's metadata; empty where it did not come from a file."""
+    """Return file and line of a key as error metadata; empty if it is not from a file."""
     line = source.line(path)
     return {} if line is None else {"file": source.name, "line": str(line)}
 
 
 def _unknown(model: type[BaseModel], values: object, path: KeyPath) -> Iterator[tuple[KeyPath, type[BaseModel]]]:
-    """Paths of unknown keys, with the section that does not know them."""
+    """Yield paths of unknown keys with their sections."""
     if not isinstance(values, Mapping):
         return
     for key, value in values.items():
@@ -180,7 +180,7 @@ def _unknown(model: type[BaseModel], values: object, path: KeyPath) -> Iterator[
 
 
 def _entries(annotation: object, value: object) -> list[tuple[KeyPath, object]]:
-    """The places below a key at which its model is expected: in each of a list or a mapping of them, or right there."""
+    """Return the positions below a key at which its model is expected."""
     if isinstance(value, (list, tuple)):
         return [((str(index),), entry) for index, entry in enumerate(value)]
     if typing.get_origin(annotation) is dict:
@@ -189,7 +189,7 @@ def _entries(annotation: object, value: object) -> list[tuple[KeyPath, object]]:
 
 
 def _model_in(annotation: object) -> type[BaseModel] | None:
-    """The settings model inside an annotation such as ``tuple[ApiKey, ...]``, or None."""
+    """Return the settings model in an annotation such as ``tuple[ApiKey, ...]``, or None."""
     if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
         return annotation if issubclass(annotation, BaseModel) else None
     return next((found for part in typing.get_args(annotation) if (found := _model_in(part))), None)
@@ -204,39 +204,39 @@ def _suggest(model: type[BaseModel], path: KeyPath, level: type[BaseModel]) -> s
     near = difflib.get_close_matches(path[-1], sorted(everywhere), n=1, cutoff=SIMILARITY)
     if near:
         return f"did you mean {everywhere[near[0]]}?"
-    return f"known here: {', '.join(known)}"
+    return f"expected one of {', '.join(known)}"
 
 
 def _all_keys(model: type[BaseModel], path: KeyPath) -> Iterator[str]:
     for name, info in model.model_fields.items():
         yield ".".join((*path, name))
         below = _model_in(info.annotation)
-        # A mapping of models repeats what stands elsewhere.
+        # Mappings of models repeat keys of other sections.
         if below is not None and typing.get_origin(info.annotation) is not dict:
             yield from _all_keys(below, (*path, name))
 
 
-# OpenTelemetry's names of its exporters, by what the protocol's variable may say.
+# Exporter names of OpenTelemetry by protocol.
 OTLP = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
 
 
 def secret(name: str) -> SecretStr | None:
-    """The variable of that name, such as ``OPENAI_API_KEY``; None where it is missing or empty."""
+    """Return the environment variable ``name``, such as ``OPENAI_API_KEY``; None if missing or empty."""
     value = os.environ.get(name, "").strip()
     return SecretStr(value) if value else None
 
 
 def span_exporters(environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Names of the exporters that spans go to, as ``OTEL_TRACES_EXPORTER`` lists them; empty for ``none``.
+    """Return the span exporters in ``OTEL_TRACES_EXPORTER``; empty for ``none``.
 
-    It is ``otlp`` by default, which ``OTEL_EXPORTER_OTLP_TRACES_PROTOCOL`` or ``OTEL_EXPORTER_OTLP_PROTOCOL`` makes
-    gRPC (the default) or HTTP.
+    The default is ``otlp``. ``OTEL_EXPORTER_OTLP_TRACES_PROTOCOL`` or ``OTEL_EXPORTER_OTLP_PROTOCOL`` selects gRPC (the
+    default) or HTTP.
 
     Args:
         environ: Variables to read instead of the process's.
 
     Raises:
-        ConfigError: The protocol is another.
+        ConfigError: The protocol is unknown.
     """
     variables = os.environ if environ is None else environ
     named = variables.get("OTEL_TRACES_EXPORTER", "").strip() or "otlp"
@@ -251,17 +251,17 @@ def _otlp(variables: Mapping[str, str]) -> str:
             return OTLP[protocol]
         if protocol:
             raise ConfigError(
-                f"{variable} is {protocol[:64]!r}; it is one of {', '.join(OTLP)}", metadata={"key": variable}
+                f"{variable}: expected one of {', '.join(OTLP)}, got {protocol[:64]!r}", metadata={"key": variable}
             )
     return OTLP["grpc"]
 
 
-# The limit of this process's control group, second and first version; "max" or a huge number where there is none.
+# Memory limit of the control group, version 2 and 1; "max" or a huge number for none.
 CGROUP_FILES = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 def memory_limit(cgroup_files: tuple[Path, ...] = CGROUP_FILES) -> int:
-    """Bytes of memory that this process may use: the machine's, or less where its control group says so."""
+    """Return the memory limit of this process: that of the machine or its control group."""
     limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for file in cgroup_files:
         try:

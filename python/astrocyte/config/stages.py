@@ -1,4 +1,4 @@
-"""Steps of the pipelines that others write: in the place of a built-in one, or beside the built-in ones."""
+"""Settings of custom pipeline stages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from astrocyte.config import Settings
 
 ArmName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
-# Arms that the server has, or names for the lists of others.
+# Names of built-in arms and of lists in traces.
 RESERVED_ARMS = frozenset(
     {
         "semantic",
@@ -33,18 +33,22 @@ RESERVED_ARMS = frozenset(
 
 
 class QueryAnalysisSettings(Section):
-    """How a question is read: which kind it is, and which times it asks about."""
+    """Query analysis: intent and time windows."""
 
-    mode: Literal["rules", "custom"] = Field("rules", description="Who reads it: built-in rules, or custom_analyser.")
+    mode: Literal["rules", "custom"] = Field(
+        "rules", description="rules uses the built-in analysis, custom uses custom_analyser."
+    )
     custom_analyser: str | None = Field(
         None,
         min_length=1,
-        description="What mode custom asks: an entry point of astrocyte.query_analysers, or package.module:name.",
+        description="Entry point of astrocyte.query_analysers, or package.module:name. For mode custom.",
     )
     options: dict[str, Any] = Field(
-        default_factory=dict, repr=False, description="Handed to custom_analyser, which checks them."
+        default_factory=dict, repr=False, description="Options of custom_analyser, which validates them."
     )
-    timeout_seconds: Seconds = Field(0.1, description="How long to wait for it; then the rules stand.")
+    timeout_seconds: Seconds = Field(
+        0.1, description="Timeout of custom_analyser. On timeout, the built-in analysis is used."
+    )
 
     @model_validator(mode="after")
     def _check_custom(self) -> QueryAnalysisSettings:
@@ -53,29 +57,31 @@ class QueryAnalysisSettings(Section):
 
 
 class ArmSettings(Section):
-    """A retrieval arm beside the built-in ones."""
+    """Custom retrieval arm."""
 
-    arm: str = Field(min_length=1, description="An entry point of astrocyte.retrieval_arms, or package.module:name.")
-    weight: Weight = Field(0.5, description="Of its list in the fusion, where 1 is the keyword arm's.")
-    options: dict[str, Any] = Field(default_factory=dict, repr=False, description="Handed to it; it checks them.")
-    timeout_seconds: Seconds = Field(0.25, description="How long to wait for it; then the answer is made without.")
+    arm: str = Field(min_length=1, description="Entry point of astrocyte.retrieval_arms, or package.module:name.")
+    weight: Weight = Field(0.5, description="Fusion weight of its list; the keyword arm has 1.")
+    options: dict[str, Any] = Field(
+        default_factory=dict, repr=False, description="Options of the arm, which validates them."
+    )
+    timeout_seconds: Seconds = Field(0.25, description="Timeout. On timeout, the recall continues without the arm.")
 
 
 class RetrievalSettings(Section):
-    """How many candidates are fetched, and which further arms fetch some."""
+    """Candidate retrieval and custom arms."""
 
     semantic_overfetch_multiplier: Count | None = Field(
-        None, description="Another name of recall.overfetch: candidates of each arm per hit asked for."
+        None, description="Alias of recall.overfetch: candidates of each arm per requested hit."
     )
     graph_max_depth: Annotated[int, Field(ge=1, le=10)] = Field(
-        2, description="How many names apart a graph_store walks from what the question names."
+        2, description="Maximum number of entity hops of a graph_store from the query's entities."
     )
     graph_max_results: Count | None = Field(
-        None, description="Candidates of a graph_store at the most; as many as of any arm, where it is left out."
+        None, description="Maximum number of candidates of a graph_store. Default: as for every arm."
     )
     custom_arms: dict[ArmName, ArmSettings] = Field(
         default_factory=dict,
-        description="Further arms by name, each with arm, weight, options and timeout_seconds.",
+        description="Custom arms by name, each with arm, weight, options and timeout_seconds.",
     )
 
     @field_validator("custom_arms")
@@ -83,28 +89,31 @@ class RetrievalSettings(Section):
     def _check_names(cls, arms: dict[str, ArmSettings]) -> dict[str, ArmSettings]:
         taken = sorted(RESERVED_ARMS.intersection(arms))
         if taken:
-            raise ValueError(f"{taken[0]!r} is an arm of the server; choose another name")
+            raise ValueError(f"{taken[0]!r} is a reserved arm name; choose another name")
         return arms
 
 
 class PipelineFusionSettings(Section):
-    """How the lists of the arms become one; what is left out, recall.fusion_method and recall.rank_constant say."""
+    """Fusion of the arms' lists. Defaults come from recall.fusion_method and recall.rank_constant."""
 
     rrf_k: float | None = Field(
-        None, gt=0.0, le=1e6, description="Another name of recall.rank_constant: k of reciprocal rank fusion."
+        None, gt=0.0, le=1e6, description="Alias of recall.rank_constant: k of reciprocal rank fusion."
     )
     mode: Literal["builtin", "custom"] = Field(
-        "builtin", description="Who fuses: recall.fusion_method, or custom_fusion where a query names no method."
+        "builtin",
+        description="builtin uses recall.fusion_method; custom uses custom_fusion for queries that name no method.",
     )
     custom_fusion: str | None = Field(
         None,
         min_length=1,
-        description="What mode custom asks: an entry point of astrocyte.fusions, or package.module:name.",
+        description="Entry point of astrocyte.fusions, or package.module:name. For mode custom.",
     )
     options: dict[str, Any] = Field(
-        default_factory=dict, repr=False, description="Handed to custom_fusion, which checks them."
+        default_factory=dict, repr=False, description="Options of custom_fusion, which validates them."
     )
-    timeout_seconds: Seconds = Field(0.1, description="How long to wait for it; then recall.fusion_method stands.")
+    timeout_seconds: Seconds = Field(
+        0.1, description="Timeout of custom_fusion. On timeout, recall.fusion_method is used."
+    )
 
     @model_validator(mode="after")
     def _check_custom(self) -> PipelineFusionSettings:
@@ -113,10 +122,10 @@ class PipelineFusionSettings(Section):
 
 
 def pair(wanted: bool, key: str, name: str | None, key_of_name: str, options: Mapping[str, Any]) -> None:  # noqa: FBT001 - a condition
-    """Refuse a custom stage that is wanted and not named, named and not wanted, or options of none.
+    """Check that a custom stage is named exactly if it is used, and that options belong to one.
 
     Raises:
-        ValueError: Says which.
+        ValueError: The combination is invalid.
     """
     if wanted and name is None:
         raise ValueError(f"{key} custom needs {key_of_name}")
@@ -127,10 +136,10 @@ def pair(wanted: bool, key: str, name: str | None, key_of_name: str, options: Ma
 
 
 def check_stages(settings: Settings) -> None:
-    """Refuse a chunker that is wanted and not named, or the other way round, and kept answers that others help to make.
+    """Check that a custom chunker is named exactly if it is used, and that custom stages exclude the answer cache.
 
     Raises:
-        ConfigError: Names the key and its line.
+        ConfigError: The combination is invalid; the message has the key and its line.
     """
     chunking = settings.pipeline.chunking
     wanting: list[KeyPath] = [("pipeline", "chunking", "strategy")] if chunking.strategy == "custom" else []
@@ -155,5 +164,5 @@ def check_stages(settings: Settings) -> None:
         if used and settings.recall.cache_bytes:
             raise settings.refusal(
                 ("recall", "cache_bytes"),
-                f"answers are not kept where pipeline.{name} has a part in them; set it to 0",
+                f"the answer cache cannot be used with a custom pipeline.{name}; set cache_bytes to 0",
             )

@@ -1,4 +1,4 @@
-"""Stores from outside, which propose memories beside the index."""
+"""Settings of external stores and of forgetting."""
 
 from __future__ import annotations
 
@@ -8,25 +8,32 @@ from astrocyte.config.section import Seconds, Section, Weight
 
 
 class OutsideStoreSettings(Section):
-    """How `vector_store`, `document_store` and `graph_store` are used where they name a store from outside."""
+    """External stores named by `vector_store`, `document_store` and `graph_store`."""
 
     vector_weight: Weight = Field(
-        0.5, description="Weight of what the vector store proposes, beside those of `recall.weights`."
+        0.5, description="Fusion weight of the vector store's list, on the scale of `recall.weights`."
     )
-    document_weight: Weight = Field(0.5, description="Weight of what the document store proposes.")
-    graph_weight: Weight = Field(0.5, description="Weight of what the graph store proposes.")
-    recall_seconds: Seconds = Field(0.5, description="How long a recall waits for them; it goes on without the late.")
-    write_seconds: Seconds = Field(30.0, description="How long one write of theirs may take before it is tried again.")
+    document_weight: Weight = Field(0.5, description="Fusion weight of the document store's list.")
+    graph_weight: Weight = Field(0.5, description="Fusion weight of the graph store's list.")
+    recall_seconds: Seconds = Field(
+        0.5, description="Timeout of a recall's query. On timeout, the recall continues without the store."
+    )
+    write_seconds: Seconds = Field(30.0, description="Timeout of one write, after which it is retried.")
     erase_seconds: Seconds = Field(
-        10.0, description="How long an erasure waits for them to confirm; then it is answered `PROVIDER_UNAVAILABLE`."
+        10.0,
+        description="Timeout of the confirmation of an erasure. On timeout, the call fails with "
+        "`PROVIDER_UNAVAILABLE`.",
     )
     compare_seconds: Seconds = Field(
-        60.0, description="How often all banks are compared, to let go of deleted ones. Changes are followed at once."
+        60.0,
+        description="Interval of the full comparison that removes deleted banks. Changes are replicated immediately.",
     )
 
 
 class ForgetSettings(Section):
-    """How forgetting ends."""
+    """Retention of forgotten memories."""
 
-    purge_after_days: float = Field(30.0, ge=0.0, le=36_500.0, description="How long a forgotten memory can come back.")
-    purge_interval_seconds: Seconds = Field(3_600.0, description="How often what is due is erased.")
+    purge_after_days: float = Field(
+        30.0, ge=0.0, le=36_500.0, description="Days for which a forgotten memory can be undeleted."
+    )
+    purge_interval_seconds: Seconds = Field(3_600.0, description="Interval of the purge.")

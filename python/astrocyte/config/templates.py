@@ -1,7 +1,7 @@
-"""Bank templates: what holds for every bank whose name has a certain form, and who may do what in it.
+"""Settings of bank templates, and the patterns of bank ids.
 
-A name such as ``user-{user_id}`` means each bank whose id has some text in place of the braces. Names are read from the
-left, and every placeholder takes as little as it can, the last one what is left: so a bank has one reading only.
+A pattern such as ``user-{user_id}`` matches each bank id with text in place of the braces. Matching goes from left to
+right. Each placeholder takes the shortest text, the last one the rest, so that a match is unambiguous.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from pydantic import ValidationError as PydanticError
 from astrocyte.config.access import PRINCIPAL_CHARS, PermissionName
 from astrocyte.config.section import Section
 
-# What braces may hold. A slip of the pen in a grant would else mean everybody, as an unbound placeholder does.
+# Other names are refused: an unbound placeholder matches every principal, so a typo would grant access to all.
 PLACEHOLDERS = ("user_id", "agent_id", "service_id", "team_id")
 TemplateName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-# More than any configuration has patterns.
+# Exceeds the number of patterns of a configuration.
 KEPT_PATTERNS = 1_024
 
 
 class TemplateGrant(Section):
     """Permissions in every bank of a template.
 
-    A placeholder that the bank's name has stands for what the name has there; another one for anything, as * does.
+    A placeholder of name_pattern takes its text from the bank id. Any other placeholder matches any text, as * does.
     """
 
     principal: str = Field(
-        min_length=1, max_length=PRINCIPAL_CHARS, description="A principal such as user:{user_id}, or a pattern."
+        min_length=1, max_length=PRINCIPAL_CHARS, description="Principal such as user:{user_id}, or a pattern."
     )
     permissions: tuple[PermissionName, ...] = Field(
-        min_length=1, description="Any of read, write, forget and admin, none of which implies another; * is all four."
+        min_length=1, description="Any of read, write, forget and admin; none implies another. * is all four."
     )
 
     @field_validator("principal")
@@ -48,15 +48,15 @@ class TemplateGrant(Section):
 
 
 class BankTemplateSettings(Section):
-    """What holds for the banks whose ids have the form of ``name_pattern``."""
+    """Settings of banks whose ids match ``name_pattern``."""
 
     name_pattern: Annotated[str, Field(pattern=r"^[A-Za-z0-9{][A-Za-z0-9._:@{}-]{0,254}$")] = Field(
-        description="A bank id with {user_id}, {agent_id}, {service_id} or {team_id} in it, each at most once."
+        description="Bank id with {user_id}, {agent_id}, {service_id} or {team_id}, each at most once."
     )
-    profile: ProfileName | None = Field(None, description="The profile of these banks.")
-    auto_create: bool = Field(False, description="The first retain or recall makes a bank that does not exist.")
+    profile: ProfileName | None = Field(None, description="Profile of these banks.")
+    auto_create: bool = Field(False, description="Create a missing bank on the first retain or recall.")
     access: tuple[TemplateGrant, ...] = Field(
-        (), description="Who may do what in these banks; where it says anything, whoever made one does not own it."
+        (), description="Permissions in these banks. If set, the creator of a bank does not own it."
     )
 
     @field_validator("name_pattern")
@@ -64,16 +64,16 @@ class BankTemplateSettings(Section):
     def _check_pattern(cls, pattern: str) -> str:
         names = _placeholders(pattern)
         if not names:
-            raise ValueError(f"{pattern!r} is the name of one bank; put {{user_id}} or its like into it")
+            raise ValueError(f"{pattern!r} matches one bank only; expected a placeholder such as {{user_id}}")
         if len(set(names)) != len(names):
-            raise ValueError(f"{pattern!r} has a placeholder twice")
+            raise ValueError(f"{pattern!r} contains a placeholder twice")
         if "}{" in pattern:
-            raise ValueError(f"{pattern!r}: put something between two placeholders, so that it can be read back")
+            raise ValueError(f"{pattern!r}: adjacent placeholders are ambiguous; put text between them")
         return pattern
 
 
 def readable(templates: object) -> dict[str, BankTemplateSettings]:
-    """Those of the templates that can be read; the others are refused when the settings are made."""
+    """Return the valid templates; `Settings` reports the invalid ones."""
     found: dict[str, BankTemplateSettings] = {}
     for name, template in templates.items() if isinstance(templates, Mapping) else ():
         with suppress(PydanticError):
@@ -82,7 +82,7 @@ def readable(templates: object) -> dict[str, BankTemplateSettings]:
 
 
 def bind(pattern: str, bank_id: str) -> dict[str, str] | None:
-    """What the placeholders of a pattern stand for in a bank's id; None where it has another form."""
+    """Match a bank id with a pattern. Returns placeholder values, or None if it does not match."""
     parts, tail = _split(pattern)
     bound: dict[str, str] = {}
     at = 0
@@ -102,34 +102,34 @@ def bind(pattern: str, bank_id: str) -> dict[str, str] | None:
 
 
 def closest(patterns: Mapping[str, str], bank_id: str) -> tuple[str, dict[str, str]] | None:
-    """The name of the pattern that says most of a bank's id itself, the first of equals, and what it binds."""
+    """Return the most specific matching pattern (the first of equals) and its placeholder values."""
     found = [(name, bound) for name, pattern in patterns.items() if (bound := bind(pattern, bank_id)) is not None]
     return min(found, key=lambda one: sum(map(len, one[1].values())), default=None)
 
 
 def fill(text: str, bound: Mapping[str, str], unbound: str) -> str:
-    """A text with its placeholders filled, those that are not bound by ``unbound``."""
+    """Replace placeholders by their values, or by ``unbound`` if they have none."""
     return text.format_map({name: bound.get(name, unbound) for name in PLACEHOLDERS})
 
 
 @lru_cache(KEPT_PATTERNS)
 def _split(pattern: str) -> tuple[tuple[tuple[str, str], ...], str]:
-    """A pattern as placeholders with the text before each, and the text after the last."""
+    """Split a pattern into (text before, placeholder) pairs and the text after the last."""
     pieces = list(string.Formatter().parse(pattern))
     tail = pieces[-1][0] if pieces[-1][1] is None else ""
     return tuple((before, name) for before, name, _, _ in pieces if name is not None), tail
 
 
 def _placeholders(text: str) -> list[str]:
-    """The placeholders of a text, in order.
+    """Return the placeholders of a text, in order.
 
     Raises:
-        ValueError: Braces hold something else.
+        ValueError: Braces contain anything else.
     """
     names: list[str] = []
     for before, name, spec, conversion in string.Formatter().parse(text):
         if "{" in before or "}" in before:
-            raise ValueError(f"{text!r}: a brace of its own has no place there")
+            raise ValueError(f"{text!r}: single braces are not allowed")
         if name is None:
             continue
         if name not in PLACEHOLDERS or spec or conversion:
@@ -143,7 +143,7 @@ PROFILES: tuple[ProfileName, ...] = get_args(ProfileName)
 
 
 def profile_values(name: object) -> dict[str, Any]:
-    """What a profile says, as a bank's block would; nothing for a name that is none, which its field refuses."""
+    """Return the settings of a profile; empty for an unknown name."""
     return _read(name) if name in PROFILES and isinstance(name, str) else {}
 
 

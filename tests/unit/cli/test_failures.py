@@ -40,13 +40,13 @@ def test_no_error_ends_as_success() -> None:
 
 
 def test_one_line_with_what_to_do() -> None:
-    assert explain(errors.StoreLocked("a\nb")) == "a b; if that is a server of yours, reach it with --server"
+    assert explain(errors.StoreLocked("a\nb")) == "a b; to use a running server, pass --server"
     assert "ASTROCYTE_TOKEN" in explain(errors.AuthorizationError("no credential came"))
 
 
 def test_a_fault_of_ours_is_one_line_too() -> None:
     assert exit_code(KeyError("x")) is ExitCode.FAILED
-    assert explain(TypeError("a\nb")) == "TypeError: a b; this is a fault of the program, --debug shows where"
+    assert explain(TypeError("a\nb")) == "TypeError: a b; this is a bug, use --debug for a traceback"
 
 
 def test_every_code_has_a_meaning() -> None:

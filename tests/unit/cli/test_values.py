@@ -43,4 +43,4 @@ def test_pairs_are_typed_as_json_types_them(text: str, pair: tuple[str, object])
 def test_a_pair_has_a_key(text: str) -> None:
     result = CliRunner().invoke(command, ["--meta", text])
     assert result.exit_code == 2
-    assert "is not of the form key=value" in result.stderr
+    assert "expected key=value, got" in result.stderr
