@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class AdminServiceStub:
-    """AdminService makes, changes and removes banks, and tells about the server.
+    """AdminService manages banks, access, legal holds, long-running operations and API keys, and describes the server.
     """
 
     def __init__(self, channel):
@@ -168,11 +168,11 @@ class AdminServiceStub:
 
 
 class AdminServiceServicer:
-    """AdminService makes, changes and removes banks, and tells about the server.
+    """AdminService manages banks, access, legal holds, long-running operations and API keys, and describes the server.
     """
 
     def CreateBank(self, request, context):
-        """CreateBank makes a bank and fixes which vectors it holds.
+        """CreateBank creates a bank and sets its embedding model.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -193,161 +193,161 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpdateBank(self, request, context):
-        """UpdateBank changes how a bank presents itself.
+        """UpdateBank changes the display name or description of a bank.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteBank(self, request, context):
-        """DeleteBank removes a bank with all its memories. It cannot be undone.
+        """DeleteBank deletes a bank and all its memories. It cannot be undone.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetBankStats(self, request, context):
-        """GetBankStats counts what a bank holds.
+        """GetBankStats returns statistics of a bank.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetServerInfo(self, request, context):
-        """GetServerInfo tells what runs.
+        """GetServerInfo returns version, build and models of the server.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Grant(self, request, context):
-        """Grant gives a principal permissions on a bank; they hold from the next call on.
+        """Grant grants a principal permissions on a bank, effective from the next call.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Revoke(self, request, context):
-        """Revoke takes permissions that were granted; that holds from the next call on, and ends open watches.
+        """Revoke revokes granted permissions, effective from the next call, and ends open watches.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListGrants(self, request, context):
-        """ListGrants pages through the grants of the caller's tenant: those of the configuration, then the others by age.
+        """ListGrants pages through the grants of the caller's tenant: those in the settings, then the others, oldest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CheckAccess(self, request, context):
-        """CheckAccess tells what a principal may do in a bank, whether the bank exists or not.
+        """CheckAccess returns the permissions of a principal on a bank. The bank need not exist.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def PlaceHold(self, request, context):
-        """PlaceHold keeps memories from being forgotten, erased or given other content, and their bank from being deleted.
+        """PlaceHold blocks the deletion, erasure and content updates of memories, and the deletion of their bank.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReleaseHold(self, request, context):
-        """ReleaseHold ends a hold.
+        """ReleaseHold releases a hold.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListHolds(self, request, context):
-        """ListHolds pages through holds, by age.
+        """ListHolds pages through holds, oldest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListAuditEvents(self, request, context):
-        """ListAuditEvents pages through the trail of the caller's tenant, oldest first.
+        """ListAuditEvents pages through the audit log of the caller's tenant, oldest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def StartReindex(self, request, context):
-        """StartReindex moves a bank to another embedding model, or back to the one before, in the background while it answers.
+        """StartReindex reindexes a bank with another embedding model, or rolls back, in the background without downtime.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetOperation(self, request, context):
-        """GetOperation returns a long-running operation as it is now.
+        """GetOperation returns a long-running operation.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListOperations(self, request, context):
-        """ListOperations pages through operations, by age; those that are done too.
+        """ListOperations pages through operations, including finished ones, oldest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def WaitOperation(self, request, context):
-        """WaitOperation returns an operation as soon as it is done, or as it is when the time is up.
+        """WaitOperation returns an operation when it finishes, or at the timeout.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CancelOperation(self, request, context):
-        """CancelOperation ends an operation that is not done; the bank stays as it was before the operation.
+        """CancelOperation cancels an unfinished operation; the bank remains unchanged.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CreateApiKey(self, request, context):
-        """CreateApiKey makes a key for a principal of the caller's tenant; the answer is the only place where it is shown.
+        """CreateApiKey creates a key for a principal of the caller's tenant; the key is returned only once.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListApiKeys(self, request, context):
-        """ListApiKeys lists the keys of the caller's tenant that were made by call, by age, ended ones too.
+        """ListApiKeys lists the created keys of the caller's tenant, including revoked ones, oldest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RevokeApiKey(self, request, context):
-        """RevokeApiKey ends a key from the next call on; streams end before their next answer.
+        """RevokeApiKey revokes a key, effective from the next call; streams end before their next message.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListBankTemplates(self, request, context):
-        """ListBankTemplates lists the templates of the configuration: what holds for all banks whose names have one form.
+        """ListBankTemplates lists the bank templates of the settings.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListBankGroups(self, request, context):
-        """ListBankGroups lists the groups of the configuration: sets of banks that recalls can name.
+        """ListBankGroups lists the bank groups of the settings.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListEngines(self, request, context):
-        """ListEngines lists the engines that stand beside banks, and asks each how it is.
+        """ListEngines lists the engines with their health.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -495,7 +495,7 @@ def add_AdminServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AdminService:
-    """AdminService makes, changes and removes banks, and tells about the server.
+    """AdminService manages banks, access, legal holds, long-running operations and API keys, and describes the server.
     """
 
     @staticmethod

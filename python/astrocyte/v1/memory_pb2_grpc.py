@@ -26,11 +26,11 @@ if _version_not_supported:
 
 
 class MemoryServiceStub:
-    """MemoryService stores memories in banks and finds them again.
+    """MemoryService stores and retrieves memories in banks.
 
-    A write is acknowledged after it is durable, and the next recall finds it. Every call may carry the metadata
-    `authorization: Bearer <api key>` and `x-request-id` (up to 128 printable characters), which comes back in the trailers;
-    a failure always names one, the server's own where yours is missing. A call without a deadline gets the server's: 5 s for
+    A write is durable when the call returns, and visible to the next recall. Every call may carry the metadata
+    `authorization: Bearer <api key>` and `x-request-id` (up to 128 printable characters). The request id is returned in the
+    trailers; a failure without one has an id made by the server. A call without a deadline has a default deadline: 5 s for
     reads, 10 s for writes, 60 s for Reflect.
     """
 
@@ -118,33 +118,34 @@ class MemoryServiceStub:
 
 
 class MemoryServiceServicer:
-    """MemoryService stores memories in banks and finds them again.
+    """MemoryService stores and retrieves memories in banks.
 
-    A write is acknowledged after it is durable, and the next recall finds it. Every call may carry the metadata
-    `authorization: Bearer <api key>` and `x-request-id` (up to 128 printable characters), which comes back in the trailers;
-    a failure always names one, the server's own where yours is missing. A call without a deadline gets the server's: 5 s for
+    A write is durable when the call returns, and visible to the next recall. Every call may carry the metadata
+    `authorization: Bearer <api key>` and `x-request-id` (up to 128 printable characters). The request id is returned in the
+    trailers; a failure without one has an id made by the server. A call without a deadline has a default deadline: 5 s for
     reads, 10 s for writes, 60 s for Reflect.
     """
 
     def Retain(self, request, context):
-        """Retain stores one memory. Content that the bank holds already is not stored twice: the answer names the kept memory.
+        """Retain stores one memory. Content that the bank already has is not stored again; the response has the id of the existing
+        memory.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def BatchRetain(self, request, context):
-        """BatchRetain stores up to 256 memories in one transaction: all of them, or none.
+        """BatchRetain stores up to 256 memories in one transaction.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def StreamRetain(self, request_iterator, context):
-        """StreamRetain stores memories as they come, each with its own status; one that fails does not stop the others.
+        """StreamRetain stores a stream of memories, each with its own status; a failed item does not stop the others.
 
-        Items that wait together share one commit. The server stops reading while 256 items are unanswered. After a broken
-        stream, send what was not answered again: content that was stored is recognised.
+        Waiting items share one commit. The server stops reading while 256 items are unanswered. After a broken stream, resend
+        the unanswered items: stored content is recognised as a duplicate.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -158,81 +159,81 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListMemories(self, request, context):
-        """ListMemories pages through a bank in the order of storing, as it was when the first page was read.
+        """ListMemories pages through a bank in storage order, on a snapshot taken with the first page.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateMemory(self, request, context):
-        """UpdateMemory makes a new version of a memory; earlier versions stay visible to History and as_of.
+        """UpdateMemory creates a new version of a memory; earlier versions remain visible to History and as_of.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Recall(self, request, context):
-        """Recall finds the memories of a bank that matter to a query, best first.
+        """Recall searches a bank for memories relevant to a query, best first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def BatchRecall(self, request, context):
-        """BatchRecall runs up to 256 recalls, over any banks, in one call; each answer equals the one of the single call.
+        """BatchRecall runs up to 256 recalls, on any banks, in one call; each response equals that of a single Recall.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def History(self, request, context):
-        """History is a recall on the bank as the service knew it at an instant. Forgotten memories are absent at every instant.
+        """History runs a recall on the bank as of an instant. Forgotten memories are never returned.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Explain(self, request, context):
-        """Explain tells what became of memories in a recall of one bank or several: the stage at which each fell out or its
-        place in the answer, what every arm of the search says of it, and the least change of the request that returns it. It
-        runs the recall again, counts as one, and needs what one needs.
+        """Explain reports why a recall of one or several banks returns or drops given memories: the stage, the rank in each arm,
+        and the smallest change of the request that returns the memory. It runs the recall again, counts as one, and needs the
+        same permissions.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Reflect(self, request, context):
-        """Reflect answers a question from the memories of a bank, or of several: by sentences chosen from them, or by a language
-        model where the server has one. It says what each part of the answer rests on, and when memory does not hold the answer.
+        """Reflect answers a question from the memories of one or several banks, extractively or by a language model. The response
+        has citations, and says when the memories contain no answer.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def StreamReflect(self, request, context):
-        """StreamReflect is a Reflect whose answer comes in pieces, as the language model writes it, and then as a whole.
+        """StreamReflect streams the answer of a Reflect as the language model writes it, then sends the whole response.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Forget(self, request, context):
-        """Forget removes memories from every answer at once; with `compliance` it erases them from the disk as well.
+        """Forget removes memories from all results immediately; with `compliance` it also erases them from the disk.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UndeleteMemory(self, request, context):
-        """UndeleteMemory brings a forgotten memory back, until its purge_after. Erased memories cannot be brought back.
+        """UndeleteMemory restores a forgotten memory before its purge_after. Erased memories cannot be restored.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Watch(self, request, context):
-        """Watch sends the changes of a bank after a position, then each as it is committed, until the caller ends it or the bank
-        is deleted.
+        """Watch streams the changes of a bank after a position, then new changes as they are committed, until the caller cancels
+        or the bank is deleted.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -325,11 +326,11 @@ def add_MemoryServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class MemoryService:
-    """MemoryService stores memories in banks and finds them again.
+    """MemoryService stores and retrieves memories in banks.
 
-    A write is acknowledged after it is durable, and the next recall finds it. Every call may carry the metadata
-    `authorization: Bearer <api key>` and `x-request-id` (up to 128 printable characters), which comes back in the trailers;
-    a failure always names one, the server's own where yours is missing. A call without a deadline gets the server's: 5 s for
+    A write is durable when the call returns, and visible to the next recall. Every call may carry the metadata
+    `authorization: Bearer <api key>` and `x-request-id` (up to 128 printable characters). The request id is returned in the
+    trailers; a failure without one has an id made by the server. A call without a deadline has a default deadline: 5 s for
     reads, 10 s for writes, 60 s for Reflect.
     """
 
