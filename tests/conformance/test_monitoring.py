@@ -98,6 +98,7 @@ def test_every_alert_is_tested_both_ways() -> None:
     assert {case["alertname"] for case in cases if not case["exp_alerts"]} == alerts
 
 
+@pytest.mark.process
 @needs_prometheus
 def test_a_rule_that_is_wrong_is_noticed(tmp_path: Path) -> None:
     """The control of the tests above."""

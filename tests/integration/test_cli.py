@@ -13,6 +13,8 @@ from click.testing import CliRunner, Result
 from astrocyte.cli import cli
 from processes import running_server
 
+pytestmark = pytest.mark.process
+
 Command = Callable[..., Result]
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/conversation.jsonl"
 

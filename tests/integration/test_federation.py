@@ -90,6 +90,7 @@ async def test_a_bank_that_is_not_there_is_an_empty_answer() -> None:
         assert (forgotten.deleted_count, forgotten.engines[0].deleted_count) == (1, 0)
 
 
+@pytest.mark.process
 async def test_a_server_that_is_killed_while_it_answers_is_named_and_the_other_answers(tmp_path: Path) -> None:
     with doomed_server(tmp_path) as (address, process):
         async with federated(address, timeout_seconds=4.0) as near:

@@ -7,6 +7,8 @@ import pytest
 
 from ledger import Run, Server, Tamper
 
+pytestmark = pytest.mark.process
+
 # The long run is `python tests/ledger.py --cycles 200`.
 CYCLES = 20
 # Kills come early, when a server has just recovered; the long run waits longer.

@@ -7,6 +7,8 @@ import pytest
 
 from failpoints import POINTS, REINDEX_POINTS, FailpointRun
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[2]
 # The long run is `python tests/failpoints.py --cycles 2000`.
 CYCLES = len(POINTS)

@@ -32,6 +32,8 @@ from astrocyte.policy.gate import Gate
 from astrocyte.providers.engines import EngineAnswer, EngineCall, EngineCapabilities, EngineHealth, EngineItem
 from astrocyte.providers.hybrid import HybridEngineProvider
 
+pytestmark = pytest.mark.process
+
 ME = Caller()
 BANKS = ("a", "b")
 # One of so many is forgotten, the one after it erased.

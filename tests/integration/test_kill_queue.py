@@ -21,6 +21,8 @@ from astrocyte.model import Caller, ForgetSelector, RetainItem
 from astrocyte.policy.gate import Gate
 from remote_embedders import RemoteEmbedder, remote_app
 
+pytestmark = pytest.mark.process
+
 ME = Caller()
 BANKS = ("a", "b", "c")
 # One of so many is forgotten while it waits.

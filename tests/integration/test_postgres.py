@@ -15,6 +15,8 @@ from astrocyte.model import Caller, ForgetSelector, MemoryUpdate, RecallQuery, R
 from astrocyte.providers.storage.postgres import PostgresDocumentStore, create_document_store
 from postgres import address
 
+pytestmark = pytest.mark.process
+
 ANA = Caller("default", "user:ana")
 SCHEMA = "integration"
 

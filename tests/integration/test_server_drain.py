@@ -185,6 +185,7 @@ print("closed", flush=True)
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_stops_the_process_cleanly_under_load(tmp_path: Path, number: signal.Signals) -> None:
     program = await asyncio.create_subprocess_exec(

@@ -158,6 +158,7 @@ print(sum(name.startswith("astro-core") for name in names))
 """
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted as Linux tells them")
 @pytest.mark.parametrize("threads", [("3",), ("1",), ("3", "1")])
 def test_the_first_application_of_a_process_makes_the_threads_that_it_asks_for(threads: tuple[str, ...]) -> None:

@@ -105,7 +105,9 @@ def test_what_has_another_name_is_set_by_it(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_said_twice_differently_is_refused(key: str, line: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=f"line .*: pipeline.{key}: recall.* says .*; say it once"):
+    with pytest.raises(
+        ConfigError, match=f"line .*: pipeline.{key}: recall.* has the different value .*; set only one of them"
+    ):
         loaded(f"{line}\n{RETRIEVAL.lstrip()}", tmp_path)
 
 
@@ -145,9 +147,7 @@ async def test_the_graph_is_walked_as_far_and_as_wide_as_it_says() -> None:
 
 
 def test_consolidation_is_refused_with_a_reason(tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigError, match=r"line 3: pipeline.consolidation: memories are not consolidated on a schedule"
-    ):
+    with pytest.raises(ConfigError, match=r"line 3: pipeline.consolidation: scheduled consolidation is not supported"):
         loaded(CONSOLIDATION, tmp_path)
 
 

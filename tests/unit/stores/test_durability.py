@@ -167,6 +167,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(mount)], check=True)
 
 
+@pytest.mark.process
 async def test_a_real_full_disk(small_disk: Path) -> None:
     store = open_store(small_disk / "data", ballast_bytes=4 * MEBIBYTE)
     bank = await make_bank(store)
@@ -275,6 +276,7 @@ def _hold_lock(path: str, seconds: float, held: "multiprocessing.synchronize.Eve
     connection.close()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("seconds", "busy_seconds"), [(0.1, 5.0), (2.0, 5.0), (3.0, 0.3)])
 async def test_a_lock_of_another_process_is_waited_for(tmp_path: Path, seconds: float, busy_seconds: float) -> None:
     store = open_store(tmp_path, ballast_bytes=0, busy_seconds=busy_seconds)
@@ -299,6 +301,7 @@ async def test_a_lock_of_another_process_is_waited_for(tmp_path: Path, seconds: 
     store.close()
 
 
+@pytest.mark.process
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
     store = open_store(tmp_path, ballast_bytes=0)
     code = (

@@ -276,6 +276,7 @@ def _run_killed(data_dir: Path, work: str, slice_: int) -> None:
     asyncio.run(_killed_in_slice(data_dir, work, slice_))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("work", ["delete", "erase"])
 @pytest.mark.parametrize("slice_", [1, 3, 5])
 async def test_what_a_kill_leaves_is_finished_by_the_next_process(tmp_path: Path, work: str, slice_: int) -> None:

@@ -146,7 +146,7 @@ def test_the_best_score_of_a_memory_counts_and_more_than_asked_is_not_read() -> 
 @pytest.mark.parametrize(
     ("pipeline", "problem"),
     [
-        ({"retrieval": {"custom_arms": {"semantic": {"arm": "listed"}}}}, "'semantic' is an arm of the server"),
+        ({"retrieval": {"custom_arms": {"semantic": {"arm": "listed"}}}}, "'semantic' is a reserved arm name"),
         ({"retrieval": {"custom_arms": {"Archive": {"arm": "listed"}}}}, "pattern"),
         ({"retrieval": {"custom_arms": {"archive": {"arm": "list"}}}}, "custom_arms.archive.arm: there is no 'list'"),
         ({"retrieval": {"custom_arms": {"archive": {"arm": "listed", "wait": 1}}}}, "wait is not a setting"),
@@ -158,5 +158,5 @@ def test_what_cannot_be_is_refused(pipeline: dict[str, Any], problem: str) -> No
 
 
 def test_answers_with_it_are_not_kept() -> None:
-    with pytest.raises(ConfigError, match=r"pipeline.retrieval.custom_arms has a part in them"):
+    with pytest.raises(ConfigError, match=r"cannot be used with a custom pipeline.retrieval.custom_arms"):
         app_of(block(), recall={"cache_bytes": 1_000})

@@ -196,7 +196,7 @@ def test_the_model_of_the_embedding_step_is_the_providers() -> None:
     with pytest.raises(ConfigError, match="model"):
         # The bundled table has no models to choose from, and says so.
         App(Settings.from_mapping(settings))
-    with pytest.raises(ConfigError, match="say it once"):
+    with pytest.raises(ConfigError, match="set only one of them"):
         Settings.from_mapping({**settings, "embedding": {"options": {"model": "one"}}})
 
 

@@ -286,7 +286,7 @@ async def test_keys_outlive_a_failing_issuer_for_their_time_only(fetched: tuple[
     ("settings", "message"),
     [
         ({"issuer": "i", "audience": ["a"]}, "one of jwks_url and jwks_file"),
-        ({"issuer": "i", "jwks_url": "https://i"}, "audience is missing"),
+        ({"issuer": "i", "jwks_url": "https://i"}, "audience is required"),
         ({"audience": ["a"]}, "need an issuer"),
         ({"issuer": "i", "audience": ["a"], "jwks_url": "https://i", "algorithms": ["HS256"]}, "algorithms"),
         ({"issuer": "i", "audience": ["a"], "jwks_url": "https://i", "algorithms": ["none"]}, "algorithms"),

@@ -227,7 +227,7 @@ async def test_an_update_that_an_engine_missed_fails_where_both_are_required() -
         ({"retain_target": "engine", "read_only": True}, "read_only"),
         ({"banks": ()}, "banks"),
         ({"colour": "red"}, "colour"),
-        ({"engine_recall_weight": 0.0, "pipeline_recall_weight": 0.0}, "both weights"),
+        ({"engine_recall_weight": 0.0, "pipeline_recall_weight": 0.0}, "are both 0"),
         ({"retain_target": "both"}, "cannot retain"),
         ({}, "cannot forget"),
         ({"read_only": True, "reflect_target": "engine"}, "cannot reflect"),

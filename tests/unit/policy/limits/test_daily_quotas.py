@@ -162,6 +162,7 @@ def open_books(folder: Path, count: int, start: Barrier, failures: Connection) -
     failures.close()
 
 
+@pytest.mark.process
 def test_processes_may_open_a_new_book_at_the_same_moment(tmp_path: Path) -> None:
     # Without another try about one in twenty is refused here.
     context = multiprocessing.get_context("spawn")
@@ -178,6 +179,7 @@ def test_processes_may_open_a_new_book_at_the_same_moment(tmp_path: Path) -> Non
         assert process.exitcode == 0
 
 
+@pytest.mark.process
 def test_two_processes_share_a_quota(tmp_path: Path) -> None:
     counts = count_in_processes(tmp_path / "quotas.db", 3_000, None)
     # One may give back a last block that the other was refused: an eighth of what was left by then, at the most.
@@ -186,6 +188,7 @@ def test_two_processes_share_a_quota(tmp_path: Path) -> None:
     assert sum(counts) + sum(again) == 3_000
 
 
+@pytest.mark.process
 def test_a_quota_survives_a_kill(tmp_path: Path) -> None:
     counts = count_in_processes(tmp_path / "quotas.db", 3_000, 700)
     assert max(counts) >= 700

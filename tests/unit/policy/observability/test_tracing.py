@@ -291,7 +291,9 @@ def test_the_exporter_is_what_the_common_variables_say(variables: dict[str, str]
 
 
 def test_a_protocol_that_is_none_is_refused() -> None:
-    with pytest.raises(ConfigError, match="OTEL_EXPORTER_OTLP_PROTOCOL is 'http/json'; it is one of grpc, http/prot"):
+    with pytest.raises(
+        ConfigError, match="OTEL_EXPORTER_OTLP_PROTOCOL: expected one of grpc, http/protobuf, got 'http/json'"
+    ):
         span_exporters({"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"})
 
 
