@@ -84,8 +84,9 @@ def test_every_option_of_a_provider_is_documented() -> None:
     assert [option for option in options if f"`{option}`" not in text] == []
 
 
-def test_the_architecture_names_files_that_exist() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("document", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_named_files_exist(document: str) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
     paths = re.findall(r"`((?:python|rust_core|tests|proto|benches|scripts)/[\w./]+)", text)
     assert len(paths) > 10
     assert [path for path in paths if not (ROOT / path).exists()] == []
