@@ -1,16 +1,17 @@
-"""Write the reference parts of the documentation from what they describe.
+"""Generate the reference parts of the documentation.
 
     python scripts/reference.py            write
-    python scripts/reference.py --check    fail, and name the files, when they are out of date
+    python scripts/reference.py --check    fail, and name the files, if they are out of date
 
-Settings come from `astrocyte.config`, commands from `astrocyte.cli`, descriptions of calls and reasons from the
-comments of the protocol, permissions and limits of calls from `astrocyte.api`. Each part stands between two markers;
-everything outside them is written by hand.
+Sources: settings from `astrocyte.config`, commands from `astrocyte.cli`, descriptions of calls and reasons from the
+comments of the protocol, permissions and limits of calls from `astrocyte.api`. Each part is between two markers; the
+rest is written by hand.
 """
 
 from __future__ import annotations
 
 import argparse
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -32,29 +33,29 @@ ROOT = Path(__file__).resolve().parent.parent
 PROTOS = ROOT / "proto/astrocyte/v1"
 MARKERS = re.compile(r"(<!-- reference: (\w+) -->\n).*?(<!-- end of reference -->)", re.DOTALL)
 DOCUMENTS = ("README.md", "docs/configuration.md", "docs/cli.md", "docs/api.md", "docs/errors.md", "docs/policy.md")
-# What a reader of settings calls a type.
+# Display names of types.
 TYPE_NAMES = {str: "text", Path: "path", bool: "true, false", type(None): "none", int: "whole number", float: "number"}
-# The comment lines above a declaration.
+# Comment lines above a declaration.
 COMMENT = r"((?:^ *//[^\n]*\n)+)"
 
 
 def settings() -> str:
-    """A table of all settings, section by section."""
+    """Tables of all settings by section."""
     return "\n".join(_section(Settings, ()))
 
 
-def _section(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[str]:
+def _section(model: type[BaseModel], path: tuple[str, ...], description: str | None = None) -> Iterator[str]:
     plain = {name: info for name, info in model.model_fields.items() if not _is_section(info)}
     if path:
-        yield f"\n### {'.'.join(path)}\n\n{(model.__doc__ or '').strip()}\n"
+        yield f"\n### {'.'.join(path)}\n\n{description or inspect.cleandoc(model.__doc__ or '')}\n"
     if plain:
         yield "| key | type | default | meaning |\n|---|---|---|---|"
         for name, info in plain.items():
             yield f"| `{'.'.join((*path, name))}` | {_type(info)} | {_default(info)} | {_meaning(info)} |"
     for name, info in model.model_fields.items():
         if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
-            yield from _section(info.annotation, (*path, name))
-        # What a bank overrides is described where it stands for all.
+            yield from _section(info.annotation, (*path, name), info.description)
+        # Mappings repeat blocks that are listed elsewhere.
         for below in get_args(info.annotation) if get_origin(info.annotation) is not dict else ():
             if isinstance(below, type) and issubclass(below, BaseModel):
                 yield from _section(below, (*path, f"{name}[]"))
@@ -108,12 +109,12 @@ def _default(info: FieldInfo) -> str:
 
 
 def commands() -> str:
-    """The help of every command, as the command itself prints it."""
+    """Help of every command, as printed."""
     return "\n".join(_command(cli, "astrocyte", None))
 
 
 def _command(command: click.Command, name: str, parent: click.Context | None) -> Iterator[str]:
-    # The terminal of whoever writes the reference must not shape it.
+    # Independent of the terminal.
     shape = {**command.context_settings, "terminal_width": 100, "max_content_width": 100}
     context = click.Context(command, info_name=name, parent=parent, **shape)
     yield f"\n## {context.command_path}\n\n```text\n{command.get_help(context).rstrip()}\n```"
@@ -125,8 +126,8 @@ def _command(command: click.Command, name: str, parent: click.Context | None) ->
 
 
 def calls() -> str:
-    """A table of all calls with the first sentence of their comments, and the permissions of their rows."""
-    rows = ["| service | call | what it does | permissions | REST path (annotated) |", "|---|---|---|---|---|"]
+    """Table of all calls with the first sentence of their comments and their permissions."""
+    rows = ["| service | call | description | permissions | REST path (annotated) |", "|---|---|---|---|---|"]
     known = {rpc.name: rpc for rpc in RPCS.values()}
     for file in sorted(PROTOS.glob("*.proto"), key=lambda path: path.name != "memory.proto"):
         text = file.read_text(encoding="utf-8")
@@ -139,13 +140,13 @@ def calls() -> str:
 
 
 def _permissions(rpc: Rpc) -> str:
-    """The permissions of a call, and where it needs them if not in the bank that it names."""
+    """Permissions of a call, and their scope if it is not the named bank."""
     names = ", ".join(sorted(rpc.permissions))
     return names if rpc.bank or not names else f"{names} in all banks"
 
 
 def _sentence(comment: str, name: str) -> str:
-    """The first sentence of a comment, without the name that it starts with."""
+    """First sentence of a comment, without the leading name."""
     text = _text(comment).removeprefix(f"{name} ")
     first = re.split(r"(?<=[.;])\s", text, maxsplit=1)[0].rstrip(".;")
     return first[0].upper() + first[1:]
@@ -156,8 +157,8 @@ def _text(comment: str) -> str:
 
 
 def reasons() -> str:
-    """A table of all reasons that a call fails for."""
-    rows = ["| reason | gRPC code | what happened | metadata |", "|---|---|---|---|"]
+    """Table of all error reasons."""
+    rows = ["| reason | gRPC code | cause | metadata |", "|---|---|---|---|"]
     text = (PROTOS / "errors.proto").read_text(encoding="utf-8")
     for found in re.finditer(COMMENT + r"^ *ERROR_REASON_(\w+) = [1-9]", text, re.MULTILINE):
         code, _, rest = _text(found[1]).partition(": ")
@@ -167,11 +168,11 @@ def reasons() -> str:
 
 
 def limits() -> str:
-    """A table of the limits of calls, one row for those with the same."""
+    """Table of call limits; calls with equal limits share a row."""
     alike: dict[tuple[Concurrency, LimitKind | None, str | None], list[str]] = {}
     for rpc in RPCS.values():
         alike.setdefault((rpc.concurrency, rpc.limit_kind, rpc.size), []).append(f"`{rpc.name}`")
-    rows = ["| calls | at once, and waiting | deadline | rate | quota | size |", "|---|---|---|---|---|---|"]
+    rows = ["| calls | running and waiting | deadline | rate limit | quota | size |", "|---|---|---|---|---|---|"]
     for (concurrency, kind, size), names in alike.items():
         places = PLACES[concurrency]
         deadline = "none" if places.deadline is None else f"{_server(places.deadline)} s"
@@ -183,12 +184,12 @@ def limits() -> str:
 
 
 def _server(name: str) -> str:
-    """A setting of the server, with its default."""
+    """Server setting with its default."""
     return f"`{name}`: {ServerSettings.model_fields[name].default:g}"
 
 
 def _limit(section: type[BaseModel], name: str) -> str:
-    """The setting of a limit, where there is such a setting."""
+    """Setting of a limit, if it exists."""
     return f"`{name}`" if name in section.model_fields else ""
 
 
@@ -202,7 +203,7 @@ PARTS: dict[str, Callable[[], str]] = {
 
 
 def render(document: str) -> str:
-    """A document with its reference parts written anew."""
+    """Regenerate the reference parts of a document."""
     return MARKERS.sub(lambda found: f"{found[1]}\n{PARTS[found[2]]().strip()}\n\n{found[3]}", document)
 
 

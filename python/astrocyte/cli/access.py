@@ -16,7 +16,7 @@ _PERMISSIONS = click.Choice([*_NAMES, "*"])
 
 @click.group()
 def access() -> None:
-    """Grant, revoke, list and check permissions: read, write, forget, admin, or * for all four.
+    """Manage permissions: read, write, forget, admin, or * for all four.
 
     \b
     astrocyte access grant user-calvin agent:support-1 read write

@@ -34,7 +34,9 @@ async def explain(
     position: int,
     **filters: Any,
 ) -> None:
-    """Explain why BANK returns or does not return memories for QUERY, and the smallest change that returns them.
+    """Explain why memories are, or are not, among the hits of BANK for QUERY.
+
+    The output has the stage that dropped a memory, its rank in each arm, and the smallest change that returns it.
 
     \b
     astrocyte explain family "what is Mara allergic to?" mem_0198a7...

@@ -52,9 +52,13 @@ class RecallSettings(Section):
         "relative_score", description="Fusion method of the arms' lists."
     )
     rank_constant: float = Field(60.0, gt=0.0, le=1e6, description="k of reciprocal rank fusion.")
-    weights: RecallWeights = Field(RecallWeights(), description="Weights of relative_score.")
+    weights: RecallWeights = Field(
+        RecallWeights(),
+        description="Weights of relative_score; 0 disables an arm. The defaults measured best on LoCoMo, LifeBench, BEAM, "
+        "Cranfield and TimeQA together. Results vary little for a semantic weight from .6 to 1.",
+    )
     rrf_weights: RecallWeights = Field(
-        RecallWeights(semantic=0.5, keyword=1.0, temporal=0.3), description="Weights of rrf."
+        RecallWeights(semantic=0.5, keyword=1.0, temporal=0.3), description="Weights of rrf; 0 disables an arm."
     )
     depth: Count = Field(50, description="Minimum number of candidates of each arm.")
     overfetch: Count = Field(3, description="Candidates of each arm per requested hit.")
