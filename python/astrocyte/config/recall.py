@@ -54,8 +54,8 @@ class RecallSettings(Section):
     rank_constant: float = Field(60.0, gt=0.0, le=1e6, description="k of reciprocal rank fusion.")
     weights: RecallWeights = Field(
         RecallWeights(),
-        description="Weights of relative_score; 0 disables an arm. The defaults measured best on LoCoMo, LifeBench, BEAM, "
-        "Cranfield and TimeQA together. Results vary little for a semantic weight from .6 to 1.",
+        description="Weights of relative_score; 0 disables an arm. The defaults measured best on LoCoMo, LifeBench, "
+        "BEAM, Cranfield and TimeQA together. Results vary little for a semantic weight from .6 to 1.",
     )
     rrf_weights: RecallWeights = Field(
         RecallWeights(semantic=0.5, keyword=1.0, temporal=0.3), description="Weights of rrf; 0 disables an arm."
