@@ -10,6 +10,8 @@ from pathlib import Path
 
 import click
 import pytest
+from opentelemetry import trace
+from opentelemetry.util._once import Once
 
 from astrocyte.cli import cli
 from astrocyte.config import load_settings
@@ -157,6 +159,9 @@ def test_examples_run(
     example: str, settings: str, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    # An example sets the tracer provider of the process, which OpenTelemetry allows once.
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
     Path("astrocyte.yaml").write_text(settings, encoding="utf-8")
     program = tmp_path / "example.py"
     program.write_text(example.replace("localhost:50051", address), encoding="utf-8")
