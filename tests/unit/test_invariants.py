@@ -196,7 +196,7 @@ async def test_memory_ids_hold_whatever_the_index_says(lying: App) -> None:
 async def test_without_the_second_look_a_lying_index_would_be_believed(
     lying: App, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], expected: set[str]
 ) -> None:
-    monkeypatch.setattr("astrocyte.pipelines.recall.pipeline.compile_filter", lambda _query: None)
+    monkeypatch.setattr("astrocyte.pipelines.recall.result_assembly.compile_filter", lambda _query: None)
     assert await met(lying, options) > expected
 
 

@@ -12,8 +12,8 @@ from astrocyte.core import Core, Row
 from astrocyte.errors import Conflict
 from astrocyte.model import Bank, CurationAction, DedupAction, RetainItem
 from astrocyte.pipelines.index.rows import ID_PREFIX, id_to_bytes
-from astrocyte.pipelines.query.time_windows import DAY_MS, optional_ms
-from astrocyte.pipelines.retain.drafts import Draft
+from astrocyte.pipelines.query.time_windows import optional_ms
+from astrocyte.pipelines.retain.drafts import Draft, identity_hash
 from astrocyte.pipelines.retain.near_duplicates import differs
 from astrocyte.stores.protocols import Insert, MemoryStore, NewMemory, Replace, Write, WriteOutcome
 
@@ -29,14 +29,15 @@ class Near(NamedTuple):
 class Decision:
     """What will be done with a draft.
 
-    ``write`` is None where it is left out. ``same`` is the memory of the same content, where one is known: the store
-    has the last word on that, so the draft is given to it all the same.
+    ``write`` is None where it is left out. ``same`` is the memory of the same identity, where one is known: the store
+    has the last word on that, so the draft is given to it all the same, unless it has ``new_tags`` for that memory.
     """
 
     draft: Draft
     write: Write | None
     near: Near | None = None
     same: str | None = None
+    new_tags: bool = False
 
 
 class Decider:
@@ -84,8 +85,7 @@ class Decider:
         if same is None and indexed not in self._pending:
             same = indexed
         if same is not None:
-            self._note(same, draft)
-            return Decision(draft, Insert(draft.memory(self._principal)), same=same)
+            return self._same(draft, same)
         if draft.curation is not None and draft.target_etag is not None and draft.curation.target_id is not None:
             return self._curated(draft, draft.curation.target_id, draft.target_etag)
         # What an earlier draft replaces is no longer what the index says.
@@ -97,6 +97,17 @@ class Decider:
             if kept is not None and not _distinct(kept, draft):
                 return self._repeated(draft, one, kept, etag)
         return self._insert(draft)
+
+    def _same(self, draft: Draft, same: str) -> Decision:
+        """The memory of the same identity stays, with the draft's tags added to its own."""
+        kept, etag = self._kept(same)
+        if kept is None or set(draft.item.tags) <= set(kept.tags):
+            self._note(same, draft)
+            return Decision(draft, Insert(draft.memory(self._principal)), same=same)
+        tags = tuple(dict.fromkeys((*kept.tags, *draft.item.tags)))
+        memory = _filled(draft.memory(kept.principal, same), replace(kept, tags=tags))
+        self._put(replace(memory, tags=tags, metadata=kept.metadata, source=kept.source), draft)
+        return Decision(draft, Replace(self._pending[same], etag), same=same, new_tags=True)
 
     def _curated(self, draft: Draft, target_id: str, expected: str) -> Decision:
         """The replacement of the memory that a language model chose.
@@ -213,35 +224,43 @@ def check_outcomes(decisions: Sequence[Decision], outcomes: Sequence[WriteOutcom
             continue
         dropped = next(written).duplicate_of is not None
         if isinstance(decision.write, Insert):
+            if dropped and decision.same is None and decision.draft.item.tags:
+                raise Conflict("another write stored this content meanwhile; retry to add the tags", metadata={})
             memory_id = decision.same or decision.write.memory.memory_id
             if memory_id in relied and dropped != (decision.same is not None):
                 raise Conflict("another write changed what this one compared with; retry", metadata={})
 
 
 def _distinct(kept: NewMemory, draft: Draft) -> bool:
-    """Whether likeness deceives: another speaker, another day, or words that may say something else."""
+    """Whether likeness deceives: another speaker, session or instant, or words that may say something else."""
     occurred_at = optional_ms(draft.item.occurred_at)
     return (
         (kept.speaker or None) != draft.speaker
-        or (
-            kept.occurred_at is not None
-            and occurred_at is not None
-            and kept.occurred_at // DAY_MS != occurred_at // DAY_MS
-        )
+        or _disagree(kept.session_id or None, draft.session_id or None)
+        or _disagree(kept.occurred_at, occurred_at)
         or differs(kept.content, draft.content)
     )
 
 
+def _disagree(kept: object, given: object) -> bool:
+    """Whether both are given and differ."""
+    return kept is not None and given is not None and kept != given
+
+
 def _filled(memory: NewMemory, kept: NewMemory) -> NewMemory:
     """The new version with what the item leaves open taken from the kept one."""
+    session_id = memory.session_id or kept.session_id
+    speaker = memory.speaker or kept.speaker
+    occurred_at = kept.occurred_at if memory.occurred_at is None else memory.occurred_at
     return replace(
         memory,
+        content_hash=identity_hash(memory.content, speaker, session_id, occurred_at),
         tags=memory.tags or kept.tags,
         metadata=memory.metadata or kept.metadata,
         source=memory.source or kept.source,
-        session_id=memory.session_id or kept.session_id,
-        speaker=memory.speaker or kept.speaker,
-        occurred_at=kept.occurred_at if memory.occurred_at is None else memory.occurred_at,
+        session_id=session_id,
+        speaker=speaker,
+        occurred_at=occurred_at,
         valid_from=kept.valid_from if memory.valid_from is None else memory.valid_from,
         valid_until=kept.valid_until if memory.valid_until is None else memory.valid_until,
     )

@@ -12,9 +12,10 @@ from astrocyte.model import Bank, Entity, RetainItem
 from astrocyte.pipelines.extraction.entities import EntityExtraction
 from astrocyte.pipelines.extraction.profiles import Profiles
 from astrocyte.pipelines.index.embedding_spaces import Spaces, check_space
+from astrocyte.pipelines.query.time_windows import optional_ms
 from astrocyte.pipelines.retain.draft_chunks import DraftChunks
 from astrocyte.pipelines.retain.draft_vectors import DraftVectors
-from astrocyte.pipelines.retain.drafts import Draft, compute, hash_of
+from astrocyte.pipelines.retain.drafts import Draft, compute, identity_hash
 from astrocyte.pipelines.text.normalisation import normalise
 from astrocyte.providers.protocols import Embedder
 from astrocyte.stores.protocols import NewMemory
@@ -113,7 +114,7 @@ class DraftBuilder:
         draft = Draft(
             item=item,
             content=content,
-            content_hash=hash_of(content, speaker),
+            content_hash=identity_hash(content, speaker, session_id, optional_ms(item.occurred_at)),
             tokens=count_tokens(content),
             fact_type=item.fact_type or profile.fact_type or ("experience" if kind in SPOKEN else "world"),
             layer="episodic" if kind in EPISODIC else "semantic",

@@ -21,8 +21,8 @@ from astrocyte.stores.protocols import ChunkRecord, NewMemory, SpareVectors
 # So many small items are prepared on the loop itself: they take less than a millisecond, a change of thread costs more.
 INLINE_ITEMS = 2
 INLINE_CHARS = 4_096
-# Between a speaker and what was said: neither a label nor a content may hold it.
-SPEAKER_END = "\x00"
+# Between the parts of an identity: neither a label nor a content may hold it.
+PART_END = "\x00"
 
 T = TypeVar("T")
 
@@ -120,9 +120,22 @@ def new_memory_id() -> str:
     return f"{ID_PREFIX}{value:032x}"
 
 
-def hash_of(content: str, speaker: str | None) -> bytes:
-    """The content hash of what a speaker, or nobody in particular, said."""
-    return content_hash(f"{speaker}{SPEAKER_END}{content}" if speaker else content)
+def identity_hash(content: str, speaker: str | None, session_id: str | None, occurred_at: int | None) -> bytes:
+    """The hash of what makes two memories the same: content, speaker, session and instant.
+
+    A content without the other three has its plain content hash. The same sentence of another day, session or speaker
+    is another memory.
+
+    Args:
+        content: The normalised content.
+        speaker: The speaker; None or empty where there is none.
+        session_id: The session; None or empty where there is none.
+        occurred_at: Milliseconds since the epoch; None where the item has no date.
+    """
+    occasion = "" if occurred_at is None else str(occurred_at)
+    if session_id or occasion:
+        return content_hash(PART_END.join((speaker or "", session_id or "", occasion, content)))
+    return content_hash(f"{speaker}{PART_END}{content}" if speaker else content)
 
 
 async def compute(executor: Executor, work: Callable[[], T], contents: Sequence[str], *, inline: bool = True) -> T:

@@ -137,9 +137,10 @@ class RetainPipeline:
         writes = [decision.write for decision in decisions if decision.write is not None]
         if not writes and not replays and not dequeue:
             return _results(decisions, [])
-        # A single draft rests on no other.
+        # A single draft without tags rests on no other memory.
+        settles = replays or len(drafts) > 1 or drafts[0].item.tags
         outcomes, _ = await self._store.commit(
-            bank, writes, settle=settle if replays or len(drafts) > 1 else None, dequeue=dequeue, copies=copies
+            bank, writes, settle=settle if settles else None, dequeue=dequeue, copies=copies
         )
         return _results(decisions, outcomes)
 
@@ -205,6 +206,18 @@ def _result(decision: Decision, outcome: WriteOutcome | None) -> RetainResult:
             memory_layer=draft.layer if kept is not None else None,
             warnings=draft.warnings,
             curation=draft.curation,
+        )
+    if decision.new_tags and outcome is not None:
+        return RetainResult(
+            stored=False,
+            memory_id=outcome.memory_id,
+            deduplicated=True,
+            retention_action=RetentionAction.MERGED.value,
+            memory_layer=draft.layer,
+            position=outcome.position,
+            similarity=1.0,
+            warnings=draft.warnings,
+            curation=draft.curation and replace(draft.curation, applied=False, reason=HELD_ALREADY),
         )
     if outcome is None or outcome.duplicate_of is not None:
         kept = outcome.duplicate_of if outcome is not None else near.memory_id if near is not None else None

@@ -16,7 +16,7 @@ from astrocyte.model import Bank, Memory, MemoryUpdate, RetainItem
 from astrocyte.pipelines.index.embedding_spaces import Spaces
 from astrocyte.pipelines.query.time_windows import from_ms, optional_ms
 from astrocyte.pipelines.retain.draft_builder import DraftBuilder
-from astrocyte.pipelines.retain.drafts import hash_of
+from astrocyte.pipelines.retain.drafts import identity_hash
 from astrocyte.pipelines.retain.pipeline import persist
 from astrocyte.stores.outbox import CopyOrder
 from astrocyte.stores.protocols import MemoryStore, NewMemory, Replace, RequestKey, VersionRecord, WriteOutcome
@@ -107,7 +107,7 @@ class UpdatePipeline:
         return replace(
             memory,
             content=made.content,
-            content_hash=hash_of(made.content, memory.speaker),
+            content_hash=identity_hash(made.content, memory.speaker, memory.session_id, memory.occurred_at),
             token_count=made.token_count,
             vector=made.vector,
             chunks=made.chunks,
@@ -124,12 +124,14 @@ def _version(outcomes: Sequence[WriteOutcome]) -> bytes:
 def _fields(memory: NewMemory, update: MemoryUpdate) -> NewMemory:
     """The memory with every named field but the content replaced."""
     named = update.fields
+    occurred_at = optional_ms(update.occurred_at) if "occurred_at" in named else memory.occurred_at
     return replace(
         memory,
+        content_hash=identity_hash(memory.content, memory.speaker, memory.session_id, occurred_at),
         tags=tuple(dict.fromkeys(update.tags)) if "tags" in named else memory.tags,
         metadata=dict(update.metadata) if "metadata" in named else memory.metadata,
         source=update.source if "source" in named else memory.source,
-        occurred_at=optional_ms(update.occurred_at) if "occurred_at" in named else memory.occurred_at,
+        occurred_at=occurred_at,
         valid_from=optional_ms(update.valid_from) if "valid_from" in named else memory.valid_from,
         valid_until=optional_ms(update.valid_until) if "valid_until" in named else memory.valid_until,
     )

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from astrocyte.api.requests import BatchRetain, Forget, GetBankStats, GetMemory, History, Recall, Retain
+from astrocyte.api.requests import BatchRetain, Forget, GetBankStats, GetMemory, History, Recall, Retain, UpdateMemory
 from astrocyte.app import App
 from astrocyte.config import Settings
-from astrocyte.model import Caller, DedupAction, ForgetSelector, RecallQuery, RetainItem, RetainResult
+from astrocyte.model import Caller, DedupAction, ForgetSelector, MemoryUpdate, RecallQuery, RetainItem, RetainResult
 from astrocyte.policy.gate import Gate
 
 ME = Caller()
@@ -242,3 +242,53 @@ async def test_settings_choose_what_becomes_of_near_duplicates() -> None:
     asked = replace(AGAIN, content=f"{AGAIN.content} again", dedup_action=DedupAction.SKIP)
     assert not (await app.gate.call(ME, Retain("off", asked))).stored
     await app.close()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"occurred_at": DAY + timedelta(days=1)},
+        {"occurred_at": DAY + timedelta(hours=3)},
+        {"session_id": "evening"},
+        {"speaker": "Bo"},
+        {"metadata": {"session_id": "evening"}},
+    ],
+)
+@pytest.mark.parametrize("content", ["Took the pill.", FIRST.content])
+async def test_a_second_occurrence_is_another_memory(gate: Gate, content: str, other: dict[str, Any]) -> None:
+    first = RetainItem(content, occurred_at=DAY, session_id="morning", speaker="Ann")
+    one, again = await retain(gate, first), await retain(gate, replace(first, **{"session_id": None, **other}))
+    assert again.stored
+    assert again.memory_id != one.memory_id
+    assert not (await retain(gate, first)).stored
+    assert await count(gate) == 2
+
+
+async def test_a_duplicate_adds_its_tags_to_the_memory_that_stays(gate: Gate) -> None:
+    first = await retain(gate, replace(FIRST, tags=("health",), metadata={"by": "phone"}))
+    again = await retain(gate, replace(FIRST, tags=("family", "health"), metadata={"by": "mail"}))
+    assert (again.stored, again.deduplicated, again.retention_action) == (False, True, "merged")
+    assert again.memory_id == first.memory_id
+    memory = await gate.call(ME, GetMemory("b", first.memory_id or ""))
+    assert (memory.tags, memory.metadata, memory.version) == (("health", "family"), {"by": "phone"}, 2)
+    found = await gate.call(ME, Recall(RecallQuery("peanuts", "b", tags=("family",))))
+    assert [hit.memory_id for hit in found.hits] == [first.memory_id]
+    third = await retain(gate, replace(FIRST, tags=("family",)))
+    assert (third.retention_action, third.position) == ("skipped", 0)
+
+
+async def test_duplicates_within_a_batch_add_their_tags(gate: Gate) -> None:
+    items = tuple(replace(FIRST, tags=(tag,)) for tag in ("one", "two", "two"))
+    results = await gate.call(ME, BatchRetain("b", items))
+    assert [result.retention_action for result in results] == ["created", "merged", "skipped"]
+    assert (await gate.call(ME, GetMemory("b", results[0].memory_id or ""))).tags == ("one", "two")
+
+
+async def test_a_date_that_is_changed_changes_what_is_the_same(gate: Gate) -> None:
+    first = await retain(gate, replace(FIRST, occurred_at=DAY))
+    later = DAY + timedelta(days=1)
+    await gate.call(
+        ME, UpdateMemory("b", MemoryUpdate(first.memory_id or "", frozenset({"occurred_at"}), occurred_at=later))
+    )
+    assert (await retain(gate, replace(FIRST, occurred_at=DAY))).stored
+    assert not (await retain(gate, replace(FIRST, occurred_at=later))).stored
