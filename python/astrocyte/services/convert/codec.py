@@ -26,7 +26,6 @@ from astrocyte import model
 from astrocyte.errors import ValidationError
 from astrocyte.services.convert.values import (
     EPOCH,
-    Choices,
     Refused,
     decode_duration,
     decode_instant,
@@ -37,6 +36,7 @@ from astrocyte.services.convert.values import (
 )
 
 T = TypeVar("T")
+M = TypeVar("M", bound=StrEnum)
 Convert = Callable[[Any], Any]
 
 _EMPTY_SCALARS: Mapping[int, Any] = {
@@ -58,6 +58,43 @@ class Unset(Enum):
     NONE = "none"
     EMPTY = "empty"
     DEFAULT = "default"
+
+
+class Choices(Generic[M]):
+    """A closed set of names here, an enum on the wire.
+
+    Args:
+        members: Its names here; each must be on the wire as prefix + NAME.
+        numbers: The numbers of the names on the wire.
+        prefix: Of the names on the wire.
+    """
+
+    def __init__(self, members: type[M], numbers: Mapping[str, int], prefix: str) -> None:
+        self._numbers: dict[str, Any] = {member.value: numbers[prefix + member.name] for member in members}
+        self._members: dict[int, M] = {self._numbers[member.value]: member for member in members}
+
+    def encode(self, value: str) -> Any:  # noqa: ANN401 - each generated enum has a number type of its own
+        """The number of a name.
+
+        Raises:
+            Refused: There is no such name.
+        """
+        try:
+            return self._numbers[value]
+        except (KeyError, TypeError):
+            raise Refused("", f"must be one of {', '.join(self._numbers)}, got {value!r:.64}") from None
+
+    def decode(self, number: int) -> M:
+        """The name of a number.
+
+        Raises:
+            Refused: There is no such number.
+        """
+        try:
+            return self._members[number]
+        except KeyError:
+            known = ", ".join(f"{key} ({member})" for key, member in sorted(self._members.items()))
+            raise Refused("", f"must be one of {known}, got {number}") from None
 
 
 class Field(NamedTuple):

@@ -1,4 +1,4 @@
-"""Values of messages: instants, durations, metadata, enums; and the description of a value that cannot be sent."""
+"""Values of messages: instants, durations and metadata; and the description of a value that cannot be sent."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from dataclasses import fields as dataclass_fields
 from dataclasses import is_dataclass
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -27,8 +26,6 @@ MICROS_PER_SECOND = 1_000_000
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 # Enough of a key to find it; keys come from callers and may be long.
 SHOWN_KEY_CHARS = 64
-
-M = TypeVar("M", bound=StrEnum)
 
 
 class Refused(ValueError):  # noqa: N818 - named as the tree of errors.py is
@@ -116,43 +113,6 @@ def decode_metadata(values: Mapping[str, types_pb2.MetadataValue]) -> dict[str, 
             raise Refused(f"[{key[:SHOWN_KEY_CHARS]}]", "has no value; set exactly one kind, null_value for none")
         decoded[key] = None if kind == "null_value" else getattr(value, kind)
     return decoded
-
-
-class Choices(Generic[M]):
-    """A closed set of names here, an enum on the wire.
-
-    Args:
-        members: Its names here; each must be on the wire as prefix + NAME.
-        numbers: The numbers of the names on the wire.
-        prefix: Of the names on the wire.
-    """
-
-    def __init__(self, members: type[M], numbers: Mapping[str, int], prefix: str) -> None:
-        self._numbers: dict[str, Any] = {member.value: numbers[prefix + member.name] for member in members}
-        self._members: dict[int, M] = {self._numbers[member.value]: member for member in members}
-
-    def encode(self, value: str) -> Any:  # noqa: ANN401 - each generated enum has a number type of its own
-        """The number of a name.
-
-        Raises:
-            Refused: There is no such name.
-        """
-        try:
-            return self._numbers[value]
-        except (KeyError, TypeError):
-            raise Refused("", f"must be one of {', '.join(self._numbers)}, got {value!r:.64}") from None
-
-    def decode(self, number: int) -> M:
-        """The name of a number.
-
-        Raises:
-            Refused: There is no such number.
-        """
-        try:
-            return self._members[number]
-        except KeyError:
-            known = ", ".join(f"{key} ({member})" for key, member in sorted(self._members.items()))
-            raise Refused("", f"must be one of {known}, got {number}") from None
 
 
 @contextmanager
