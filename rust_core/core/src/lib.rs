@@ -20,8 +20,8 @@ mod topk;
 
 pub use api::{
     ArmScore, BankStats, Boost, Chunk, ContentHash, CoreError, Duplicate, Explained, ExternalList,
-    Fate, FusionMethod, Hit, Lift, MemoryId, RecallRequest, RecallResponse, Result, Row, Standing,
-    Step, TagMatch,
+    Fate, FusionMethod, Hit, LabelBoost, MemoryId, RecallRequest, RecallResponse, Result, Row,
+    Standing, Step, TagMatch,
 };
 pub use bank::Bank;
 pub use batch::{Answered, RecallQueue};

@@ -106,7 +106,7 @@ fn settled(bank: &Bank, request: &RecallRequest) -> RecallResponse {
 
 fn without_times(mut response: RecallResponse) -> RecallResponse {
     response.arm_micros.clear();
-    (response.feedback_micros, response.lift_micros) = (0.0, 0.0);
+    (response.feedback_micros, response.boost_micros) = (0.0, 0.0);
     response
 }
 

@@ -225,7 +225,7 @@ fn what_common_words_add_is_not_missed() {
         };
         assert_eq!(keys(&large), keys(&flat), "{:?}", request.text);
         compared += large.hits.len();
-        let ((mean, deviation), (wanted, width)) = (large.arm_spreads[0], flat.arm_spreads[0]);
+        let ((mean, deviation), (wanted, width)) = (large.arm_stats[0], flat.arm_stats[0]);
         errors.push([mean / wanted - 1.0, deviation / width - 1.0]);
     }
     assert!(compared > 80 * 20, "only {compared} were compared");

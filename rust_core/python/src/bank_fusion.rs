@@ -112,7 +112,7 @@ fn left<'a>(
         hits: places.iter().map(|&place| hits[place]).collect(),
         arms,
         space: &space.0,
-        lifts: places
+        boosts: places
             .iter()
             .filter_map(|&place| lifts.get(place).copied())
             .collect(),

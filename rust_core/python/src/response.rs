@@ -208,12 +208,12 @@ impl RecallResponse {
 
     #[getter]
     fn lift_micros(&self) -> f64 {
-        self.answer.lift_micros
+        self.answer.boost_micros
     }
 
     #[getter]
     fn arm_spreads(&self) -> Vec<(f64, f64)> {
-        self.answer.arm_spreads.clone()
+        self.answer.arm_stats.clone()
     }
 
     #[getter]

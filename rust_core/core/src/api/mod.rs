@@ -110,9 +110,9 @@ pub enum TagMatch {
 /// How the arms' lists become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FusionMethod {
-    /// Weighted sum of the z-scores within each arm.
+    /// Distribution-based score fusion: weighted sum of the z-scores within each arm.
     #[default]
-    RelativeScore,
+    DistributionBased,
     /// Weighted sum of 1 / (rank constant + rank).
     ReciprocalRank,
 }
@@ -130,7 +130,7 @@ pub struct ExternalList {
 
 /// A boost of the memories that have a label, after the fusion.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Lift {
+pub struct LabelBoost {
     /// What hits say of it.
     pub name: Arc<str>,
     /// Metadata pairs, of which one is enough.
@@ -201,7 +201,7 @@ pub struct RecallRequest {
     /// Count the whole memory's tokens instead of the hit chunk's.
     pub budget_whole: bool,
     /// What is boosted by a label.
-    pub lift: Option<Lift>,
+    pub label_boost: Option<LabelBoost>,
 }
 
 impl Default for RecallRequest {
@@ -225,7 +225,7 @@ impl Default for RecallRequest {
             // About a month: people tell of things later.
             time_tail_ms: 2_592_000_000,
             external: Vec::new(),
-            fusion: FusionMethod::RelativeScore,
+            fusion: FusionMethod::DistributionBased,
             // The constant of the paper (Cormack, Clarke and Buettcher, SIGIR 2009).
             rank_constant: 60.0,
             weights: [1.0; 3],
@@ -235,7 +235,7 @@ impl Default for RecallRequest {
             dedup_threshold: None,
             budget: None,
             budget_whole: false,
-            lift: None,
+            label_boost: None,
         }
     }
 }
@@ -312,9 +312,9 @@ pub struct RecallResponse {
     /// What the arms say of the first hit of the fusion, whatever was boosted after it.
     pub lead: Vec<ArmScore>,
     /// Time that boosting took.
-    pub lift_micros: f64,
+    pub boost_micros: f64,
     /// Mean and standard deviation of each arm's scores over all memories that pass; zeros for outside lists.
-    pub arm_spreads: Vec<(f64, f64)>,
+    pub arm_stats: Vec<(f64, f64)>,
     /// Distinct memories proposed by any arm.
     pub candidates: u32,
     /// Memories that pass the filter.

@@ -123,8 +123,8 @@ impl Bank {
         query: &recall::Query,
     ) -> Result<RecallResponse> {
         let planner = &self.shared.planner;
-        let (response, walked) = recall::run(&self.state.read(), request, query, planner)?;
-        if let Some(walked) = walked
+        let (response, sample) = recall::run(&self.state.read(), request, query, planner)?;
+        if let Some(sample) = sample
             && let Some((unit, query)) = query.vector().cloned()
         {
             let comparison = Comparison {
@@ -132,7 +132,7 @@ impl Bank {
                 planner: Arc::clone(planner),
                 unit,
                 query,
-                walked,
+                sample,
             };
             // A failure tells nothing of the graph; the next comparison will.
             rayon::spawn(move || drop(comparison.run()));

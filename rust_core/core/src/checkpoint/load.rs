@@ -83,7 +83,7 @@ pub(crate) fn load(
         current_rows: Bitmap::default(),
         dead_rows: 0,
         segments: Segments::of(saved),
-        layout: OnceLock::new(),
+        neighbours: OnceLock::new(),
     };
     state.count();
     Ok(state)

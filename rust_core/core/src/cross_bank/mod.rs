@@ -57,8 +57,8 @@ impl<'a> BankArm<'a> {
             mean,
             deviation,
         };
-        let spreads = answer.arm_spreads.iter();
-        answer.arm_names.iter().zip(spreads).map(arm).collect()
+        let stats = answer.arm_stats.iter();
+        answer.arm_names.iter().zip(stats).map(arm).collect()
     }
 }
 
@@ -74,7 +74,7 @@ pub struct BankList<'a> {
     /// Names the scale of the semantic arm, which banks of the same embedding model share.
     pub space: &'a str,
     /// What stages after the arms added to each hit, in deviations; empty where none did.
-    pub lifts: Vec<f64>,
+    pub boosts: Vec<f64>,
     /// Place of the list together with which it says how well a bank answers, where it is but a part of that bank's
     /// answer; None for its own.
     pub group: Option<usize>,
@@ -202,8 +202,8 @@ fn relevances(lists: &[BankList<'_>]) -> Vec<Vec<f64>> {
                     hit.arms.iter().fold(base, add)
                 })
                 .collect();
-            for (value, lift) in values.iter_mut().zip(&list.lifts) {
-                *value += lift;
+            for (value, boost) in values.iter_mut().zip(&list.boosts) {
+                *value += boost;
             }
             values
         })

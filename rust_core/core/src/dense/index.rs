@@ -8,7 +8,7 @@ pub(crate) const NO_SCORE: f32 = f32::NEG_INFINITY;
 
 /// How rows are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Plan {
+pub(crate) enum ReadOrder {
     /// All of them, in order.
     Scan,
     /// Those that pass, one by one.
@@ -33,17 +33,17 @@ pub(crate) trait DenseIndex {
     where
         Self: Sized;
     /// Fills `scores` with the coarse cosines of the allowed rows, [`NO_SCORE`] elsewhere. They are at most the query's
-    /// reach times the row's step from what [`refine`](Self::refine) makes of them; or, where they are wanted `whole`, that.
+    /// reach times the row's step from what [`rescore`](Self::rescore) makes of them; or, where they are wanted `whole`, that.
     /// With something to do `beside`, a thread of the pool does that, and then its share of a scan.
-    fn look(
+    fn coarse_scan(
         &self,
         query: &QuantisedQuery,
         allowed: &Bitmap,
-        how: (Plan, bool),
+        how: (ReadOrder, bool),
         beside: Option<Beside<'_>>,
         scores: &mut Vec<f32>,
     );
-    /// As [`look`](Self::look) by a coarse scan, for up to [`TOGETHER`](super::TOGETHER) queries at once, each with scores of
+    /// As [`coarse_scan`](Self::coarse_scan) by a coarse scan, for up to [`TOGETHER`](super::TOGETHER) queries at once, each with scores of
     /// its own.
     fn coarse_scan_many(
         &self,
@@ -53,7 +53,7 @@ pub(crate) trait DenseIndex {
     );
     /// Adds to the coarse cosines of `rows`, in any order and each there once, what they leave out. To be called once for a
     /// row.
-    fn refine(&self, query: &QuantisedQuery, rows: &[u32], scores: &mut [f32]);
+    fn rescore(&self, query: &QuantisedQuery, rows: &[u32], scores: &mut [f32]);
     /// Sets `cosines` to the approximate cosines of `rows`, in their order, [`NO_SCORE`] for a row without a vector.
     fn cosines(&self, query: &QuantisedQuery, rows: &[u32], cosines: &mut Vec<f32>);
     /// As [`cosines`](Self::cosines), from half of the rows' bytes; a row of no number of the index has none either.

@@ -9,7 +9,7 @@ mod quantise;
 mod several;
 
 pub(crate) use format::quantised_bytes;
-pub(crate) use index::{Beside, DenseIndex, NO_SCORE, Plan};
+pub(crate) use index::{Beside, DenseIndex, NO_SCORE, ReadOrder};
 pub(crate) use kernels::BYTES;
 pub use kernels::Kernel;
 pub(crate) use kernels::Work;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use parking_lot::Mutex;
 
-use super::index::{Beside, DenseIndex, NO_SCORE, Plan};
+use super::index::{Beside, DenseIndex, NO_SCORE, ReadOrder};
 use super::kernels::{Kernel, Work};
 use super::quantise::{Block, COARSE, QuantisedQuery, QuantisedRow, width};
 use crate::bitmap::Bitmap;
@@ -173,7 +173,7 @@ impl FlatIndex {
     }
 
     /// Adds the low plane's part of some ascending rows' cosines by reading all rows in order.
-    fn refine_in_order(&self, query: &QuantisedQuery, mut rows: &[u32], scores: &mut [f32]) {
+    fn rescore_in_order(&self, query: &QuantisedQuery, mut rows: &[u32], scores: &mut [f32]) {
         let kernel = Kernel::best();
         let mut products = [0; STEP];
         for start in (0..self.len()).step_by(STEP) {
@@ -231,29 +231,29 @@ impl DenseIndex for FlatIndex {
         left
     }
 
-    fn look(
+    fn coarse_scan(
         &self,
         query: &QuantisedQuery,
         allowed: &Bitmap,
-        (plan, whole): (Plan, bool),
+        (plan, whole): (ReadOrder, bool),
         beside: Option<Beside<'_>>,
         scores: &mut Vec<f32>,
     ) {
         match plan {
-            Plan::Scan => {
+            ReadOrder::Scan => {
                 // Every score is written, so that what was there before need not be wiped.
                 scores.resize(self.len(), NO_SCORE);
                 self.scan(query, whole, beside, scores);
                 mask(scores, allowed);
             }
-            Plan::Gather => {
+            ReadOrder::Gather => {
                 let mut gather = || {
                     scores.clear();
                     scores.resize(self.len(), NO_SCORE);
                     self.gather(query, allowed, scores);
                     if whole {
                         let rows: Vec<u32> = allowed.iter().collect();
-                        self.refine(query, &rows, scores);
+                        self.rescore(query, &rows, scores);
                     }
                 };
                 let Some(beside) = beside else {
@@ -267,14 +267,14 @@ impl DenseIndex for FlatIndex {
         }
     }
 
-    fn refine(&self, query: &QuantisedQuery, rows: &[u32], scores: &mut [f32]) {
+    fn rescore(&self, query: &QuantisedQuery, rows: &[u32], scores: &mut [f32]) {
         if rows.len() * 100 > self.len() * CROWD_PERCENT {
             if rows.is_sorted() {
-                return self.refine_in_order(query, rows, scores);
+                return self.rescore_in_order(query, rows, scores);
             }
             let mut rows = rows.to_vec();
             rows.sort_unstable();
-            return self.refine_in_order(query, &rows, scores);
+            return self.rescore_in_order(query, &rows, scores);
         }
         let kernel = Kernel::best();
         let mut products = [0; STEP];
@@ -467,14 +467,14 @@ mod tests {
         (0..index.len() as u32)
             .filter(|row| row % 3 != 0)
             .for_each(|row| _ = allowed.insert(row));
-        for how in [Plan::Scan, Plan::Gather]
+        for how in [ReadOrder::Scan, ReadOrder::Gather]
             .map(|plan| [(plan, false), (plan, true)])
             .concat()
         {
             let (mut alone, mut helped, mut times) = (vec![9.0], Vec::new(), 0);
-            index.look(&query, &allowed, how, None, &mut alone);
+            index.coarse_scan(&query, &allowed, how, None, &mut alone);
             let mut beside = || times += 1;
-            index.look(&query, &allowed, how, Some(&mut beside), &mut helped);
+            index.coarse_scan(&query, &allowed, how, Some(&mut beside), &mut helped);
             assert_eq!(times, 1);
             assert_eq!(alone, helped);
             assert_eq!(alone.len(), index.len());

@@ -148,7 +148,7 @@ impl Index {
         removed: &[u64],
     ) -> Vec<u32> {
         let (mut stored, mut freed) = (stored.into_iter(), Vec::new());
-        self.layout.take();
+        self.neighbours.take();
         for (row, prepared) in rows.iter().zip(prepared) {
             self.upsert(row.borrow(), prepared, &mut stored, &mut freed);
         }

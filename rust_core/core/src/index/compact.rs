@@ -95,6 +95,6 @@ impl Index {
         swap(&mut self.current_rows, &mut other.current_rows);
         self.segments.adopt(&mut other.segments, &mut other.covered);
         self.dead_rows = 0;
-        self.layout.take();
+        self.neighbours.take();
     }
 }

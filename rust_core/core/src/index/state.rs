@@ -41,7 +41,7 @@ pub(crate) struct Index {
     /// Graphs over the vectors of most rows of a large bank.
     pub(crate) segments: Segments,
     /// Table of the context windows over all current versions, made by the first recall after a commit.
-    pub(crate) layout: OnceLock<NeighbourTable>,
+    pub(crate) neighbours: OnceLock<NeighbourTable>,
 }
 
 impl Index {
@@ -69,7 +69,7 @@ impl Index {
             current_rows: Bitmap::default(),
             dead_rows: 0,
             segments: Segments::default(),
-            layout: OnceLock::new(),
+            neighbours: OnceLock::new(),
         }
     }
 
@@ -168,7 +168,7 @@ impl Index {
             + self.conversations.bytes()
             + (self.slots.capacity() + self.tokens.capacity()) * size_of::<u32>()
             + self.current_rows.bytes()
-            + self.layout.get().map_or(0, NeighbourTable::bytes);
+            + self.neighbours.get().map_or(0, NeighbourTable::bytes);
         let (exact_vectors, scratch) = self.exact_vectors.bytes();
         let graphs = self.segments.bytes();
         let quality = &self.segments.quality;

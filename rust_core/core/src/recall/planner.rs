@@ -38,7 +38,7 @@ const MEMORY: u64 = 256;
 /// How often the walk is widened, each time to twice as many candidates, before the scan takes over.
 const WIDENINGS: u32 = 3;
 /// Neighbours of a sample that are looked for.
-pub(super) const SAMPLED_NEIGHBOURS: usize = 10;
+pub(crate) const SAMPLED_NEIGHBOURS: usize = 10;
 
 /// What the planner may do. `Default` gives the documented defaults.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -153,8 +153,8 @@ impl Planner {
     }
 
     /// The cheapest way to the rows of `allowed`, for at least `depth` candidates.
-    pub(crate) fn plan(&self, state: &Index, allowed: Allowed<'_>, depth: usize) -> Plan {
-        let mut plan = self.exact_or_walk(state, allowed, depth);
+    pub(crate) fn plan(&self, index: &Index, allowed: Allowed<'_>, depth: usize) -> Plan {
+        let mut plan = self.exact_or_walk(index, allowed, depth);
         let dense = u64::from(plan.passing) * SPARSE >= u64::from(plan.rows);
         if plan.way == Way::Gather && dense {
             plan.way = Way::Scan;
@@ -163,26 +163,26 @@ impl Planner {
     }
 
     /// As [`plan`](Self::plan), but that the rows which pass are read one by one however many they are.
-    fn exact_or_walk(&self, state: &Index, allowed: Allowed<'_>, depth: usize) -> Plan {
-        let (passing, rows) = (allowed.rows.len(), state.rows() - state.dead_rows);
-        let covered = state.segments.covered.len().min(passing);
+    fn exact_or_walk(&self, index: &Index, allowed: Allowed<'_>, depth: usize) -> Plan {
+        let (passing, rows) = (allowed.rows.len(), index.rows() - index.dead_rows);
+        let covered = index.segments.covered.len().min(passing);
         let mut plan = Plan {
             way: Way::Gather,
             passing,
             rows,
-            segments: state.segments.all.len(),
+            segments: index.segments.all.len(),
             tail: passing - covered,
         };
         let share = f64::from(passing) / f64::from(rows.max(1));
         if share >= IN_ORDER {
             plan.way = Way::Scan;
         }
-        let widened = state.segments.quality.widened.load(Ordering::Relaxed);
-        if state.segments.all.is_empty() || passing <= self.options.scan_rows || widened > WIDENINGS
+        let widened = index.segments.quality.widened.load(Ordering::Relaxed);
+        if index.segments.all.is_empty() || passing <= self.options.scan_rows || widened > WIDENINGS
         {
             return plan;
         }
-        let largest = state.segments.all.iter().map(Segment::len).max();
+        let largest = index.segments.all.iter().map(Segment::len).max();
         let candidates = for_size(self.options.candidates, largest.unwrap_or(0));
         let candidates = candidates.max(depth) << widened;
         let costs = Costs::measured();

@@ -3,8 +3,8 @@
 //! Sums of floats depend on their order. So each score is rounded to an integer of 22 bits, on a scale that the largest
 //! score fixes, and the integers are added exactly.
 
+use super::filter::Allowed;
 use crate::dense::{Kernel, NO_SCORE, Work};
-use crate::recall::filter::Allowed;
 
 /// Bits that the largest score fills: adding [`MAGIC`] rounds up to here.
 const BITS: i32 = 22;

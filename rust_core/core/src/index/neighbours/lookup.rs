@@ -22,13 +22,13 @@ impl Neighbours {
     };
 
     /// The neighbours of `version`, which passes.
-    pub(crate) fn of(state: &Index, passes: &Bitmap, version: u32) -> Self {
-        let Some((places, at, timeline)) = state.conversations.around(version, &state.columns)
+    pub(crate) fn of(index: &Index, passes: &Bitmap, version: u32) -> Self {
+        let Some((places, at, timeline)) = index.conversations.around(version, &index.columns)
         else {
             return Self::NONE;
         };
         let time = places[at].time;
-        let [back, forth] = Memories::around(places, at, timeline, &state.columns);
+        let [back, forth] = Memories::around(places, at, timeline, &index.columns);
         let others = |walk: &Memories<'_>| held_at(walk.clone(), time, CROWD);
         if timeline && others(&back) + others(&forth) + 1 > CROWD {
             return Self::NONE;
@@ -59,8 +59,8 @@ impl Neighbours {
 }
 
 /// Whether the whole of a version is short enough to share its score.
-pub(crate) fn is_short(state: &Index, version: u32) -> bool {
-    state.tokens[state.columns.first_row[version as usize] as usize] <= SHORT_TOKENS
+pub(crate) fn is_short(index: &Index, version: u32) -> bool {
+    index.tokens[index.columns.first_row[version as usize] as usize] <= SHORT_TOKENS
 }
 
 /// How many memories the walk meets at this instant, at most one more than `most`.
