@@ -28,7 +28,7 @@ pub struct Core {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CoreOptions {
     /// Rows outside all segments from which on the background makes a segment of them; 0 makes none.
-    pub fold_rows: u32,
+    pub graph_rows: u32,
     /// Processor cores that a build may take, above 0 and at most [`MOST_CORES`]: of 0.5 half the time of one, of 2 two threads.
     pub build_share: f64,
     /// When graphs are walked, and how far.
@@ -41,7 +41,7 @@ pub struct CoreOptions {
 impl Default for CoreOptions {
     fn default() -> Self {
         Self {
-            fold_rows: 100_000,
+            graph_rows: 100_000,
             build_share: 0.5,
             planner: PlannerOptions::default(),
             threads: 0,
@@ -95,14 +95,14 @@ impl Core {
         }
         start_pool(options.threads);
         let pace = Pace {
-            fold_rows: options.fold_rows,
+            graph_rows: options.graph_rows,
             share,
         };
         let scratch = scratch_dir.map(Scratch::create).transpose()?.map(Arc::new);
         Ok(Self {
             scratch,
             shared: Arc::new(Shared {
-                folder: GraphWorker::new(pace),
+                worker: GraphWorker::new(pace),
                 planner: Arc::new(Planner::new(planner)),
             }),
         })

@@ -46,7 +46,7 @@ fn filled(random: &mut Random, count: u64, chunked: bool) -> (Bank, Vec<Row>) {
     let rows = rows(random, 1..count + 1, chunked);
     let bank = walking(FOLD_ROWS).bank(DIMENSIONS).expect("in range");
     bank.apply(1, &rows, &[], &[]).expect("the rows are right");
-    bank.fold().expect("there is memory");
+    bank.build_graphs().expect("there is memory");
     assert_eq!(bank.stats().segments, 1);
     (bank, rows)
 }
@@ -56,15 +56,15 @@ fn write(bank: &Bank, directory: &Path) {
         .expect("there is room");
 }
 
-fn load(directory: &Path, fold_rows: u32) -> Bank {
-    let bank = walking(fold_rows).load(directory, &label(), DIMENSIONS);
+fn load(directory: &Path, graph_rows: u32) -> Bank {
+    let bank = walking(graph_rows).load(directory, &label(), DIMENSIONS);
     bank.expect("the bank is whole")
 }
 
 /// The bank with its graph, which was put back, or built of so many rows.
 fn settled(directory: &Path, built: u64) -> Bank {
     let bank = load(directory, FOLD_ROWS);
-    bank.fold().expect("there is memory");
+    bank.build_graphs().expect("there is memory");
     assert_eq!(
         (bank.stats().segments, bank.unsaved_graph_rows()),
         (1, built)
@@ -158,7 +158,7 @@ fn one_whose_rows_are_mostly_gone_is_left_out() {
     assert_eq!(bank.unsaved_graph_rows(), 0);
     forget(3, 1..=1200);
     // What is built of nothing is empty.
-    bank.fold().expect("there is memory");
+    bank.build_graphs().expect("there is memory");
     write(&bank, &all);
     assert!(!graph(&all).exists());
     assert_eq!(load(&all, FOLD_ROWS).stats().memories, 0);
@@ -178,7 +178,7 @@ fn what_happened_after_the_checkpoint_is_made_up_for() {
     loaded
         .apply(2, &fresh, &[], &removed)
         .expect("the rows are right");
-    loaded.fold().expect("there is memory");
+    loaded.build_graphs().expect("there is memory");
     assert_eq!(loaded.unsaved_graph_rows(), 0);
     for row in &fresh {
         assert_eq!(hits(&loaded, row)[0].0, row.key);
@@ -277,7 +277,7 @@ proptest! {
             fs::write(graph(&directory), &bytes).expect("it is ours");
             let manifest = forge(&directory, "graph0", &bytes);
             let bank = load(&directory, FOLD_ROWS);
-            bank.fold().expect("there is memory");
+            bank.build_graphs().expect("there is memory");
             prop_assert_eq!(bank.stats().segments, 1);
             for row in rows.iter().step_by(40) {
                 hits(&bank, row);

@@ -46,7 +46,7 @@ impl Core {
     ) -> PyResult<Self> {
         let directory = scratch_dir.map(|directory| PathBuf::from(directory.into_string()));
         let options = registry::CoreOptions {
-            fold_rows: graph_rows,
+            graph_rows: graph_rows,
             build_share,
             planner: PlannerOptions {
                 candidates: graph_candidates,
@@ -181,7 +181,7 @@ impl Bank {
     }
 
     fn fold(&self, py: Python<'_>) -> PyResult<()> {
-        detached(py, || self.bank.fold())
+        detached(py, || self.bank.build_graphs())
     }
 
     #[expect(

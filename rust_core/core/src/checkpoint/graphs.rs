@@ -29,7 +29,7 @@ pub(super) fn write(
     members: &mut FileWriter,
     durable: bool,
 ) -> Result<Option<Graphs>> {
-    let Some(all) = bank.look(|state| state.segments.all.clone()) else {
+    let Some(all) = bank.look(|index| index.segments.all.clone()) else {
         return Ok(None);
     };
     let graphs = all.iter().map(|one| Arc::clone(&one.graph)).collect();
@@ -106,21 +106,21 @@ fn names(bank: &mut Slices<'_>, segment: &Segment) -> Option<Vec<Name>> {
     let mut names = Vec::with_capacity(segment.rows().len());
     for range in slices(segment.len(), TOGETHER) {
         let rows = &segment.rows()[range.start as usize..range.end as usize];
-        bank.look(|state| names.extend(rows.iter().map(|&row| name(state, row))))?;
+        bank.look(|index| names.extend(rows.iter().map(|&row| name(index, row))))?;
     }
     Some(names)
 }
 
-fn name(state: &Index, row: u32) -> Name {
+fn name(index: &Index, row: u32) -> Name {
     if row == GONE {
         return NOBODY;
     }
-    let version = state.version_of(row);
-    if !state.columns.live.contains(version) {
+    let version = index.version_of(row);
+    if !index.columns.live.contains(version) {
         return NOBODY;
     }
-    let first = state.rows_of(version).start;
-    (state.columns.key[version as usize], row - first)
+    let first = index.rows_of(version).start;
+    (index.columns.key[version as usize], row - first)
 }
 
 fn put_names(names: &[Name], out: &mut Vec<u8>) {

@@ -69,7 +69,7 @@ pub(crate) fn load(
     let (vectors, tokens, slots) = planes?;
     let members = reader(members, MEMBERS, &manifest);
     let saved = graphs::read(members, &manifest, directory)?;
-    let mut state = Index {
+    let mut index = Index {
         position: manifest.position,
         columns,
         labels,
@@ -85,8 +85,8 @@ pub(crate) fn load(
         segments: Segments::of(saved),
         neighbours: OnceLock::new(),
     };
-    state.count();
-    Ok(state)
+    index.count();
+    Ok(index)
 }
 
 /// Opens all files and holds every byte of them against the manifest.

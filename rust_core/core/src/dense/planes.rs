@@ -51,12 +51,12 @@ impl FlatIndex {
     }
 
     /// Notes where all of it lies.
-    pub(crate) fn note_ranges(&self, places: &mut MemoryRanges) {
+    pub(crate) fn note_ranges(&self, ranges: &mut MemoryRanges) {
         for part in &self.parts {
-            places.note(&part.high);
-            places.note(&part.low);
+            ranges.note(&part.high);
+            ranges.note(&part.low);
         }
-        places.note(&self.scales);
+        ranges.note(&self.scales);
     }
 
     /// The high plane's blocks of rows of one part.

@@ -34,8 +34,8 @@ impl Graph {
     }
 
     /// Notes where the links lie that most of a walk reads.
-    pub(super) fn note_ranges(&self, places: &mut MemoryRanges) {
-        places.note(&self.layers.lowest);
+    pub(super) fn note_ranges(&self, ranges: &mut MemoryRanges) {
+        ranges.note(&self.layers.lowest);
     }
 
     /// Resident bytes.

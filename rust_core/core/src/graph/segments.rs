@@ -62,10 +62,10 @@ pub(crate) struct Segments {
 
 impl Segments {
     /// Notes where graphs and their rows lie.
-    pub(crate) fn note_ranges(&self, places: &mut MemoryRanges) {
+    pub(crate) fn note_ranges(&self, ranges: &mut MemoryRanges) {
         for segment in &self.all {
-            segment.graph.note_ranges(places);
-            places.note(segment.rows());
+            segment.graph.note_ranges(ranges);
+            ranges.note(segment.rows());
         }
     }
 
@@ -90,16 +90,16 @@ impl Segments {
     }
 
     /// Whether the builder should look at a bank of so many rows; says so once.
-    pub(crate) fn due(&mut self, rows: u32, fold_rows: u32) -> bool {
-        if self.queued || fold_rows == 0 {
+    pub(crate) fn due(&mut self, rows: u32, graph_rows: u32) -> bool {
+        if self.queued || graph_rows == 0 {
             return false;
         }
-        let tail = rows - self.covered.len() >= fold_rows && rows >= self.looked_at;
+        let tail = rows - self.covered.len() >= graph_rows && rows >= self.looked_at;
         let dead = self.removed > self.covered.len() / DUE_SHARE && !self.all.is_empty();
         self.queued = tail || dead;
         if self.queued {
             // Dead rows may be most of the tail: then there is nothing to do until more have come.
-            self.looked_at = rows + fold_rows / DUE_SHARE;
+            self.looked_at = rows + graph_rows / DUE_SHARE;
         }
         self.queued
     }

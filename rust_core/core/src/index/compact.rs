@@ -30,12 +30,12 @@ struct Compacted {
 }
 
 /// Gives the live rows of a bank new numbers, in the same order. Needs as much memory again for as long as it takes.
-pub(crate) fn compact<'a>(bank: &'a IndexLock, state: Intending<'a>) -> Intending<'a> {
-    let mut compacted = state.compacted();
-    let mut state = bank.change(state);
-    state.adopt(&mut compacted);
+pub(crate) fn compact<'a>(bank: &'a IndexLock, index: Intending<'a>) -> Intending<'a> {
+    let mut compacted = index.compacted();
+    let mut index = bank.change(index);
+    index.adopt(&mut compacted);
     // What was there before is freed when readers are back.
-    Changing::downgrade_to_upgradable(state)
+    Changing::downgrade_to_upgradable(index)
 }
 
 impl Index {

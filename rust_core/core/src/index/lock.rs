@@ -25,15 +25,15 @@ pub(crate) type Changing<'a> = RwLockWriteGuard<'a, Index>;
 /// The state of a bank, and its lock.
 #[derive(Debug)]
 pub(crate) struct IndexLock {
-    state: RwLock<Index>,
+    index: RwLock<Index>,
     /// Whether a writer has waited long enough.
     pressing: AtomicBool,
 }
 
 impl IndexLock {
-    pub(crate) fn new(state: Index) -> Self {
+    pub(crate) fn new(index: Index) -> Self {
         Self {
-            state: RwLock::new(state),
+            index: RwLock::new(index),
             pressing: AtomicBool::new(false),
         }
     }
@@ -44,36 +44,36 @@ impl IndexLock {
         let may_wait = rayon::current_thread_index().is_none();
         // A reader that misses the flag is one more that the writer waits for.
         if may_wait && self.pressing.load(Ordering::Relaxed) {
-            self.state.read()
+            self.index.read()
         } else {
-            self.state.read_recursive()
+            self.index.read_recursive()
         }
     }
 
     /// For a change to come, of which there is one at a time.
     pub(crate) fn intend(&self) -> Intending<'_> {
-        self.state.upgradable_read()
+        self.index.upgradable_read()
     }
 
     /// From the intent to the change.
     pub(crate) fn change<'a>(&'a self, intent: Intending<'a>) -> Changing<'a> {
-        let state = Intending::try_upgrade_for(intent, PATIENCE).unwrap_or_else(|intent| {
+        let index = Intending::try_upgrade_for(intent, PATIENCE).unwrap_or_else(|intent| {
             self.pressing.store(true, Ordering::Relaxed);
-            let state = Intending::upgrade(intent);
+            let index = Intending::upgrade(intent);
             self.pressing.store(false, Ordering::Relaxed);
-            state
+            index
         });
-        after_readers(state)
+        after_readers(index)
     }
 }
 
 /// Orders the change after whatever readers did who have left: the upgrade with a time limit, when it finds nobody to
 /// wait for, does not (`parking_lot` 0.12.5 subtracts without `Acquire` there).
-fn after_readers(state: Changing<'_>) -> Changing<'_> {
+fn after_readers(index: Changing<'_>) -> Changing<'_> {
     if cfg!(feature = "thread-sanitizer") {
         // ThreadSanitizer knows no fences. The upgrade without a limit orders in a way that it sees.
-        return Intending::upgrade(Changing::downgrade_to_upgradable(state));
+        return Intending::upgrade(Changing::downgrade_to_upgradable(index));
     }
     fence(Ordering::Acquire);
-    state
+    index
 }

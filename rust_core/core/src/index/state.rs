@@ -46,12 +46,12 @@ pub(crate) struct Index {
 
 impl Index {
     /// Where what a recall by graphs reads here and there lies.
-    pub(crate) fn places(&self) -> MemoryRanges {
-        let mut places = MemoryRanges::default();
-        self.vectors.note_ranges(&mut places);
-        self.lexical.note_ranges(&mut places);
-        self.segments.note_ranges(&mut places);
-        places
+    pub(crate) fn ranges(&self) -> MemoryRanges {
+        let mut ranges = MemoryRanges::default();
+        self.vectors.note_ranges(&mut ranges);
+        self.lexical.note_ranges(&mut ranges);
+        self.segments.note_ranges(&mut ranges);
+        ranges
     }
 
     pub(crate) fn new(dimensions: usize, scratch: Option<Arc<Scratch>>) -> Self {

@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 
 use super::lengths::Lengths;
 use super::postings::{FREQUENCY_BITS, FREQUENCY_MASK, Overflow, Postings};
-use super::{LexicalIndex, MAX_ROWS, QueryTerm, Sums, TermFilter, Window};
+use super::{LexicalIndex, MAX_ROWS, QueryTerm, RowWindow, Sums, TermFilter};
 use crate::bitmap::Bitmap;
 use crate::system::huge_pages::MemoryRanges;
 use astrocyte_text::analysis::{AnalyzedQuery, AnalyzedText};
@@ -57,11 +57,11 @@ pub struct Bm25Index {
 
 impl Bm25Index {
     /// Notes where postings and lengths lie.
-    pub(crate) fn note_ranges(&self, places: &mut MemoryRanges) {
+    pub(crate) fn note_ranges(&self, ranges: &mut MemoryRanges) {
         for postings in &self.terms {
-            postings.note_ranges(places);
+            postings.note_ranges(ranges);
         }
-        self.lengths.note_ranges(places);
+        self.lengths.note_ranges(ranges);
     }
 
     /// An empty index.
@@ -336,7 +336,7 @@ impl LexicalIndex for Bm25Index {
                 (term.factor, postings.cursor(term.number, first))
             };
             let mut cursors: Vec<_> = terms.iter().map(cursor).collect();
-            move |rows: Range<u32>, window: &mut Window| {
+            move |rows: Range<u32>, window: &mut RowWindow| {
                 for (factor, cursor) in &mut cursors {
                     cursor.read(rows.end, &self.overflow, |row, frequency| {
                         if all || allowed.contains(row) {

@@ -20,8 +20,8 @@ pub(super) struct Lengths {
 
 impl Lengths {
     /// Notes where those of most rows lie.
-    pub(super) fn note_ranges(&self, places: &mut MemoryRanges) {
-        places.note(&self.short);
+    pub(super) fn note_ranges(&self, ranges: &mut MemoryRanges) {
+        ranges.note(&self.short);
     }
 
     /// Number of rows.

@@ -10,7 +10,7 @@ mod postings;
 mod sums;
 
 pub use bm25::Bm25Index;
-pub use sums::{Sums, Window};
+pub use sums::{RowWindow, Sums};
 
 use smallvec::SmallVec;
 

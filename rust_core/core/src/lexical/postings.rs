@@ -62,9 +62,9 @@ impl Postings {
     }
 
     /// Notes where they lie, if not in the term itself.
-    pub(super) fn note_ranges(&self, places: &mut MemoryRanges) {
+    pub(super) fn note_ranges(&self, ranges: &mut MemoryRanges) {
         if self.rows.spilled() {
-            places.note(&self.rows);
+            ranges.note(&self.rows);
         }
     }
 

@@ -24,11 +24,11 @@ pub(crate) fn restore(bank: &Bank) {
 
 fn next(bank: &Bank) -> Option<Saved> {
     let bank = bank.upgrade()?;
-    let state = bank.intend();
-    if !state.segments.restoring {
+    let index = bank.intend();
+    if !index.segments.restoring {
         return None;
     }
-    let segments = &mut bank.change(state).segments;
+    let segments = &mut bank.change(index).segments;
     let saved = segments.saved.pop();
     segments.restoring = saved.is_some();
     saved

@@ -47,8 +47,8 @@ impl GraphWorker {
     }
 
     /// Rows outside all segments from which on they are folded into one; 0 never folds.
-    pub(crate) fn fold_rows(&self) -> u32 {
-        self.pace.fold_rows
+    pub(crate) fn graph_rows(&self) -> u32 {
+        self.pace.graph_rows
     }
 
     /// Builds what the bank needs, in the background.
@@ -62,7 +62,7 @@ impl GraphWorker {
         let mut restorer = self.restorer.lock();
         let (sender, _) = restorer.get_or_insert_with(|| {
             // Banks without graphs need nobody who builds any.
-            let builder = (self.pace.fold_rows > 0).then(|| self.builder());
+            let builder = (self.pace.graph_rows > 0).then(|| self.builder());
             let stopped = Arc::clone(&self.stopped);
             start("astrocyte-restore", move |bank| {
                 if stopped.load(Ordering::Relaxed) {
@@ -83,8 +83,8 @@ impl GraphWorker {
     ///
     /// # Errors
     /// When there is no memory for a graph, or the scratch file cannot be read.
-    pub(crate) fn fold_now(&self, bank: &Arc<IndexLock>) -> Result<()> {
-        if self.pace.fold_rows == 0 {
+    pub(crate) fn build_now(&self, bank: &Arc<IndexLock>) -> Result<()> {
+        if self.pace.graph_rows == 0 {
             return Ok(());
         }
         let pace = Pace {
@@ -138,12 +138,12 @@ fn start(name: &str, work: impl Fn(Bank) + Send + 'static) -> Worker {
 
 /// Has what recalls by graphs read here and there lie in huge pages, where the bank has graphs.
 fn make_huge(bank: &Bank, stopped: &AtomicBool) {
-    let places = bank.upgrade().and_then(|bank| {
-        let state = bank.read();
-        (!state.segments.all.is_empty()).then(|| state.places())
+    let ranges = bank.upgrade().and_then(|bank| {
+        let index = bank.read();
+        (!index.segments.all.is_empty()).then(|| index.ranges())
     });
-    if let Some(places) = places {
-        places.make_huge(|| bank.strong_count() > 0 && !stopped.load(Ordering::Relaxed));
+    if let Some(ranges) = ranges {
+        ranges.make_huge(|| bank.strong_count() > 0 && !stopped.load(Ordering::Relaxed));
     }
 }
 
@@ -163,8 +163,8 @@ fn move_vectors(bank: &Bank) -> bool {
 fn settle(bank: &Bank, stopped: &AtomicBool) {
     let tail = || {
         let bank = bank.upgrade()?;
-        let state = bank.read();
-        Some(state.rows() - state.segments.covered.len())
+        let index = bank.read();
+        Some(index.rows() - index.segments.covered.len())
     };
     let mut before = tail();
     while let Some(rows) = before {

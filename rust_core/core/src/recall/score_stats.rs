@@ -36,7 +36,7 @@ impl ScoreStats {
         let scale = scale_of(largest);
         let (mut sum, mut squares, mut absent) = (0i128, 0i128, 0);
         for step in scores.chunks(STEP) {
-            let part = kernel.run(Sums(step, scale));
+            let part = kernel.run(SumScores(step, scale));
             sum += i128::from(part.sum);
             squares += i128::from(part.squares);
             absent += part.absent;
@@ -88,9 +88,9 @@ struct Part {
 }
 
 /// Adds up at most [`STEP`] scores, in units of a scale.
-struct Sums<'a>(&'a [f32], f32);
+struct SumScores<'a>(&'a [f32], f32);
 
-impl Work for Sums<'_> {
+impl Work for SumScores<'_> {
     type Output = Part;
 
     #[expect(clippy::inline_always, reason = "compiled for each instruction set")]

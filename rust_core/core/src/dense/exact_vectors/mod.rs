@@ -52,7 +52,7 @@ struct Slots {
 }
 
 /// Where bytes of a slab are, outside of memory.
-enum Place {
+enum Location {
     Scratch(u64),
     Saved(Arc<File>, u64),
 }
@@ -125,8 +125,8 @@ impl ExactVectors {
                 vector.extend_from_slice(&values[start..start + self.dimensions]);
                 return Ok(());
             }
-            Slab::File(offset) => Place::Scratch(*offset + from),
-            Slab::Saved(file, offset) => Place::Saved(Arc::clone(file), *offset + from),
+            Slab::File(offset) => Location::Scratch(*offset + from),
+            Slab::Saved(file, offset) => Location::Saved(Arc::clone(file), *offset + from),
         };
         self.fetch(&place, bytes)?;
         let (values, _) = bytes.as_chunks::<4>();
@@ -152,10 +152,10 @@ impl ExactVectors {
     }
 
     /// Fills `bytes` with what is there.
-    fn fetch(&self, place: &Place, bytes: &mut [u8]) -> io::Result<()> {
+    fn fetch(&self, place: &Location, bytes: &mut [u8]) -> io::Result<()> {
         match place {
-            Place::Scratch(offset) => self.file()?.read(bytes, *offset),
-            Place::Saved(file, offset) => file.read_exact_at(bytes, *offset),
+            Location::Scratch(offset) => self.file()?.read(bytes, *offset),
+            Location::Saved(file, offset) => file.read_exact_at(bytes, *offset),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Dot products of signed query bytes with the nibbles of a row's plane: one meaning, four instruction sets.
 //!
-//! Every path gives the same integers, so which machine answers never changes which candidates are found. This folder
+//! Every path gives the same integers, so which machine answers never changes which candidates are found. This worker
 //! is the one place of the crate with `unsafe`: intrinsics that read through pointers, and the calls into functions that
 //! need an instruction set that was detected first.
 #![expect(

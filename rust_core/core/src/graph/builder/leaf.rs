@@ -134,11 +134,11 @@ mod tests {
         }
         let pools = CandidatePools::new(vectors.len()).expect("there is memory");
         let members: Vec<u32> = (0..vectors.len() as u32).collect();
-        let crew = BuildThreads {
+        let threads = BuildThreads {
             share: 1.0,
             wanted: &|| true,
         };
-        let met = Leaf::default().meet(&codes, &members, &pools, &mut crew.turn());
+        let met = Leaf::default().meet(&codes, &members, &pools, &mut threads.turn());
         met.expect("it is wanted");
         let mut keys = Vec::new();
         pools.read(0, &mut keys);

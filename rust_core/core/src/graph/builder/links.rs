@@ -17,12 +17,12 @@ pub(super) fn link<const ROOM: usize>(
     codes: &Codes,
     pools: &CandidatePools,
     links: &mut [Links<ROOM>],
-    crew: &BuildThreads<'_>,
+    threads: &BuildThreads<'_>,
 ) -> Result<(), Stopped> {
-    choose(codes, pools, links, crew)?;
+    choose(codes, pools, links, threads)?;
     let shares = links.chunks(SHARE).enumerate();
     let room = || ();
-    crew.each(shares, room, |(), (share, links), turn| {
+    threads.each(shares, room, |(), (share, links), turn| {
         for (number, links) in ((share * SHARE) as u32..).zip(links) {
             turn.breathe()?;
             for other in links.iter() {
@@ -31,7 +31,7 @@ pub(super) fn link<const ROOM: usize>(
         }
         Ok(())
     })?;
-    choose(codes, pools, links, crew)
+    choose(codes, pools, links, threads)
 }
 
 /// Chooses links from the pools, and leaves nothing else in them.
@@ -39,10 +39,10 @@ fn choose<const ROOM: usize>(
     codes: &Codes,
     pools: &CandidatePools,
     links: &mut [Links<ROOM>],
-    crew: &BuildThreads<'_>,
+    threads: &BuildThreads<'_>,
 ) -> Result<(), Stopped> {
     let shares = links.chunks_mut(SHARE).enumerate();
-    crew.each(shares, Choice::default, |choice, (share, links), turn| {
+    threads.each(shares, Choice::default, |choice, (share, links), turn| {
         for (number, links) in ((share * SHARE) as u32..).zip(links) {
             turn.breathe()?;
             pools.read(number, &mut choice.near);

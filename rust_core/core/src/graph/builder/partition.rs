@@ -37,11 +37,11 @@ pub(super) const fn row_bytes() -> usize {
 pub(super) fn partition(
     codes: &Codes,
     pools: &CandidatePools,
-    crew: &BuildThreads<'_>,
+    threads: &BuildThreads<'_>,
 ) -> Result<(), Stopped> {
     let all: Vec<u32> = (0..codes.len() as u32).collect();
     let (parts, depth) = if all.len() > WHOLE {
-        (divided(codes, &all, crew)?, 1)
+        (divided(codes, &all, threads)?, 1)
     } else {
         (vec![all], 0)
     };
@@ -52,18 +52,22 @@ pub(super) fn partition(
         leaf: Leaf::default(),
     };
     let parts = parts.into_iter().enumerate();
-    crew.each(parts, room, |carver, (number, part), turn| {
-        carver.partition(part, depth, &mut Random(number as u64), turn)
+    threads.each(parts, room, |partitioner, (number, part), turn| {
+        partitioner.partition(part, depth, &mut Random(number as u64), turn)
     })
 }
 
 /// All vectors, divided by all threads.
-fn divided(codes: &Codes, all: &[u32], crew: &BuildThreads<'_>) -> Result<Vec<Vec<u32>>, Stopped> {
+fn divided(
+    codes: &Codes,
+    all: &[u32],
+    threads: &BuildThreads<'_>,
+) -> Result<Vec<Vec<u32>>, Stopped> {
     let count = (all.len() / LEAF).min(MOST_LEADERS);
     let leaders = codes.of(&leaders(all, count, &mut Random(0)));
     let chosen = Mutex::new(Vec::new());
     let shares = all.chunks(SHARE);
-    crew.each(shares, Division::default, |division, members, turn| {
+    threads.each(shares, Division::default, |division, members, turn| {
         let mut own = Vec::with_capacity(members.len() * FANOUT[0]);
         let choose = |member, leader| own.push((member, leader));
         division.choose(codes, members, (&leaders, FANOUT[0]), turn, choose)?;
@@ -229,11 +233,11 @@ mod tests {
             }
         }
         for share in [1.0, 2.0] {
-            let crew = BuildThreads {
+            let threads = BuildThreads {
                 share,
                 wanted: &|| true,
             };
-            assert!(divided(&codes, &all, &crew) == Ok(joined(wanted.clone())));
+            assert!(divided(&codes, &all, &threads) == Ok(joined(wanted.clone())));
         }
     }
 

@@ -5,13 +5,13 @@
 
 use crate::bitmap::Bitmap;
 use crate::index::columns::Columns;
-use crate::index::conversations::Place;
+use crate::index::conversations::Entry;
 
 /// Tells `each` of the memories of a chain, in order, with the version that passes; what passes is held. A place of another
 /// memory takes one look where it passes: this is done for all places of a bank at a time, and [`Memories`] for a few.
 #[inline]
 pub(crate) fn for_each(
-    places: &[Place],
+    places: &[Entry],
     live: &Bitmap,
     passes: &Bitmap,
     mut each: impl FnMut(Option<u32>),
@@ -39,7 +39,7 @@ pub(crate) fn for_each(
 /// A walk along a chain.
 #[derive(Clone)]
 pub(crate) struct Memories<'a> {
-    places: &'a [Place],
+    places: &'a [Entry],
     /// The next place: that before this number when the walk goes back.
     at: usize,
     forward: bool,
@@ -53,13 +53,13 @@ pub(crate) struct Memories<'a> {
 pub(crate) struct Memory<'a> {
     /// Of the version that the walk came to first.
     pub(crate) time: i64,
-    places: &'a [Place],
+    places: &'a [Entry],
 }
 
 impl<'a> Memories<'a> {
     /// Back from the memory that the place `at` belongs to, and on from it.
     pub(crate) fn around(
-        places: &'a [Place],
+        places: &'a [Entry],
         at: usize,
         timeline: bool,
         columns: &'a Columns,
@@ -77,8 +77,8 @@ impl<'a> Memories<'a> {
     }
 
     /// How many places from here on belong to the memory of `own`, or to none.
-    fn reach<'b>(&self, own: Place, places: impl Iterator<Item = &'b Place>) -> usize {
-        let belongs = |place: &&Place| {
+    fn reach<'b>(&self, own: Entry, places: impl Iterator<Item = &'b Entry>) -> usize {
+        let belongs = |place: &&Entry| {
             let same = place.arrival == own.arrival && (!self.timeline || place.time == own.time);
             same || !self.live.contains(place.version)
         };
@@ -90,7 +90,7 @@ impl<'a> Iterator for Memories<'a> {
     type Item = Memory<'a>;
 
     fn next(&mut self) -> Option<Memory<'a>> {
-        let held = |place: &&Place| self.live.contains(place.version);
+        let held = |place: &&Entry| self.live.contains(place.version);
         let (ahead, behind) = (self.places.get(self.at..)?, self.places.get(..self.at)?);
         let own = *if self.forward {
             ahead.iter().find(held)?
@@ -132,7 +132,7 @@ mod tests {
         columns.live = Bitmap::empty(600);
         let mix = |version: u32| version.wrapping_mul(2_654_435_761) >> 13;
         let mut arrival = 0;
-        let places: Vec<Place> = (0..600)
+        let places: Vec<Entry> = (0..600)
             .map(|version| {
                 arrival += u64::from(mix(version) % 3 > 0);
                 if mix(version) % 7 > 2 {
@@ -143,7 +143,7 @@ mod tests {
                 }
                 // Of the same memory again after another one.
                 let back = u64::from(mix(version) % 11 == 0);
-                Place {
+                Entry {
                     time: 0,
                     arrival: arrival.saturating_sub(back),
                     version,

@@ -50,7 +50,7 @@ impl Moments {
 
     /// Of many.
     fn of(scores: &[f32]) -> Self {
-        Kernel::best().run(Sums(scores))
+        Kernel::best().run(SumMoments(scores))
     }
 
     fn stats(self) -> ScoreStats {
@@ -71,9 +71,9 @@ impl Moments {
 }
 
 /// Asks for the moments of scores, in sums that do not wait for each other: as many on every machine, each in order.
-struct Sums<'a>(&'a [f32]);
+struct SumMoments<'a>(&'a [f32]);
 
-impl Work for Sums<'_> {
+impl Work for SumMoments<'_> {
     type Output = Moments;
 
     #[expect(clippy::inline_always, reason = "compiled for each instruction set")]

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::sparse_scores::Words;
 use crate::index::Index;
-use crate::lexical::{FETCHED, LexicalIndex, QueryTerm, Sums, TermFilter, Window};
+use crate::lexical::{FETCHED, LexicalIndex, QueryTerm, RowWindow, Sums, TermFilter};
 use crate::recall::Recall;
 use crate::recall::arms::semantic::of_rows;
 use crate::recall::filter::Allowed;
@@ -91,7 +91,7 @@ impl Found {
         index.lexical.score_rows(terms, allowed.rows, &mut take);
         self.sums.add(index.rows(), false, |_| {
             let mut scored = scored.iter().copied().peekable();
-            move |rows: Range<u32>, window: &mut Window| {
+            move |rows: Range<u32>, window: &mut RowWindow| {
                 while let Some((row, score)) = scored.next_if(|&(row, _)| row < rows.end) {
                     window.add(row, score);
                 }
