@@ -14,7 +14,8 @@ mod common;
 
 use std::hint::black_box;
 
-use astrocyte_core::dense::{Block, Kernel, QuantisedQuery, simd_path};
+use astrocyte_core::internals::{Block, Kernel, QuantisedQuery};
+use astrocyte_core::simd_path;
 use astrocyte_core::{Bank, Core, ExternalList, RecallRequest, Row};
 use astrocyte_pii::{KINDS, Scanner};
 use common::{Random, id, row};

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use astrocyte_core::checkpoint::Label;
-use astrocyte_core::dense::simd_path;
+use astrocyte_core::simd_path;
 use astrocyte_core::{Bank, Core, RecallRequest, Row};
 use common::{Random, clustered, row};
 

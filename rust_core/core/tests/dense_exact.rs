@@ -2,7 +2,7 @@
 
 mod common;
 
-use astrocyte_core::dense::{dot, normalise};
+use astrocyte_core::internals::{dot, normalise};
 use astrocyte_core::{Core, RecallRequest};
 use common::{Random, clustered, id, row};
 

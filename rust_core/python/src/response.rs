@@ -7,7 +7,7 @@ use pyo3::types::PyBytes;
 
 use super::arguments::{Id, Text};
 use astrocyte_core::api;
-use astrocyte_core::recall::{KEYWORD, SEMANTIC};
+use astrocyte_core::{KEYWORD, SEMANTIC};
 
 fn arm_scores(arms: &[api::ArmScore]) -> Vec<(u32, u32, f64)> {
     arms.iter()

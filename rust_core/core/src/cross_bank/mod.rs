@@ -1,7 +1,7 @@
 //! From the answers of several banks to one list: repeats out, scores on one scale, weights, and each bank's tokens.
 //!
 //! Scores of different banks cannot be compared as they are: a bank's z-scores say how much a memory stands out in *that*
-//! bank, and every bank has a best memory, whether it knows the answer or not. [`FusionMethod::RelativeScore`] puts the
+//! bank, and every bank has a best memory, whether it knows the answer or not. [`FusionMethod::DistributionBased`] puts the
 //! raw scores of each arm on the scale that one bank of all memories would have had: mean and deviation pooled over the
 //! banks, from their counts, means and deviations. To that it adds how well the bank as a whole answers (collection
 //! selection: Callan, Lu and Croft, 1995), the mean of its best few hits. [`FusionMethod::ReciprocalRank`] uses ranks only

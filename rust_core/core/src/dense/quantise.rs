@@ -38,7 +38,7 @@ pub struct QuantisedQuery {
     pub blocks: Vec<Block>,
     /// Size of one step.
     pub scale: f32,
-    /// What the rows' [`MIDDLE`] adds to each product with a plane.
+    /// What the rows' `MIDDLE` adds to each product with a plane.
     pub correction: i32,
     /// How far a coarse cosine may be from the one of both planes, in steps of the row: one row in a billion is farther.
     pub reach: f32,

@@ -10,7 +10,8 @@ mod postings;
 mod sums;
 
 pub use bm25::Bm25Index;
-pub use sums::{RowWindow, Sums};
+pub(crate) use sums::RowWindow;
+pub use sums::Sums;
 
 use smallvec::SmallVec;
 
@@ -18,10 +19,10 @@ use crate::bitmap::Bitmap;
 use astrocyte_text::analysis::{AnalyzedQuery, AnalyzedText};
 
 /// Rows that an index can number: a posting is 32 bits, of which four hold the frequency.
-pub const MAX_ROWS: u32 = 1 << 28;
+pub(crate) const MAX_ROWS: u32 = 1 << 28;
 
 /// Rows whose words are fetched together: they stay in the first cache until they are scored.
-pub const FETCHED: usize = 64;
+pub(crate) const FETCHED: usize = 64;
 
 /// A term of a query, as an index holds it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -65,7 +66,7 @@ pub trait LexicalIndex {
     /// versions that ended) can be found all the same.
     ///
     /// # Panics
-    /// When `row` is not above all rows before, or not below [`MAX_ROWS`].
+    /// When `row` is not above all rows before, or not below the limit of rows of an index.
     fn add(&mut self, row: u32, text: &AnalyzedText, counted: bool);
     /// Takes a counted row out of the statistics; it can still be found. Nothing happens to a row not counted.
     fn retire(&mut self, row: u32);
@@ -79,7 +80,7 @@ pub trait LexicalIndex {
     /// of the query count.
     fn score(&self, query: &AnalyzedQuery, allowed: &Bitmap, scores: &mut [f32]);
     /// The stems that say most about `rows`, those of `query` left out, weighted up to `weight`; see
-    /// [`feedback`](self::feedback).
+    /// `lexical::feedback`.
     fn feedback(&self, query: &AnalyzedQuery, rows: &[u32], weight: f32) -> AnalyzedQuery;
     /// The terms of the query that the index holds, in the order in which [`score`](Self::score) adds them.
     fn query_terms(&self, query: &AnalyzedQuery) -> Vec<QueryTerm>;
