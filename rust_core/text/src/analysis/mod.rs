@@ -1,7 +1,7 @@
 //! Text to search terms, the same way for what is indexed and what is asked.
 //!
-//! 1. Fold: NFKC, plain punctuation, Latin letters without diacritics ([`fold`]).
-//! 2. Cut: words by UAX #29, compounds whole and in parts, pairs of characters for scripts without spaces ([`segment`]).
+//! 1. Fold: NFKC, plain punctuation, Latin letters without diacritics (`fold`).
+//! 2. Cut: words by UAX #29, compounds whole and in parts, pairs of characters for scripts without spaces (`segment`).
 //! 3. Lower case; English Snowball stem; stop words dropped, on both sides, so that they cost no memory. A text of
 //!    nothing but stop words keeps them, so "Who are you?" is found by "who are you"; "IT", "US" and "WHO" in capitals
 //!    are names.
