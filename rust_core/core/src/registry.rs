@@ -1,4 +1,4 @@
-//! The owner of scratch space and of the pool that spreads batches over the cores.
+//! The owner of what banks share: scratch space, background work, and the pool that spreads batches.
 
 use std::borrow::Borrow;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The best of an array, with ties broken the same way everywhere.
+//! Selects the best of an array, with ties broken the same way everywhere.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! What can go wrong in the core, with the numbers that tell why.
+//! The errors of the core.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! A bank to a checkpoint and back, and what whoever brings it up to date must know of it.
+//! Checkpoints of a bank, and the queries by which a caller brings a loaded bank up to date.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The index of one bank.
+//! A bank: its commits, its recalls, and its background work.
 
 mod checkpoint;
 

@@ -1,4 +1,4 @@
-//! Many recalls at once: over the cores, and what is the same for several of them once.
+//! Answers many recalls at once: spreads them over the cores and shares what several have in common.
 
 use std::ops::Range;
 use std::sync::OnceLock;

@@ -1,8 +1,8 @@
-//! Graphs in a checkpoint: a file each, and one that tells whose vectors their numbers are.
+//! Graphs in a checkpoint: one file each, and one that names the vectors of all.
 //!
-//! A graph is large, and a bank answers without it. So it is verified when it is put back, in the background, and not
-//! before the bank is loaded. It names vectors by version and part, which stay the same whatever happens to the rows. What
-//! was removed before the checkpoint has no name.
+//! A graph is large, and a bank answers without it. It is therefore verified when it is restored in the background, not
+//! when the bank is loaded. Vectors are named by version key and part, which do not change. Vectors removed before the
+//! checkpoint have no name.
 
 use std::path::Path;
 use std::sync::Arc;

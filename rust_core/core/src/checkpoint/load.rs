@@ -1,4 +1,4 @@
-//! Loading: all bytes verified, then each file decoded and checked, then made into a bank.
+//! Loads a checkpoint: verifies all bytes, decodes and checks each file, and builds the index.
 
 use std::fs::File;
 use std::path::Path;

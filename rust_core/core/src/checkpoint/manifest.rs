@@ -1,4 +1,4 @@
-//! The manifest: whose checkpoint it is, of which position, and what every file must be.
+//! The manifest of a checkpoint: its bank, its position, and the length and checksum of every file.
 
 use std::fs;
 use std::io::Write;

@@ -1,4 +1,5 @@
-//! Writing: the bank in slices, each under the reading lock for a moment, then the manifest, then all read back.
+//! Writes a checkpoint: the index in slices, each under a short read lock, then the manifest; then reads all of it
+//! back.
 
 use std::fs::File;
 use std::ops::Range;

@@ -1,13 +1,14 @@
-//! From the answers of several banks to one list: repeats out, scores on one scale, weights, and each bank's tokens.
+//! Fuses the responses of several banks: removes repeats, brings scores to one scale, applies weights, and splits the
+//! token budget.
 //!
-//! Scores of different banks cannot be compared as they are: a bank's z-scores say how much a memory stands out in *that*
-//! bank, and every bank has a best memory, whether it knows the answer or not. [`FusionMethod::DistributionBased`] puts the
-//! raw scores of each arm on the scale that one bank of all memories would have had: mean and deviation pooled over the
-//! banks, from their counts, means and deviations. To that it adds how well the bank as a whole answers (collection
-//! selection: Callan, Lu and Croft, 1995), the mean of its best few hits. [`FusionMethod::ReciprocalRank`] uses ranks only
-//! (Cormack, Clarke and Büttcher, 2009).
+//! Scores of different banks cannot be compared as they are: the z-scores of a bank say how much a memory stands out in
+//! *that* bank, and every bank has a best memory, whether it holds the answer or not.
+//! [`FusionMethod::DistributionBased`] puts the raw scores of each arm on the scale of one bank of all memories: mean
+//! and deviation are pooled over the banks from their counts, means and deviations. It adds how well the bank as a
+//! whole answers, the mean of its best few hits (collection selection: Callan, Lu and Croft, 1995).
+//! [`FusionMethod::ReciprocalRank`] uses ranks only (Cormack, Clarke and Büttcher, 2009).
 //!
-//! Sums are made in the order of the banks and of their hits, so that an answer is the same to the bit every time.
+//! Sums are made in the order of the banks and of their hits, so that a response is identical to the bit every time.
 
 mod share;
 

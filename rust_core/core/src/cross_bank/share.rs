@@ -1,4 +1,4 @@
-//! One token budget for the hits of several banks.
+//! Splits one token budget over the hits of several banks.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What the bank and the recall path ask of an index over vectors.
+//! The operations that banks and recalls need of an index over vectors.
 
 use super::quantise::{QuantisedQuery, QuantisedRow};
 use crate::bitmap::Bitmap;

@@ -1,4 +1,4 @@
-//! The resident rows of a bank, a byte a component in two planes of nibbles, and the scans over them.
+//! The dense index: rows of one byte a component in two planes of nibbles, and the scans over them.
 
 use std::ops::Range;
 

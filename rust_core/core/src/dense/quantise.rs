@@ -1,7 +1,7 @@
-//! Nibbles for floats: each vector scaled by its own largest component, one byte a component, in two planes.
+//! Quantisation: each vector is scaled by its largest component to one byte a component, in two planes of nibbles.
 //!
-//! The high nibble of a byte alone gives a coarse component, in steps of sixteen; the low nibble says the rest. They
-//! lie in planes of their own, so that a search reads half of the bytes of most rows.
+//! The high nibble alone gives a coarse component, in steps of sixteen; the low nibble gives the rest. The planes lie
+//! apart, so that a search reads half of the bytes of most rows.
 
 /// Components in a block of a query: one AVX-512 register of bytes, one cache line.
 pub(super) const BLOCK: usize = 64;

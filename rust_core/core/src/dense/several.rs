@@ -1,4 +1,4 @@
-//! Several queries at once: each row is read once for four of them.
+//! Scans for several queries at once: each row is read once for four of them.
 
 use std::borrow::Borrow;
 

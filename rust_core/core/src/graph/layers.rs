@@ -1,5 +1,5 @@
-//! The links of a graph: of all its vectors on the lowest layer, of ever fewer of them above (Malkov and Yashunin, Efficient
-//! and robust approximate nearest neighbor search using hierarchical navigable small world graphs, 2016).
+//! The links of a graph: of all vectors on the lowest layer, of ever fewer on the layers above (Malkov and Yashunin,
+//! Efficient and robust approximate nearest neighbor search using hierarchical navigable small world graphs, 2016).
 
 /// Links of a vector on the upper layers; twice as many on the lowest.
 pub(super) const CONNECTIVITY: usize = 16;

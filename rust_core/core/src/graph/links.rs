@@ -1,4 +1,4 @@
-//! A sealed graph: links between numbered vectors, which the bank has.
+//! A sealed graph: links between numbered vectors.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,4 +1,4 @@
-//! How well graph searches do by comparison with scans.
+//! Measured recall of graph searches, by comparison with scans.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

@@ -1,9 +1,8 @@
-//! A walk of a graph to the vectors that are near to a query: greedily down to the lowest layer, and there from the nearest
-//! few that are known to their neighbours, until none that is left is nearer than all that are kept (Malkov and Yashunin
-//! 2016, algorithms 2 and 5).
+//! Graph search: greedily down to the lowest layer, then best-first from the nearest vectors found, until no vector
+//! left is nearer than all that are kept (Malkov and Yashunin 2016, algorithms 2 and 5).
 //!
-//! A vector is read where the bank has it, half a byte a component: half of what a byte would take from memory, which is
-//! what a walk waits for. What it finds is scored by whole bytes afterwards.
+//! Vectors are read from the dense index, half a byte a component: memory reads dominate the cost, and a whole byte
+//! would double them. The vectors found are rescored afterwards.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

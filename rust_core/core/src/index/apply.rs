@@ -1,4 +1,4 @@
-//! One commit: checked, analysed and quantised before anything changes, then applied as a whole.
+//! Applies a commit: it is checked, analysed and quantised before anything changes, then applied as a whole.
 
 use std::borrow::Borrow;
 

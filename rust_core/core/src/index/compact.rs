@@ -1,4 +1,4 @@
-//! Dropping what is dead: the bank is copied without it while readers go on, and the copy takes its place at once.
+//! Compaction: the index is copied without dead rows while readers go on, and the copy replaces it at once.
 
 use super::lock::{Changing, IndexLock, Intending};
 use super::state::Index;

@@ -1,4 +1,4 @@
-//! The nearest current memories of each of many vectors, for the check before a memory is stored.
+//! Finds near duplicates: the current memories nearest to each of some vectors.
 
 use super::state::Index;
 use crate::api::Duplicate;

@@ -1,9 +1,9 @@
-//! A bank's state behind its lock: readers wait for a change, and for nobody who only wants to make one.
+//! The lock of an index: readers wait only while a change is made, not while it is prepared.
 //!
-//! Who writes first says so, which keeps other writers out and lets readers come and go: whatever can be made ready is
-//! made then. Only the change itself keeps readers out. While it waits for those that are reading, others may begin, so
-//! that a long recall holds up the commit behind it and not the recalls behind that; readers that leave no gap at all are
-//! stopped after a moment. Threads of the pool are never stopped: a recall that reads may wait for them.
+//! A writer first takes the intent to write, which excludes other writers but no readers, and prepares the change. Only
+//! the change itself excludes readers. While it waits for readers, new ones may begin, so that a long recall delays the
+//! commit behind it but not other recalls; readers that leave no gap are held back after a moment. Threads of the pool
+//! are never held back: a recall that is reading may wait for them.
 
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Everything that a bank holds, behind its one lock.
+//! The index of a bank: everything behind its lock.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,4 +1,4 @@
-//! The in-memory index: a hash dictionary, postings, and each row's terms so that removal is exact.
+//! The in-memory keyword index: a dictionary, postings, and the terms of each row so that removal is exact.
 
 use std::hint::black_box;
 use std::ops::Range;

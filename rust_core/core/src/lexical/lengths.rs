@@ -1,4 +1,4 @@
-//! How many words each row has: a byte a row, since every posting that is scored asks for its row's, wherever that lies.
+//! The number of words of each row, one byte a row, since scoring reads it at random for every posting.
 
 use hashbrown::HashMap;
 

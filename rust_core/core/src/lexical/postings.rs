@@ -1,4 +1,4 @@
-//! The rows that hold one term, four bytes each.
+//! The postings of one term: the rows that hold it, four bytes each.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;

@@ -1,7 +1,7 @@
-//! Rows with what some terms add to their scores, ascending; added to a window of rows at a time.
+//! Sums of term scores by row, computed for one range of rows at a time.
 //!
-//! Postings of one term are spread over the whole bank, and so would be an array of sums: each posting would wait for memory.
-//! The sums of a window stay in the second cache while the terms take their turns.
+//! The postings of a term are spread over the whole bank; with one array of sums each posting would wait for memory.
+//! The sums of a range stay in the second-level cache while the terms take turns.
 
 use std::ops::Range;
 

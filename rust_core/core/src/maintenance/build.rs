@@ -1,7 +1,8 @@
-//! One build: rows chosen, their vectors read in small batches, a graph made aside, then shown by one assignment.
+//! One build: rows are selected, their vectors read in small batches, a graph is built aside and published by one
+//! assignment.
 //!
-//! The bank is locked for reading only, for a batch at a time, and for writing only to show what is done. Rows are named
-//! by version key and part meanwhile, since their numbers change when dead rows are dropped.
+//! The index is locked for reading, for a batch at a time, and for writing only to publish. Meanwhile rows are named by
+//! version key and part, since row numbers change when dead rows are compacted.
 
 use std::sync::{Arc, Weak};
 

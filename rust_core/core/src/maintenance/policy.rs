@@ -1,4 +1,4 @@
-//! What to build next: a fold of the tail, a merge of segments of one size, a segment whose rows are mostly gone.
+//! Selects the next build: the uncovered tail, segments of similar size, or a segment whose rows are mostly dead.
 
 use crate::bitmap::Bitmap;
 use crate::graph::{DEAD_SHARE, Segments};

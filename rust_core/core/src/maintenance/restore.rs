@@ -1,4 +1,4 @@
-//! Graphs of a checkpoint, put back in the background while the scan answers.
+//! Restores the graphs of a checkpoint in the background, while scans answer.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The background thread that builds segments, one at a time, for all banks; and one that puts back those of checkpoints, which
-//! takes a second where a build takes minutes.
+//! The background threads: one builds graphs, one at a time for all banks; one restores those of checkpoints, which
+//! takes seconds where builds take minutes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};

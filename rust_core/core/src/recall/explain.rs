@@ -1,7 +1,7 @@
-//! What became of certain memories in one recall.
+//! Reports what became of certain memories in one recall.
 //!
-//! The recall is a scan as any other; once its answer is built, [`Probe::examine`] goes over what it was built from. A plain
-//! recall has no probe and does nothing of this.
+//! The recall is a plain scan. [`Probe::examine`] evaluates the intermediate results once the response is built.
+//! Without a probe none of this runs.
 
 use crate::api::Result;
 use crate::api::{Fate, MemoryId, Standing, Step};

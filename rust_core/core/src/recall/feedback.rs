@@ -1,9 +1,8 @@
-//! A second search of the keyword arm, with words that the first hits add to the query.
+//! Pseudo-relevance feedback: a second keyword search with words of the first hits.
 //!
-//! The arms are fused once to find the first hits; the further words' scores are smoothed along the conversations as the arm's
-//! own, and added to them. What the filter does not let pass neither gives words nor gains by them. The first hits keep
-//! their places: they said what the query is about, and their own words would only shuffle them. (Without that, the
-//! first right answer came later on every development set: mean reciprocal rank -.002 to -.029.)
+//! The arms are fused once to find the first hits. The scores of the added words are smoothed like those of the keyword
+//! arm and added to them. Memories that the filter excludes contribute nothing. The first hits keep their places: they
+//! decided what the query is about, and their own words would only reorder them.
 
 use std::time::Instant;
 

@@ -1,5 +1,5 @@
-//! The scores of what passes a filter, brought together where that is little: arrays as long as the bank would be read for
-//! nothing.
+//! The scores of what passes a filter, gathered where that is little, so that arrays as long as the bank are not read
+//! in vain.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! From several rankings to one.
+//! Fuses the rankings of the arms into one.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! From fused candidates to hits: duplicates out, budget kept, each arm's word added.
+//! Builds hits from fused candidates: removes duplicates, keeps the token budget, adds the scores of the arms.
 
 use std::sync::Arc;
 

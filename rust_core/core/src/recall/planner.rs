@@ -1,5 +1,5 @@
-//! How the nearest rows are found: read all that pass, or walk the graphs. Decided by cost, from the exact number of rows
-//! that pass.
+//! Chooses how the nearest rows are found: by reading all that pass or by searching the graphs. The exact number of
+//! rows that pass decides, by cost.
 
 use std::fmt;
 use std::hint::black_box;

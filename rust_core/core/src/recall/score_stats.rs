@@ -1,7 +1,7 @@
-//! Mean and deviation of an arm's scores, the same to the bit in whatever order the memories lie.
+//! Mean and deviation of the scores of an arm, identical to the bit in any order of the memories.
 //!
-//! Sums of floats depend on their order. So each score is rounded to an integer of 22 bits, on a scale that the largest
-//! score fixes, and the integers are added exactly.
+//! Sums of floats depend on their order. Each score is rounded to an integer of 22 bits on a scale that the largest
+//! score determines, and the integers are added exactly.
 
 use super::filter::Allowed;
 use crate::dense::{Kernel, NO_SCORE, Work};

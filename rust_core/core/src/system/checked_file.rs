@@ -1,4 +1,4 @@
-//! Data files: written in blocks whose hashes make the file's checksum, verified by all cores, read a part at a time.
+//! Data files with checksums: written in hashed blocks, verified by all cores, read in parts.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};

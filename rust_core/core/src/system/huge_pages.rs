@@ -1,5 +1,5 @@
-//! Huge pages for arrays that a recall reads here and there. A walk through a million vectors waits for page tables as much as
-//! for vectors: with huge pages a recall by graphs takes .87 of the time.
+//! Huge pages for arrays that a graph search reads at random: with small pages it waits for page tables as much as for
+//! vectors.
 #![expect(
     unsafe_code,
     reason = "one call of the C library, which has no safe form"

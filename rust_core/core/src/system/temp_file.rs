@@ -1,4 +1,4 @@
-//! Files without a name: gone when they are closed, whatever ends the process.
+//! Unlinked temporary files, which disappear with the process however it ends.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

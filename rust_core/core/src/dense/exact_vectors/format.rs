@@ -1,4 +1,4 @@
-//! Original vectors in a checkpoint: those that rows have, in the order of the rows.
+//! The checkpoint format of exact vectors: those of rows that have one, in the order of the rows.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! The original f32 vectors, for exact rescoring: in memory while a bank is small, in the scratch file afterwards.
+//! The exact f32 vectors, for rescoring: in memory while a bank is small, in the scratch file afterwards.
 
 mod format;
 mod moving;

@@ -1,4 +1,4 @@
-//! One unlinked file that holds the original vectors of large banks, given out in slabs.
+//! The scratch file: one unlinked file with the exact vectors of large banks, allocated in slabs.
 
 use std::fs::File;
 use std::io;

@@ -1,8 +1,8 @@
-//! Dot products of signed query bytes with the nibbles of a row's plane: one meaning, four instruction sets.
+//! Dot products of signed query bytes with the nibbles of a plane, for four instruction sets.
 //!
-//! Every path gives the same integers, so which machine answers never changes which candidates are found. This worker
-//! is the one place of the crate with `unsafe`: intrinsics that read through pointers, and the calls into functions that
-//! need an instruction set that was detected first.
+//! Every path gives the same integers, so that the machine never changes which candidates are found. Most `unsafe` code
+//! of the crate is here: intrinsics that read through pointers, and calls of functions that need an instruction set
+//! that was detected first.
 #![expect(
     unsafe_code,
     reason = "SIMD intrinsics; each block states why it is sound"

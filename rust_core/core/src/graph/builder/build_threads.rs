@@ -1,4 +1,4 @@
-//! Who builds: some threads that share what is to be done, rest between, and stop when nobody wants it any more.
+//! The threads of a build: they share the work, rest between parts, and stop when the build is cancelled.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
-//! For each vector the nearest that the build has come upon, nearest first.
+//! The nearest vectors that a build has found for each vector, nearest first.
 //!
-//! What a pool holds in the end does not depend on the order in which they came: threads may fill it as they like.
+//! The contents of a pool do not depend on the order of insertion, so that any thread may insert.
 
 use parking_lot::{Mutex, MutexGuard};
 

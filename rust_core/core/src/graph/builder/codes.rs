@@ -1,4 +1,4 @@
-//! Vectors as a build compares them with each other: signed bytes scaled by their own largest component.
+//! Vectors in the form that a build compares: signed bytes scaled by the largest component of each.
 //!
 //! Scaled by the norm they would use a sixth of the levels.
 

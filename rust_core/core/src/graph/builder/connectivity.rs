@@ -1,4 +1,4 @@
-//! Sees that a walk can come to every vector.
+//! Makes every vector reachable from the entry point.
 
 use super::build_threads::{Stopped, Turn};
 use crate::bitmap::Bitmap;

@@ -1,4 +1,4 @@
-//! A leaf: all of its vectors are compared with each other, which a processor does from its caches, many at a time.
+//! Compares all vectors of a leaf with each other, many at a time from the caches.
 
 use super::build_threads::{Stopped, Turn};
 use super::candidate_pools::CandidatePools;

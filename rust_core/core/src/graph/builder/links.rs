@@ -1,4 +1,4 @@
-//! From pools to links: of what is near to a vector, what leads on in different directions, both ways.
+//! Selects links from the candidate pools: near vectors that lie in different directions, linked both ways.
 
 use super::build_threads::{BuildThreads, Stopped};
 use super::candidate_pools::CandidatePools;

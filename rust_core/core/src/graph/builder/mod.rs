@@ -1,8 +1,8 @@
-//! A graph in the making, of all its vectors at once: they are divided into overlapping leaves, compared with all others of
-//! their leaves, and linked to those of the nearest that lead in different directions (Rubel and others 2026).
+//! Builds a graph of all its vectors at once: vectors are partitioned into overlapping leaves, compared within their
+//! leaves, and linked to near ones in different directions (Rubel and others 2026).
 //!
-//! A graph that takes one vector after the other walks itself for each of them and waits for memory at every step; a leaf is
-//! compared from the caches. What is built depends on the vectors and their order alone, not on who builds.
+//! Insertion one by one searches the graph for each vector and waits for memory at every step; a leaf is compared in
+//! the caches. The result depends on the vectors and their order alone, not on the threads.
 
 mod build_threads;
 mod candidate_pools;

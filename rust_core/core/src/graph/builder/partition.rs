@@ -1,5 +1,5 @@
-//! Divides vectors into leaves of neighbours: each goes to the nearest few of some leaders, and what gathers at a leader is
-//! divided in the same way until it is small. Leaves overlap, so that what lies at the border of one lies within another
+//! Partitions vectors into overlapping leaves of neighbours: each vector goes to the nearest few leaders, and the
+//! vectors of a leader are partitioned again until they are few. Vectors at the border of one leaf lie within another
 //! (Rubel and others, `PiPNN`: Ultra-scalable graph-based nearest neighbor indexing, 2026).
 
 use parking_lot::Mutex;

@@ -1,4 +1,4 @@
-//! What a bank knows of each version besides text and vector: one array per property.
+//! The columns: one array for each property of a version besides text and vector.
 
 mod format;
 mod times;

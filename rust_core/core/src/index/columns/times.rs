@@ -1,4 +1,5 @@
-//! The times of versions, with the first and the last of every few: to find those near an instant most need not be read.
+//! The times of versions, with the first and last time of each stretch, so that most need not be read to find those
+//! near an instant.
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
-//! Conversations in a checkpoint: their names, and the number of each version's. Places follow from these and the columns.
+//! The checkpoint format of conversations: their names, and the number of each version's conversation. Entries follow
+//! from these and the columns.
 
 use std::ops::Range;
 

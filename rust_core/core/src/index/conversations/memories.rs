@@ -1,7 +1,7 @@
-//! The memories of a chain that are held, one after the other.
+//! Iterates over the memories of a conversation that are held.
 //!
-//! Versions of one memory that are next to each other are one step. What was forgotten is passed over wherever it still
-//! has a place, so that a chain reads the same before and after its places are dropped.
+//! Adjacent versions of one memory are one step. Forgotten memories are skipped, so that a conversation reads the same
+//! before and after their entries are dropped.
 
 use crate::bitmap::Bitmap;
 use crate::index::columns::Columns;

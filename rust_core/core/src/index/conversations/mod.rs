@@ -1,7 +1,7 @@
-//! Order in time: the turns of each conversation, and the notes that belong to none.
+//! The order in time: the turns of each conversation, and the timeline of memories that belong to none.
 //!
-//! Where a memory stands follows from the versions that are held and their keys alone, not from what came and went
-//! before, so that a bank answers the same after a restart.
+//! The place of a memory depends only on the versions held and their keys, not on past changes, so that a bank answers
+//! the same after a restart.
 
 mod format;
 pub(crate) mod memories;

@@ -1,4 +1,4 @@
-//! Labels in a checkpoint: their names, and the numbers of each version's.
+//! The checkpoint format of labels: their names, and the numbers of each version's labels.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Posting sets of everything that a filter asks for by equality: tags, fact types, metadata pairs.
+//! The sets of versions for each tag, fact type and metadata pair, by which filters select.
 
 mod format;
 

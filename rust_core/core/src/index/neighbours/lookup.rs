@@ -1,4 +1,5 @@
-//! A version's neighbours in its conversation, found on the spot: the rules of the layout, without laying out the bank.
+//! Finds the neighbours of one version in its conversation, by the rules of [`NeighbourTable`](super::NeighbourTable),
+//! without building a table.
 
 use super::{CROWD, LINK_MS, SHORT_TOKENS};
 use crate::bitmap::Bitmap;

@@ -1,4 +1,4 @@
-//! Where the memories that pass stand in their conversations, written so that neighbours are next to each other.
+//! The table of neighbours: the memories that pass, conversation by conversation, so that neighbours are adjacent.
 
 pub(crate) mod lookup;
 

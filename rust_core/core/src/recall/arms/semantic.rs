@@ -1,9 +1,8 @@
 //! The semantic arm: a coarse scan of all rows, finer scores of those that may rank, exact cosines of the head.
 //!
-//! Each step reads more bytes of fewer rows. Which rows follows from the scores of the step before, so an answer does
-//! not depend on where rows lie or on how they were read. Mean and deviation of the arm are those of the coarse scan:
-//! the deviation is about half a percent larger than that of whole bytes. Every memory that an arm proposes has its
-//! finer score.
+//! Each step reads more bytes of fewer rows. The scores of one step select the rows of the next, so a response does not
+//! depend on the order of rows or on how they were read. Mean and deviation are those of the coarse scan. Every memory
+//! that an arm proposes has its finer score.
 
 use crate::api::Result;
 use crate::bitmap::Bitmap;

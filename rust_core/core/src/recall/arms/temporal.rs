@@ -1,4 +1,4 @@
-//! What the temporal arm says of the memories that pass: how near they are to the time that was asked about.
+//! The temporal arm: scores memories by their distance from the time windows of the request.
 
 use crate::bitmap::Bitmap;
 use crate::index::columns::{NO_TIME, STRETCH, Times};

@@ -1,8 +1,7 @@
-//! Shares of neighbours, added some hundred versions at a time: what a step works on stays in the first cache, where
-//! arrays as long as the bank would put out what the next arm needs.
+//! Adds the shares of neighbours in blocks that fit the first-level cache.
 //!
-//! Most conversations come in one piece, so that neighbours have neighbouring numbers: their scores are read where they
-//! stand. Those of other conversations are read version by version.
+//! Most conversations were added in one piece, so that neighbours have consecutive numbers and are read in order. The
+//! versions of other conversations are computed one by one.
 
 use crate::dense::{Kernel, NO_SCORE, Work};
 

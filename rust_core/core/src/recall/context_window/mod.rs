@@ -1,8 +1,8 @@
-//! Context windows: a short turn is scored together with its neighbours of the same conversation.
+//! Context windows: a short turn is scored together with its neighbours in the conversation.
 //!
-//! A memory receives a share of the scores one and two steps before and after it in its chain, when both are short. At
-//! the end of a chain the side that is there counts twice. Memories that pass the filter give and receive; a memory
-//! that does not pass cuts the chain.
+//! A memory receives a share of the scores one and two steps before and after it, when both memories are short. At the
+//! end of a conversation the only side counts twice. Memories that pass the filter give and receive; a memory that does
+//! not pass separates its neighbours.
 
 mod kernel;
 

@@ -1,9 +1,9 @@
-//! Mean and deviation of an arm over all memories that pass, from a fixed sample of them.
+//! Estimates mean and deviation of an arm over all memories that pass from a fixed sample.
 //!
-//! The sample is every n-th version that passes, so the same index gives the same answer. The semantic arm has a score
-//! for each memory, and the sample alone tells. The keyword arm is mostly zeros with a few high scores, which a sample
-//! would miss: what the rare words add is summed over all rows that hold one, and only what windows and common words
-//! make of it comes from a sample of those.
+//! The sample is every n-th version that passes, so the same index gives the same response. The semantic arm scores
+//! every memory, and the sample suffices. The keyword arm is mostly zeros with a few high scores, which a sample would
+//! miss: the contribution of rare words is summed over all rows that hold one, and only the effect of context windows
+//! and common words on it is sampled.
 
 use super::rare_words::Holders;
 use super::scored::ScoredVersions;

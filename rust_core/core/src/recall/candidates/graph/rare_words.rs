@@ -1,8 +1,8 @@
-//! The keyword arm of a large bank: postings of the rare words, and a bound for what the common ones can add.
+//! The keyword arm of a recall by graphs: postings of rare words, and an upper bound for what common words add.
 //!
-//! A word that most memories hold adds little to a score and has long postings. Rows are found by the rarest words; once
-//! the best of them, scored in full, are better than the common words alone can make any row, no other row is among the
-//! best (after Turtle and Flood, Query evaluation: strategies and optimizations, 1995).
+//! A word that most memories hold adds little to a score and has long postings. Rows are found by the rarest words.
+//! Once the best of them, scored in full, exceed what the common words alone can give any row, no other row is among
+//! the best (after Turtle and Flood, Query evaluation: strategies and optimizations, 1995).
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! The versions that a recall of a large bank looks at, each with its neighbours and their scores.
+//! The versions that a recall by graphs examines, with their neighbours and scores.
 
 use super::nearest::MARGIN_ROWS;
 use super::sparse_scores::{Sparse, SparseScores};

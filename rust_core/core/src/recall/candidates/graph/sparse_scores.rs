@@ -1,4 +1,4 @@
-//! Scores of the few versions that a recall looks at, kept by version number in arrays that stay clean between recalls.
+//! Scores of the few versions that a recall examines, in arrays by version number that are clean between recalls.
 
 use super::both;
 use crate::dense::{DenseIndex, NO_SCORE, QuantisedQuery};
