@@ -1,8 +1,8 @@
 //! The search index of Astrocyte: dense and keyword search over the memories of a bank, with filters, fusion,
 //! deduplication and token budgets in one call.
 //!
-//! A [`Core`] makes [`Bank`]s. [`Bank::apply`] adds, ends and removes rows in commits; [`Bank::recall`] searches. Banks live in
-//! memory. [`Bank::checkpoint`] writes one to files, and [`Core::load`] reads it back.
+//! A [`Core`] makes [`Bank`]s. [`Bank::apply`] adds, ends and removes rows in commits; [`Bank::recall`] searches. Banks
+//! live in memory. [`Bank::checkpoint`] writes one to files, and [`Core::load`] reads it back.
 //!
 //! ```
 //! use astrocyte_core::{Core, RecallRequest, Row};

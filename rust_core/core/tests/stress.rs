@@ -1,7 +1,7 @@
 //! Everything at once: readers, a writer, folds, checkpoints, and a bank that goes and comes back.
 //!
-//! Each answer says which position it saw, and is what a bank says to which the same commits were applied one by one: to
-//! the byte where rows were scanned, and by contents where graphs were walked. `STRESS_ROUNDS` says how often.
+//! Each answer says which position it saw, and is what a bank says to which the same commits were applied one by one:
+//! to the byte where rows were scanned, and by contents where graphs were walked. `STRESS_ROUNDS` says how often.
 
 mod common;
 

@@ -15,7 +15,7 @@ fn arm_scores(arms: &[api::ArmScore]) -> Vec<(u32, u32, f64)> {
         .collect()
 }
 
-/// What the first hit scores in the semantic and the keyword arm, 0 in one that did not propose it.
+/// The score of the first hit in the semantic and the keyword arm, 0 in one that did not propose it.
 pub(super) fn lead_scores(answer: &api::RecallResponse) -> Option<(f64, f64)> {
     let score = |name| {
         let of = |word: &&api::ArmScore| answer.arm_names[word.arm as usize] == name;
@@ -138,7 +138,7 @@ impl RecallResponse {
         }
     }
 
-    /// What the core answered.
+    /// The response of the core.
     pub(super) fn answer(&self) -> &api::RecallResponse {
         &self.answer
     }

@@ -22,7 +22,7 @@ pub enum Step {
     Hit,
 }
 
-/// What an arm says of a memory, whether it proposes it or not.
+/// The standing of a memory in an arm, whether the arm proposes it or not.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Standing {
     /// Rank among all memories that pass, from 1; 0 when the arm does not know it.
@@ -33,12 +33,12 @@ pub struct Standing {
     pub proposed: bool,
 }
 
-/// What became of a memory in a recall.
+/// The fate of a memory in a recall.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fate {
     /// The memory.
     pub memory_id: MemoryId,
-    /// How far it came.
+    /// The step that it reached.
     pub step: Step,
     /// By arm, in the order of [`RecallResponse::arm_names`]; empty for a memory that does not pass.
     pub arms: Vec<Standing>,
@@ -46,7 +46,8 @@ pub struct Fate {
     pub fused_rank: u32,
     /// Fused score, where it has a rank.
     pub fused_score: Option<f64>,
-    /// Which hit it is, or would be if there were room, from 1; 0 when it never had a turn.
+    /// Its place among the hits, or the place that it would have if there were room, from 1; 0 when it was not
+    /// considered.
     pub place: u32,
     /// Tokens that it counts against the budget.
     pub tokens: u32,
@@ -59,7 +60,7 @@ pub struct Fate {
 }
 
 impl Fate {
-    /// Of a memory that the index does not hold.
+    /// The fate of a memory that the index does not hold.
     pub(crate) fn new(memory_id: MemoryId) -> Self {
         Self {
             memory_id,

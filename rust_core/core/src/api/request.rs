@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::row::MemoryId;
 
-/// How several tags of a filter combine.
+/// The combination of several tags of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TagMatch {
     /// At least one of them.
@@ -16,7 +16,7 @@ pub enum TagMatch {
     None,
 }
 
-/// How the arms' lists become one.
+/// The method that fuses the rankings of the arms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FusionMethod {
     /// Distribution-based score fusion: weighted sum of the z-scores within each arm.
@@ -40,13 +40,13 @@ pub struct ExternalList {
 /// A boost of the memories that have a label, after the fusion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabelBoost {
-    /// What hits say of it.
+    /// Name of the boost in hits.
     pub name: Arc<str>,
     /// Metadata pairs, of which one is enough.
     pub labels: Vec<(String, String)>,
-    /// What is added to a score.
+    /// The amount that is added to a score.
     pub value: f64,
-    /// How far a hit that feedback kept at the head is above the next one.
+    /// Distance to the next hit of a hit that feedback kept at the head.
     pub standing: f64,
     /// Hits wanted, out of the `k` that are looked at.
     pub wanted: usize,
@@ -67,7 +67,7 @@ pub struct RecallRequest {
     pub depth: usize,
     /// Tags to match.
     pub tags: Vec<String>,
-    /// How the tags combine.
+    /// The combination of the tags.
     pub tag_match: TagMatch,
     /// Fact types that pass; empty lets all pass.
     pub fact_types: Vec<String>,
@@ -75,7 +75,8 @@ pub struct RecallRequest {
     pub metadata: Vec<(String, String)>,
     /// Conversation to stay within.
     pub session: Option<String>,
-    /// First and last instant of `occurred_at` (the time of first storing where there is none), both included, None open.
+    /// First and last instant of `occurred_at` (the time of first storing where there is none), both included, None
+    /// open.
     pub occurred: Option<(Option<i64>, Option<i64>)>,
     /// First and last instant of the first storing, both included, None open.
     pub retained: Option<(Option<i64>, Option<i64>)>,
@@ -87,11 +88,11 @@ pub struct RecallRequest {
     pub memory_ids: Option<Vec<MemoryId>>,
     /// Windows (first, last) of event time that make the temporal arm run.
     pub time_windows: Vec<(i64, i64)>,
-    /// How long after a window the temporal arm's score decays, in milliseconds.
+    /// Duration over which the score of the temporal arm decays outside a window, in milliseconds.
     pub time_tail_ms: i64,
     /// Lists from outside, each a further arm.
     pub external: Vec<ExternalList>,
-    /// How arms are fused.
+    /// The fusion method.
     pub fusion: FusionMethod,
     /// The rank constant of reciprocal rank fusion, above 0.
     pub rank_constant: f64,
@@ -109,7 +110,7 @@ pub struct RecallRequest {
     pub budget: Option<u64>,
     /// Count the whole memory's tokens instead of the hit chunk's.
     pub budget_whole: bool,
-    /// What is boosted by a label.
+    /// A boost of memories with certain labels.
     pub label_boost: Option<LabelBoost>,
 }
 

@@ -18,7 +18,7 @@ pub struct Duplicate {
     pub cosine: f32,
 }
 
-/// An arm's word on a hit.
+/// The score of an arm for a hit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ArmScore {
     /// Index into [`RecallResponse::arm_names`].
@@ -29,12 +29,12 @@ pub struct ArmScore {
     pub score: f64,
 }
 
-/// What was added to a score after the fusion.
+/// An amount that was added to a score after the fusion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Boost {
-    /// Of what.
+    /// Name of the boost.
     pub name: Arc<str>,
-    /// How much.
+    /// The amount.
     pub value: f64,
 }
 
@@ -57,7 +57,7 @@ pub struct Hit {
     pub layer: Arc<str>,
     /// The arms that proposed it.
     pub arms: Vec<ArmScore>,
-    /// What was added to the fused score; part of it.
+    /// Amounts that were added to the fused score; the score includes them.
     pub boosts: Vec<Boost>,
 }
 
@@ -76,7 +76,7 @@ pub struct RecallResponse {
     pub feedback_micros: f64,
     /// Words that the first hits added to the query.
     pub feedback_terms: u32,
-    /// What the arms say of the first hit of the fusion, whatever was boosted after it.
+    /// The scores of the arms for the first hit of the fusion, before any boost.
     pub lead: Vec<ArmScore>,
     /// Time that boosting took.
     pub boost_micros: f64,
@@ -86,7 +86,7 @@ pub struct RecallResponse {
     pub candidates: u32,
     /// Memories that pass the filter.
     pub allowed: u32,
-    /// How the filter was met: "scan" or "gather", with counts.
+    /// The plan of the search: "scan", "gather" or "graph", with counts.
     pub plan: String,
     /// Whether the token budget dropped a hit, or the first one must be cut.
     pub truncated: bool,

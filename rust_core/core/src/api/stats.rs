@@ -29,13 +29,13 @@ pub struct BankStats {
     pub graph_rows: u64,
     /// Resident bytes of the graphs.
     pub bytes_graphs: u64,
-    /// Walks of the graphs that were compared with a scan, of late.
+    /// Recent graph searches that were compared with a scan.
     pub sampled: u64,
-    /// Of the ten nearest rows in each of these, how many there were.
+    /// The number of rows among the ten nearest of these searches.
     pub sampled_wanted: u64,
-    /// And how many of them the walk had found.
+    /// The number of these rows that the graph search found.
     pub sampled_found: u64,
-    /// How often the walks were widened because too few were found; beyond three the scan has taken over.
+    /// Number of times that searches were widened because too few rows were found; beyond three, scans replace them.
     pub widened: u64,
     /// All resident bytes, with what the builds that are due will add.
     pub bytes: u64,

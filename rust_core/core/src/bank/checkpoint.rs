@@ -12,14 +12,15 @@ use crate::index::IndexLock;
 use crate::maintenance;
 
 impl Bank {
-    /// Writes a checkpoint into an empty directory, while the bank goes on, and reads it back. What is applied meanwhile
-    /// is to be replayed over it like what comes after. One that is not `durable` is written sooner; a loss of power may
-    /// damage it, which is found out when it is loaded.
+    /// Writes a checkpoint into an empty directory, while the bank goes on, and reads it back. What is applied
+    /// meanwhile is to be replayed over it like what comes after. One that is not `durable` is written sooner; a loss
+    /// of power may damage it, which is found out when it is loaded.
     ///
     /// # Errors
-    /// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when a file cannot be written, or is not what was written.
+    /// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when a file cannot be written, or is not what was
+    /// written.
     pub fn checkpoint(&self, directory: &Path, label: &Label, durable: bool) -> Result<Written> {
-        // What is not back yet would be missing in it.
+        // Graphs that are not restored yet would be missing in it.
         maintenance::restore(&Arc::downgrade(&self.index));
         let _running = self.enter();
         checkpoint::write(&self.index, directory, label, durable)

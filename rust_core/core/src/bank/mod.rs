@@ -27,7 +27,7 @@ pub struct Bank {
     shared: Arc<Shared>,
 }
 
-/// What all banks of a core have in common.
+/// The parts that all banks of a core share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) worker: GraphWorker,
@@ -116,7 +116,7 @@ impl Bank {
         self.shared.planner.enter()
     }
 
-    /// As [`recall`](Self::recall), with what was made of the request for vectors of the bank's length.
+    /// Answers a recall whose request is prepared for the dimensions of this bank.
     pub(crate) fn answer(
         &self,
         request: &RecallRequest,
@@ -140,8 +140,8 @@ impl Bank {
         Ok(response)
     }
 
-    /// As [`answer`](Self::answer) of each, of which up to [`TOGETHER`](crate::dense::TOGETHER) are given; with one reading
-    /// of the rows where that will do.
+    /// Answers up to [`TOGETHER`](crate::dense::TOGETHER) recalls as [`answer`](Self::answer) does each; with one
+    /// reading of the rows where that will do.
     pub(crate) fn answer_together(
         &self,
         asked: &[(&RecallRequest, &recall::Query)],
@@ -215,7 +215,8 @@ impl Bank {
     /// Builds now, and without rests, all segments that the background would build in time.
     ///
     /// # Errors
-    /// [`CoreError::Graph`] when there is no memory for a graph, [`CoreError::Io`] when the scratch file cannot be read.
+    /// [`CoreError::Graph`] when there is no memory for a graph, [`CoreError::Io`] when the scratch file cannot be
+    /// read.
     pub fn build_graphs(&self) -> Result<()> {
         self.shared.worker.build_now(&self.index)
     }

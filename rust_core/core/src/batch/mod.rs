@@ -16,7 +16,7 @@ use crate::bank::Bank;
 use crate::dense::TOGETHER;
 use crate::recall::Query;
 
-/// What is made of a request for vectors of one length; nothing where it is refused.
+/// A request prepared for vectors of one length; None where it is refused.
 type Prepared = OnceLock<Option<Query>>;
 
 /// Answers each request as [`Bank::recall`] does.
@@ -67,7 +67,7 @@ pub(crate) fn recall(requests: &[(&Bank, &RecallRequest)]) -> Result<Vec<RecallR
         .collect()
 }
 
-/// Requests that one thread takes at a time, one after the other and of one bank: what one reading of its rows serves, but
+/// Groups of consecutive requests for one bank that one thread takes: as many as one reading of its rows serves, but
 /// no more than leaves every thread its part.
 fn groups(requests: &[(&Bank, &RecallRequest)], threads: usize) -> Vec<Range<usize>> {
     let most = requests.len().div_ceil(threads).clamp(1, TOGETHER);
@@ -81,8 +81,8 @@ fn groups(requests: &[(&Bank, &RecallRequest)], threads: usize) -> Vec<Range<usi
     groups
 }
 
-/// For each request the place of what is made of it, one for all that are the same object and ask for vectors of the same
-/// length.
+/// For each request the place of its prepared form, shared by all that are the same object and ask for vectors of the
+/// same length.
 fn shared(requests: &[(&Bank, &RecallRequest)]) -> (Vec<usize>, Vec<Prepared>) {
     let mut known: HashMap<(*const RecallRequest, usize), usize> = HashMap::new();
     let places = requests

@@ -22,7 +22,8 @@ const NOBODY: Name = (u64::MAX, u32::MAX);
 /// All graphs, and what the manifest is to hold of the files of those that were written.
 type Graphs = (Vec<Arc<Graph>>, Vec<Sum>);
 
-/// Writes the graphs that are worth it, and whose they are to `members`; None when rows or terms got other numbers meanwhile.
+/// Writes the graphs that are worth it, and whose they are to `members`; None when rows or terms got other numbers
+/// meanwhile.
 pub(super) fn write(
     bank: &mut Slices<'_>,
     directory: &Path,
@@ -62,7 +63,7 @@ pub(super) fn write(
     Ok(Some((graphs, sums)))
 }
 
-/// What is to be put back of the graphs that the manifest names.
+/// The graphs that the manifest names, to be restored.
 pub(super) fn read(
     mut members: FileReader,
     manifest: &Manifest,
@@ -101,7 +102,7 @@ fn name_of(number: usize) -> String {
     format!("graph{number}")
 }
 
-/// Whose vectors the graph's numbers are.
+/// The names of a segment's vectors, by number.
 fn names(bank: &mut Slices<'_>, segment: &Segment) -> Option<Vec<Name>> {
     let mut names = Vec::with_capacity(segment.rows().len());
     for range in slices(segment.len(), TOGETHER) {

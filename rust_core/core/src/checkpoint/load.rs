@@ -23,8 +23,8 @@ use crate::system::failpoint;
 /// The bank of a checkpoint, as it was at the position of the manifest or, in part, later.
 ///
 /// # Errors
-/// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when it is of another bank, model or version, a byte is not what was
-/// written, or what was written makes no bank; [`CoreError::Io`](crate::CoreError::Io) when a file fails.
+/// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when it is of another bank, model or version, a byte is not
+/// what was written, or what was written makes no bank; [`CoreError::Io`](crate::CoreError::Io) when a file fails.
 pub(crate) fn load(
     directory: &Path,
     label: &Label,
@@ -114,7 +114,7 @@ fn reader(file: File, name: &'static str, manifest: &Manifest) -> FileReader {
     FileReader::new(file, name, manifest.sums[at].length)
 }
 
-/// What numbers stand for.
+/// The names behind numbers.
 struct Names {
     layers: Vec<Arc<str>>,
     conversations: Vec<Option<String>>,

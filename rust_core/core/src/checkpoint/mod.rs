@@ -32,7 +32,7 @@ const NAMES: &str = "names";
 const MEMBERS: &str = "members";
 const FILES: [&str; 6] = [VERSIONS, PLANES, WORDS, VECTORS, NAMES, MEMBERS];
 
-/// What was written, and what it cost.
+/// The result of writing a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
     /// The position from which on changes are to be replayed.
@@ -43,10 +43,11 @@ pub struct Written {
     pub longest_hold: Duration,
 }
 
-/// What a checkpoint says of itself: label and position.
+/// Reads the label and the position of a checkpoint.
 ///
 /// # Errors
-/// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when the manifest is not there, not whole, or of another format.
+/// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when the manifest is not there, not whole, or of another
+/// format.
 pub fn describe(directory: &Path) -> Result<(Label, u64)> {
     let manifest = manifest::read(directory)?;
     Ok((manifest.label, manifest.position))

@@ -24,8 +24,8 @@ pub(super) const TOGETHER: u32 = 4096;
 /// Rows get new numbers when a fifth of a bank was removed, so hardly twice within a checkpoint.
 const ATTEMPTS: usize = 3;
 
-/// Writes a checkpoint of the bank into an empty directory, and reads it back. One that is not `durable` may be damaged by
-/// a loss of power, which is found out when it is loaded.
+/// Writes a checkpoint of the bank into an empty directory, and reads it back. One that is not `durable` may be damaged
+/// by a loss of power, which is found out when it is loaded.
 ///
 /// # Errors
 /// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when a file cannot be written, or is not what was written.
@@ -65,7 +65,7 @@ pub(crate) fn write(
     Err(refused("its rows got new numbers again and again"))
 }
 
-/// What a checkpoint holds of a bank: everything that was there at a position.
+/// The slices of an index that a checkpoint holds.
 pub(super) struct Slices<'a> {
     bank: &'a IndexLock,
     position: u64,

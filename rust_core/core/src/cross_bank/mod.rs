@@ -44,7 +44,8 @@ pub struct BankArm<'a> {
 }
 
 impl<'a> BankArm<'a> {
-    /// The arms of an answer; `weights` are those of the semantic, the keyword and the temporal arm, any other counts 1.
+    /// The arms of an answer; `weights` are those of the semantic, the keyword and the temporal arm, any other counts
+    /// 1.
     pub fn of(answer: &'a RecallResponse, weights: [f64; 3]) -> Vec<Self> {
         let arm = |(name, &(mean, deviation)): (&'a Cow<'_, str>, &(f64, f64))| Self {
             name,
@@ -63,7 +64,7 @@ impl<'a> BankArm<'a> {
     }
 }
 
-/// What one bank answered, and how it counts.
+/// The response of one bank, and its weight.
 #[derive(Debug, Clone, Default)]
 pub struct BankList<'a> {
     /// Weight of the bank; at 0 its hits are left out, but not what they say of its arms.
@@ -74,7 +75,7 @@ pub struct BankList<'a> {
     pub arms: Vec<BankArm<'a>>,
     /// Names the scale of the semantic arm, which banks of the same embedding model share.
     pub space: &'a str,
-    /// What stages after the arms added to each hit, in deviations; empty where none did.
+    /// Amounts that later steps added to each hit, in deviations; empty where none did.
     pub boosts: Vec<f64>,
     /// Place of the list together with which it says how well a bank answers, where it is but a part of that bank's
     /// answer; None for its own.
@@ -213,13 +214,13 @@ fn relevances(lists: &[BankList<'_>]) -> Vec<Vec<f64>> {
     relevances
 }
 
-/// How an arm's scores count.
+/// The scale of an arm's scores.
 struct Scale {
     mean: f64,
     unit: f64,
     factor: f64,
     top: f64,
-    /// What a hit has that the arm did not propose.
+    /// The score of a hit that the arm did not propose.
     absent: f64,
 }
 
@@ -273,7 +274,7 @@ fn lift_by_bank(lists: &[BankList<'_>], relevances: &mut [Vec<f64>]) {
     }
 }
 
-/// What names the scale of an arm: its own name and, for the semantic one, the embedding space.
+/// The key of an arm's scale: its own name and, for the semantic one, the embedding space.
 fn scale_name<'a>(list: &BankList<'a>, arm: &BankArm<'a>) -> (&'a str, &'a str) {
     let space = if arm.name == SEMANTIC { list.space } else { "" };
     (arm.name, space)

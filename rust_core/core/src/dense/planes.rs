@@ -17,8 +17,8 @@ pub(super) const PART: usize = 1024;
 pub(super) const STEP: usize = 256;
 /// Rows that one of two threads takes at a time, a multiple of the parts: some fifty microseconds.
 const SHARE: usize = 8 * PART;
-/// Reading rows one by one costs about half as much again as reading all in order: above this share of them (in percent)
-/// the low plane is read in order too.
+/// Reading rows one by one costs about half as much again as reading all in order: above this share of them (in
+/// percent) the low plane is read in order too.
 const CROWD_PERCENT: usize = 60;
 /// Steps that are compared at a time.
 const LANES: usize = 16;
@@ -35,9 +35,9 @@ pub(crate) struct FlatIndex {
 /// Some rows' blocks. Planes of all rows would be copied as they grow, and leave holes in memory.
 #[derive(Debug, Default)]
 pub(super) struct Planes {
-    /// What every search reads.
+    /// The high nibbles, which every search reads.
     pub(super) high: Vec<Block>,
-    /// What is read of rows that may be among the best.
+    /// The low nibbles, which are read of rows that may be among the best.
     pub(super) low: Vec<Block>,
 }
 
@@ -71,7 +71,7 @@ impl FlatIndex {
         &self.parts[part].low[self.blocks(part, rows)]
     }
 
-    /// Where the blocks of rows lie in the planes of their part.
+    /// The range of the blocks of rows in the planes of their part.
     fn blocks(&self, part: usize, rows: Range<usize>) -> Range<usize> {
         let first = part * PART;
         (rows.start - first) * self.width..(rows.end - first) * self.width
@@ -376,7 +376,7 @@ pub(super) fn coarse(query: &QuantisedQuery, product: i32, scale: f32) -> f32 {
     if scale == 0.0 { NO_SCORE } else { cosine }
 }
 
-/// What the product with the low plane adds to a coarse cosine.
+/// The amount that the product with the low plane adds to a coarse cosine.
 #[inline]
 pub(super) fn fine(query: &QuantisedQuery, product: i32, scale: f32) -> f32 {
     (product - query.correction) as f32 * (query.scale * scale)
@@ -402,7 +402,8 @@ impl Work for Largest<'_> {
     }
 }
 
-/// Fills `scores` from one query's products with some rows' high plane; or adds to them, where these are of the low one.
+/// Fills `scores` from one query's products with some rows' high plane; or adds to them, where these are of the low
+/// one.
 struct Cosines<'a, const LOW: bool> {
     query: &'a QuantisedQuery,
     products: &'a [i32],

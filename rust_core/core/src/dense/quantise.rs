@@ -7,9 +7,9 @@
 pub(super) const BLOCK: usize = 64;
 /// Components in a block of a plane: two to a byte.
 pub(super) const PACKED: usize = 2 * BLOCK;
-/// What a component of 0 is in either plane: eight, so that a nibble less eight is rounded both ways alike.
+/// The nibble of a component of 0 in either plane: eight, so that rounding is symmetrical.
 pub(super) const MIDDLE: i32 = 8;
-/// How much more a high nibble counts than a low one.
+/// The weight of a high nibble against a low one.
 pub(super) const COARSE: i32 = 16;
 /// A component is stored as an unsigned byte around this offset: [`MIDDLE`] in both nibbles.
 const OFFSET: i32 = MIDDLE * COARSE + MIDDLE;
@@ -38,11 +38,12 @@ pub struct QuantisedQuery {
     pub blocks: Vec<Block>,
     /// Size of one step.
     pub scale: f32,
-    /// What the rows' `MIDDLE` adds to each product with a plane.
+    /// The amount that the rows' `MIDDLE` adds to each product with a plane.
     pub correction: i32,
-    /// How far a coarse cosine may be from the one of both planes, in steps of the row: one row in a billion is farther.
+    /// Bound of the distance of a coarse cosine from that of both planes, in steps of the row: one row in a billion is
+    /// farther.
     pub reach: f32,
-    /// How far it usually is at most: one row in a thousand is farther.
+    /// The same bound for all but one row in a thousand.
     pub usual: f32,
 }
 

@@ -18,7 +18,7 @@ impl Graph {
         Self { layers, saved }
     }
 
-    /// Says whether the newest checkpoint has it.
+    /// Notes whether the newest checkpoint has it.
     pub(crate) fn note_saved(&self, saved: bool) {
         self.saved.store(saved, Ordering::Relaxed);
     }

@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 use super::layers::Layers;
 use crate::dense::{DenseIndex, NO_SCORE, QuantisedQuery};
 
-/// How many are looked around from at once. Of one alone, memory brings a dozen vectors before it is known where to go on:
+/// Vectors that are expanded at once. Of one alone, memory brings a dozen vectors before it is known where to go on:
 /// at a million rows four take a fourteenth off a dense question, two half of that, and find as much.
 const LEADING: usize = 4;
 
@@ -24,9 +24,9 @@ pub(crate) struct SearchBuffers {
     ahead: BinaryHeap<Found>,
     /// The nearest that may be kept, the farthest first.
     kept: BinaryHeap<Reverse<Found>>,
-    /// Those that are looked around from at once, each with how many are fresh by then.
+    /// The vectors that are expanded at once, each with the number of unvisited ones by then.
     leading: Vec<(Found, usize)>,
-    /// What is looked at: numbers, rows and scores.
+    /// The vectors that are scored: numbers, rows and scores.
     fresh: Vec<u32>,
     rows: Vec<u32>,
     scores: Vec<f32>,

@@ -46,9 +46,9 @@ pub(crate) struct Segments {
     pub(crate) restoring: bool,
     /// Held by whoever puts them back.
     pub(crate) putting: Arc<Mutex<()>>,
-    /// How often rows got new numbers: a build that began before must look them up again.
+    /// Number of compactions that renumbered rows: a build that began before must look its rows up again.
     pub(crate) renumberings: u64,
-    /// How well recalls by the graphs do.
+    /// Measured recall of the graphs.
     pub(crate) quality: Quality,
     /// Whether the bank waits for the builder.
     pub(crate) queued: bool,
@@ -69,7 +69,7 @@ impl Segments {
         }
     }
 
-    /// None yet, but these to put back.
+    /// No segments yet, but graphs of a checkpoint to restore.
     pub(crate) fn of(saved: Vec<Saved>) -> Self {
         Self {
             restoring: !saved.is_empty(),

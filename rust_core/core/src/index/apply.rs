@@ -117,7 +117,7 @@ impl Index {
         Ok(())
     }
 
-    /// What the rows need that the tables have no room for.
+    /// Larger tables, where the rows need more room.
     pub(crate) fn room(&self, prepared: &[Prepared]) -> Room {
         let parts = prepared.iter().flat_map(|row| &row.parts);
         let words = parts.map(|part| part.text.terms.len()).sum();

@@ -15,7 +15,7 @@ const DEAD_SHARE: u32 = 5;
 /// Below this many dead rows a rebuild gains nothing that can be measured.
 const DEAD_MINIMUM: u32 = 64;
 
-/// What of a bank has numbers of rows or versions in it. The original vectors stay where they are.
+/// The parts of an index that hold numbers of rows or versions. The exact vectors stay where they are.
 struct Compacted {
     columns: Columns,
     labels: Labels,
@@ -34,7 +34,7 @@ pub(crate) fn compact<'a>(bank: &'a IndexLock, index: Intending<'a>) -> Intendin
     let mut compacted = index.compacted();
     let mut index = bank.change(index);
     index.adopt(&mut compacted);
-    // What was there before is freed when readers are back.
+    // The old parts are freed after readers are back.
     Changing::downgrade_to_upgradable(index)
 }
 

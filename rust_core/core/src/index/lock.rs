@@ -12,7 +12,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWrit
 
 use super::state::Index;
 
-/// How long readers that leave no gap may hold up a change: less than what makes a commit durable.
+/// Longest delay of a change by readers that leave no gap: less than a durable commit takes.
 const PATIENCE: Duration = Duration::from_millis(1);
 
 /// The state, to be read.
@@ -40,7 +40,8 @@ impl IndexLock {
 
     /// For a look.
     pub(crate) fn read(&self) -> Reading<'_> {
-        // A recall that reads may wait for a thread of the pool, which must never wait for the writer that waits for it.
+        // A recall that reads may wait for a thread of the pool, which must never wait for the writer that waits for
+        // it.
         let may_wait = rayon::current_thread_index().is_none();
         // A reader that misses the flag is one more that the writer waits for.
         if may_wait && self.pressing.load(Ordering::Relaxed) {

@@ -45,7 +45,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Where what a recall by graphs reads here and there lies.
+    /// The ranges of memory that a recall by graphs reads at random.
     pub(crate) fn ranges(&self) -> MemoryRanges {
         let mut ranges = MemoryRanges::default();
         self.vectors.note_ranges(&mut ranges);
@@ -89,7 +89,7 @@ impl Index {
         self.vectors.len() as u32
     }
 
-    /// Whether every version is one row, so that rows and versions have the same numbers.
+    /// True where every version is one row, so that rows and versions have the same numbers.
     pub(crate) fn is_flat(&self) -> bool {
         self.rows() == self.columns.len()
     }
@@ -120,7 +120,7 @@ impl Index {
         steps.iter().fold(0.0, |a, &b| a.max(b))
     }
 
-    /// How often rows and terms got new numbers.
+    /// Numbers of compactions that renumbered rows and terms.
     pub(crate) fn renumberings(&self) -> (u64, u64) {
         (self.segments.renumberings, self.lexical.renumberings())
     }

@@ -20,8 +20,8 @@ const FEWEST_HOLDERS: u32 = 2;
 const COMMON_SHARE: u64 = 2;
 
 impl Bm25Index {
-    /// The stems with the largest sum over `rows` of (frequency / row length) x idf. The first gets `weight`, the others
-    /// less in proportion. Equal sums are taken in the order of the fingerprints.
+    /// The stems with the largest sum over `rows` of (frequency / row length) x idf. The first gets `weight`, the
+    /// others less in proportion. Equal sums are taken in the order of the fingerprints.
     pub(super) fn related(
         &self,
         query: &AnalyzedQuery,

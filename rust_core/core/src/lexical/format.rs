@@ -19,7 +19,7 @@ impl Bm25Index {
         self.lengths.len() as u32
     }
 
-    /// How often terms got new numbers.
+    /// Number of compactions that renumbered terms.
     pub(crate) fn renumberings(&self) -> u64 {
         self.renumberings
     }

@@ -82,7 +82,7 @@ impl Lengths {
         self.retire(row);
     }
 
-    /// Those of all rows, ascending, each with whether it is counted.
+    /// The lengths of all rows, ascending, each with its flag of being counted.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, u32, bool)> + '_ {
         (0..self.len() as u32).map(|row| (row, self.get(row), self.is_counted(row)))
     }

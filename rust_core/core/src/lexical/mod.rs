@@ -29,20 +29,20 @@ pub(crate) const FETCHED: usize = 64;
 pub struct QueryTerm {
     /// Its number in the index.
     pub number: u32,
-    /// What it would add to a score if it stood there without end.
+    /// The limit of its score as its frequency grows.
     pub factor: f32,
-    /// What it adds to the score of any row at most.
+    /// The largest amount that it adds to the score of a row.
     pub most: f32,
     /// Rows that hold it, some of which may be removed.
     pub rows: u32,
 }
 
-/// Tells most numbers of other terms from those of a query, by one bit.
+/// A filter that excludes most numbers of terms that a query does not hold, by one bit each.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TermFilter([u64; 4]);
 
 impl TermFilter {
-    /// Of the numbers of `terms`.
+    /// A filter of the numbers of `terms`.
     pub fn new(terms: &[QueryTerm]) -> Self {
         let mut bits = [0; 4];
         for term in terms {
@@ -84,15 +84,15 @@ pub trait LexicalIndex {
     fn feedback(&self, query: &AnalyzedQuery, rows: &[u32], weight: f32) -> AnalyzedQuery;
     /// The terms of the query that the index holds, in the order in which [`score`](Self::score) adds them.
     fn query_terms(&self, query: &AnalyzedQuery) -> Vec<QueryTerm>;
-    /// Adds the terms' parts, in their order, to the sums of the allowed rows that hold one; with `spread` by two threads where
-    /// that is worth it.
+    /// Adds the terms' parts, in their order, to the sums of the allowed rows that hold one; with `spread` by two
+    /// threads where that is worth it.
     fn add_terms(&self, terms: &[QueryTerm], allowed: &Bitmap, spread: bool, sums: &mut Sums);
     /// Adds the term's part to `sums`, one for each of `rows`, which are ascending.
     fn add_term_to(&self, term: QueryTerm, rows: &[u32], sums: &mut [f32]);
     /// Whether so few rows are allowed that reading their words costs less than reading the postings of the terms.
     fn few(&self, terms: &[QueryTerm], allowed: &Bitmap) -> bool;
-    /// Calls `scored` with the score of each row of `allowed` that holds one of `terms`: for few rows and words that many
-    /// hold; see [`few`](Self::few).
+    /// Calls `scored` with the score of each row of `allowed` that holds one of `terms`: for few rows and words that
+    /// many hold; see [`few`](Self::few).
     fn score_rows(&self, terms: &[QueryTerm], allowed: &Bitmap, scored: &mut dyn FnMut(u32, f32)) {
         let filter = TermFilter::new(terms);
         let mut parts = vec![0.0; terms.len()];
@@ -115,7 +115,8 @@ pub trait LexicalIndex {
     /// Brings what [`score_row`](Self::score_row) reads of a few rows into the cache, all at once: one after the other,
     /// each row would be waited for twice.
     fn fetch(&self, rows: &[u32]);
-    /// Sets `parts` to what each of `terms` adds to one row's score; added in their order they are the score, to the bit.
+    /// Sets `parts` to what each of `terms` adds to one row's score; added in their order they are the score, to the
+    /// bit.
     fn score_row(&self, terms: &[QueryTerm], filter: TermFilter, row: u32, parts: &mut [f32]);
     /// Distinct terms.
     fn terms(&self) -> usize;

@@ -18,9 +18,9 @@ pub struct Sums {
     /// Their sums, in the same order.
     pub values: Vec<f32>,
     window: RowWindow,
-    /// What was there before windows were added to, kept as room.
+    /// The rows and sums before the last addition, kept for their allocation.
     before: (Vec<u32>, Vec<f32>),
-    /// What a second thread makes, kept as room.
+    /// The results of a second thread, kept for their allocation.
     upper: (Vec<u32>, Vec<f32>, RowWindow),
 }
 
@@ -31,8 +31,8 @@ impl Sums {
         self.values.clear();
     }
 
-    /// Adds to the windows of all rows below `bound`, one after the other, what is filled in from a row on by what `begin`
-    /// makes for that row. With `spread` a second thread does the upper half.
+    /// Adds to the windows of all rows below `bound`, one after the other, what is filled in from a row on by what
+    /// `begin` makes for that row. With `spread` a second thread does the upper half.
     pub fn add<F: FnMut(Range<u32>, &mut RowWindow)>(
         &mut self,
         bound: u32,

@@ -22,7 +22,7 @@ const BATCH: usize = 64;
 /// A bank that may be gone by the next batch.
 pub(super) type Bank = Weak<IndexLock>;
 
-/// How builds share the processor with recalls.
+/// The pace of builds, which share the processor with recalls.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
     /// Rows outside all segments from which on they are folded into one.
@@ -48,12 +48,12 @@ pub(super) fn step(bank: &Bank, pace: Pace) -> Result<bool> {
     note(bank, plan.names.len() as u32);
     let built = build(bank, pace, &plan);
     note(bank, 0);
-    // What it was built in is several times the graph.
+    // The memory of a build is several times that of the graph.
     allocator::release();
     built
 }
 
-/// Says of how many vectors a graph is built.
+/// Notes the number of vectors of the graph that is built.
 fn note(bank: &Bank, building: u32) {
     if let Some(bank) = bank.upgrade() {
         bank.change(bank.intend()).segments.building = building;

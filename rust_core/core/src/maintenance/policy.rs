@@ -34,10 +34,10 @@ pub(super) fn next(
     choose(&sizes, tail_rows, graph_rows)
 }
 
-/// As [`next`], from the segments' sizes: vectors in all, and those that are not dead.
+/// Selects a build by the segments' sizes: all vectors, and those that are not dead.
 fn choose(sizes: &[(u32, u32)], tail_rows: u32, graph_rows: u32) -> Option<Job> {
     if tail_rows >= graph_rows {
-        // What is no larger than the tail would be merged with it soon.
+        // A segment no larger than the tail would be merged with it soon.
         let replaced = (0..sizes.len())
             .filter(|&number| sizes[number].1 <= tail_rows)
             .collect::<Vec<_>>();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::build::{Bank, publish};
 use crate::graph::Saved;
 
-/// Puts back the graphs of the bank's checkpoint, or waits for whoever is at it. What cannot be read is built anew, like what
-/// is not in one.
+/// Puts back the graphs of the bank's checkpoint, or waits for whoever is at it. What cannot be read is built anew,
+/// like what is not in one.
 pub(crate) fn restore(bank: &Bank) {
     let Some(putting) = bank
         .upgrade()

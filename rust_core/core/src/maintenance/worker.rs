@@ -14,11 +14,12 @@ use super::restore::restore;
 use crate::api::Result;
 use crate::index::IndexLock;
 
-/// How long it is watched whether a bank's tail goes on growing, in steps after which the thread may be stopped.
+/// Interval in which the growth of a bank's tail is measured, in steps after which the thread may be stopped.
 const WATCHED: Duration = Duration::from_millis(500);
 const WATCH_STEP: Duration = Duration::from_millis(20);
-/// A tail that grows by more than one row in so many meanwhile doubles in about a minute, in which a graph takes some hundred
-/// thousand rows: what is built of it now would be half of the bank, and every search would walk one graph more.
+/// A tail that grows by more than one row in so many meanwhile doubles in about a minute, in which a graph takes some
+/// hundred thousand rows: what is built of it now would be half of the bank, and every search would walk one graph
+/// more.
 const GROWING: u32 = 128;
 
 /// A thread, and the way to hand it banks.
@@ -79,7 +80,8 @@ impl GraphWorker {
         let _ = sender.send(bank);
     }
 
-    /// Builds what the bank needs, now and without rests: on the caller's thread, and by as many more as the pace allows.
+    /// Builds what the bank needs, now and without rests: on the caller's thread, and by as many more as the pace
+    /// allows.
     ///
     /// # Errors
     /// When there is no memory for a graph, or the scratch file cannot be read.
@@ -155,7 +157,7 @@ fn move_vectors(bank: &Bank) -> bool {
     else {
         return false;
     };
-    // Where the checkpoint cannot be read any more, who reads it hears of it.
+    // Where the checkpoint cannot be read any more, reads of its vectors fail.
     exact_vectors.move_some().unwrap_or(false)
 }
 
@@ -185,8 +187,8 @@ fn settle(bank: &Bank, stopped: &AtomicBool) {
 impl Drop for GraphWorker {
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::Relaxed);
-        // Its banks are dropped with it, so a build under way ends when it breathes next. Who restores can hand banks to who builds,
-        // and so ends first.
+        // Its banks are dropped with it, so a build under way ends when it breathes next. Who restores can hand banks
+        // to who builds, and so ends first.
         for worker in [&self.restorer, &self.worker] {
             if let Some((sender, handle)) = worker.lock().take() {
                 drop(sender);

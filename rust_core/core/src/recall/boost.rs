@@ -19,8 +19,8 @@ const TIED: f64 = 1e-9;
 
 /// Boosts and orders `hits` where the request asks for it, and keeps as many as are wanted. Returns the microseconds.
 ///
-/// `kept` says that feedback kept the first hits, whose scores stand for their places alone. Where the wanted hits do not
-/// fit the budget all stay, in their new order, for the caller to choose.
+/// `kept` says that feedback kept the first hits, whose scores stand for their places alone. Where the wanted hits do
+/// not fit the budget all stay, in their new order, for the caller to choose.
 pub(super) fn apply(recall: Recall<'_>, kept: bool, hits: &mut Vec<Hit>) -> f64 {
     let index = recall.index;
     let Some(boost) = &recall.request.label_boost else {
@@ -59,7 +59,7 @@ pub(super) fn apply(recall: Recall<'_>, kept: bool, hits: &mut Vec<Hit>) -> f64 
 /// Gives hits whose scores were set for the order alone the distance `standing` to what stands below them.
 fn stand(hits: &mut [Hit], standing: f64) {
     let first = FIRST_HITS.min(hits.len().saturating_sub(1));
-    // What the next one below had before it was given a distance itself.
+    // The score of the next one below before it was changed.
     let mut below = hits.get(first).map_or(0.0, |hit| hit.score);
     for place in (0..first).rev() {
         let lower = hits[place + 1].score;

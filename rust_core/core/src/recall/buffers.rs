@@ -21,7 +21,7 @@ pub(crate) struct ScoreArrays {
     pub(crate) versions: Vec<f32>,
     /// Input or room of the context windows; its contents are arbitrary.
     pub(crate) raw: Vec<f32>,
-    /// Of cosines: whether they are of whole bytes, not coarse.
+    /// True for cosines of whole bytes, false for coarse ones.
     pub(crate) whole: bool,
 }
 

@@ -118,7 +118,7 @@ impl Evidence<'_> {
             .or_else(|| versions().max())
     }
 
-    /// What is known of a memory before the walk: that it is none, does not pass, or what the arms say of it.
+    /// The fate of a memory as far as the arms decide it: unknown, filtered, or scored.
     fn fate(&self, id: MemoryId, version: Option<u32>) -> Fate {
         let fate = Fate::new(id);
         let Some(version) = version else {
@@ -144,7 +144,7 @@ impl Evidence<'_> {
         }
     }
 
-    /// What an arm says of a version that passes. Beyond its cut ranks are by the coarse scores.
+    /// The standing of a version that passes in an arm. Beyond the arm's cut, ranks are by the coarse scores.
     fn standing(&self, arm: &Arm, version: u32) -> Standing {
         if let Some(place) = arm.ranked.iter().position(|hit| hit.1 == version) {
             return Standing {

@@ -28,7 +28,7 @@ pub(super) struct Feedback {
 }
 
 impl Feedback {
-    /// Of a search that took so long and added so many words, after the hits `first`.
+    /// The result of a search that took `micros` and added `terms` words, after the hits `first`.
     fn new(micros: f64, terms: u32, first: &[Fused]) -> Self {
         let kept = if terms == 0 { &[] } else { first };
         Self {

@@ -14,7 +14,7 @@ pub(crate) struct FilterBuffers {
     rows: Bitmap,
 }
 
-/// What passes.
+/// The versions and rows that pass a filter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Allowed<'a> {
     pub(crate) versions: &'a Bitmap,
@@ -59,7 +59,7 @@ pub(crate) fn compile<'a>(
     Allowed { versions, rows }
 }
 
-/// What passes where a request leaves nothing out.
+/// Everything current: the result for a request without a filter.
 pub(crate) fn everything(index: &Index) -> Allowed<'_> {
     Allowed {
         versions: &index.columns.current,

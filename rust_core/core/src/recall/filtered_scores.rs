@@ -22,7 +22,7 @@ pub(super) enum FilteredScores<'a> {
 }
 
 impl<'a> FilteredScores<'a> {
-    /// Of an arm's scores by version.
+    /// Gathers the scores of an arm by version.
     pub(super) fn of(scores: &'a [f32], allowed: Allowed<'_>) -> Self {
         if !is_few(allowed, scores) {
             return Self::Many(scores);

@@ -12,7 +12,7 @@ use crate::topk::by_id;
 /// Most standard deviations that the temporal arm counts: in a bank where few memories are near the window their
 /// z-score is large without saying more.
 const TEMPORAL_CAP: f64 = 4.0;
-/// What the best hit of an outside list counts, in standard deviations of the other arms: that of a clear hit.
+/// Score of the best hit of an external list, in standard deviations of the other arms: that of a clear hit.
 const EXTERNAL_SPAN: f64 = 3.0;
 
 /// A candidate with its fused score.

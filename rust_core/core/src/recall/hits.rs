@@ -146,7 +146,7 @@ pub(super) fn tokens_of(recall: Recall<'_>, version: u32, ordinal: i32) -> u32 {
     recall.index.tokens[row as usize]
 }
 
-/// What was taken already: memories, contents, and vectors where a cosine threshold asks for them.
+/// The hits so far: their memories, contents, and vectors where there is a cosine threshold.
 #[derive(Default)]
 pub(super) struct Seen {
     ids: HashSet<[u8; 16]>,
@@ -157,7 +157,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// With room for so many.
+    /// An empty set with room for `count` hits.
     fn of(count: usize) -> Self {
         Self {
             ids: HashSet::with_capacity(count),

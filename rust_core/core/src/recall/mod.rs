@@ -37,13 +37,13 @@ use crate::api::{Explained, MemoryId, RecallRequest, RecallResponse, Result};
 use crate::dense::DenseIndex;
 use crate::index::Index;
 
-/// What one recall asks, and of which index.
+/// The context of one recall.
 #[derive(Clone, Copy)]
 pub(crate) struct Recall<'a> {
     pub(crate) index: &'a Index,
     pub(crate) request: &'a RecallRequest,
     pub(crate) query: &'a Query,
-    /// What passes the request's filter.
+    /// The memories that pass the request's filter.
     pub(crate) allowed: Allowed<'a>,
 }
 
@@ -88,9 +88,9 @@ pub(crate) fn run(
     })
 }
 
-/// Answers up to [`TOGETHER`](crate::dense::TOGETHER) requests by one scan of the rows, each as [`run`] does. None where
-/// they must be answered one by one: the rows are few, a filter may exclude most, there are graphs, or a request has no
-/// vector.
+/// Answers up to [`TOGETHER`](crate::dense::TOGETHER) requests by one scan of the rows, each as [`run`] does. None
+/// where they must be answered one by one: the rows are few, a filter may exclude most, there are graphs, or a request
+/// has no vector.
 pub(crate) fn run_together(
     index: &Index,
     asked: &[(&RecallRequest, &Query)],

@@ -28,8 +28,8 @@ pub(crate) struct ScoreStats {
 }
 
 impl ScoreStats {
-    /// Of the scores that are there. What does not pass holds 0 or [`NO_SCORE`], so zeros are counted by the number of
-    /// memories that pass.
+    /// Computes the statistics of `scores`. Memories that do not pass hold 0 or [`NO_SCORE`], so zeros are counted by
+    /// the number of memories that pass.
     pub(super) fn new(scores: &[f32], allowed: Allowed<'_>) -> Self {
         let kernel = Kernel::best();
         let largest = kernel.run(Largest(scores));
@@ -66,7 +66,7 @@ impl ScoreStats {
     }
 }
 
-/// Asks for [`largest`].
+/// Computes [`largest`].
 struct Largest<'a>(&'a [f32]);
 
 impl Work for Largest<'_> {
@@ -79,7 +79,7 @@ impl Work for Largest<'_> {
     }
 }
 
-/// What a step's scores add up to, in units of a scale, and how many are absent.
+/// Sums of the scores of a step, in units of a scale, and the number of absent ones.
 #[derive(Debug, Clone, Copy, Default)]
 struct Part {
     sum: i32,

@@ -15,7 +15,7 @@ const HUGE: usize = 2 << 20;
 /// A page becomes huge where arrays fill this share of it, in percent: all of it is resident then.
 const FILLED_PERCENT: usize = 75;
 
-/// Where arrays lie: for each page of the size of a huge one how many of its bytes are theirs.
+/// The address ranges of arrays: for each page of the size of a huge page the bytes that belong to them.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryRanges(HashMap<usize, usize>);
 
@@ -39,8 +39,9 @@ impl MemoryRanges {
         pages
     }
 
-    /// Has the system make these pages huge, as long as they are `wanted`: some three milliseconds each, and as long a rest
-    /// after it. The arrays may have gone meanwhile. Does nothing where the system has no huge pages, or its operator wants none.
+    /// Has the system make these pages huge, as long as they are `wanted`: some three milliseconds each, and as long a
+    /// rest after it. The arrays may have gone meanwhile. Does nothing where the system has no huge pages, or its
+    /// operator wants none.
     pub(crate) fn make_huge(&self, wanted: impl Fn() -> bool) {
         if !system_has_them() {
             return;

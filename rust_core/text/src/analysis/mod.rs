@@ -20,8 +20,8 @@ use segment::Piece;
 pub use stems::is_stem;
 
 /// Weight of a match of a surface form beside one of a stem.
-// Between .1 and .2 it gains or costs less than .01 of recall on six development sets; it is here for the exact form and
-// the whole identifier, which it puts before their look-alikes.
+// Between .1 and .2 it gains or costs less than .01 of recall on six development sets; it is here for the exact form
+// and the whole identifier, which it puts before their look-alikes.
 pub const SURFACE_WEIGHT: f32 = 0.15;
 
 // Longer words are cut here: nobody types them, and a base64 blob is one "word".

@@ -51,7 +51,7 @@ struct Slots {
     lost: Vec<u64>,
 }
 
-/// Where bytes of a slab are, outside of memory.
+/// The place of a slab's bytes outside of memory.
 enum Location {
     Scratch(u64),
     Saved(Arc<File>, u64),

@@ -25,7 +25,8 @@ impl ExactVectors {
         Ok(true)
     }
 
-    /// Moves the slab, if it is still where the checkpoint has it: to the scratch file, or into memory where that is full.
+    /// Moves the slab, if it is still where the checkpoint has it: to the scratch file, or into memory where that is
+    /// full.
     pub(super) fn take_over(&self, slab: usize) -> io::Result<()> {
         let (file, from) = match &self.slots.read().slabs[slab] {
             Slab::Saved(file, offset) => (Arc::clone(file), *offset),

@@ -29,7 +29,7 @@ impl Scratch {
     /// Makes the file in `directory`, and unlinks it.
     ///
     /// # Errors
-    /// Whatever the file system says.
+    /// The error of the file system.
     pub(crate) fn create(directory: &Path) -> io::Result<Self> {
         Ok(Self {
             file: temp_file::create(directory)?,

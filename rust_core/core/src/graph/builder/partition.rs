@@ -17,9 +17,9 @@ const LEAF: usize = 1024;
 const WHOLE: usize = 8 * LEAF;
 /// Parts that are smaller are put together.
 const SMALL: usize = LEAF / 4;
-/// Leaders that a vector goes to, first and then; later it goes to one. So it is in twelve leaves where there is something to
-/// divide among threads, else in six. At a million rows four and two find .94 of the ten nearest where these find .97, in two
-/// thirds of the time to build.
+/// Leaders that a vector goes to, first and then; later it goes to one. So it is in twelve leaves where there is
+/// something to divide among threads, else in six. At a million rows four and two find .94 of the ten nearest where
+/// these find .97, in two thirds of the time to build.
 const FANOUT: [usize; 2] = [6, 2];
 /// Leaders for as many vectors as a leaf holds, and for each leader that a vector goes to: half a leaf gathers at one.
 const LEADERS: usize = 2;
@@ -148,7 +148,7 @@ impl Carver<'_> {
                 self.partition(part, depth + 1, random, turn)?;
                 continue;
             }
-            // What can hardly be told from each other would be divided for ever.
+            // Near copies would be partitioned for ever.
             random.shuffle(&mut part);
             let mut leaves = part.chunks(LEAF);
             leaves.try_for_each(|leaf| self.leaf.meet(self.codes, leaf, self.pools, turn))?;
@@ -157,7 +157,7 @@ impl Carver<'_> {
     }
 }
 
-/// What vectors are divided in.
+/// Working memory of the partition.
 #[derive(Default)]
 struct Division {
     products: Products,
@@ -191,7 +191,7 @@ impl Division {
     }
 }
 
-/// Of two that are equally near the one that comes first.
+/// Prefers the lower number of two that are equally near.
 pub(super) fn by_place(one: u32, other: u32) -> std::cmp::Ordering {
     one.cmp(&other)
 }

@@ -45,7 +45,7 @@ fn layers(vectors: &[Vec<f32>], share: f64) -> Layers {
         .layers
 }
 
-/// How many can be reached from the entry by links of the lowest layer.
+/// The number of vectors that are reachable from the entry on the lowest layer.
 fn reached(layers: &Layers) -> usize {
     let mut met = vec![false; layers.lowest.len()];
     let mut ahead = vec![layers.entry];

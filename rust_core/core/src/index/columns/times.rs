@@ -12,7 +12,8 @@ pub(crate) const STRETCH: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Times {
     all: Vec<i64>,
-    /// The first and the last of each stretch; the other way round where it has none. What is removed does not narrow it.
+    /// The first and the last of each stretch; the other way round where it has none. What is removed does not narrow
+    /// it.
     bounds: Vec<(i64, i64)>,
 }
 

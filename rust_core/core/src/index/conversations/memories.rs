@@ -7,8 +7,9 @@ use crate::bitmap::Bitmap;
 use crate::index::columns::Columns;
 use crate::index::conversations::Entry;
 
-/// Tells `each` of the memories of a chain, in order, with the version that passes; what passes is held. A place of another
-/// memory takes one look where it passes: this is done for all places of a bank at a time, and [`Memories`] for a few.
+/// Calls `each` for the memories of a conversation, in order, with the version that passes; whatever passes is held. An
+/// entry of another memory takes one look where it passes: this is done for all places of a bank at a time, and
+/// [`Memories`] for a few.
 #[inline]
 pub(crate) fn for_each(
     places: &[Entry],
@@ -51,7 +52,7 @@ pub(crate) struct Memories<'a> {
 /// Versions of one memory, with places of forgotten ones among them.
 #[derive(Clone, Copy)]
 pub(crate) struct Memory<'a> {
-    /// Of the version that the walk came to first.
+    /// The time of the version that comes first.
     pub(crate) time: i64,
     places: &'a [Entry],
 }
@@ -76,7 +77,7 @@ impl<'a> Memories<'a> {
         [back, forth]
     }
 
-    /// How many places from here on belong to the memory of `own`, or to none.
+    /// The number of entries from here on that belong to the memory of `own`, or to none.
     fn reach<'b>(&self, own: Entry, places: impl Iterator<Item = &'b Entry>) -> usize {
         let belongs = |place: &&Entry| {
             let same = place.arrival == own.arrival && (!self.timeline || place.time == own.time);

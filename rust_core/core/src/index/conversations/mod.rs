@@ -180,7 +180,7 @@ impl Conversations {
         self.all.first().map_or(&[], |chain| &chain.places)
     }
 
-    /// What is left without the places of dead versions and the conversations that are then empty.
+    /// A copy without the entries of dead versions and without the conversations that are then empty.
     pub(crate) fn compacted(&self, new_versions: &[u32]) -> Self {
         let mut left = self.clone();
         left.compact(new_versions);

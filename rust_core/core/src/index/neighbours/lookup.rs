@@ -64,7 +64,7 @@ pub(crate) fn is_short(index: &Index, version: u32) -> bool {
     index.tokens[index.columns.first_row[version as usize] as usize] <= SHORT_TOKENS
 }
 
-/// How many memories the walk meets at this instant, at most one more than `most`.
+/// The number of memories at this instant, at most one more than `most`.
 fn held_at(walk: Memories<'_>, time: i64, most: usize) -> usize {
     walk.take_while(|memory| memory.time == time)
         .take(most + 1)

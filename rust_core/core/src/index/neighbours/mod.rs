@@ -19,7 +19,7 @@ pub(crate) const EDGE: usize = 2;
 /// Versions that are smoothed at a time.
 pub(crate) const BLOCK: usize = 512;
 
-/// Where fewer than one version in so many is linked, bringing their scores together costs less than a pass over all.
+/// Where fewer than one version in so many is linked, computing them one by one costs less than a pass over all.
 const FEW: usize = 4;
 
 /// The linked memories that pass, chain after chain, with room of two entries around each chain.
@@ -29,15 +29,15 @@ pub(crate) struct NeighbourTable {
     pub(crate) versions: Vec<u32>,
     /// Versions that have a neighbour.
     pub(crate) linked: Bitmap,
-    /// Where a version that has a neighbour is.
+    /// The entry of a version that has a neighbour.
     places: Vec<u32>,
-    /// How far the smoothed score of each version errs; empty in a table of what passes a filter.
+    /// The error of the smoothed score of each version; empty in a table of what passes a filter.
     errors: Vec<f32>,
     /// 1 for a version that is short and has a neighbour, else 0; [`EDGE`] zeros before, and at the end so many that
     /// blocks with edges are whole.
     short: Vec<f32>,
-    /// 1 for a version that follows the one before it in its chain, of conversations whose versions all do, as those of a
-    /// conversation that came in one piece do; laid out as `short`. Empty where few are linked.
+    /// 1 for a version that follows the one before it in its chain, of conversations whose versions all do, as those of
+    /// a conversation that came in one piece do; laid out as `short`. Empty where few are linked.
     follows: Vec<f32>,
     /// The versions of all other conversations.
     pub(crate) scattered: Vec<u32>,
@@ -119,8 +119,8 @@ impl NeighbourTable {
         !self.follows.is_empty()
     }
 
-    /// For the versions from `start` on, a multiple of [`BLOCK`], and [`EDGE`] on either side: which are short, and which
-    /// follow the one before. Only where the table is in order.
+    /// For the versions from `start` on, a multiple of [`BLOCK`], and [`EDGE`] on either side: which are short, and
+    /// which follow the one before. Only where the table is in order.
     pub(crate) fn block(&self, start: usize) -> (&[f32], &[f32]) {
         let room = start..start + BLOCK + 2 * EDGE;
         (&self.short[room.clone()], &self.follows[room])
@@ -131,12 +131,12 @@ impl NeighbourTable {
         self.errors = errors;
     }
 
-    /// How far smoothed scores err by version, where that was noted.
+    /// The errors of smoothed scores by version, where they were noted.
     pub(crate) fn errors(&self) -> Option<&[f32]> {
         (!self.errors.is_empty()).then_some(&self.errors)
     }
 
-    /// Where the version is, if it has a neighbour. Two entries before and after it are there.
+    /// The entry of a version that has a neighbour. Two entries before and after it exist.
     pub(crate) fn place(&self, version: u32) -> Option<usize> {
         let place = self.places[version as usize];
         (place != GAP).then_some(place as usize)
@@ -214,7 +214,7 @@ impl Run<'_> {
 
 #[cfg(test)]
 impl NeighbourTable {
-    /// Of conversations of versions, each short or not.
+    /// A table of conversations of versions, each short or not.
     pub(crate) fn of(conversations: &[Vec<(u32, bool)>]) -> Self {
         let mut table = Self::default();
         table.versions.extend([GAP; EDGE]);

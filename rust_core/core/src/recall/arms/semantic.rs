@@ -16,8 +16,8 @@ use crate::recall::filtered_scores::{FilteredScores, is_few};
 use crate::recall::{Recall, context_window};
 use crate::topk::{Scored, above, better_first, reaching};
 
-/// Most memories beyond the `k` best that are rescored: with more of them within the quantisation error they are a crowd of
-/// near copies, whose order does not matter.
+/// Most memories beyond the `k` best that are rescored: with more of them within the quantisation error they are a
+/// crowd of near copies, whose order does not matter.
 const MAX_RESCORED: usize = 512;
 
 /// Up to this many rows whole bytes are read at once: they fit the second cache, and mean and deviation are then those
@@ -27,8 +27,8 @@ const WHOLE_ROWS: u32 = 2048;
 /// Memories beyond the `k` best that are rescored first.
 const MARGIN_ROWS: usize = 54;
 
-/// More than one in so many versions are a crowd: rescoring each with its neighbours costs more than reading the rest of
-/// all rows in order.
+/// More than one in so many versions are a crowd: rescoring each with its neighbours costs more than reading the rest
+/// of all rows in order.
 const CROWD: u32 = 4;
 
 /// Fills `scores` with coarse cosines of the allowed rows and versions, of whole bytes where there are few;
@@ -54,7 +54,8 @@ pub(crate) fn is_coarse(allowed: Allowed<'_>) -> bool {
     allowed.rows.len() > WHOLE_ROWS
 }
 
-/// As [`coarse_scan`], where one for several queries has left the cosines of rows in `ready`, and takes them.
+/// Takes the cosines of rows from `ready`, where a scan for several queries left them, as [`coarse_scan`] computes
+/// them.
 pub(crate) fn take_coarse_scan(recall: Recall<'_>, ready: &mut Vec<f32>, scores: &mut ScoreArrays) {
     scores.whole = false;
     std::mem::swap(&mut scores.rows, ready);
@@ -70,10 +71,11 @@ fn scores_by_version(index: &Index, allowed: Allowed<'_>, scores: &mut ScoreArra
     }
 }
 
-/// Fills `versions` with the mean of the whole's score and the best chunk's for each allowed version, `absent` elsewhere.
+/// Fills `versions` with the mean of the whole's score and the best chunk's for each allowed version, `absent`
+/// elsewhere.
 ///
-/// A whole or chunks without a score (`absent`) leave the word to the other. The mean beats the best row by .01 to .02 of
-/// recall on long chats, where a piece of an answer easily scores better than the short question that it answers.
+/// A whole or chunks without a score (`absent`) leave the word to the other. The mean beats the best row by .01 to .02
+/// of recall on long chats, where a piece of an answer easily scores better than the short question that it answers.
 pub(crate) fn best_rows(
     index: &Index,
     allowed: &Bitmap,
@@ -115,7 +117,7 @@ pub(crate) struct Ranking<'a> {
     pub(crate) allowed: Allowed<'a>,
     /// The query as a unit vector and in bytes.
     pub(crate) query: &'a (Vec<f32>, QuantisedQuery),
-    /// Where context windows were applied, the conversations.
+    /// The neighbours, where context windows apply.
     pub(crate) neighbours: Option<&'a NeighbourTable>,
     pub(crate) scores: &'a mut ScoreArrays,
     pub(crate) work: &'a mut RankBuffers,
@@ -131,8 +133,8 @@ struct Floors {
 }
 
 impl Ranking<'_> {
-    /// Returns the `depth` best versions. The `k` best have exact cosines; the others and those of `proposed`, which other
-    /// arms rank, have cosines of whole bytes.
+    /// Returns the `depth` best versions. The `k` best have exact cosines; the others and those of `proposed`, which
+    /// other arms rank, have cosines of whole bytes.
     pub(crate) fn rank(
         &mut self,
         (k, depth): (usize, usize),
@@ -145,7 +147,7 @@ impl Ranking<'_> {
         // Down to here the list is to be complete.
         let listed = k.saturating_add(MARGIN_ROWS / 2).max(depth);
         let mut head = self.coarse_head(rescored);
-        // What the last of them have tells how far down a better one may hide. Among whole bytes none hides.
+        // The scores of the last ones bound how far down a better one may be. Scores of whole bytes hide none.
         if head.len() >= rescored && !self.scores.whole {
             let floors = Floors {
                 certain: self.nth_best(&head, k.max(1)),
@@ -230,7 +232,7 @@ impl Ranking<'_> {
         self.work.best = near;
     }
 
-    /// How far the scores of all versions err, of a row of step 1, where that is at hand.
+    /// The errors of the scores of all versions, for a row of step 1, where they are known.
     fn errors(&self) -> Option<&[f32]> {
         match self.neighbours {
             None => self.index.is_flat().then(|| self.index.vectors.steps()),
@@ -238,7 +240,7 @@ impl Ranking<'_> {
         }
     }
 
-    /// How far a coarse score may be from the finer one, and how far it usually is at most, of a row of step 1.
+    /// The largest and the usual largest distance of a coarse score from the finer one, for a row of step 1.
     fn reach(&self) -> (f32, f32) {
         if self.scores.whole {
             return (0.0, 0.0);
@@ -270,7 +272,7 @@ impl Ranking<'_> {
         }
     }
 
-    /// How far a version's score errs, from how far a row of a step does.
+    /// The error of a version's score, from the error of a row of a step.
     fn error(&self, version: u32, of_step: impl Fn(f32) -> f32) -> f32 {
         let own = |version| of_step(self.index.largest_step(version));
         match self.neighbours {

@@ -4,7 +4,7 @@ use crate::bitmap::Bitmap;
 use crate::index::columns::{NO_TIME, STRETCH, Times};
 use crate::recall::Recall;
 
-/// How many times the score is divided by e over the tail: a memory told a tail later scores 0.05.
+/// Exponents of e by which the score decays over the tail: a memory told a tail later scores 0.05.
 const TAIL_EXPONENTS: f64 = 3.0;
 /// Beyond this many tails a score (2e-4) cannot tell memories apart, and is 0.
 const TAILS: f64 = 3.0;
@@ -45,7 +45,7 @@ pub(crate) fn score(recall: Recall<'_>, scores: &mut TimeScores) -> bool {
     near.score(&index.columns.occurred_at, allowed.versions, scores)
 }
 
-/// What is near in time.
+/// The time windows of a request and their tail.
 struct Near<'a> {
     /// First and last milliseconds.
     windows: &'a [(i64, i64)],
@@ -71,7 +71,7 @@ impl Near<'_> {
         let first = self.windows.iter().map(|&(first, _)| first).min();
         let last = self.windows.iter().map(|&(_, last)| last).max();
         (
-            // What has no time has the smallest.
+            // A version without a time has the smallest one.
             first
                 .unwrap_or(i64::MAX)
                 .saturating_sub(most)

@@ -9,14 +9,15 @@ use astrocyte_text::analysis::AnalyzedQuery;
 
 /// The semantic and the keyword arm of one recall.
 ///
-/// The pipeline calls [`search`](Self::search), then [`rank`](Self::rank), then [`extend`](Self::extend) where feedback is
-/// on. [`scores`](Self::scores) holds the scores of everything that an arm ranks from [`rank`](Self::rank) on.
+/// The pipeline calls [`search`](Self::search), then [`rank`](Self::rank), then [`extend`](Self::extend) where feedback
+/// is on. [`scores`](Self::scores) holds the scores of everything that an arm ranks from [`rank`](Self::rank) on.
 pub(crate) trait Candidates {
-    /// Searches with the request's vector and words. Returns the arms that the request has, the semantic one first; their
-    /// rankings may be empty.
+    /// Searches with the request's vector and words. Returns the arms that the request has, the semantic one first;
+    /// their rankings may be empty.
     fn search(&mut self) -> Vec<Arm>;
 
-    /// Ranks the semantic and the keyword arm, which come first in `arms`. All memories that the others rank get scores.
+    /// Ranks the semantic and the keyword arm, which come first in `arms`. All memories that the others rank get
+    /// scores.
     ///
     /// # Errors
     /// When the scratch file cannot be read.
@@ -31,6 +32,6 @@ pub(crate) trait Candidates {
     /// The scores of both arms, beside those of the temporal arm.
     fn scores<'a>(&'a self, temporal: &'a [f32]) -> Scores<'a>;
 
-    /// How the filter was met, with counts.
+    /// Describes how candidates were found, with counts.
     fn plan(&self) -> String;
 }

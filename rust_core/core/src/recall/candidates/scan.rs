@@ -14,8 +14,8 @@ use crate::recall::filtered_scores::FilteredScores;
 use crate::recall::{Recall, context_window};
 use astrocyte_text::analysis::AnalyzedQuery;
 
-/// Rows from which on a scan is worth a second thread where one is idle: at 200,000 rows it takes a third off the time for
-/// a quarter more processor time, at 40,000 rows a sixth for two fifths.
+/// Rows from which on a scan is worth a second thread where one is idle: at 200,000 rows it takes a third off the time
+/// for a quarter more processor time, at 40,000 rows a sixth for two fifths.
 const SPREAD_ROWS: u32 = 1 << 16;
 /// Rows that are read one by one, words and all, from which on a second thread is worth it: they take about half a
 /// millisecond in a bank of [`SPREAD_ROWS`].
@@ -24,7 +24,7 @@ const SPREAD_GATHERED: u32 = 1 << 11;
 /// this share of the rows (in percent) is met row by row.
 const GATHER_PERCENT: u64 = 60;
 
-/// How the semantic arm scans.
+/// The mode of the coarse scan.
 pub(crate) enum ScanMode<'a> {
     /// On the caller's thread.
     Alone,

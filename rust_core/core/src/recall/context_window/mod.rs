@@ -19,10 +19,10 @@ use crate::recall::buffers::ScoreArrays;
 /// Share of a neighbour's score at one step and at two steps. Measured on three sets of conversations: +.03 to +.09
 /// recall at 10 over no windows; shares from .3 / .15 to .5 / .25 differ by less than the noise.
 pub(super) const SHARES: [f32; 2] = [0.4, 0.2];
-/// What a memory without neighbours gains instead, as a share of its own score: half of what two full neighbours of
+/// Factor of the score of a memory without neighbours: half of what two full neighbours of
 /// the same score would give, so that documents do not lose to conversations in a mixed bank.
 pub(super) const LONE_FACTOR: f32 = 1.0 + 0.5 * 2.0 * (SHARES[0] + SHARES[1]);
-/// How much larger the error of a smoothed score may be than that of its parts: that of a memory without neighbours, for
+/// Largest ratio of the error of a smoothed score to that of its parts: that of a memory without neighbours, for
 /// the parts of the others err apart from each other.
 pub(super) const LARGEST_FACTOR: f32 = LONE_FACTOR;
 
@@ -80,7 +80,7 @@ pub(super) fn smooth(allowed: Allowed<'_>, neighbours: &NeighbourTable, scores: 
     multiply_lone(allowed, neighbours, &mut scores.versions);
 }
 
-/// What smoothing makes of one version's score, from the `raw` scores of versions.
+/// The smoothed score of one version, from the `raw` scores of versions.
 pub(super) fn smoothed(neighbours: &NeighbourTable, version: u32, raw: impl Fn(u32) -> f32) -> f32 {
     let own = raw(version);
     let Some(at) = neighbours.place(version) else {
@@ -99,7 +99,7 @@ pub(super) fn smoothed(neighbours: &NeighbourTable, version: u32, raw: impl Fn(u
     own + neighbours.gives(version) * (SHARES[0] * step(1) + SHARES[1] * step(2))
 }
 
-/// How far a smoothed score errs, from how far the score of each version does: parts err apart from each other.
+/// The error of a smoothed score, from the errors of the versions' scores, which are independent.
 pub(super) fn error(neighbours: &NeighbourTable, version: u32, raw: impl Fn(u32) -> f32) -> f32 {
     let own = raw(version);
     let Some(at) = neighbours.place(version) else {

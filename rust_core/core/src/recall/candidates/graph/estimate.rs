@@ -17,7 +17,7 @@ const SAMPLE: u32 = 512;
 const WHOLE: u32 = 1 << 14;
 /// Versions with a rare word that are looked at closely.
 const CLOSELY: usize = 192;
-/// As in the exact spread: variance, as a share of the squared mean, below which scores count as equal.
+/// Variance, as a share of the squared mean, below which scores count as equal, as in the exact statistics.
 const EQUAL: f64 = 1e-5;
 
 /// Every how many versions one is in the sample.
@@ -48,7 +48,7 @@ impl Moments {
         self.count += 1.0;
     }
 
-    /// Of many.
+    /// The moments of an array of scores.
     fn of(scores: &[f32]) -> Self {
         Kernel::best().run(SumMoments(scores))
     }
@@ -70,7 +70,7 @@ impl Moments {
     }
 }
 
-/// Asks for the moments of scores, in sums that do not wait for each other: as many on every machine, each in order.
+/// Computes the moments of scores in independent sums, the same on every machine.
 struct SumMoments<'a>(&'a [f32]);
 
 impl Work for SumMoments<'_> {
@@ -98,7 +98,7 @@ impl Work for SumMoments<'_> {
     }
 }
 
-/// Of the semantic arm.
+/// The statistics of the semantic arm.
 pub(crate) fn semantic(versions: &ScoredVersions<'_>, sample: &[(u32, Neighbours)]) -> ScoreStats {
     let mut moments = Moments::default();
     for &(version, neighbours) in sample {
@@ -110,7 +110,7 @@ pub(crate) fn semantic(versions: &ScoredVersions<'_>, sample: &[(u32, Neighbours
     moments.stats()
 }
 
-/// Of the keyword arm. `holders` hold a rare word.
+/// The statistics of the keyword arm. `holders` hold a rare word.
 pub(crate) fn keyword(
     versions: &ScoredVersions<'_>,
     sample: &[(u32, Neighbours)],
@@ -133,7 +133,7 @@ pub(crate) fn keyword(
     }
     let scale = f64::from(passing) / moments.count.max(1.0);
     let (mut sum, mut squares) = (moments.sum * scale, moments.squares * scale);
-    // What the rare words add, windows and all, as a multiple of what they are alone.
+    // The contribution of rare words with context windows, as a multiple of that without.
     let (mut alone, mut added) = (Moments::default(), (0.0, 0.0));
     for close in closely {
         alone.add(close.rare);
@@ -165,7 +165,7 @@ pub(crate) fn keyword(
 pub(crate) struct Close {
     pub(crate) rare: f32,
     pub(crate) window: Vec<(u32, Neighbours, f64)>,
-    /// What rare words are worth in each of these and in their neighbours.
+    /// The scores by rare words of each of these and of their neighbours.
     sums: Vec<(u32, f32)>,
 }
 

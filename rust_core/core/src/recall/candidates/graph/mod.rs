@@ -1,8 +1,8 @@
 //! Candidates of a bank with graphs: rows that graphs and rare words propose, and nothing that grows with the bank.
 //!
-//! Each arm proposes rows. Their versions and their neighbours in conversations are scored as a scan would score them; mean
-//! and deviation over all memories come from a sample ([`estimate`]). The keyword score of a candidate is that of the scan
-//! to the bit, and so is its cosine where it may be among the best.
+//! Each arm proposes rows. Their versions and their neighbours in conversations are scored as a scan would score them;
+//! mean and deviation over all memories come from a sample ([`estimate`]). The keyword score of a candidate is that of
+//! the scan to the bit, and so is its cosine where it may be among the best.
 
 mod estimate;
 mod nearest;
@@ -99,7 +99,8 @@ impl<'a> GraphCandidates<'a> {
         }
     }
 
-    /// Cleans the buffers for the next recall. Returns the sample of the graph search that is to be compared with a scan.
+    /// Cleans the buffers for the next recall. Returns the sample of the graph search that is to be compared with a
+    /// scan.
     pub(crate) fn finish(self) -> Option<SearchSample> {
         self.versions.scores.wipe(self.recall.index);
         self.found.sums.clear();
@@ -207,7 +208,8 @@ impl Candidates for GraphCandidates<'_> {
         } = self;
         let query = recall.query;
         let mut sample = WithNeighbours::new();
-        // Neither touches what the other changes. A thread more pays only where a processor is idle, and has to wake first.
+        // Neither touches what the other changes. A thread more pays only where a processor is idle, and has to wake
+        // first.
         let beside = *alone && query.vector.is_some() && query.words.is_some();
         let (near, keyword) = both(
             beside,
@@ -326,8 +328,8 @@ fn keyword_arm(
     Some((Arm::new(KEYWORD, start), rows, words))
 }
 
-/// Every n-th version that passes, with its cosine: the sample from which the statistics of the arms are estimated. It does
-/// not depend on what the arms propose.
+/// Every n-th version that passes, with its cosine: the sample from which the statistics of the arms are estimated. It
+/// does not depend on what the arms propose.
 fn score_sample(recall: Recall<'_>, versions: &mut ScoredVersions<'_>) -> WithNeighbours {
     let passing = recall.allowed.versions;
     let step = estimate::step(passing.len());

@@ -17,10 +17,10 @@ use crate::topk::{Scored, above};
 use astrocyte_text::analysis::AnalyzedQuery;
 
 /// Postings that are read before it is asked whether they are enough: to score rows in full for that takes as long as a
-/// hundred thousand postings. Questions of twenty words took six times as long with 16,384; with 524,288, those whose rare
-/// words are enough took half as long again.
+/// hundred thousand postings. Questions of twenty words took six times as long with 16,384; with 524,288, those whose
+/// rare words are enough took half as long again.
 const READ_POSTINGS: u64 = 1 << 17;
-/// How many rows a place are scored in full for that bound: those that are best by the rare words alone are not the best. At a
+/// Rows per place that are scored in full for that bound, since the best by rare words alone are not the best. At a
 /// million rows four take a sixth off the slow questions; eight no more.
 const TRIED: usize = 4;
 /// Rows a place whose words are read sooner than the postings of another common word.
@@ -30,7 +30,7 @@ const GUESSED_FROM: usize = 2048;
 /// Rounding of a sum of 64 terms, as a share of it, with room to spare.
 const ROUNDING: f32 = 1e-5;
 
-/// What the rare words say.
+/// The rows that rare words find.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// Rows that hold a rare word and pass, each with the sum of its rare words.
@@ -201,8 +201,8 @@ impl Found {
     /// Keeps those of `rows` that may be among the `places` best once the common words are added to their `totals`.
     ///
     /// One word at a time, the rarest first: each raises the least of the best, and leaves less for the rest to add. In
-    /// postings that are read in the order of the rows a long list costs little more than the rows that are left; when these
-    /// are few, their own words are read. `known` is reached by as many rows as there are places.
+    /// postings that are read in the order of the rows a long list costs little more than the rows that are left; when
+    /// these are few, their own words are read. `known` is reached by as many rows as there are places.
     fn narrow(
         &mut self,
         index: &Index,
@@ -298,7 +298,7 @@ fn add_others(index: &Index, (words, added): (&Words, &[bool]), rows: &[u32], to
     }
 }
 
-/// How far sums of the same parts in another order may be apart.
+/// The largest difference between sums of the same parts in different orders.
 fn rounding(sum: f32) -> f32 {
     sum.abs() * ROUNDING
 }

@@ -75,7 +75,7 @@ impl ScoredVersions<'_> {
         self.shared(|one| scores.values[one as usize], version, neighbours)
     }
 
-    /// As [`smoothed`](Self::smoothed), of scores that `score` gives.
+    /// The smoothed score of a version, from scores that `score` returns.
     pub(crate) fn shared(
         &self,
         score: impl Fn(u32) -> f32,
@@ -90,7 +90,7 @@ impl ScoredVersions<'_> {
             return own * LONE_FACTOR;
         }
         let short = f32::from(u8::from(is_short(self.index, version)));
-        // What a neighbour gives, and whether it gives at all.
+        // The share of a neighbour, and 1 where it gives one.
         let give = |neighbour: u32| {
             if neighbour == NOBODY || !is_short(self.index, neighbour) {
                 return (0.0, 0.0);

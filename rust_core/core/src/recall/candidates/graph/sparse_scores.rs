@@ -195,7 +195,7 @@ fn for_each_version(
     }
 }
 
-/// What a recall knows of the versions that it looks at: their own scores, before windows.
+/// The scores of the versions that a recall examines, before context windows.
 #[derive(Debug)]
 pub(crate) struct SparseScores {
     pub(crate) dense: Dense,
@@ -246,8 +246,8 @@ impl Asked {
         (list, std::mem::replace(&mut self.done, list.len()))
     }
 
-    /// Calls `find` with each group of words, the versions that need its scores, and whether it is the first; `known` groups
-    /// are those that all but the last versions have.
+    /// Calls `find` with each group of words, the versions that need its scores, and whether it is the first; `known`
+    /// groups are those that all but the last versions have.
     fn find(&mut self, words: &[Words], known: usize, mut find: impl FnMut(&Words, &[u32], bool)) {
         let (list, fresh) = self.all();
         for (number, words) in words.iter().enumerate() {
@@ -270,7 +270,7 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// Of terms none of which has been looked up.
+    /// Words of terms whose postings are not read yet.
     pub(crate) fn new(terms: Vec<QueryTerm>) -> Self {
         let rare = vec![false; terms.len()];
         Self { terms, rare }
@@ -283,13 +283,13 @@ impl Words {
         places
     }
 
-    /// Those whose postings were not read.
+    /// The terms whose postings were not read.
     pub(crate) fn unread(&self) -> impl Iterator<Item = &QueryTerm> {
         let terms = self.terms.iter().zip(&self.rare);
         terms.filter(|&(_, &rare)| !rare).map(|(term, _)| term)
     }
 
-    /// What the words whose postings were not read add to a score at most.
+    /// The most that the terms whose postings were not read can add to a score.
     pub(crate) fn common(&self) -> f32 {
         self.unread().map(|term| term.most).sum()
     }
@@ -319,7 +319,7 @@ impl SparseScores {
         ]
     }
 
-    /// Asks for a version's scores; [`evaluate`](Self::evaluate) finds them.
+    /// Requests the scores of a version; [`evaluate`](Self::evaluate) computes them.
     pub(crate) fn ask(&mut self, version: u32) {
         self.near.insert(version);
         self.worded.insert(version);
@@ -360,7 +360,7 @@ impl SparseScores {
         );
     }
 
-    /// As [`evaluate`](Self::evaluate), cosines alone.
+    /// Computes the cosines of the requested versions, and no keyword scores.
     pub(crate) fn find_cosines(&mut self, index: &Index, query: Option<&QuantisedQuery>) {
         let (all, with_cosines) = self.near.all();
         if let Some(query) = query {
