@@ -18,11 +18,11 @@ ARGS ?=
 BASE ?= $(shell git describe --tags --abbrev=0 --match 'v*' 2>/dev/null || echo HEAD)
 
 .PHONY: help setup demo test test-python test-quick test-rust test-model sanitize sanitize-threads \
-	check check-format check-lint check-types check-proto check-rust \
+	check check-format check-lint check-types check-proto check-rust check-docs check-aarch64 \
 	format bench bench-instructions bench-peers bench-engines bench-pii proto reference lock wheel clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # -- Setup; stamp files skip it on later runs --------------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ bench-pii: .venv-pii/.installed ## Evaluate PII detection and Presidio on held-o
 
 # -- Check, cheapest first --------------------------------------------------------------------------------------------
 
-check: check-format check-lint check-proto check-types check-rust ## Check format, lint, types, protocol and import layers
+check: check-format check-lint check-proto check-types check-rust check-docs ## Check format, lint, types, protocol and import layers
 
 check-format: $(VENV)/.dependencies
 	@$(BIN)/ruff format --check .
@@ -132,6 +132,15 @@ check-types: setup
 
 check-rust:
 	@cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
+
+check-docs: ## Build the documentation of the Rust crates, with warnings as errors
+	@RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
+
+# The crates without Python and network, on the architecture of the NEON kernels; nothing is linked or run.
+check-aarch64: ## Check the Rust crates for ARM (needs rustup)
+	@rustup target add aarch64-unknown-linux-gnu
+	@cargo check --locked --target aarch64-unknown-linux-gnu --quiet --features astrocyte-text/pure \
+		--package astrocyte-text --package astrocyte-pii --package astrocyte-core --package astrocyte-wire
 
 # -- Change -----------------------------------------------------------------------------------------------------------
 

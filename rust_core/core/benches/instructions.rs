@@ -1,8 +1,8 @@
 //! One call of each hot kernel, whose instructions callgrind counts.
 //!
-//! `python -m benches.instructions` builds this, runs it under valgrind once for each kernel and compares the counts with
-//! the stored ones. Time tells nothing here. Valgrind knows no AVX-512 and says so to who asks the processor, so the
-//! kernels are those for AVX2 on every machine that has it; which they are is printed with each run.
+//! `python -m benches.instructions` builds this, runs it under valgrind once for each kernel and compares the counts
+//! with the stored ones. Time tells nothing here. Valgrind knows no AVX-512 and says so to who asks the processor, so
+//! the kernels are those for AVX2 on every machine that has it; which they are is printed with each run.
 
 #![expect(
     clippy::print_stdout,
@@ -14,7 +14,8 @@ mod common;
 
 use std::hint::black_box;
 
-use astrocyte_core::dense::{Block, Kernel, QuantisedQuery, simd_path};
+use astrocyte_core::internals::{Block, Kernel, QuantisedQuery};
+use astrocyte_core::simd_path;
 use astrocyte_core::{Bank, Core, ExternalList, RecallRequest, Row};
 use astrocyte_pii::{KINDS, Scanner};
 use common::{Random, id, row};

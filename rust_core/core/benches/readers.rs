@@ -1,7 +1,8 @@
 //! What a recall waits while others write: latencies of one reader beside one writer at full speed.
 //!
-//! `cargo bench -p astrocyte-core --bench readers`, or with sizes: `... -- 10000 200000`. The line to compare with is "commits
-//! to another bank": there the writer takes the same processor time and memory bandwidth, and no lock of the reader's.
+//! `cargo bench -p astrocyte-core --bench readers`, or with sizes: `... -- 10000 200000`. The line to compare with is
+//! "commits to another bank": there the writer takes the same processor time and memory bandwidth, and no lock of the
+//! reader's.
 
 #![expect(clippy::print_stdout, reason = "a benchmark says what it measured")]
 
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use astrocyte_core::checkpoint::Label;
-use astrocyte_core::dense::simd_path;
+use astrocyte_core::simd_path;
 use astrocyte_core::{Bank, Core, RecallRequest, Row};
 use common::{Random, clustered, row};
 

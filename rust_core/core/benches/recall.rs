@@ -10,7 +10,8 @@ mod common;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use astrocyte_core::dense::{Block, Kernel, QuantisedQuery, dot, simd_path};
+use astrocyte_core::internals::{Block, Kernel, QuantisedQuery, dot};
+use astrocyte_core::simd_path;
 use astrocyte_core::{Bank, Core, RecallRequest, Row};
 use common::{Random, clustered, row};
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};

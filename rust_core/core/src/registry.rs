@@ -1,4 +1,4 @@
-//! The owner of scratch space and of the pool that spreads batches over the cores.
+//! The owner of what banks share: scratch space, background work, and the pool that spreads batches.
 
 use std::borrow::Borrow;
 use std::path::Path;
@@ -24,24 +24,25 @@ pub struct Core {
     shared: Arc<Shared>,
 }
 
-/// How a core builds and uses graphs. `Default` gives the documented defaults.
+/// Options of a core. `Default` gives the documented defaults.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CoreOptions {
     /// Rows outside all segments from which on the background makes a segment of them; 0 makes none.
-    pub fold_rows: u32,
-    /// Processor cores that a build may take, above 0 and at most [`MOST_CORES`]: of 0.5 half the time of one, of 2 two threads.
+    pub graph_rows: u32,
+    /// Processor cores that a build may take, above 0 and at most [`MOST_CORES`]: of 0.5 half the time of one, of 2 two
+    /// threads.
     pub build_share: f64,
     /// When graphs are walked, and how far.
     pub planner: PlannerOptions,
-    /// Threads of the pool that all cores of a process share, and whose first core makes it; 0 takes one per processor. One
-    /// fewer answer what is queued.
+    /// Threads of the pool that all cores of a process share, and whose first core makes it; 0 takes one per processor.
+    /// One fewer answer what is queued.
     pub threads: usize,
 }
 
 impl Default for CoreOptions {
     fn default() -> Self {
         Self {
-            fold_rows: 100_000,
+            graph_rows: 100_000,
             build_share: 0.5,
             planner: PlannerOptions::default(),
             threads: 0,
@@ -67,7 +68,7 @@ impl Core {
         Self::with_options(scratch_dir, CoreOptions::default())
     }
 
-    /// As [`new`](Self::new), with options.
+    /// A core with options; see [`new`](Self::new).
     ///
     /// # Errors
     /// [`CoreError::Invalid`](crate::CoreError::Invalid) for an option out of its range.
@@ -95,14 +96,14 @@ impl Core {
         }
         start_pool(options.threads);
         let pace = Pace {
-            fold_rows: options.fold_rows,
+            graph_rows: options.graph_rows,
             share,
         };
         let scratch = scratch_dir.map(Scratch::create).transpose()?.map(Arc::new);
         Ok(Self {
             scratch,
             shared: Arc::new(Shared {
-                folder: GraphWorker::new(pace),
+                worker: GraphWorker::new(pace),
                 planner: Arc::new(Planner::new(planner)),
             }),
         })
@@ -116,11 +117,12 @@ impl Core {
         Bank::new(dimensions, self.scratch.clone(), Arc::clone(&self.shared))
     }
 
-    /// The bank of a checkpoint in `directory`, as it was at the checkpoint's position; later changes are to be applied.
+    /// The bank of a checkpoint in `directory`, as it was at the checkpoint's position; later changes are to be
+    /// applied.
     ///
     /// # Errors
-    /// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when it is another's, or not what was written; the directory
-    /// and this core are as before. [`CoreError::Io`](crate::CoreError::Io) when the scratch file fails.
+    /// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when it is another's, or not what was written; the
+    /// directory and this core are as before. [`CoreError::Io`](crate::CoreError::Io) when the scratch file fails.
     pub fn load(&self, directory: &Path, label: &Label, dimensions: usize) -> Result<Bank> {
         check_dimensions(dimensions)?;
         let (scratch, shared) = (self.scratch.clone(), Arc::clone(&self.shared));
@@ -150,7 +152,8 @@ impl Core {
         batch::recall(&requests)
     }
 
-    /// An empty queue for about so many requests, for a caller that adds some and does something else while they are answered.
+    /// An empty queue for about so many requests, for a caller that adds some and does something else while they are
+    /// answered.
     pub fn recall_queue(&self, requests: usize) -> RecallQueue {
         RecallQueue::new(requests)
     }

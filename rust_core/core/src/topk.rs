@@ -1,4 +1,4 @@
-//! The best of an array, with ties broken the same way everywhere.
+//! Selects the best of an array, with ties broken the same way everywhere.
 
 use std::cmp::Ordering;
 
@@ -102,8 +102,8 @@ impl Selection {
         }
     }
 
-    /// A score that at least `depth` entries reach, and hardly more where the best are spread out: the `depth`-th of the
-    /// largest of every sixteen. Of a short array it is the least that there is.
+    /// A score that at least `depth` entries reach, and hardly more where the best are spread out: the `depth`-th of
+    /// the largest of every sixteen. Of a short array it is the least that there is.
     fn reached(&mut self, scores: &[f32], depth: usize) -> f32 {
         let (stretches, _) = scores.as_chunks::<STRETCH>();
         let largest = &mut self.largest;
@@ -203,7 +203,7 @@ impl Work for FirstReaching<'_> {
     }
 }
 
-/// Asks for [`first_above`].
+/// Computes [`first_above`].
 struct FirstAbove<'a>(&'a [f32], usize, f32);
 
 impl Work for FirstAbove<'_> {
@@ -216,8 +216,8 @@ impl Work for FirstAbove<'_> {
     }
 }
 
-/// From `next` on, a multiple of [`LANES`], the first stretch with a score at or above `threshold`, and which scores these
-/// are; the end of the array and none when there is none.
+/// From `next` on, a multiple of [`LANES`], the first stretch with a score at or above `threshold`, and which scores
+/// these are; the end of the array and none when there is none.
 #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
 #[inline(always)]
 fn first_above(scores: &[f32], next: usize, threshold: f32) -> (usize, u32) {

@@ -106,7 +106,7 @@ fn settled(bank: &Bank, request: &RecallRequest) -> RecallResponse {
 
 fn without_times(mut response: RecallResponse) -> RecallResponse {
     response.arm_micros.clear();
-    (response.feedback_micros, response.lift_micros) = (0.0, 0.0);
+    (response.feedback_micros, response.boost_micros) = (0.0, 0.0);
     response
 }
 
@@ -394,7 +394,8 @@ fn removing_everything_leaves_nothing() {
 
 const WIDE: usize = 96;
 
-/// Rows around a few centres, so that a short list cuts through a crowd. From 2,049 on most are looked at coarsely only.
+/// Rows around a few centres, so that a short list cuts through a crowd. From 2,049 on most are looked at coarsely
+/// only.
 fn many_rows(random: &mut Random, count: usize, sparse: bool) -> Vec<Row> {
     let mut vectors = common::clustered(random, WIDE, count);
     for vector in vectors.iter_mut().filter(|_| sparse) {

@@ -10,7 +10,7 @@ use astrocyte_core::checkpoint::{Label, describe};
 use astrocyte_core::{Bank, Core, RecallRequest, RecallResponse, Row};
 use common::Random;
 use common::commits::{Commit, DIMENSIONS, commits, random_request};
-use common::files::{FILES, GraphWorker, forge};
+use common::files::{FILES, TemporaryFolder, forge};
 use proptest::prelude::*;
 
 fn label() -> Label {
@@ -93,7 +93,7 @@ proptest! {
     #[test]
     fn a_bank_that_came_and_went_equals_one_that_stayed(seed in any::<u64>(), events in events()) {
         let commits = commits(seed, events.len(), 8);
-        let folder = GraphWorker::new();
+        let folder = TemporaryFolder::new();
         let core = core();
         let mut bank = core.bank(DIMENSIONS).expect("a bank of eight dimensions");
         let mut newest: Option<PathBuf> = None;
@@ -123,7 +123,7 @@ proptest! {
     #[test]
     fn commits_while_it_is_written_are_made_up_for(seed in any::<u64>(), before in 0usize..25) {
         let commits = commits(seed, 60, 30);
-        let folder = GraphWorker::new();
+        let folder = TemporaryFolder::new();
         let directory = folder.make("c");
         let bank = filled(&commits[..before]);
         std::thread::scope(|scope| {
@@ -145,7 +145,7 @@ proptest! {
 
     #[test]
     fn changed_bytes_are_found_before_they_are_decoded(seed in any::<u64>(), at in any::<prop::sample::Index>(), change in 0usize..4) {
-        let folder = GraphWorker::new();
+        let folder = TemporaryFolder::new();
         let directory = folder.make("c");
         filled(&commits(seed, 12, 8)).checkpoint(&directory, &label(), true).expect("room for some rows");
         for file in files(&directory) {
@@ -176,7 +176,7 @@ proptest! {
     /// With checksums made good, so that the decoders see it.
     #[test]
     fn hostile_bytes_make_no_panic(seed in any::<u64>()) {
-        let folder = GraphWorker::new();
+        let folder = TemporaryFolder::new();
         let directory = folder.make("c");
         let commits = commits(seed, 12, 8);
         filled(&commits).checkpoint(&directory, &label(), true).expect("room for some rows");
@@ -227,7 +227,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn a_checkpoint_is_of_one_bank_one_model_and_one_version() {
-    let folder = GraphWorker::new();
+    let folder = TemporaryFolder::new();
     let directory = folder.make("c");
     let bank = filled(&commits(1, 10, 5));
     bank.checkpoint(&directory, &label(), true)
@@ -263,7 +263,7 @@ fn a_checkpoint_is_of_one_bank_one_model_and_one_version() {
 
 #[test]
 fn what_is_missing_or_closed_is_refused() {
-    let folder = GraphWorker::new();
+    let folder = TemporaryFolder::new();
     let directory = folder.make("c");
     assert!(describe(&directory).is_err());
     filled(&commits(2, 10, 5))
@@ -294,7 +294,7 @@ fn what_is_missing_or_closed_is_refused() {
 
 #[test]
 fn the_files_are_their_owners_alone() {
-    let folder = GraphWorker::new();
+    let folder = TemporaryFolder::new();
     let directory = folder.make("c");
     filled(&commits(3, 5, 5))
         .checkpoint(&directory, &label(), true)
@@ -310,7 +310,7 @@ fn the_files_are_their_owners_alone() {
 
 #[test]
 fn many_rows_come_back_from_the_scratch_file_and_go_there() {
-    let folder = GraphWorker::new();
+    let folder = TemporaryFolder::new();
     let directory = folder.make("c");
     let core = Core::new(Some(&std::env::temp_dir())).expect("a scratch file");
     let bank = core.bank(DIMENSIONS).expect("a bank of eight dimensions");
@@ -350,7 +350,7 @@ fn many_rows_come_back_from_the_scratch_file_and_go_there() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_checkpoint_is_closed_soon_after_the_bank_answers() {
-    let folder = GraphWorker::new();
+    let folder = TemporaryFolder::new();
     let directory = folder.make("c");
     let core = Core::new(Some(&std::env::temp_dir())).expect("a scratch file");
     let bank = core.bank(DIMENSIONS).expect("a bank of eight dimensions");

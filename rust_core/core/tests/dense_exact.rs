@@ -2,7 +2,7 @@
 
 mod common;
 
-use astrocyte_core::dense::{dot, normalise};
+use astrocyte_core::internals::{dot, normalise};
 use astrocyte_core::{Core, RecallRequest};
 use common::{Random, clustered, id, row};
 
@@ -114,8 +114,8 @@ fn a_crowd_of_which_most_rows_are_looked_at_twice() {
     check(&crowd(&mut Random(11), 384, 3000), true, 10, 12);
 }
 
-/// Thousands of rows lie within the coarse look's error of the last hit: of those that it puts far too low, some are hits.
-/// Without the reach below the floors several of them are missed.
+/// Thousands of rows lie within the coarse look's error of the last hit: of those that it puts far too low, some are
+/// hits. Without the reach below the floors several of them are missed.
 #[test]
 fn a_list_of_thousands_in_which_rows_are_closer_than_the_coarse_look_errs() {
     let mut random = Random(17);
@@ -142,7 +142,8 @@ fn smoothed(cosines: &[f32], length: usize) -> Vec<f32> {
 /// How far a smoothed score may be off: neighbours give scores of whole bytes.
 const TOLERANCE: f32 = 0.006;
 
-/// Recalls turns of conversations, and checks that none is left out that is better than the last by more than the tolerance.
+/// Recalls turns of conversations, and checks that none is left out that is better than the last by more than the
+/// tolerance.
 fn check_conversations(vectors: &[Vec<f32>], length: usize, seed: u64) {
     let bank = Core::new(None)
         .expect("nothing is spilled")

@@ -61,7 +61,7 @@ proptest! {
     #[test]
     fn one_arm_keeps_its_order_under_both_methods(seed in any::<u64>()) {
         let bank = bank_of(&random_rows(seed, 60), 8);
-        for fusion in [FusionMethod::ReciprocalRank, FusionMethod::RelativeScore] {
+        for fusion in [FusionMethod::ReciprocalRank, FusionMethod::DistributionBased] {
             let request = RecallRequest { text: None, time_windows: Vec::new(), fusion, ..request(seed) };
             let ranks: Vec<u32> = bank.recall(&request).expect("valid").hits.iter().map(|hit| hit.arms[0].rank).collect();
             prop_assert_eq!(ranks, (1..=20).collect::<Vec<_>>());

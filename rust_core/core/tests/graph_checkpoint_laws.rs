@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use astrocyte_core::checkpoint::Label;
 use astrocyte_core::{Bank, Chunk, RecallRequest, Row};
 use common::cores::walking;
-use common::files::{GraphWorker, forge};
+use common::files::{TemporaryFolder, forge};
 use common::{Random, clustered};
 use proptest::prelude::*;
 
@@ -46,7 +46,7 @@ fn filled(random: &mut Random, count: u64, chunked: bool) -> (Bank, Vec<Row>) {
     let rows = rows(random, 1..count + 1, chunked);
     let bank = walking(FOLD_ROWS).bank(DIMENSIONS).expect("in range");
     bank.apply(1, &rows, &[], &[]).expect("the rows are right");
-    bank.fold().expect("there is memory");
+    bank.build_graphs().expect("there is memory");
     assert_eq!(bank.stats().segments, 1);
     (bank, rows)
 }
@@ -56,15 +56,15 @@ fn write(bank: &Bank, directory: &Path) {
         .expect("there is room");
 }
 
-fn load(directory: &Path, fold_rows: u32) -> Bank {
-    let bank = walking(fold_rows).load(directory, &label(), DIMENSIONS);
+fn load(directory: &Path, graph_rows: u32) -> Bank {
+    let bank = walking(graph_rows).load(directory, &label(), DIMENSIONS);
     bank.expect("the bank is whole")
 }
 
 /// The bank with its graph, which was put back, or built of so many rows.
 fn settled(directory: &Path, built: u64) -> Bank {
     let bank = load(directory, FOLD_ROWS);
-    bank.fold().expect("there is memory");
+    bank.build_graphs().expect("there is memory");
     assert_eq!(
         (bank.stats().segments, bank.unsaved_graph_rows()),
         (1, built)
@@ -96,7 +96,7 @@ fn holds(file: &Path, part: &[u8]) -> bool {
 #[test]
 fn a_graph_that_was_put_back_answers_as_it_did() {
     for chunked in [false, true] {
-        let folder = GraphWorker::new();
+        let folder = TemporaryFolder::new();
         let directory = folder.make("c");
         let mut random = Random(11);
         let (bank, rows) = filled(&mut random, 1200, chunked);
@@ -115,7 +115,7 @@ fn a_graph_that_was_put_back_answers_as_it_did() {
 
 #[test]
 fn the_background_puts_it_back() {
-    let folder = GraphWorker::new();
+    let folder = TemporaryFolder::new();
     let directory = folder.make("c");
     let (bank, _) = filled(&mut Random(12), 1200, false);
     write(&bank, &directory);
@@ -130,7 +130,7 @@ fn the_background_puts_it_back() {
 
 #[test]
 fn one_that_is_not_back_yet_is_in_the_next_checkpoint_all_the_same() {
-    let folder = GraphWorker::new();
+    let folder = TemporaryFolder::new();
     let directory = folder.make("c");
     let (bank, _) = filled(&mut Random(20), 1200, false);
     write(&bank, &directory);
@@ -144,7 +144,7 @@ fn one_that_is_not_back_yet_is_in_the_next_checkpoint_all_the_same() {
 
 #[test]
 fn one_whose_rows_are_mostly_gone_is_left_out() {
-    let folder = GraphWorker::new();
+    let folder = TemporaryFolder::new();
     let (some, all) = (folder.make("some"), folder.make("all"));
     let (bank, _) = filled(&mut Random(21), 1200, false);
     let forget = |position, keys: std::ops::RangeInclusive<u64>| {
@@ -158,7 +158,7 @@ fn one_whose_rows_are_mostly_gone_is_left_out() {
     assert_eq!(bank.unsaved_graph_rows(), 0);
     forget(3, 1..=1200);
     // What is built of nothing is empty.
-    bank.fold().expect("there is memory");
+    bank.build_graphs().expect("there is memory");
     write(&bank, &all);
     assert!(!graph(&all).exists());
     assert_eq!(load(&all, FOLD_ROWS).stats().memories, 0);
@@ -166,7 +166,7 @@ fn one_whose_rows_are_mostly_gone_is_left_out() {
 
 #[test]
 fn what_happened_after_the_checkpoint_is_made_up_for() {
-    let folder = GraphWorker::new();
+    let folder = TemporaryFolder::new();
     let directory = folder.make("c");
     let mut random = Random(13);
     let (bank, old) = filled(&mut random, 1200, false);
@@ -178,7 +178,7 @@ fn what_happened_after_the_checkpoint_is_made_up_for() {
     loaded
         .apply(2, &fresh, &[], &removed)
         .expect("the rows are right");
-    loaded.fold().expect("there is memory");
+    loaded.build_graphs().expect("there is memory");
     assert_eq!(loaded.unsaved_graph_rows(), 0);
     for row in &fresh {
         assert_eq!(hits(&loaded, row)[0].0, row.key);
@@ -191,7 +191,7 @@ fn what_happened_after_the_checkpoint_is_made_up_for() {
 
 #[test]
 fn names_of_the_forgotten_are_not_written() {
-    let folder = GraphWorker::new();
+    let folder = TemporaryFolder::new();
     let (whole, without) = (folder.make("whole"), folder.make("without"));
     let (bank, _) = filled(&mut Random(14), 1200, false);
     write(&bank, &whole);
@@ -207,7 +207,7 @@ fn names_of_the_forgotten_are_not_written() {
 
 #[test]
 fn without_graphs_they_are_left_alone() {
-    let folder = GraphWorker::new();
+    let folder = TemporaryFolder::new();
     let directory = folder.make("c");
     let (bank, rows) = filled(&mut Random(15), 1200, false);
     write(&bank, &directory);
@@ -223,7 +223,7 @@ fn without_graphs_they_are_left_alone() {
 
 #[test]
 fn one_that_is_missing_or_another_banks_is_built_anew() {
-    let folder = GraphWorker::new();
+    let folder = TemporaryFolder::new();
     let (directory, other) = (folder.make("c"), folder.make("other"));
     let (bank, _) = filled(&mut Random(16), 1200, false);
     write(&bank, &directory);
@@ -244,7 +244,7 @@ proptest! {
 
     #[test]
     fn changed_bytes_are_found(at in any::<prop::sample::Index>(), bit in 0..8u8, cut in any::<bool>()) {
-        let folder = GraphWorker::new();
+        let folder = TemporaryFolder::new();
         let directory = folder.make("c");
         let (bank, _) = filled(&mut Random(18), 400, false);
         write(&bank, &directory);
@@ -262,7 +262,7 @@ proptest! {
     /// With checksums made good: what the check lets pass can be walked.
     #[test]
     fn hostile_links_do_no_harm(seed in any::<u64>()) {
-        let folder = GraphWorker::new();
+        let folder = TemporaryFolder::new();
         let directory = folder.make("c");
         let mut random = Random(seed);
         let (bank, rows) = filled(&mut Random(19), 400, false);
@@ -277,7 +277,7 @@ proptest! {
             fs::write(graph(&directory), &bytes).expect("it is ours");
             let manifest = forge(&directory, "graph0", &bytes);
             let bank = load(&directory, FOLD_ROWS);
-            bank.fold().expect("there is memory");
+            bank.build_graphs().expect("there is memory");
             prop_assert_eq!(bank.stats().segments, 1);
             for row in rows.iter().step_by(40) {
                 hits(&bank, row);

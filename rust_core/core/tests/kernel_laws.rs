@@ -2,7 +2,7 @@
 
 mod common;
 
-use astrocyte_core::dense::{Block, Kernel, QuantisedQuery, dot, normalise};
+use astrocyte_core::internals::{Block, Kernel, QuantisedQuery, dot, normalise};
 use proptest::prelude::*;
 
 fn naive(query: &[Block], row: &[Block]) -> i32 {

@@ -127,9 +127,9 @@ fn folded(kind: Kind) -> (Pair, Random, Vec<Row>) {
     let mut pair = Pair::new(&walking(1000));
     // Two segments and a tail.
     pair.apply(&rows[..2500], &[], &[]);
-    pair.large.fold().expect("there is memory");
+    pair.large.build_graphs().expect("there is memory");
     pair.apply(&rows[2500..3700], &[], &[]);
-    pair.large.fold().expect("there is memory");
+    pair.large.build_graphs().expect("there is memory");
     pair.apply(&rows[3700..], &[], &[]);
     assert_eq!(pair.large.stats().segments, 2);
     (pair, random, rows)
@@ -209,7 +209,7 @@ fn what_common_words_add_is_not_missed() {
     }
     let mut pair = Pair::new(&walking(100));
     pair.apply(&rows, &[], &[]);
-    pair.large.fold().expect("there is memory");
+    pair.large.build_graphs().expect("there is memory");
     let (mut compared, mut errors) = (0, Vec::new());
     for _ in 0..80 {
         let request = RecallRequest {
@@ -225,7 +225,7 @@ fn what_common_words_add_is_not_missed() {
         };
         assert_eq!(keys(&large), keys(&flat), "{:?}", request.text);
         compared += large.hits.len();
-        let ((mean, deviation), (wanted, width)) = (large.arm_spreads[0], flat.arm_spreads[0]);
+        let ((mean, deviation), (wanted, width)) = (large.arm_stats[0], flat.arm_stats[0]);
         errors.push([mean / wanted - 1.0, deviation / width - 1.0]);
     }
     assert!(compared > 80 * 20, "only {compared} were compared");
@@ -248,7 +248,7 @@ fn the_normalisation_is_near_that_of_the_flat_tier() {
         let rows = rows(&mut random, 18_000, kind);
         let mut pair = Pair::new(&walking(15_000));
         pair.apply(&rows, &[], &[]);
-        pair.large.fold().expect("there is memory");
+        pair.large.build_graphs().expect("there is memory");
         let mut errors = Vec::new();
         for _ in 0..60 {
             let request = question(&mut random, &rows);
@@ -304,7 +304,7 @@ fn what_is_gone_leads_on_to_its_neighbours() {
     let rows = rows(&mut random, 4000, Kind::Notes);
     let mut pair = Pair::new(&walking(1000));
     pair.apply(&rows, &[], &[]);
-    pair.large.fold().expect("there is memory");
+    pair.large.build_graphs().expect("there is memory");
     let is_kept = |row: &&Row| row.key.is_multiple_of(4);
     let removed = rows.iter().filter(|row| !is_kept(row)).map(|row| row.key);
     pair.apply(&[], &[], &removed.collect::<Vec<u64>>());
@@ -325,7 +325,7 @@ fn a_narrow_filter_is_read_row_by_row_and_exact() {
         },
     ));
     pair.apply(&rows, &[], &[]);
-    pair.large.fold().expect("there is memory");
+    pair.large.build_graphs().expect("there is memory");
     for turn in 0..40 {
         let mut request = question(&mut random, &rows);
         if turn % 2 == 0 {
@@ -354,7 +354,7 @@ fn a_segment_that_is_mostly_gone_is_built_anew() {
     // Below the share at which the bank drops dead rows altogether, and above that of one segment.
     let removed: Vec<u64> = (2501..=3150).collect();
     pair.apply(&[], &[], &removed);
-    pair.large.fold().expect("there is memory");
+    pair.large.build_graphs().expect("there is memory");
     let after = pair.large.stats();
     assert_eq!(after.segments, before.segments);
     assert_eq!(after.graph_rows, before.graph_rows - 650);
@@ -380,7 +380,7 @@ fn bad_walks_are_noticed_and_given_up() {
         .collect();
     let mut pair = Pair::new(&core(1000, planner));
     pair.apply(&vectors, &[], &[]);
-    pair.large.fold().expect("there is memory");
+    pair.large.build_graphs().expect("there is memory");
     let mut request = RecallRequest {
         depth: 10,
         ..RecallRequest::default()
@@ -457,7 +457,7 @@ fn recalls_go_on_while_rows_come_and_go_and_graphs_are_built() {
             let ended = [(number as u64 * 9 + 501, 1500)];
             pair.apply(part, &ended, &[number as u64 * 7 + 501]);
         }
-        pair.large.fold().expect("there is memory");
+        pair.large.build_graphs().expect("there is memory");
         done.store(true, std::sync::atomic::Ordering::Relaxed);
     });
     assert!(pair.large.stats().segments > 0);
@@ -517,7 +517,7 @@ proptest! {
                     row.vector = Some(random.vector(DIMENSIONS));
                     pair.apply(&[row], &[], &[]);
                 }
-                Step::Fold => pair.large.fold().expect("there is memory"),
+                Step::Fold => pair.large.build_graphs().expect("there is memory"),
                 Step::Recall(seed) => {
                     let mut random = Random(seed);
                     let request = RecallRequest {

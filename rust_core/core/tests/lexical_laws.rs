@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use astrocyte_core::bitmap::Bitmap;
-use astrocyte_core::lexical::{Bm25Index, LexicalIndex, Sums};
+use astrocyte_core::internals::Bitmap;
+use astrocyte_core::internals::{Bm25Index, LexicalIndex, Sums};
 use astrocyte_text::analysis::{analyze_query, analyze_text};
 use proptest::prelude::*;
 

@@ -46,7 +46,7 @@ fn request(random: &mut Random, number: usize) -> Arc<RecallRequest> {
 /// Everything but times.
 fn settled(mut response: RecallResponse) -> RecallResponse {
     response.arm_micros.clear();
-    (response.feedback_micros, response.lift_micros) = (0.0, 0.0);
+    (response.feedback_micros, response.boost_micros) = (0.0, 0.0);
     response
 }
 

@@ -1,4 +1,5 @@
-//! Faults on purpose, which `scripts/sanitize.sh` runs to see that each is reported. Never run otherwise: they are wrong.
+//! Faults on purpose, which `scripts/sanitize.sh` runs to see that each is reported. Never run otherwise: they are
+//! wrong.
 #![expect(unsafe_code, reason = "what safe code cannot do is what is tried")]
 
 use std::cell::UnsafeCell;

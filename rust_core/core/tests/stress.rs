@@ -1,7 +1,7 @@
 //! Everything at once: readers, a writer, folds, checkpoints, and a bank that goes and comes back.
 //!
-//! Each answer says which position it saw, and is what a bank says to which the same commits were applied one by one: to
-//! the byte where rows were scanned, and by contents where graphs were walked. `STRESS_ROUNDS` says how often.
+//! Each answer says which position it saw, and is what a bank says to which the same commits were applied one by one:
+//! to the byte where rows were scanned, and by contents where graphs were walked. `STRESS_ROUNDS` says how often.
 
 mod common;
 
@@ -80,10 +80,10 @@ fn contents(answer: &RecallResponse) -> BTreeSet<[u8; 16]> {
     answer.hits.iter().map(|hit| hit.content_hash).collect()
 }
 
-/// A core that folds tails of `fold_rows`, walks whatever is folded, and compares every walk with a scan.
-fn core(fold_rows: u32) -> Core {
+/// A core that folds tails of `graph_rows`, walks whatever is folded, and compares every walk with a scan.
+fn core(graph_rows: u32) -> Core {
     let options = CoreOptions {
-        fold_rows,
+        graph_rows,
         build_share: 1.0,
         planner: PlannerOptions {
             scan_rows: 1,
@@ -209,7 +209,7 @@ impl Life<'_> {
 
     fn fold(&self) {
         while self.goes_on() {
-            self.bank().fold().expect("there is memory");
+            self.bank().build_graphs().expect("there is memory");
             std::thread::yield_now();
         }
     }
@@ -245,20 +245,20 @@ impl Life<'_> {
     }
 }
 
-fn live(seed: u64, fold_rows: u32, folder: &Path) {
+fn live(seed: u64, graph_rows: u32, folder: &Path) {
     let oracle = Oracle::new(seed);
-    let core = core(fold_rows);
+    let core = core(graph_rows);
     let bank = core.bank(DIMENSIONS).expect("the dimensions are in range");
     let life = Life {
         oracle: &oracle,
         core,
-        folder: folder.join(format!("{seed}-{fold_rows}")),
+        folder: folder.join(format!("{seed}-{graph_rows}")),
         bank: RwLock::new(bank),
         stored: Mutex::new(0),
         checkpoint: Mutex::new(None),
         written: AtomicUsize::new(0),
         over: AtomicBool::new(false),
-        graphs: fold_rows > 0,
+        graphs: graph_rows > 0,
     };
     std::thread::scope(|scope| {
         let life = &life;
@@ -289,8 +289,8 @@ fn answers_are_those_of_one_thing_after_the_other() {
         Directory::make(std::env::temp_dir().join(format!("stress-{}", std::process::id())));
     for seed in 0..rounds.unwrap_or(2) {
         // Without graphs, and with many small ones.
-        for fold_rows in [0, 20] {
-            live(seed, fold_rows, &folder.0);
+        for graph_rows in [0, 20] {
+            live(seed, graph_rows, &folder.0);
         }
     }
 }

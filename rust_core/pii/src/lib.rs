@@ -1,9 +1,9 @@
 //! Personal data and secrets in text: linear in the text's length, whatever it holds.
 //!
-//! 1. Fold the text into a plain form with a way back to the original ([`text`]).
+//! 1. Fold the text into a plain form with a way back to the original (`text`).
 //! 2. Leave at once where nothing in it could be part of a finding, as in most queries.
 //! 3. Cut it into runs of letters and digits; detectors look at each run and a bounded part of its surroundings.
-//! 4. Checksums decide where a kind has one; words nearby raise or lower the confidence in what is left ([`context`]).
+//! 4. Checksums decide where a kind has one; words nearby raise or lower the confidence in what is left (`context`).
 //! 5. Of overlapping candidates the longest stays, then the surest, then the kind that comes first.
 
 mod checksums;

@@ -1,5 +1,5 @@
-//! What an answer says beside its hits, for the wire, of the result's and the trace's own attributes; or of what the core
-//! answered, where nobody looked at a trace, so that none was made.
+//! What an answer says beside its hits, for the wire, of the result's and the trace's own attributes; or of what the
+//! core answered, where nobody looked at a trace, so that none was made.
 //!
 //! As in `encode`: all of it reads Python's objects. Attributes are asked for by interned names, which costs a tenth of
 //! what protobuf takes to have each of them set from Python.

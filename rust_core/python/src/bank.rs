@@ -13,12 +13,12 @@ use super::request::RecallRequest;
 use super::response::RecallResponse;
 use super::row::Row;
 use astrocyte_core::checkpoint::{self, Label};
-use astrocyte_core::system::failpoint::reach;
-use astrocyte_core::{PlannerOptions, api, bank, registry};
+use astrocyte_core::failpoint::reach;
+use astrocyte_core::{CoreOptions, PlannerOptions, api};
 
 #[pyclass(frozen, module = "astrocyte._core")]
 pub(super) struct Core {
-    core: registry::Core,
+    core: astrocyte_core::Core,
 }
 
 #[pymethods]
@@ -45,8 +45,8 @@ impl Core {
         threads: usize,
     ) -> PyResult<Self> {
         let directory = scratch_dir.map(|directory| PathBuf::from(directory.into_string()));
-        let options = registry::CoreOptions {
-            fold_rows: graph_rows,
+        let options = CoreOptions {
+            graph_rows,
             build_share,
             planner: PlannerOptions {
                 candidates: graph_candidates,
@@ -57,7 +57,7 @@ impl Core {
             threads,
         };
         let core = detached(py, || {
-            registry::Core::with_options(directory.as_deref(), options)
+            astrocyte_core::Core::with_options(directory.as_deref(), options)
         })?;
         Ok(Self { core })
     }
@@ -95,7 +95,7 @@ impl Core {
         requests: Vec<(Py<Bank>, Py<RecallRequest>)>,
     ) -> PyResult<Vec<RecallResponse>> {
         let responses = detached(py, || {
-            let requests: Vec<(&bank::Bank, &api::RecallRequest)> = requests
+            let requests: Vec<(&astrocyte_core::Bank, &api::RecallRequest)> = requests
                 .iter()
                 .map(|(bank, request)| (&bank.get().bank, &*request.get().request))
                 .collect();
@@ -111,7 +111,7 @@ impl Core {
 
 #[pyclass(frozen, module = "astrocyte._core")]
 pub(super) struct Bank {
-    pub(super) bank: bank::Bank,
+    pub(super) bank: astrocyte_core::Bank,
 }
 
 /// Key, memory id and cosine.
@@ -181,7 +181,7 @@ impl Bank {
     }
 
     fn fold(&self, py: Python<'_>) -> PyResult<()> {
-        detached(py, || self.bank.fold())
+        detached(py, || self.bank.build_graphs())
     }
 
     #[expect(

@@ -11,7 +11,7 @@ use super::response::{Hit, RecallResponse, lead_scores};
 use astrocyte_core::api;
 use astrocyte_core::cross_bank::{BankArm, BankHit, BankList, Share, fuse, split_budget as split};
 
-/// What a bank answered, or hits in another order than that.
+/// The response of a bank, or its hits in another order.
 #[derive(FromPyObject)]
 pub(super) enum Ranked {
     Answer(Py<RecallResponse>),
@@ -62,7 +62,8 @@ impl Ranked {
     }
 }
 
-/// The arms of a list: those that it names, else those of the answer, with the weights of semantic, keyword and temporal.
+/// The arms of a list: those that it names, else those of the answer, with the weights of semantic, keyword and
+/// temporal.
 fn arms_of<'a>(list: &'a List, weights: [f64; 3]) -> PyResult<Vec<BankArm<'a>>> {
     let (_, ranked, arms, ..) = list;
     if let Some(arms) = arms {
@@ -112,7 +113,7 @@ fn left<'a>(
         hits: places.iter().map(|&place| hits[place]).collect(),
         arms,
         space: &space.0,
-        lifts: places
+        boosts: places
             .iter()
             .filter_map(|&place| lifts.get(place).copied())
             .collect(),
@@ -211,7 +212,7 @@ pub(super) fn split_budget(
     Ok((share.places, share.truncated, share.cut, share.parts))
 }
 
-/// What the answers say together. See `_core.pyi`.
+/// Summarises the responses. See `_core.pyi`.
 #[pyfunction]
 pub(super) fn summarise(answers: Vec<Py<RecallResponse>>) -> Summary {
     let mut all = Summary::default();

@@ -1,7 +1,7 @@
 //! Hits for the wire, of what the core ranked and the database read back.
 //!
-//! This is on the path of every recall. It reads Python's objects from the first to the last, and copies a few kilobytes,
-//! so that letting go of the interpreter would cost more than it frees.
+//! This is on the path of every recall. It reads Python's objects from the first to the last, and copies a few
+//! kilobytes, so that letting go of the interpreter would cost more than it frees.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -169,7 +169,7 @@ pub(super) fn encode_hits<'py>(
     Ok(PyBytes::new(py, answer.bytes()))
 }
 
-/// How many rows each layer has.
+/// The number of rows of each layer.
 pub(super) fn layers(rows: &Bound<'_, PyList>) -> PyResult<BTreeMap<String, i64>> {
     let mut layers = BTreeMap::new();
     for row in rows {

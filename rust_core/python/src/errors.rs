@@ -26,7 +26,7 @@ create_exception!(
 /// The field by which the Python side tells a wrong number of dimensions from other errors.
 const VECTOR_LENGTH_FIELD: &str = "vector_length";
 
-/// Where the last panic was. A panic's own words may hold a caller's text, so they are neither printed nor passed on.
+/// The location of the last panic. Its message may hold a caller's text, so it is neither printed nor passed on.
 static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 
 /// Replaces the report on standard error by a note of the place.
@@ -47,7 +47,7 @@ pub(super) fn detached<T: Send>(
     raised(py.detach(|| catch_unwind(AssertUnwindSafe(work))))
 }
 
-/// As [`detached`], but keeps the interpreter: for work of microseconds that waits for nobody.
+/// Runs `work` with the interpreter attached: for work of microseconds that waits for nothing.
 pub(super) fn attached<T>(work: impl FnOnce() -> Result<T>) -> PyResult<T> {
     raised(catch_unwind(AssertUnwindSafe(work)))
 }

@@ -1,8 +1,8 @@
 //! The Python extension `astrocyte._core`: the only code that knows Python. `_core.pyi` is its documentation.
 //!
 //! Each entry point copies or pins its arguments, lets go of the interpreter, and runs the core behind a guard that
-//! turns a panic into an exception ([`errors::detached`]). No lock is taken while attached, but that of a
-//! recall queue ([`queue`]).
+//! turns a panic into an exception (`errors::detached`). No lock is taken while attached, but that of a
+//! recall queue (`queue`).
 
 mod answer;
 mod arguments;

@@ -1,7 +1,7 @@
 //! Recalls that other threads answer while the interpreter does something else.
 //!
-//! To add some takes a microsecond; who lets go of the interpreter for that waits for milliseconds until another gives it back. The
-//! queue's lock is nowhere held by anybody who waits for the interpreter.
+//! To add some takes a microsecond; who lets go of the interpreter for that waits for milliseconds until another gives
+//! it back. The queue's lock is nowhere held by anybody who waits for the interpreter.
 
 use std::sync::Arc;
 

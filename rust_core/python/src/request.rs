@@ -86,7 +86,7 @@ impl RecallRequest {
             time_windows,
             time_tail_ms,
             external: external.into_iter().map(external_list).collect(),
-            fusion: fusion.map_or(Ok(api::FusionMethod::RelativeScore), |name| {
+            fusion: fusion.map_or(Ok(api::FusionMethod::DistributionBased), |name| {
                 fusion_of(&name.0)
             })?,
             rank_constant,
@@ -100,7 +100,7 @@ impl RecallRequest {
             dedup_threshold,
             budget,
             budget_whole,
-            lift: lift.map(lift_of),
+            label_boost: lift.map(label_boost),
         };
         Ok(Self {
             request: Arc::new(request),
@@ -117,8 +117,8 @@ fn external_list((name, weight, hits): (Text, f64, ScoredIds)) -> api::ExternalL
     }
 }
 
-fn lift_of((name, labels, value, standing, wanted, budget): Lift) -> api::Lift {
-    api::Lift {
+fn label_boost((name, labels, value, standing, wanted, budget): Lift) -> api::LabelBoost {
+    api::LabelBoost {
         name: (*name.0).into(),
         labels: string_pairs(labels),
         value,
@@ -142,7 +142,7 @@ fn tag_match_of(name: &str) -> PyResult<api::TagMatch> {
 
 pub(super) fn fusion_of(name: &str) -> PyResult<api::FusionMethod> {
     match name {
-        "relative_score" => Ok(api::FusionMethod::RelativeScore),
+        "relative_score" => Ok(api::FusionMethod::DistributionBased),
         "rrf" => Ok(api::FusionMethod::ReciprocalRank),
         _ => Err(invalid(
             "fusion",

@@ -7,7 +7,7 @@ use pyo3::types::PyBytes;
 
 use super::arguments::{Id, Text};
 use astrocyte_core::api;
-use astrocyte_core::recall::{KEYWORD, SEMANTIC};
+use astrocyte_core::{KEYWORD, SEMANTIC};
 
 fn arm_scores(arms: &[api::ArmScore]) -> Vec<(u32, u32, f64)> {
     arms.iter()
@@ -15,7 +15,7 @@ fn arm_scores(arms: &[api::ArmScore]) -> Vec<(u32, u32, f64)> {
         .collect()
 }
 
-/// What the first hit scores in the semantic and the keyword arm, 0 in one that did not propose it.
+/// The score of the first hit in the semantic and the keyword arm, 0 in one that did not propose it.
 pub(super) fn lead_scores(answer: &api::RecallResponse) -> Option<(f64, f64)> {
     let score = |name| {
         let of = |word: &&api::ArmScore| answer.arm_names[word.arm as usize] == name;
@@ -138,7 +138,7 @@ impl RecallResponse {
         }
     }
 
-    /// What the core answered.
+    /// The response of the core.
     pub(super) fn answer(&self) -> &api::RecallResponse {
         &self.answer
     }
@@ -208,12 +208,12 @@ impl RecallResponse {
 
     #[getter]
     fn lift_micros(&self) -> f64 {
-        self.answer.lift_micros
+        self.answer.boost_micros
     }
 
     #[getter]
     fn arm_spreads(&self) -> Vec<(f64, f64)> {
-        self.answer.arm_spreads.clone()
+        self.answer.arm_stats.clone()
     }
 
     #[getter]

@@ -5,7 +5,6 @@ use pyo3::types::{PyBytes, PyDict};
 
 use super::arguments::Text;
 use super::errors::detached;
-use astrocyte_core::dense;
 use astrocyte_text::{hash, tokens};
 
 #[pyfunction]
@@ -20,7 +19,7 @@ pub(super) fn build_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
             "release"
         },
     )?;
-    info.set_item("simd", dense::simd_path())?;
+    info.set_item("simd", astrocyte_core::simd_path())?;
     info.set_item("token_table", tokens::TABLE_NAME)?;
     Ok(info)
 }

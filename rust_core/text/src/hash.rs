@@ -7,9 +7,9 @@ pub type ContentHash = [u8; 16];
 
 /// Sixteen bytes of BLAKE3 over `text` with white space collapsed, canonically composed (NFC).
 ///
-/// Case and compatibility forms count: a hash match drops a memory without a further look, and "the password is Hunter2"
-/// is another statement than "hunter2", 10² another number than 102. Spelling variants that mean the same are left to
-/// the near-duplicate check, which compares and guards.
+/// Case and compatibility forms count: a hash match drops a memory without a further look, and "the password is
+/// Hunter2" is another statement than "hunter2", 10² another number than 102. Spelling variants that mean the same are
+/// left to the near-duplicate check, which compares and guards.
 pub fn content_hash(text: &str) -> ContentHash {
     let mut hasher = blake3::Hasher::new();
     // ASCII is composed already.

@@ -4,8 +4,8 @@ const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
 const DELIMITED: u64 = 2;
 
-/// The bytes of a message. Methods named after a type leave its default out, as proto3 does for fields without presence;
-/// `put_` writes whatever the value is.
+/// The bytes of a message. Methods named after a type leave its default out, as proto3 does for fields without
+/// presence; `put_` writes whatever the value is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Message(Vec<u8>);
 

@@ -1,4 +1,4 @@
-//! What can go wrong in the core, with the numbers that tell why.
+//! The errors of the core.
 
 use thiserror::Error;
 
@@ -24,7 +24,7 @@ pub enum CoreError {
     Vector {
         /// Index of the row in the batch; 0 for a query.
         row: usize,
-        /// What is wrong, as the end of a sentence: "has a NaN at index 3".
+        /// The problem, as the end of a sentence: "has a NaN at index 3".
         problem: String,
     },
     /// A parameter out of its range.
@@ -32,9 +32,9 @@ pub enum CoreError {
     Invalid {
         /// Name of the parameter.
         field: &'static str,
-        /// What would have been right.
+        /// The values that are accepted.
         expected: String,
-        /// What came.
+        /// The value that was given.
         got: String,
     },
     /// A graph could not be made.

@@ -1,4 +1,4 @@
-//! The index of one bank.
+//! A bank: its commits, its recalls, and its background work.
 
 mod checkpoint;
 
@@ -23,14 +23,14 @@ use crate::recall::{self, Comparison, Planner, Running};
 #[derive(Debug, Clone)]
 pub struct Bank {
     dimensions: usize,
-    state: Arc<IndexLock>,
+    index: Arc<IndexLock>,
     shared: Arc<Shared>,
 }
 
-/// What all banks of a core have in common.
+/// The parts that all banks of a core share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) folder: GraphWorker,
+    pub(crate) worker: GraphWorker,
     pub(crate) planner: Arc<Planner>,
 }
 
@@ -43,7 +43,7 @@ impl Bank {
         check_dimensions(dimensions)?;
         Ok(Self {
             dimensions,
-            state: Arc::new(IndexLock::new(Index::new(dimensions, scratch))),
+            index: Arc::new(IndexLock::new(Index::new(dimensions, scratch))),
             shared,
         })
     }
@@ -69,29 +69,29 @@ impl Bank {
             let _running = self.enter();
             index::prepare(upserts, self.dimensions)?
         };
-        let state = self.state.intend();
+        let index = self.index.intend();
         // Another thread may have applied it meanwhile.
-        if position <= state.position {
+        if position <= index.position {
             return Ok(());
         }
-        state.admit(upserts, &prepared)?;
-        let stored = state.exact_vectors.store(index::units(&prepared));
-        let mut room = state.room(&prepared);
-        let mut state = self.state.change(state);
-        state.swap_room(&mut room);
-        let freed = state.commit(upserts, &prepared, stored, ended, removed);
-        state.position = position;
-        let rows = state.rows();
-        let due = state.segments.due(rows, self.shared.folder.fold_rows());
-        let mut state = Changing::downgrade_to_upgradable(state);
+        index.admit(upserts, &prepared)?;
+        let stored = index.exact_vectors.store(index::units(&prepared));
+        let mut room = index.room(&prepared);
+        let mut index = self.index.change(index);
+        index.swap_room(&mut room);
+        let freed = index.commit(upserts, &prepared, stored, ended, removed);
+        index.position = position;
+        let rows = index.rows();
+        let due = index.segments.due(rows, self.shared.worker.graph_rows());
+        let mut index = Changing::downgrade_to_upgradable(index);
         // Recalls go on from here.
-        state.exact_vectors.erase(&freed);
-        if state.is_wasteful() {
-            state = index::compact(&self.state, state);
+        index.exact_vectors.erase(&freed);
+        if index.is_wasteful() {
+            index = index::compact(&self.index, index);
         }
-        drop(state);
+        drop(index);
         if due {
-            self.shared.folder.queue(Arc::downgrade(&self.state));
+            self.shared.worker.queue(Arc::downgrade(&self.index));
         }
         Ok(())
     }
@@ -108,7 +108,7 @@ impl Bank {
 
     /// Whether both are one bank.
     pub(crate) fn shares_index_with(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.state, &other.state)
+        Arc::ptr_eq(&self.index, &other.index)
     }
 
     /// Counts work that takes threads, until what it returns is dropped.
@@ -116,23 +116,23 @@ impl Bank {
         self.shared.planner.enter()
     }
 
-    /// As [`recall`](Self::recall), with what was made of the request for vectors of the bank's length.
+    /// Answers a recall whose request is prepared for the dimensions of this bank.
     pub(crate) fn answer(
         &self,
         request: &RecallRequest,
         query: &recall::Query,
     ) -> Result<RecallResponse> {
         let planner = &self.shared.planner;
-        let (response, walked) = recall::run(&self.state.read(), request, query, planner)?;
-        if let Some(walked) = walked
+        let (response, sample) = recall::run(&self.index.read(), request, query, planner)?;
+        if let Some(sample) = sample
             && let Some((unit, query)) = query.vector().cloned()
         {
             let comparison = Comparison {
-                bank: Arc::downgrade(&self.state),
+                bank: Arc::downgrade(&self.index),
                 planner: Arc::clone(planner),
                 unit,
                 query,
-                walked,
+                sample,
             };
             // A failure tells nothing of the graph; the next comparison will.
             rayon::spawn(move || drop(comparison.run()));
@@ -140,13 +140,13 @@ impl Bank {
         Ok(response)
     }
 
-    /// As [`answer`](Self::answer) of each, of which up to [`TOGETHER`](crate::dense::TOGETHER) are given; with one reading
-    /// of the rows where that will do.
+    /// Answers up to [`TOGETHER`](crate::dense::TOGETHER) recalls as [`answer`](Self::answer) does each; with one
+    /// reading of the rows where that will do.
     pub(crate) fn answer_together(
         &self,
         asked: &[(&RecallRequest, &recall::Query)],
     ) -> Vec<Result<RecallResponse>> {
-        let together = recall::run_together(&self.state.read(), asked);
+        let together = recall::run_together(&self.index.read(), asked);
         together.unwrap_or_else(|| {
             let alone = asked
                 .iter()
@@ -161,7 +161,7 @@ impl Bank {
     /// As [`recall`](Self::recall).
     pub fn explain(&self, request: &RecallRequest, ids: &[MemoryId]) -> Result<Explained> {
         let query = recall::Query::new(request, self.dimensions)?;
-        recall::explain(&self.state.read(), request, &query, ids)
+        recall::explain(&self.index.read(), request, &query, ids)
     }
 
     /// Per vector the current memories at or above `threshold`, at most four, the most similar first. Wholes are
@@ -187,24 +187,24 @@ impl Bank {
             .enumerate()
             .map(|(row, vector)| crate::dense::normalise(row, vector, self.dimensions))
             .collect::<Result<Vec<_>>>()?;
-        self.state.read().near_duplicates(&units, threshold)
+        self.index.read().near_duplicates(&units, threshold)
     }
 
     /// Per content hash the memory id of the current memory that has it, or None.
     pub fn contains_hashes(&self, hashes: &[ContentHash]) -> Vec<Option<MemoryId>> {
-        let state = self.state.read();
+        let index = self.index.read();
         let find = |hash| {
-            state
+            index
                 .columns
                 .current_with_hash(hash)
-                .map(|v| state.columns.memory_id[v as usize])
+                .map(|v| index.columns.memory_id[v as usize])
         };
         hashes.iter().map(find).collect()
     }
 
     /// Position of the last applied commit; 0 before the first.
     pub fn position(&self) -> u64 {
-        self.state.read().position
+        self.index.read().position
     }
 
     /// Length of the bank's vectors.
@@ -215,19 +215,20 @@ impl Bank {
     /// Builds now, and without rests, all segments that the background would build in time.
     ///
     /// # Errors
-    /// [`CoreError::Graph`] when there is no memory for a graph, [`CoreError::Io`] when the scratch file cannot be read.
-    pub fn fold(&self) -> Result<()> {
-        self.shared.folder.fold_now(&self.state)
+    /// [`CoreError::Graph`] when there is no memory for a graph, [`CoreError::Io`] when the scratch file cannot be
+    /// read.
+    pub fn build_graphs(&self) -> Result<()> {
+        self.shared.worker.build_now(&self.index)
     }
 
     /// Counts and bytes.
     pub fn stats(&self) -> BankStats {
         let (mut stats, building) = {
-            let state = self.state.read();
-            (state.stats(), u64::from(state.segments.building))
+            let index = self.index.read();
+            (index.stats(), u64::from(index.segments.building))
         };
-        let fold_rows = self.shared.folder.fold_rows();
-        if fold_rows > 0 && stats.rows >= u64::from(fold_rows) {
+        let graph_rows = self.shared.worker.graph_rows();
+        if graph_rows > 0 && stats.rows >= u64::from(graph_rows) {
             let due = stats.rows.saturating_sub(stats.graph_rows);
             stats.bytes += due.max(building) * build_bytes(self.dimensions) as u64;
         }
@@ -256,7 +257,7 @@ mod tests {
     #[test]
     fn a_graph_that_is_built_anew_counts_while_it_is_built() {
         let options = CoreOptions {
-            fold_rows: 10,
+            graph_rows: 10,
             ..CoreOptions::default()
         };
         let bank = Core::with_options(None, options).and_then(|core| core.bank(4));
@@ -269,9 +270,9 @@ mod tests {
         };
         let rows: Vec<Row> = (1..30).map(row).collect();
         bank.apply(1, &rows, &[], &[]).expect("the rows are valid");
-        bank.fold().expect("there is memory");
+        bank.build_graphs().expect("there is memory");
         let settled = bank.stats().bytes;
-        let build = |rows| bank.state.change(bank.state.intend()).segments.building = rows;
+        let build = |rows| bank.index.change(bank.index.intend()).segments.building = rows;
         build(20);
         assert_eq!(bank.stats().bytes, settled + 20 * build_bytes(4) as u64);
         build(0);

@@ -1,4 +1,4 @@
-//! Many recalls at once: over the cores, and what is the same for several of them once.
+//! Answers many recalls at once: spreads them over the cores and shares what several have in common.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -16,7 +16,7 @@ use crate::bank::Bank;
 use crate::dense::TOGETHER;
 use crate::recall::Query;
 
-/// What is made of a request for vectors of one length; nothing where it is refused.
+/// A request prepared for vectors of one length; None where it is refused.
 type Prepared = OnceLock<Option<Query>>;
 
 /// Answers each request as [`Bank::recall`] does.
@@ -29,7 +29,7 @@ pub(crate) fn recall(requests: &[(&Bank, &RecallRequest)]) -> Result<Vec<RecallR
     let (places, prepared) = shared(requests);
     let answers: Vec<OnceLock<_>> = requests.iter().map(|_| OnceLock::new()).collect();
     let threads = rayon::current_num_threads();
-    let crews = crews(requests, threads);
+    let groups = groups(requests, threads);
     let next = AtomicUsize::new(0);
     let prepare = |at: usize| {
         let (bank, request) = requests[at];
@@ -39,19 +39,22 @@ pub(crate) fn recall(requests: &[(&Bank, &RecallRequest)]) -> Result<Vec<RecallR
             .map(|query| (request, query))
     };
     let work = || {
-        while let Some(crew) = crews.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let bank = requests[crew.start].0;
-            let results = match crew.clone().map(prepare).collect::<Option<Vec<_>>>() {
+        while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let bank = requests[group.start].0;
+            let results = match group.clone().map(prepare).collect::<Option<Vec<_>>>() {
                 Some(asked) => bank.answer_together(&asked),
                 // It says why.
-                None => crew.clone().map(|at| bank.recall(requests[at].1)).collect(),
+                None => group
+                    .clone()
+                    .map(|at| bank.recall(requests[at].1))
+                    .collect(),
             };
-            for (at, result) in crew.clone().zip(results) {
+            for (at, result) in group.clone().zip(results) {
                 _ = answers[at].set(result);
             }
         }
     };
-    let helpers = threads.min(crews.len());
+    let helpers = threads.min(groups.len());
     rayon::in_place_scope(|scope| {
         for _ in 1..helpers {
             scope.spawn(|_| work());
@@ -64,22 +67,22 @@ pub(crate) fn recall(requests: &[(&Bank, &RecallRequest)]) -> Result<Vec<RecallR
         .collect()
 }
 
-/// Requests that one thread takes at a time, one after the other and of one bank: what one reading of its rows serves, but
+/// Groups of consecutive requests for one bank that one thread takes: as many as one reading of its rows serves, but
 /// no more than leaves every thread its part.
-fn crews(requests: &[(&Bank, &RecallRequest)], threads: usize) -> Vec<Range<usize>> {
+fn groups(requests: &[(&Bank, &RecallRequest)], threads: usize) -> Vec<Range<usize>> {
     let most = requests.len().div_ceil(threads).clamp(1, TOGETHER);
-    let mut crews = Vec::with_capacity(requests.len());
+    let mut groups = Vec::with_capacity(requests.len());
     let mut start = 0;
     for alike in requests.chunk_by(|(one, _), (other, _)| std::ptr::eq(*one, *other)) {
         let end = start + alike.len();
-        crews.extend((start..end).step_by(most).map(|at| at..end.min(at + most)));
+        groups.extend((start..end).step_by(most).map(|at| at..end.min(at + most)));
         start = end;
     }
-    crews
+    groups
 }
 
-/// For each request the place of what is made of it, one for all that are the same object and ask for vectors of the same
-/// length.
+/// For each request the place of its prepared form, shared by all that are the same object and ask for vectors of the
+/// same length.
 fn shared(requests: &[(&Bank, &RecallRequest)]) -> (Vec<usize>, Vec<Prepared>) {
     let mut known: HashMap<(*const RecallRequest, usize), usize> = HashMap::new();
     let places = requests

@@ -1,7 +1,8 @@
-//! Recalls that are asked for one part after the other, and answered by other threads while their caller does something else.
+//! Recalls that are asked for one part after the other, and answered by other threads while their caller does something
+//! else.
 //!
-//! Whoever has work between recalls that one thread at a time can do, as under the lock of an interpreter, does it on one
-//! thread, which has no other to wait for: helpers answer. Where nothing is answered yet, the caller answers too.
+//! Whoever has work between recalls that one thread at a time can do, as under the lock of an interpreter, does it on
+//! one thread, which has no other to wait for: helpers answer. Where nothing is answered yet, the caller answers too.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -70,8 +71,8 @@ impl fmt::Debug for Part {
     }
 }
 
-/// Threads that answer for all queues. They have a pool of their own: in the other one a lone recall that wants a second
-/// thread would wait for whole batches.
+/// Threads that answer for all queues. They have a pool of their own: in the other one a lone recall that wants a
+/// second thread would wait for whole batches.
 #[derive(Debug, Clone, Copy)]
 struct Helpers(Option<&'static ThreadPool>);
 
@@ -120,8 +121,8 @@ impl RecallQueue {
         }
     }
 
-    /// Adds a part, and returns its number. Threads begin with it once they have begun with all that was added before. None
-    /// after [`stop`](Self::stop).
+    /// Adds a part, and returns its number. Threads begin with it once they have begun with all that was added before.
+    /// None after [`stop`](Self::stop).
     pub fn add(&self, requests: &[(Bank, Arc<RecallRequest>)]) -> Option<usize> {
         let mut state = self.shared.state.lock();
         if state.stopped {
@@ -160,7 +161,8 @@ impl RecallQueue {
     /// The answers to a part, each as [`Bank::recall`] gives it; once. None after [`stop`](Self::stop).
     ///
     /// # Errors
-    /// That of the part's first request that has one; [`CoreError::Invalid`] for a part that is not there, or not any more.
+    /// That of the part's first request that has one; [`CoreError::Invalid`] for a part that is not there, or not any
+    /// more.
     ///
     /// # Panics
     /// When an answer did.

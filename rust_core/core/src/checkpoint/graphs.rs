@@ -1,8 +1,8 @@
-//! Graphs in a checkpoint: a file each, and one that tells whose vectors their numbers are.
+//! Graphs in a checkpoint: one file each, and one that names the vectors of all.
 //!
-//! A graph is large, and a bank answers without it. So it is verified when it is put back, in the background, and not
-//! before the bank is loaded. It names vectors by version and part, which stay the same whatever happens to the rows. What
-//! was removed before the checkpoint has no name.
+//! A graph is large, and a bank answers without it. It is therefore verified when it is restored in the background, not
+//! when the bank is loaded. Vectors are named by version key and part, which do not change. Vectors removed before the
+//! checkpoint have no name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,14 +22,15 @@ const NOBODY: Name = (u64::MAX, u32::MAX);
 /// All graphs, and what the manifest is to hold of the files of those that were written.
 type Graphs = (Vec<Arc<Graph>>, Vec<Sum>);
 
-/// Writes the graphs that are worth it, and whose they are to `members`; None when rows or terms got other numbers meanwhile.
+/// Writes the graphs that are worth it, and whose they are to `members`; None when rows or terms got other numbers
+/// meanwhile.
 pub(super) fn write(
     bank: &mut Slices<'_>,
     directory: &Path,
     members: &mut FileWriter,
     durable: bool,
 ) -> Result<Option<Graphs>> {
-    let Some(all) = bank.look(|state| state.segments.all.clone()) else {
+    let Some(all) = bank.look(|index| index.segments.all.clone()) else {
         return Ok(None);
     };
     let graphs = all.iter().map(|one| Arc::clone(&one.graph)).collect();
@@ -62,7 +63,7 @@ pub(super) fn write(
     Ok(Some((graphs, sums)))
 }
 
-/// What is to be put back of the graphs that the manifest names.
+/// The graphs that the manifest names, to be restored.
 pub(super) fn read(
     mut members: FileReader,
     manifest: &Manifest,
@@ -101,26 +102,26 @@ fn name_of(number: usize) -> String {
     format!("graph{number}")
 }
 
-/// Whose vectors the graph's numbers are.
+/// The names of a segment's vectors, by number.
 fn names(bank: &mut Slices<'_>, segment: &Segment) -> Option<Vec<Name>> {
     let mut names = Vec::with_capacity(segment.rows().len());
     for range in slices(segment.len(), TOGETHER) {
         let rows = &segment.rows()[range.start as usize..range.end as usize];
-        bank.look(|state| names.extend(rows.iter().map(|&row| name(state, row))))?;
+        bank.look(|index| names.extend(rows.iter().map(|&row| name(index, row))))?;
     }
     Some(names)
 }
 
-fn name(state: &Index, row: u32) -> Name {
+fn name(index: &Index, row: u32) -> Name {
     if row == GONE {
         return NOBODY;
     }
-    let version = state.version_of(row);
-    if !state.columns.live.contains(version) {
+    let version = index.version_of(row);
+    if !index.columns.live.contains(version) {
         return NOBODY;
     }
-    let first = state.rows_of(version).start;
-    (state.columns.key[version as usize], row - first)
+    let first = index.rows_of(version).start;
+    (index.columns.key[version as usize], row - first)
 }
 
 fn put_names(names: &[Name], out: &mut Vec<u8>) {

@@ -1,4 +1,4 @@
-//! Loading: all bytes verified, then each file decoded and checked, then made into a bank.
+//! Loads a checkpoint: verifies all bytes, decodes and checks each file, and builds the index.
 
 use std::fs::File;
 use std::path::Path;
@@ -23,8 +23,8 @@ use crate::system::failpoint;
 /// The bank of a checkpoint, as it was at the position of the manifest or, in part, later.
 ///
 /// # Errors
-/// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when it is of another bank, model or version, a byte is not what was
-/// written, or what was written makes no bank; [`CoreError::Io`](crate::CoreError::Io) when a file fails.
+/// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when it is of another bank, model or version, a byte is not
+/// what was written, or what was written makes no bank; [`CoreError::Io`](crate::CoreError::Io) when a file fails.
 pub(crate) fn load(
     directory: &Path,
     label: &Label,
@@ -69,7 +69,7 @@ pub(crate) fn load(
     let (vectors, tokens, slots) = planes?;
     let members = reader(members, MEMBERS, &manifest);
     let saved = graphs::read(members, &manifest, directory)?;
-    let mut state = Index {
+    let mut index = Index {
         position: manifest.position,
         columns,
         labels,
@@ -83,10 +83,10 @@ pub(crate) fn load(
         current_rows: Bitmap::default(),
         dead_rows: 0,
         segments: Segments::of(saved),
-        layout: OnceLock::new(),
+        neighbours: OnceLock::new(),
     };
-    state.count();
-    Ok(state)
+    index.count();
+    Ok(index)
 }
 
 /// Opens all files and holds every byte of them against the manifest.
@@ -114,7 +114,7 @@ fn reader(file: File, name: &'static str, manifest: &Manifest) -> FileReader {
     FileReader::new(file, name, manifest.sums[at].length)
 }
 
-/// What numbers stand for.
+/// The names behind numbers.
 struct Names {
     layers: Vec<Arc<str>>,
     conversations: Vec<Option<String>>,

@@ -1,4 +1,4 @@
-//! The manifest: whose checkpoint it is, of which position, and what every file must be.
+//! The manifest of a checkpoint: its bank, its position, and the length and checksum of every file.
 
 use std::fs;
 use std::io::Write;
@@ -21,14 +21,14 @@ const LARGEST: u64 = 64 << 10;
 /// Bytes of the checksum at the end.
 const SUM_BYTES: usize = 8;
 
-/// Whose checkpoint it is. All but the note must be what a loader expects.
+/// The identity of a checkpoint. All but the note must be as the loader expects.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Label {
-    /// Names the bank for ever, and says nothing about it.
+    /// Permanent name of the bank.
     pub bank: String,
     /// The embedding model that its vectors are from.
     pub model: String,
-    /// Says how rows are made of memories: another version may index them otherwise.
+    /// Version of the way that rows are made of memories.
     pub recipe: String,
     /// The writer's own, up to some hundred bytes.
     pub note: String,
@@ -159,7 +159,7 @@ pub(super) fn read(directory: &Path) -> Result<Manifest> {
     Manifest::decode(parts.0).ok_or_else(damaged)
 }
 
-/// What analysis, hashing and quantisation make of a sample: a checkpoint of code that did otherwise is not used.
+/// A hash of the analysis, hashes and quantisation of a sample: a checkpoint of code with other results is not used.
 fn probe() -> u64 {
     static PROBE: OnceLock<u64> = OnceLock::new();
     *PROBE.get_or_init(|| {
@@ -177,7 +177,7 @@ fn probe() -> u64 {
     })
 }
 
-/// What is left to be decoded.
+/// The bytes that are left to decode.
 struct Parts<'a>(&'a [u8]);
 
 impl Parts<'_> {

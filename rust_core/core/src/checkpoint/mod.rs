@@ -1,13 +1,13 @@
-//! A bank's index in files, so that a restart need not read every row again.
+//! Checkpoints: the index of a bank in files, so that a restart need not index every row again.
 //!
-//! A checkpoint is a directory of data files and a manifest that names each with its length and checksum. It is written
-//! while the bank goes on: some rows or versions at a time, each slice under the reading lock for about a millisecond, so
-//! that what a commit changes meanwhile may be in one slice and not yet, or no more, in another. The manifest bears the
-//! position before the first slice. Whoever loads it replays all that came after, whole memories at a time, and has the
-//! bank as it is then: what a commit after the position touched is not taken from the checkpoint.
+//! A checkpoint is a directory of data files and a manifest with the length and checksum of each. It is written while
+//! the bank is in use: some rows or versions at a time, each slice under the read lock for about a millisecond. A
+//! commit during the writing may therefore be in one slice and not in another. The manifest holds the position before
+//! the first slice. The loader replays all later commits, whole memories at a time, and thereby replaces whatever they
+//! touched.
 //!
-//! Nothing is decoded before every byte of every file is as its checksum says, and nothing that a decoder reads is taken
-//! for granted: numbers are checked against what they count or point at.
+//! No byte is decoded before all checksums are verified, and no decoded number is trusted: each is checked against what
+//! it counts or points at.
 
 mod graphs;
 mod load;
@@ -32,7 +32,7 @@ const NAMES: &str = "names";
 const MEMBERS: &str = "members";
 const FILES: [&str; 6] = [VERSIONS, PLANES, WORDS, VECTORS, NAMES, MEMBERS];
 
-/// What was written, and what it cost.
+/// The result of writing a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
     /// The position from which on changes are to be replayed.
@@ -43,10 +43,11 @@ pub struct Written {
     pub longest_hold: Duration,
 }
 
-/// What a checkpoint says of itself: label and position.
+/// Reads the label and the position of a checkpoint.
 ///
 /// # Errors
-/// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when the manifest is not there, not whole, or of another format.
+/// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when the manifest is not there, not whole, or of another
+/// format.
 pub fn describe(directory: &Path) -> Result<(Label, u64)> {
     let manifest = manifest::read(directory)?;
     Ok((manifest.label, manifest.position))

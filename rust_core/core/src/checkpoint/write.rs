@@ -1,4 +1,5 @@
-//! Writing: the bank in slices, each under the reading lock for a moment, then the manifest, then all read back.
+//! Writes a checkpoint: the index in slices, each under a short read lock, then the manifest; then reads all of it
+//! back.
 
 use std::fs::File;
 use std::ops::Range;
@@ -23,8 +24,8 @@ pub(super) const TOGETHER: u32 = 4096;
 /// Rows get new numbers when a fifth of a bank was removed, so hardly twice within a checkpoint.
 const ATTEMPTS: usize = 3;
 
-/// Writes a checkpoint of the bank into an empty directory, and reads it back. One that is not `durable` may be damaged by
-/// a loss of power, which is found out when it is loaded.
+/// Writes a checkpoint of the bank into an empty directory, and reads it back. One that is not `durable` may be damaged
+/// by a loss of power, which is found out when it is loaded.
 ///
 /// # Errors
 /// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when a file cannot be written, or is not what was written.
@@ -64,7 +65,7 @@ pub(crate) fn write(
     Err(refused("its rows got new numbers again and again"))
 }
 
-/// What a checkpoint holds of a bank: everything that was there at a position.
+/// The slices of an index that a checkpoint holds.
 pub(super) struct Slices<'a> {
     bank: &'a IndexLock,
     position: u64,
@@ -78,14 +79,14 @@ pub(super) struct Slices<'a> {
 
 impl<'a> Slices<'a> {
     fn begin(bank: &'a IndexLock) -> Self {
-        let state = bank.read();
+        let index = bank.read();
         Self {
             bank,
-            position: state.position,
-            dimensions: state.exact_vectors.dimensions() as u32,
-            versions: state.columns.len(),
-            rows: state.rows(),
-            renumberings: state.renumberings(),
+            position: index.position,
+            dimensions: index.exact_vectors.dimensions() as u32,
+            versions: index.columns.len(),
+            rows: index.rows(),
+            renumberings: index.renumberings(),
             longest: Duration::ZERO,
             graphs: Vec::new(),
         }
@@ -93,13 +94,13 @@ impl<'a> Slices<'a> {
 
     /// Looks at the bank for a moment; None when rows or terms have other numbers by now.
     pub(super) fn look<T>(&mut self, at: impl FnOnce(&Index) -> T) -> Option<T> {
-        let state = self.bank.read();
-        if state.renumberings() != self.renumberings {
+        let index = self.bank.read();
+        if index.renumberings() != self.renumberings {
             return None;
         }
         let start = Instant::now();
-        let seen = at(&state);
-        drop(state);
+        let seen = at(&index);
+        drop(index);
         self.longest = self.longest.max(start.elapsed());
         Some(seen)
     }
@@ -159,14 +160,14 @@ impl<'a> Slices<'a> {
         for range in slices(self.versions, TOGETHER) {
             out.clear();
             put_u32(range.end - range.start, &mut out);
-            let looked = self.look(|state| {
-                state.columns.save(range.clone(), &mut out);
-                state
+            let looked = self.look(|index| {
+                index.columns.save(range.clone(), &mut out);
+                index
                     .labels
-                    .save(range.clone(), &state.columns.live, &mut out);
-                state.conversations.save(
+                    .save(range.clone(), &index.columns.live, &mut out);
+                index.conversations.save(
                     range.clone(),
-                    &state.columns,
+                    &index.columns,
                     &mut used.conversations,
                     &mut out,
                 );
@@ -190,19 +191,19 @@ impl<'a> Slices<'a> {
             let [planes, words, vectors] = &mut parts;
             put_u32(range.end - range.start, planes);
             put_u32(range.end - range.start, words);
-            let looked = self.look(|state| {
-                state.vectors.save(range.clone(), planes);
-                state.lexical.save(range.clone(), &mut used.terms, words);
+            let looked = self.look(|index| {
+                index.vectors.save(range.clone(), planes);
+                index.lexical.save(range.clone(), &mut used.terms, words);
                 let rows = range.start as usize..range.end as usize;
-                for &tokens in &state.tokens[rows.clone()] {
+                for &tokens in &index.tokens[rows.clone()] {
                     put_u32(tokens, planes);
                 }
-                let slots = &state.slots[rows];
+                let slots = &index.slots[rows];
                 for &slot in slots {
                     planes.push(u8::from(slot != NO_SLOT));
                     with_vector += u32::from(slot != NO_SLOT);
                 }
-                state.exact_vectors.save(slots, vectors)
+                index.exact_vectors.save(slots, vectors)
             });
             match looked {
                 None => return Ok(None),
@@ -217,27 +218,27 @@ impl<'a> Slices<'a> {
 
     fn names(&mut self, file: &mut FileWriter, used: &Used) -> Result<Option<()>> {
         let mut out = Vec::new();
-        let counts = self.look(|state| {
-            put_u32(state.layers.len() as u32, &mut out);
-            for layer in &state.layers {
+        let counts = self.look(|index| {
+            put_u32(index.layers.len() as u32, &mut out);
+            for layer in &index.layers {
                 put_text(layer, &mut out);
             }
             put_u32(used.conversations.len() as u32, &mut out);
-            for name in state.conversations.saved_names(&used.conversations) {
+            for name in index.conversations.saved_names(&used.conversations) {
                 out.push(u8::from(name.is_some()));
                 put_text(name.unwrap_or_default(), &mut out);
             }
             put_u32(used.terms.len() as u32, &mut out);
-            put_u32(state.labels.names_count(), &mut out);
-            state.labels.names_count()
+            put_u32(index.labels.names_count(), &mut out);
+            index.labels.names_count()
         });
         let Some(labels) = counts else {
             return Ok(None);
         };
         for range in slices(used.terms.len() as u32, TOGETHER) {
             let range = range.start as usize..range.end as usize;
-            let looked = self.look(|state| {
-                let lexical = &state.lexical;
+            let looked = self.look(|index| {
+                let lexical = &index.lexical;
                 lexical.save_terms(range, &used.terms, &mut out);
             });
             if looked.is_none() {
@@ -245,7 +246,7 @@ impl<'a> Slices<'a> {
             }
         }
         for range in slices(labels, TOGETHER) {
-            let looked = self.look(|state| state.labels.save_names(range, &mut out));
+            let looked = self.look(|index| index.labels.save_names(range, &mut out));
             if looked.is_none() {
                 return Ok(None);
             }

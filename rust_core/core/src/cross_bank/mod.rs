@@ -1,13 +1,14 @@
-//! From the answers of several banks to one list: repeats out, scores on one scale, weights, and each bank's tokens.
+//! Fuses the responses of several banks: removes repeats, brings scores to one scale, applies weights, and splits the
+//! token budget.
 //!
-//! Scores of different banks cannot be compared as they are: a bank's z-scores say how much a memory stands out in *that*
-//! bank, and every bank has a best memory, whether it knows the answer or not. [`FusionMethod::RelativeScore`] puts the
-//! raw scores of each arm on the scale that one bank of all memories would have had: mean and deviation pooled over the
-//! banks, from their counts, means and deviations. To that it adds how well the bank as a whole answers (collection
-//! selection: Callan, Lu and Croft, 1995), the mean of its best few hits. [`FusionMethod::ReciprocalRank`] uses ranks only
-//! (Cormack, Clarke and Büttcher, 2009).
+//! Scores of different banks cannot be compared as they are: the z-scores of a bank say how much a memory stands out in
+//! *that* bank, and every bank has a best memory, whether it holds the answer or not.
+//! [`FusionMethod::DistributionBased`] puts the raw scores of each arm on the scale of one bank of all memories: mean
+//! and deviation are pooled over the banks from their counts, means and deviations. It adds how well the bank as a
+//! whole answers, the mean of its best few hits (collection selection: Callan, Lu and Croft, 1995).
+//! [`FusionMethod::ReciprocalRank`] uses ranks only (Cormack, Clarke and Büttcher, 2009).
 //!
-//! Sums are made in the order of the banks and of their hits, so that an answer is the same to the bit every time.
+//! Sums are made in the order of the banks and of their hits, so that a response is identical to the bit every time.
 
 mod share;
 
@@ -43,7 +44,8 @@ pub struct BankArm<'a> {
 }
 
 impl<'a> BankArm<'a> {
-    /// The arms of an answer; `weights` are those of the semantic, the keyword and the temporal arm, any other counts 1.
+    /// The arms of an answer; `weights` are those of the semantic, the keyword and the temporal arm, any other counts
+    /// 1.
     pub fn of(answer: &'a RecallResponse, weights: [f64; 3]) -> Vec<Self> {
         let arm = |(name, &(mean, deviation)): (&'a Cow<'_, str>, &(f64, f64))| Self {
             name,
@@ -57,12 +59,12 @@ impl<'a> BankArm<'a> {
             mean,
             deviation,
         };
-        let spreads = answer.arm_spreads.iter();
-        answer.arm_names.iter().zip(spreads).map(arm).collect()
+        let stats = answer.arm_stats.iter();
+        answer.arm_names.iter().zip(stats).map(arm).collect()
     }
 }
 
-/// What one bank answered, and how it counts.
+/// The response of one bank, and its weight.
 #[derive(Debug, Clone, Default)]
 pub struct BankList<'a> {
     /// Weight of the bank; at 0 its hits are left out, but not what they say of its arms.
@@ -73,8 +75,8 @@ pub struct BankList<'a> {
     pub arms: Vec<BankArm<'a>>,
     /// Names the scale of the semantic arm, which banks of the same embedding model share.
     pub space: &'a str,
-    /// What stages after the arms added to each hit, in deviations; empty where none did.
-    pub lifts: Vec<f64>,
+    /// Amounts that later steps added to each hit, in deviations; empty where none did.
+    pub boosts: Vec<f64>,
     /// Place of the list together with which it says how well a bank answers, where it is but a part of that bank's
     /// answer; None for its own.
     pub group: Option<usize>,
@@ -202,8 +204,8 @@ fn relevances(lists: &[BankList<'_>]) -> Vec<Vec<f64>> {
                     hit.arms.iter().fold(base, add)
                 })
                 .collect();
-            for (value, lift) in values.iter_mut().zip(&list.lifts) {
-                *value += lift;
+            for (value, boost) in values.iter_mut().zip(&list.boosts) {
+                *value += boost;
             }
             values
         })
@@ -212,13 +214,13 @@ fn relevances(lists: &[BankList<'_>]) -> Vec<Vec<f64>> {
     relevances
 }
 
-/// How an arm's scores count.
+/// The scale of an arm's scores.
 struct Scale {
     mean: f64,
     unit: f64,
     factor: f64,
     top: f64,
-    /// What a hit has that the arm did not propose.
+    /// The score of a hit that the arm did not propose.
     absent: f64,
 }
 
@@ -272,7 +274,7 @@ fn lift_by_bank(lists: &[BankList<'_>], relevances: &mut [Vec<f64>]) {
     }
 }
 
-/// What names the scale of an arm: its own name and, for the semantic one, the embedding space.
+/// The key of an arm's scale: its own name and, for the semantic one, the embedding space.
 fn scale_name<'a>(list: &BankList<'a>, arm: &BankArm<'a>) -> (&'a str, &'a str) {
     let space = if arm.name == SEMANTIC { list.space } else { "" };
     (arm.name, space)

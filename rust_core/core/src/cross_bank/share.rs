@@ -1,8 +1,8 @@
-//! One token budget for the hits of several banks.
+//! Splits one token budget over the hits of several banks.
 
 use std::collections::BTreeSet;
 
-/// What the token budget lets through.
+/// The hits that fit the token budget.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Share {
     /// Places of the hits that are taken, ascending.
@@ -17,8 +17,8 @@ pub struct Share {
 
 /// Shares a token budget between banks in proportion to their weights; what one leaves is given to the others.
 ///
-/// The first hit is always taken, if need be at the cost of the other banks' parts. Then, in order, a hit is taken if its
-/// bank's part still has room for it. What no bank used is in the end one part for those that were passed over.
+/// The first hit is always taken, if need be at the cost of the other banks' parts. Then, in order, a hit is taken if
+/// its bank's part still has room for it. What no bank used is in the end one part for those that were passed over.
 ///
 /// `sizes` has, per hit, best first, its bank's place in `weights` and its tokens; banks without a hit are left out of
 /// the split. `most` is the number of hits wanted, at least 1.

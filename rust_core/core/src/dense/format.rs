@@ -1,4 +1,4 @@
-//! Quantised rows in a checkpoint: the planes as they are.
+//! The checkpoint format of quantised rows: the planes as they are in memory.
 
 use std::ops::Range;
 

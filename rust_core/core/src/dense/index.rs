@@ -1,4 +1,4 @@
-//! What the bank and the recall path ask of an index over vectors.
+//! The operations that banks and recalls need of an index over vectors.
 
 use super::quantise::{QuantisedQuery, QuantisedRow};
 use crate::bitmap::Bitmap;
@@ -6,16 +6,16 @@ use crate::bitmap::Bitmap;
 /// The score of a row that has no vector or does not pass.
 pub(crate) const NO_SCORE: f32 = f32::NEG_INFINITY;
 
-/// How rows are read.
+/// The order in which rows are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Plan {
+pub(crate) enum ReadOrder {
     /// All of them, in order.
     Scan,
-    /// Those that pass, one by one.
+    /// The rows that pass, one by one.
     Gather,
 }
 
-/// What is done by another thread meanwhile.
+/// Work for a second thread during a scan.
 pub(crate) type Beside<'a> = &'a mut (dyn FnMut() + Send);
 
 /// An index over the vectors of rows. New rows always have a larger number than any row before.
@@ -28,32 +28,32 @@ pub(crate) trait DenseIndex {
     fn push(&mut self, row: Option<&QuantisedRow>);
     /// Wipes a row's vector.
     fn erase(&mut self, row: u32);
-    /// What is left without removed rows: `new_rows[old]` is the new number, or `u32::MAX`. Order holds.
+    /// A copy without removed rows: `new_rows[old]` is the new number, or `u32::MAX`. Order holds.
     fn compacted(&self, new_rows: &[u32]) -> Self
     where
         Self: Sized;
     /// Fills `scores` with the coarse cosines of the allowed rows, [`NO_SCORE`] elsewhere. They are at most the query's
-    /// reach times the row's step from what [`refine`](Self::refine) makes of them; or, where they are wanted `whole`, that.
-    /// With something to do `beside`, a thread of the pool does that, and then its share of a scan.
-    fn look(
+    /// reach times the row's step from what [`rescore`](Self::rescore) makes of them; or, where they are wanted
+    /// `whole`, that. With something to do `beside`, a thread of the pool does that, and then its share of a scan.
+    fn coarse_scan(
         &self,
         query: &QuantisedQuery,
         allowed: &Bitmap,
-        how: (Plan, bool),
+        how: (ReadOrder, bool),
         beside: Option<Beside<'_>>,
         scores: &mut Vec<f32>,
     );
-    /// As [`look`](Self::look) by a coarse scan, for up to [`TOGETHER`](super::TOGETHER) queries at once, each with scores of
-    /// its own.
+    /// As [`coarse_scan`](Self::coarse_scan) by a coarse scan, for up to [`TOGETHER`](super::TOGETHER) queries at once,
+    /// each with scores of its own.
     fn coarse_scan_many(
         &self,
         queries: &[&QuantisedQuery],
         allowed: &Bitmap,
         scores: &mut [Vec<f32>],
     );
-    /// Adds to the coarse cosines of `rows`, in any order and each there once, what they leave out. To be called once for a
-    /// row.
-    fn refine(&self, query: &QuantisedQuery, rows: &[u32], scores: &mut [f32]);
+    /// Adds to the coarse cosines of `rows`, in any order and each there once, what they leave out. To be called once
+    /// for a row.
+    fn rescore(&self, query: &QuantisedQuery, rows: &[u32], scores: &mut [f32]);
     /// Sets `cosines` to the approximate cosines of `rows`, in their order, [`NO_SCORE`] for a row without a vector.
     fn cosines(&self, query: &QuantisedQuery, rows: &[u32], cosines: &mut Vec<f32>);
     /// As [`cosines`](Self::cosines), from half of the rows' bytes; a row of no number of the index has none either.

@@ -9,7 +9,7 @@ mod quantise;
 mod several;
 
 pub(crate) use format::quantised_bytes;
-pub(crate) use index::{Beside, DenseIndex, NO_SCORE, Plan};
+pub(crate) use index::{Beside, DenseIndex, NO_SCORE, ReadOrder};
 pub(crate) use kernels::BYTES;
 pub use kernels::Kernel;
 pub(crate) use kernels::Work;
@@ -96,7 +96,7 @@ pub fn dot(left: &[f32], right: &[f32]) -> f32 {
     lanes.iter().sum::<f32>() + rest
 }
 
-/// How far a cosine of whole bytes may be from the exact one, from the steps of the query and of the row.
+/// Bound of the distance of a cosine of whole bytes from the exact one, from the steps of the query and of the row.
 ///
 /// Rounding errors are uniform within a step, so a product of unit vectors has the variance (q^2 + r^2) / 12, and six
 /// standard deviations leave out one row in a billion. A bound that no vector can pass (by Cauchy and Schwarz) is five

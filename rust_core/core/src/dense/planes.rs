@@ -1,10 +1,10 @@
-//! The resident rows of a bank, a byte a component in two planes of nibbles, and the scans over them.
+//! The dense index: rows of one byte a component in two planes of nibbles, and the scans over them.
 
 use std::ops::Range;
 
 use parking_lot::Mutex;
 
-use super::index::{Beside, DenseIndex, NO_SCORE, Plan};
+use super::index::{Beside, DenseIndex, NO_SCORE, ReadOrder};
 use super::kernels::{Kernel, Work};
 use super::quantise::{Block, COARSE, QuantisedQuery, QuantisedRow, width};
 use crate::bitmap::Bitmap;
@@ -17,8 +17,8 @@ pub(super) const PART: usize = 1024;
 pub(super) const STEP: usize = 256;
 /// Rows that one of two threads takes at a time, a multiple of the parts: some fifty microseconds.
 const SHARE: usize = 8 * PART;
-/// Reading rows one by one costs about half as much again as reading all in order: above this share of them (in percent)
-/// the low plane is read in order too.
+/// Reading rows one by one costs about half as much again as reading all in order: above this share of them (in
+/// percent) the low plane is read in order too.
 const CROWD_PERCENT: usize = 60;
 /// Steps that are compared at a time.
 const LANES: usize = 16;
@@ -35,9 +35,9 @@ pub(crate) struct FlatIndex {
 /// Some rows' blocks. Planes of all rows would be copied as they grow, and leave holes in memory.
 #[derive(Debug, Default)]
 pub(super) struct Planes {
-    /// What every search reads.
+    /// The high nibbles, which every search reads.
     pub(super) high: Vec<Block>,
-    /// What is read of rows that may be among the best.
+    /// The low nibbles, which are read of rows that may be among the best.
     pub(super) low: Vec<Block>,
 }
 
@@ -51,12 +51,12 @@ impl FlatIndex {
     }
 
     /// Notes where all of it lies.
-    pub(crate) fn note_ranges(&self, places: &mut MemoryRanges) {
+    pub(crate) fn note_ranges(&self, ranges: &mut MemoryRanges) {
         for part in &self.parts {
-            places.note(&part.high);
-            places.note(&part.low);
+            ranges.note(&part.high);
+            ranges.note(&part.low);
         }
-        places.note(&self.scales);
+        ranges.note(&self.scales);
     }
 
     /// The high plane's blocks of rows of one part.
@@ -71,7 +71,7 @@ impl FlatIndex {
         &self.parts[part].low[self.blocks(part, rows)]
     }
 
-    /// Where the blocks of rows lie in the planes of their part.
+    /// The range of the blocks of rows in the planes of their part.
     fn blocks(&self, part: usize, rows: Range<usize>) -> Range<usize> {
         let first = part * PART;
         (rows.start - first) * self.width..(rows.end - first) * self.width
@@ -173,7 +173,7 @@ impl FlatIndex {
     }
 
     /// Adds the low plane's part of some ascending rows' cosines by reading all rows in order.
-    fn refine_in_order(&self, query: &QuantisedQuery, mut rows: &[u32], scores: &mut [f32]) {
+    fn rescore_in_order(&self, query: &QuantisedQuery, mut rows: &[u32], scores: &mut [f32]) {
         let kernel = Kernel::best();
         let mut products = [0; STEP];
         for start in (0..self.len()).step_by(STEP) {
@@ -231,29 +231,29 @@ impl DenseIndex for FlatIndex {
         left
     }
 
-    fn look(
+    fn coarse_scan(
         &self,
         query: &QuantisedQuery,
         allowed: &Bitmap,
-        (plan, whole): (Plan, bool),
+        (plan, whole): (ReadOrder, bool),
         beside: Option<Beside<'_>>,
         scores: &mut Vec<f32>,
     ) {
         match plan {
-            Plan::Scan => {
+            ReadOrder::Scan => {
                 // Every score is written, so that what was there before need not be wiped.
                 scores.resize(self.len(), NO_SCORE);
                 self.scan(query, whole, beside, scores);
                 mask(scores, allowed);
             }
-            Plan::Gather => {
+            ReadOrder::Gather => {
                 let mut gather = || {
                     scores.clear();
                     scores.resize(self.len(), NO_SCORE);
                     self.gather(query, allowed, scores);
                     if whole {
                         let rows: Vec<u32> = allowed.iter().collect();
-                        self.refine(query, &rows, scores);
+                        self.rescore(query, &rows, scores);
                     }
                 };
                 let Some(beside) = beside else {
@@ -267,14 +267,14 @@ impl DenseIndex for FlatIndex {
         }
     }
 
-    fn refine(&self, query: &QuantisedQuery, rows: &[u32], scores: &mut [f32]) {
+    fn rescore(&self, query: &QuantisedQuery, rows: &[u32], scores: &mut [f32]) {
         if rows.len() * 100 > self.len() * CROWD_PERCENT {
             if rows.is_sorted() {
-                return self.refine_in_order(query, rows, scores);
+                return self.rescore_in_order(query, rows, scores);
             }
             let mut rows = rows.to_vec();
             rows.sort_unstable();
-            return self.refine_in_order(query, &rows, scores);
+            return self.rescore_in_order(query, &rows, scores);
         }
         let kernel = Kernel::best();
         let mut products = [0; STEP];
@@ -376,7 +376,7 @@ pub(super) fn coarse(query: &QuantisedQuery, product: i32, scale: f32) -> f32 {
     if scale == 0.0 { NO_SCORE } else { cosine }
 }
 
-/// What the product with the low plane adds to a coarse cosine.
+/// The amount that the product with the low plane adds to a coarse cosine.
 #[inline]
 pub(super) fn fine(query: &QuantisedQuery, product: i32, scale: f32) -> f32 {
     (product - query.correction) as f32 * (query.scale * scale)
@@ -402,7 +402,8 @@ impl Work for Largest<'_> {
     }
 }
 
-/// Fills `scores` from one query's products with some rows' high plane; or adds to them, where these are of the low one.
+/// Fills `scores` from one query's products with some rows' high plane; or adds to them, where these are of the low
+/// one.
 struct Cosines<'a, const LOW: bool> {
     query: &'a QuantisedQuery,
     products: &'a [i32],
@@ -467,14 +468,14 @@ mod tests {
         (0..index.len() as u32)
             .filter(|row| row % 3 != 0)
             .for_each(|row| _ = allowed.insert(row));
-        for how in [Plan::Scan, Plan::Gather]
+        for how in [ReadOrder::Scan, ReadOrder::Gather]
             .map(|plan| [(plan, false), (plan, true)])
             .concat()
         {
             let (mut alone, mut helped, mut times) = (vec![9.0], Vec::new(), 0);
-            index.look(&query, &allowed, how, None, &mut alone);
+            index.coarse_scan(&query, &allowed, how, None, &mut alone);
             let mut beside = || times += 1;
-            index.look(&query, &allowed, how, Some(&mut beside), &mut helped);
+            index.coarse_scan(&query, &allowed, how, Some(&mut beside), &mut helped);
             assert_eq!(times, 1);
             assert_eq!(alone, helped);
             assert_eq!(alone.len(), index.len());

@@ -1,15 +1,15 @@
-//! Nibbles for floats: each vector scaled by its own largest component, one byte a component, in two planes.
+//! Quantisation: each vector is scaled by its largest component to one byte a component, in two planes of nibbles.
 //!
-//! The high nibble of a byte alone gives a coarse component, in steps of sixteen; the low nibble says the rest. They
-//! lie in planes of their own, so that a search reads half of the bytes of most rows.
+//! The high nibble alone gives a coarse component, in steps of sixteen; the low nibble gives the rest. The planes lie
+//! apart, so that a search reads half of the bytes of most rows.
 
 /// Components in a block of a query: one AVX-512 register of bytes, one cache line.
 pub(super) const BLOCK: usize = 64;
 /// Components in a block of a plane: two to a byte.
 pub(super) const PACKED: usize = 2 * BLOCK;
-/// What a component of 0 is in either plane: eight, so that a nibble less eight is rounded both ways alike.
+/// The nibble of a component of 0 in either plane: eight, so that rounding is symmetrical.
 pub(super) const MIDDLE: i32 = 8;
-/// How much more a high nibble counts than a low one.
+/// The weight of a high nibble against a low one.
 pub(super) const COARSE: i32 = 16;
 /// A component is stored as an unsigned byte around this offset: [`MIDDLE`] in both nibbles.
 const OFFSET: i32 = MIDDLE * COARSE + MIDDLE;
@@ -38,11 +38,12 @@ pub struct QuantisedQuery {
     pub blocks: Vec<Block>,
     /// Size of one step.
     pub scale: f32,
-    /// What the rows' [`MIDDLE`] adds to each product with a plane.
+    /// The amount that the rows' `MIDDLE` adds to each product with a plane.
     pub correction: i32,
-    /// How far a coarse cosine may be from the one of both planes, in steps of the row: one row in a billion is farther.
+    /// Bound of the distance of a coarse cosine from that of both planes, in steps of the row: one row in a billion is
+    /// farther.
     pub reach: f32,
-    /// How far it usually is at most: one row in a thousand is farther.
+    /// The same bound for all but one row in a thousand.
     pub usual: f32,
 }
 

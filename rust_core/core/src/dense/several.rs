@@ -1,4 +1,4 @@
-//! Several queries at once: each row is read once for four of them.
+//! Scans for several queries at once: each row is read once for four of them.
 
 use std::borrow::Borrow;
 
@@ -133,7 +133,7 @@ impl Work for &Near<'_> {
 }
 
 impl Near<'_> {
-    /// What a row's cosine is at most.
+    /// The upper bound of a row's cosine.
     #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
     #[inline(always)]
     fn highest(&self, products: &[i32; TOGETHER], scale: f32) -> f32 {

@@ -1,4 +1,4 @@
-//! Graphs in a checkpoint: the links alone, for the vectors are the bank's.
+//! The checkpoint format of graphs: links only, since the dense index holds the vectors.
 
 use std::io;
 

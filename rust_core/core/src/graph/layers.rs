@@ -1,11 +1,11 @@
-//! The links of a graph: of all its vectors on the lowest layer, of ever fewer of them above (Malkov and Yashunin, Efficient
-//! and robust approximate nearest neighbor search using hierarchical navigable small world graphs, 2016).
+//! The links of a graph: of all vectors on the lowest layer, of ever fewer on the layers above (Malkov and Yashunin,
+//! Efficient and robust approximate nearest neighbor search using hierarchical navigable small world graphs, 2016).
 
 /// Links of a vector on the upper layers; twice as many on the lowest.
 pub(super) const CONNECTIVITY: usize = 16;
 /// Links of a vector on the lowest layer.
 pub(super) const LOWEST: usize = 2 * CONNECTIVITY;
-/// Where a vector has fewer links than there is room for.
+/// Fills the unused places of a vector's links.
 const NONE: u32 = u32::MAX;
 
 /// Numbers of up to `ROOM` vectors, then [`NONE`]; whole cache lines.
@@ -41,12 +41,12 @@ impl<const ROOM: usize> Links<ROOM> {
         }
     }
 
-    /// Those that there are.
+    /// The links, without unused places.
     pub(super) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.0.iter().copied().take_while(|&link| link != NONE)
     }
 
-    /// With the room that is left.
+    /// The links and the unused places.
     pub(super) fn all(&self) -> &[u32; ROOM] {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! A sealed graph: links between numbered vectors, which the bank has.
+//! A sealed graph: links between numbered vectors.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,7 +18,7 @@ impl Graph {
         Self { layers, saved }
     }
 
-    /// Says whether the newest checkpoint has it.
+    /// Notes whether the newest checkpoint has it.
     pub(crate) fn note_saved(&self, saved: bool) {
         self.saved.store(saved, Ordering::Relaxed);
     }
@@ -34,8 +34,8 @@ impl Graph {
     }
 
     /// Notes where the links lie that most of a walk reads.
-    pub(super) fn note_ranges(&self, places: &mut MemoryRanges) {
-        places.note(&self.layers.lowest);
+    pub(super) fn note_ranges(&self, ranges: &mut MemoryRanges) {
+        ranges.note(&self.layers.lowest);
     }
 
     /// Resident bytes.

@@ -1,8 +1,8 @@
-//! Sealed segments: graphs over the vectors of many rows, built aside and never changed while a reader can see them.
+//! Segments: sealed proximity graphs over the vectors of many rows.
 //!
-//! A segment holds links alone: a walk reads the vectors where the bank has them. It proposes rows; what they are worth is
-//! computed from more of their bytes. Removed and ended rows stay in the graph and lead on, but are not proposed, until a fifth
-//! of it is dead and it is built anew. Rows that no segment covers are scanned.
+//! A segment holds only links; a search reads the vectors from the dense index. It proposes rows, which are rescored.
+//! Rows that were removed or ended stay in the graph as waypoints but are not proposed, until a fifth of the graph is
+//! dead and it is rebuilt. Rows that no segment covers are scanned.
 
 mod builder;
 mod format;

@@ -1,14 +1,14 @@
-//! How well graph searches do by comparison with scans.
+//! Measured recall of graph searches, by comparison with scans.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// How well the walks of a bank's graphs do, by comparison with scans.
+/// Counts of graph searches of one bank that were compared with scans.
 #[derive(Debug, Default)]
 pub(crate) struct Quality {
     pub(crate) samples: AtomicU64,
     pub(crate) found: AtomicU64,
     pub(crate) wanted: AtomicU64,
-    /// How often the walk was widened.
+    /// Number of times that the search was widened.
     pub(crate) widened: AtomicU32,
 }
 

@@ -1,9 +1,8 @@
-//! A walk of a graph to the vectors that are near to a query: greedily down to the lowest layer, and there from the nearest
-//! few that are known to their neighbours, until none that is left is nearer than all that are kept (Malkov and Yashunin
-//! 2016, algorithms 2 and 5).
+//! Graph search: greedily down to the lowest layer, then best-first from the nearest vectors found, until no vector
+//! left is nearer than all that are kept (Malkov and Yashunin 2016, algorithms 2 and 5).
 //!
-//! A vector is read where the bank has it, half a byte a component: half of what a byte would take from memory, which is
-//! what a walk waits for. What it finds is scored by whole bytes afterwards.
+//! Vectors are read from the dense index, half a byte a component: memory reads dominate the cost, and a whole byte
+//! would double them. The vectors found are rescored afterwards.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +10,7 @@ use std::collections::BinaryHeap;
 use super::layers::Layers;
 use crate::dense::{DenseIndex, NO_SCORE, QuantisedQuery};
 
-/// How many are looked around from at once. Of one alone, memory brings a dozen vectors before it is known where to go on:
+/// Vectors that are expanded at once. Of one alone, memory brings a dozen vectors before it is known where to go on:
 /// at a million rows four take a fourteenth off a dense question, two half of that, and find as much.
 const LEADING: usize = 4;
 
@@ -25,9 +24,9 @@ pub(crate) struct SearchBuffers {
     ahead: BinaryHeap<Found>,
     /// The nearest that may be kept, the farthest first.
     kept: BinaryHeap<Reverse<Found>>,
-    /// Those that are looked around from at once, each with how many are fresh by then.
+    /// The vectors that are expanded at once, each with the number of unvisited ones by then.
     leading: Vec<(Found, usize)>,
-    /// What is looked at: numbers, rows and scores.
+    /// The vectors that are scored: numbers, rows and scores.
     fresh: Vec<u32>,
     rows: Vec<u32>,
     scores: Vec<f32>,

@@ -1,4 +1,4 @@
-//! One sealed segment: a graph, and the rows that its vectors are now.
+//! A sealed segment: a graph, and the rows to which its vectors belong.
 
 use std::sync::Arc;
 

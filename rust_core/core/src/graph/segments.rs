@@ -46,9 +46,9 @@ pub(crate) struct Segments {
     pub(crate) restoring: bool,
     /// Held by whoever puts them back.
     pub(crate) putting: Arc<Mutex<()>>,
-    /// How often rows got new numbers: a build that began before must look them up again.
+    /// Number of compactions that renumbered rows: a build that began before must look its rows up again.
     pub(crate) renumberings: u64,
-    /// How well recalls by the graphs do.
+    /// Measured recall of the graphs.
     pub(crate) quality: Quality,
     /// Whether the bank waits for the builder.
     pub(crate) queued: bool,
@@ -62,14 +62,14 @@ pub(crate) struct Segments {
 
 impl Segments {
     /// Notes where graphs and their rows lie.
-    pub(crate) fn note_ranges(&self, places: &mut MemoryRanges) {
+    pub(crate) fn note_ranges(&self, ranges: &mut MemoryRanges) {
         for segment in &self.all {
-            segment.graph.note_ranges(places);
-            places.note(segment.rows());
+            segment.graph.note_ranges(ranges);
+            ranges.note(segment.rows());
         }
     }
 
-    /// None yet, but these to put back.
+    /// No segments yet, but graphs of a checkpoint to restore.
     pub(crate) fn of(saved: Vec<Saved>) -> Self {
         Self {
             restoring: !saved.is_empty(),
@@ -90,16 +90,16 @@ impl Segments {
     }
 
     /// Whether the builder should look at a bank of so many rows; says so once.
-    pub(crate) fn due(&mut self, rows: u32, fold_rows: u32) -> bool {
-        if self.queued || fold_rows == 0 {
+    pub(crate) fn due(&mut self, rows: u32, graph_rows: u32) -> bool {
+        if self.queued || graph_rows == 0 {
             return false;
         }
-        let tail = rows - self.covered.len() >= fold_rows && rows >= self.looked_at;
+        let tail = rows - self.covered.len() >= graph_rows && rows >= self.looked_at;
         let dead = self.removed > self.covered.len() / DUE_SHARE && !self.all.is_empty();
         self.queued = tail || dead;
         if self.queued {
             // Dead rows may be most of the tail: then there is nothing to do until more have come.
-            self.looked_at = rows + fold_rows / DUE_SHARE;
+            self.looked_at = rows + graph_rows / DUE_SHARE;
         }
         self.queued
     }

@@ -1,4 +1,4 @@
-//! One commit: checked, analysed and quantised before anything changes, then applied as a whole.
+//! Applies a commit: it is checked, analysed and quantised before anything changes, then applied as a whole.
 
 use std::borrow::Borrow;
 
@@ -117,7 +117,7 @@ impl Index {
         Ok(())
     }
 
-    /// What the rows need that the tables have no room for.
+    /// Larger tables, where the rows need more room.
     pub(crate) fn room(&self, prepared: &[Prepared]) -> Room {
         let parts = prepared.iter().flat_map(|row| &row.parts);
         let words = parts.map(|part| part.text.terms.len()).sum();
@@ -148,7 +148,7 @@ impl Index {
         removed: &[u64],
     ) -> Vec<u32> {
         let (mut stored, mut freed) = (stored.into_iter(), Vec::new());
-        self.layout.take();
+        self.neighbours.take();
         for (row, prepared) in rows.iter().zip(prepared) {
             self.upsert(row.borrow(), prepared, &mut stored, &mut freed);
         }

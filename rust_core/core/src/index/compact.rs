@@ -1,4 +1,4 @@
-//! Dropping what is dead: the bank is copied without it while readers go on, and the copy takes its place at once.
+//! Compaction: the index is copied without dead rows while readers go on, and the copy replaces it at once.
 
 use super::lock::{Changing, IndexLock, Intending};
 use super::state::Index;
@@ -15,7 +15,7 @@ const DEAD_SHARE: u32 = 5;
 /// Below this many dead rows a rebuild gains nothing that can be measured.
 const DEAD_MINIMUM: u32 = 64;
 
-/// What of a bank has numbers of rows or versions in it. The original vectors stay where they are.
+/// The parts of an index that hold numbers of rows or versions. The exact vectors stay where they are.
 struct Compacted {
     columns: Columns,
     labels: Labels,
@@ -30,12 +30,12 @@ struct Compacted {
 }
 
 /// Gives the live rows of a bank new numbers, in the same order. Needs as much memory again for as long as it takes.
-pub(crate) fn compact<'a>(bank: &'a IndexLock, state: Intending<'a>) -> Intending<'a> {
-    let mut compacted = state.compacted();
-    let mut state = bank.change(state);
-    state.adopt(&mut compacted);
-    // What was there before is freed when readers are back.
-    Changing::downgrade_to_upgradable(state)
+pub(crate) fn compact<'a>(bank: &'a IndexLock, index: Intending<'a>) -> Intending<'a> {
+    let mut compacted = index.compacted();
+    let mut index = bank.change(index);
+    index.adopt(&mut compacted);
+    // The old parts are freed after readers are back.
+    Changing::downgrade_to_upgradable(index)
 }
 
 impl Index {
@@ -95,6 +95,6 @@ impl Index {
         swap(&mut self.current_rows, &mut other.current_rows);
         self.segments.adopt(&mut other.segments, &mut other.covered);
         self.dead_rows = 0;
-        self.layout.take();
+        self.neighbours.take();
     }
 }

@@ -1,4 +1,4 @@
-//! The nearest current memories of each of many vectors, for the check before a memory is stored.
+//! Finds near duplicates: the current memories nearest to each of some vectors.
 
 use super::state::Index;
 use crate::api::Duplicate;
@@ -21,7 +21,7 @@ impl Index {
         threshold: f32,
     ) -> Result<Vec<Vec<Duplicate>>> {
         let queries: Vec<_> = units.iter().map(|unit| QuantisedQuery::new(unit)).collect();
-        // What is near enough to be a duplicate has steps like the query's.
+        // A near duplicate has steps like the query's.
         let floors: Vec<_> = queries
             .iter()
             .map(|query| threshold - error_margin(query.scale, query.scale))

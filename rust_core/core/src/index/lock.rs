@@ -1,9 +1,9 @@
-//! A bank's state behind its lock: readers wait for a change, and for nobody who only wants to make one.
+//! The lock of an index: readers wait only while a change is made, not while it is prepared.
 //!
-//! Who writes first says so, which keeps other writers out and lets readers come and go: whatever can be made ready is
-//! made then. Only the change itself keeps readers out. While it waits for those that are reading, others may begin, so
-//! that a long recall holds up the commit behind it and not the recalls behind that; readers that leave no gap at all are
-//! stopped after a moment. Threads of the pool are never stopped: a recall that reads may wait for them.
+//! A writer first takes the intent to write, which excludes other writers but no readers, and prepares the change. Only
+//! the change itself excludes readers. While it waits for readers, new ones may begin, so that a long recall delays the
+//! commit behind it but not other recalls; readers that leave no gap are held back after a moment. Threads of the pool
+//! are never held back: a recall that is reading may wait for them.
 
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockUpgradableReadGuard, RwLockWrit
 
 use super::state::Index;
 
-/// How long readers that leave no gap may hold up a change: less than what makes a commit durable.
+/// Longest delay of a change by readers that leave no gap: less than a durable commit takes.
 const PATIENCE: Duration = Duration::from_millis(1);
 
 /// The state, to be read.
@@ -25,55 +25,56 @@ pub(crate) type Changing<'a> = RwLockWriteGuard<'a, Index>;
 /// The state of a bank, and its lock.
 #[derive(Debug)]
 pub(crate) struct IndexLock {
-    state: RwLock<Index>,
+    index: RwLock<Index>,
     /// Whether a writer has waited long enough.
     pressing: AtomicBool,
 }
 
 impl IndexLock {
-    pub(crate) fn new(state: Index) -> Self {
+    pub(crate) fn new(index: Index) -> Self {
         Self {
-            state: RwLock::new(state),
+            index: RwLock::new(index),
             pressing: AtomicBool::new(false),
         }
     }
 
     /// For a look.
     pub(crate) fn read(&self) -> Reading<'_> {
-        // A recall that reads may wait for a thread of the pool, which must never wait for the writer that waits for it.
+        // A recall that reads may wait for a thread of the pool, which must never wait for the writer that waits for
+        // it.
         let may_wait = rayon::current_thread_index().is_none();
         // A reader that misses the flag is one more that the writer waits for.
         if may_wait && self.pressing.load(Ordering::Relaxed) {
-            self.state.read()
+            self.index.read()
         } else {
-            self.state.read_recursive()
+            self.index.read_recursive()
         }
     }
 
     /// For a change to come, of which there is one at a time.
     pub(crate) fn intend(&self) -> Intending<'_> {
-        self.state.upgradable_read()
+        self.index.upgradable_read()
     }
 
     /// From the intent to the change.
     pub(crate) fn change<'a>(&'a self, intent: Intending<'a>) -> Changing<'a> {
-        let state = Intending::try_upgrade_for(intent, PATIENCE).unwrap_or_else(|intent| {
+        let index = Intending::try_upgrade_for(intent, PATIENCE).unwrap_or_else(|intent| {
             self.pressing.store(true, Ordering::Relaxed);
-            let state = Intending::upgrade(intent);
+            let index = Intending::upgrade(intent);
             self.pressing.store(false, Ordering::Relaxed);
-            state
+            index
         });
-        after_readers(state)
+        after_readers(index)
     }
 }
 
 /// Orders the change after whatever readers did who have left: the upgrade with a time limit, when it finds nobody to
 /// wait for, does not (`parking_lot` 0.12.5 subtracts without `Acquire` there).
-fn after_readers(state: Changing<'_>) -> Changing<'_> {
+fn after_readers(index: Changing<'_>) -> Changing<'_> {
     if cfg!(feature = "thread-sanitizer") {
         // ThreadSanitizer knows no fences. The upgrade without a limit orders in a way that it sees.
-        return Intending::upgrade(Changing::downgrade_to_upgradable(state));
+        return Intending::upgrade(Changing::downgrade_to_upgradable(index));
     }
     fence(Ordering::Acquire);
-    state
+    index
 }

@@ -1,4 +1,4 @@
-//! Everything that a bank holds in memory, and its lock.
+//! The index of a bank in memory, and its lock.
 
 mod apply;
 pub(crate) mod columns;

@@ -1,4 +1,4 @@
-//! Everything that a bank holds, behind its one lock.
+//! The index of a bank: everything behind its lock.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -41,17 +41,17 @@ pub(crate) struct Index {
     /// Graphs over the vectors of most rows of a large bank.
     pub(crate) segments: Segments,
     /// Table of the context windows over all current versions, made by the first recall after a commit.
-    pub(crate) layout: OnceLock<NeighbourTable>,
+    pub(crate) neighbours: OnceLock<NeighbourTable>,
 }
 
 impl Index {
-    /// Where what a recall by graphs reads here and there lies.
-    pub(crate) fn places(&self) -> MemoryRanges {
-        let mut places = MemoryRanges::default();
-        self.vectors.note_ranges(&mut places);
-        self.lexical.note_ranges(&mut places);
-        self.segments.note_ranges(&mut places);
-        places
+    /// The ranges of memory that a recall by graphs reads at random.
+    pub(crate) fn ranges(&self) -> MemoryRanges {
+        let mut ranges = MemoryRanges::default();
+        self.vectors.note_ranges(&mut ranges);
+        self.lexical.note_ranges(&mut ranges);
+        self.segments.note_ranges(&mut ranges);
+        ranges
     }
 
     pub(crate) fn new(dimensions: usize, scratch: Option<Arc<Scratch>>) -> Self {
@@ -69,7 +69,7 @@ impl Index {
             current_rows: Bitmap::default(),
             dead_rows: 0,
             segments: Segments::default(),
-            layout: OnceLock::new(),
+            neighbours: OnceLock::new(),
         }
     }
 
@@ -89,7 +89,7 @@ impl Index {
         self.vectors.len() as u32
     }
 
-    /// Whether every version is one row, so that rows and versions have the same numbers.
+    /// True where every version is one row, so that rows and versions have the same numbers.
     pub(crate) fn is_flat(&self) -> bool {
         self.rows() == self.columns.len()
     }
@@ -120,7 +120,7 @@ impl Index {
         steps.iter().fold(0.0, |a, &b| a.max(b))
     }
 
-    /// How often rows and terms got new numbers.
+    /// Numbers of compactions that renumbered rows and terms.
     pub(crate) fn renumberings(&self) -> (u64, u64) {
         (self.segments.renumberings, self.lexical.renumberings())
     }
@@ -168,7 +168,7 @@ impl Index {
             + self.conversations.bytes()
             + (self.slots.capacity() + self.tokens.capacity()) * size_of::<u32>()
             + self.current_rows.bytes()
-            + self.layout.get().map_or(0, NeighbourTable::bytes);
+            + self.neighbours.get().map_or(0, NeighbourTable::bytes);
         let (exact_vectors, scratch) = self.exact_vectors.bytes();
         let graphs = self.segments.bytes();
         let quality = &self.segments.quality;

@@ -1,4 +1,4 @@
-//! The in-memory index: a hash dictionary, postings, and each row's terms so that removal is exact.
+//! The in-memory keyword index: a dictionary, postings, and the terms of each row so that removal is exact.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 
 use super::lengths::Lengths;
 use super::postings::{FREQUENCY_BITS, FREQUENCY_MASK, Overflow, Postings};
-use super::{LexicalIndex, MAX_ROWS, QueryTerm, Sums, TermFilter, Window};
+use super::{LexicalIndex, MAX_ROWS, QueryTerm, RowWindow, Sums, TermFilter};
 use crate::bitmap::Bitmap;
 use crate::system::huge_pages::MemoryRanges;
 use astrocyte_text::analysis::{AnalyzedQuery, AnalyzedText};
@@ -25,7 +25,8 @@ const DEAD_FLOOR: usize = 8192;
 // Postings that are read in the time in which a row's words are found: postings lie one after the other, rows anywhere.
 const ROW_POSTINGS: u64 = 32;
 
-// Postings, and sums that are there, from which on a second thread is worth waking, which takes as long as some 15,000 of them.
+// Postings, and sums that are there, from which on a second thread is worth waking, which takes as long as some 15,000
+// of them.
 const SPREAD_POSTINGS: u64 = 1 << 16;
 // To look through so many rows for sums takes as long as a posting.
 const POSTING_ROWS: u64 = 48;
@@ -51,17 +52,17 @@ pub struct Bm25Index {
     pub(super) counted_length: u64,
     pub(super) dead_postings: usize,
     pub(super) posting_bytes: usize,
-    /// How often terms got new numbers.
+    /// Number of compactions that renumbered terms.
     pub(super) renumberings: u64,
 }
 
 impl Bm25Index {
     /// Notes where postings and lengths lie.
-    pub(crate) fn note_ranges(&self, places: &mut MemoryRanges) {
+    pub(crate) fn note_ranges(&self, ranges: &mut MemoryRanges) {
         for postings in &self.terms {
-            postings.note_ranges(places);
+            postings.note_ranges(ranges);
         }
-        self.lengths.note_ranges(places);
+        self.lengths.note_ranges(ranges);
     }
 
     /// An empty index.
@@ -110,7 +111,7 @@ impl Bm25Index {
         start..start + (span & ((1 << COUNT_BITS) - 1)) as usize
     }
 
-    /// How often the term of an entry of the forward list stands in its row.
+    /// The frequency in its row of the term of an entry of the forward list.
     pub(super) fn frequency_of(&self, entry: u32, row: u32) -> f32 {
         let low = entry & FREQUENCY_MASK;
         let exact = (low == FREQUENCY_MASK)
@@ -119,12 +120,13 @@ impl Bm25Index {
         exact.copied().unwrap_or(low) as f32
     }
 
-    /// Whether there is neither a filter nor a removed row: then every posting counts, and its row need not be looked up.
+    /// Whether there is neither a filter nor a removed row: then every posting counts, and its row need not be looked
+    /// up.
     fn all_pass(&self, allowed: &Bitmap) -> bool {
         allowed.len() as usize == self.spans.len()
     }
 
-    /// What a row's length adds to the saturation: a constant, and a part for each word.
+    /// The part of a row's length in the saturation: a constant, and a part for each word.
     fn length_share(&self) -> (f32, f32) {
         let average = (self.counted_length as f32 / self.counted_rows.max(1) as f32).max(1.0);
         (K1 * (1.0 - B), K1 * B / average)
@@ -336,7 +338,7 @@ impl LexicalIndex for Bm25Index {
                 (term.factor, postings.cursor(term.number, first))
             };
             let mut cursors: Vec<_> = terms.iter().map(cursor).collect();
-            move |rows: Range<u32>, window: &mut Window| {
+            move |rows: Range<u32>, window: &mut RowWindow| {
                 for (factor, cursor) in &mut cursors {
                     cursor.read(rows.end, &self.overflow, |row, frequency| {
                         if all || allowed.contains(row) {

@@ -1,10 +1,10 @@
-//! Further words for a query, out of what it found first.
+//! Selects words for feedback from the first hits of a query.
 //!
-//! A question and its answer share few words; the answer and what stands near it share more. The stems that fill the
-//! best first hits, and are rare elsewhere, join the query at a small weight. Nothing is stored for it: each row's terms
-//! are in the index already.
+//! A question and its answer share few words; the answer and related memories share more. The stems that are frequent
+//! in the first hits and rare elsewhere are added to the query at a small weight. The terms of each row are in the
+//! index already.
 //!
-//! Source: Lavrenko and Croft, Relevance-Based Language Models, SIGIR 2001, with idf in the place of the background model.
+//! Source: Lavrenko and Croft, Relevance-Based Language Models, SIGIR 2001, with idf in place of the background model.
 
 use hashbrown::HashMap;
 
@@ -20,8 +20,8 @@ const FEWEST_HOLDERS: u32 = 2;
 const COMMON_SHARE: u64 = 2;
 
 impl Bm25Index {
-    /// The stems with the largest sum over `rows` of (frequency / row length) x idf. The first gets `weight`, the others
-    /// less in proportion. Equal sums are taken in the order of the fingerprints.
+    /// The stems with the largest sum over `rows` of (frequency / row length) x idf. The first gets `weight`, the
+    /// others less in proportion. Equal sums are taken in the order of the fingerprints.
     pub(super) fn related(
         &self,
         query: &AnalyzedQuery,

@@ -1,4 +1,4 @@
-//! The keyword index in a checkpoint: each row's terms, from which the postings are made again.
+//! The checkpoint format of the keyword index: the terms of each row, from which the postings are rebuilt.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ impl Bm25Index {
         self.lengths.len() as u32
     }
 
-    /// How often terms got new numbers.
+    /// Number of compactions that renumbered terms.
     pub(crate) fn renumberings(&self) -> u64 {
         self.renumberings
     }

@@ -1,4 +1,4 @@
-//! How many words each row has: a byte a row, since every posting that is scored asks for its row's, wherever that lies.
+//! The number of words of each row, one byte a row, since scoring reads it at random for every posting.
 
 use hashbrown::HashMap;
 
@@ -20,8 +20,8 @@ pub(super) struct Lengths {
 
 impl Lengths {
     /// Notes where those of most rows lie.
-    pub(super) fn note_ranges(&self, places: &mut MemoryRanges) {
-        places.note(&self.short);
+    pub(super) fn note_ranges(&self, ranges: &mut MemoryRanges) {
+        ranges.note(&self.short);
     }
 
     /// Number of rows.
@@ -82,7 +82,7 @@ impl Lengths {
         self.retire(row);
     }
 
-    /// Those of all rows, ascending, each with whether it is counted.
+    /// The lengths of all rows, ascending, each with its flag of being counted.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, u32, bool)> + '_ {
         (0..self.len() as u32).map(|row| (row, self.get(row), self.is_counted(row)))
     }

@@ -10,7 +10,8 @@ mod postings;
 mod sums;
 
 pub use bm25::Bm25Index;
-pub use sums::{Sums, Window};
+pub(crate) use sums::RowWindow;
+pub use sums::Sums;
 
 use smallvec::SmallVec;
 
@@ -18,30 +19,30 @@ use crate::bitmap::Bitmap;
 use astrocyte_text::analysis::{AnalyzedQuery, AnalyzedText};
 
 /// Rows that an index can number: a posting is 32 bits, of which four hold the frequency.
-pub const MAX_ROWS: u32 = 1 << 28;
+pub(crate) const MAX_ROWS: u32 = 1 << 28;
 
 /// Rows whose words are fetched together: they stay in the first cache until they are scored.
-pub const FETCHED: usize = 64;
+pub(crate) const FETCHED: usize = 64;
 
 /// A term of a query, as an index holds it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QueryTerm {
     /// Its number in the index.
     pub number: u32,
-    /// What it would add to a score if it stood there without end.
+    /// The limit of its score as its frequency grows.
     pub factor: f32,
-    /// What it adds to the score of any row at most.
+    /// The largest amount that it adds to the score of a row.
     pub most: f32,
     /// Rows that hold it, some of which may be removed.
     pub rows: u32,
 }
 
-/// Tells most numbers of other terms from those of a query, by one bit.
+/// A filter that excludes most numbers of terms that a query does not hold, by one bit each.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TermFilter([u64; 4]);
 
 impl TermFilter {
-    /// Of the numbers of `terms`.
+    /// A filter of the numbers of `terms`.
     pub fn new(terms: &[QueryTerm]) -> Self {
         let mut bits = [0; 4];
         for term in terms {
@@ -65,7 +66,7 @@ pub trait LexicalIndex {
     /// versions that ended) can be found all the same.
     ///
     /// # Panics
-    /// When `row` is not above all rows before, or not below [`MAX_ROWS`].
+    /// When `row` is not above all rows before, or not below the limit of rows of an index.
     fn add(&mut self, row: u32, text: &AnalyzedText, counted: bool);
     /// Takes a counted row out of the statistics; it can still be found. Nothing happens to a row not counted.
     fn retire(&mut self, row: u32);
@@ -79,19 +80,19 @@ pub trait LexicalIndex {
     /// of the query count.
     fn score(&self, query: &AnalyzedQuery, allowed: &Bitmap, scores: &mut [f32]);
     /// The stems that say most about `rows`, those of `query` left out, weighted up to `weight`; see
-    /// [`feedback`](self::feedback).
+    /// `lexical::feedback`.
     fn feedback(&self, query: &AnalyzedQuery, rows: &[u32], weight: f32) -> AnalyzedQuery;
     /// The terms of the query that the index holds, in the order in which [`score`](Self::score) adds them.
     fn query_terms(&self, query: &AnalyzedQuery) -> Vec<QueryTerm>;
-    /// Adds the terms' parts, in their order, to the sums of the allowed rows that hold one; with `spread` by two threads where
-    /// that is worth it.
+    /// Adds the terms' parts, in their order, to the sums of the allowed rows that hold one; with `spread` by two
+    /// threads where that is worth it.
     fn add_terms(&self, terms: &[QueryTerm], allowed: &Bitmap, spread: bool, sums: &mut Sums);
     /// Adds the term's part to `sums`, one for each of `rows`, which are ascending.
     fn add_term_to(&self, term: QueryTerm, rows: &[u32], sums: &mut [f32]);
     /// Whether so few rows are allowed that reading their words costs less than reading the postings of the terms.
     fn few(&self, terms: &[QueryTerm], allowed: &Bitmap) -> bool;
-    /// Calls `scored` with the score of each row of `allowed` that holds one of `terms`: for few rows and words that many
-    /// hold; see [`few`](Self::few).
+    /// Calls `scored` with the score of each row of `allowed` that holds one of `terms`: for few rows and words that
+    /// many hold; see [`few`](Self::few).
     fn score_rows(&self, terms: &[QueryTerm], allowed: &Bitmap, scored: &mut dyn FnMut(u32, f32)) {
         let filter = TermFilter::new(terms);
         let mut parts = vec![0.0; terms.len()];
@@ -114,7 +115,8 @@ pub trait LexicalIndex {
     /// Brings what [`score_row`](Self::score_row) reads of a few rows into the cache, all at once: one after the other,
     /// each row would be waited for twice.
     fn fetch(&self, rows: &[u32]);
-    /// Sets `parts` to what each of `terms` adds to one row's score; added in their order they are the score, to the bit.
+    /// Sets `parts` to what each of `terms` adds to one row's score; added in their order they are the score, to the
+    /// bit.
     fn score_row(&self, terms: &[QueryTerm], filter: TermFilter, row: u32, parts: &mut [f32]);
     /// Distinct terms.
     fn terms(&self) -> usize;

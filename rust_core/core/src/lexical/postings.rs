@@ -1,4 +1,4 @@
-//! The rows that hold one term, four bytes each.
+//! The postings of one term: the rows that hold it, four bytes each.
 
 use hashbrown::HashMap;
 use smallvec::SmallVec;
@@ -25,7 +25,8 @@ pub(super) struct Postings {
     pub(super) fingerprint: u64,
     /// Counted rows that hold the term.
     pub(super) document_frequency: u32,
-    /// The largest frequency and the smallest length of a row that holds or held it; the largest number stands for more.
+    /// The largest frequency and the smallest length of a row that holds or held it; the largest number stands for
+    /// more.
     most_frequent: u16,
     shortest: u16,
     rows: SmallVec<[u32; INLINE]>,
@@ -62,9 +63,9 @@ impl Postings {
     }
 
     /// Notes where they lie, if not in the term itself.
-    pub(super) fn note_ranges(&self, places: &mut MemoryRanges) {
+    pub(super) fn note_ranges(&self, ranges: &mut MemoryRanges) {
         if self.rows.spilled() {
-            places.note(&self.rows);
+            ranges.note(&self.rows);
         }
     }
 
@@ -169,8 +170,8 @@ fn frequency_of(posting: u32, term: u32, overflow: &Overflow) -> f32 {
     frequency as f32
 }
 
-/// How many of the first postings are below `target`: quick where that is few (Bentley and Yao, An almost optimal
-/// algorithm for unbounded searching, 1976). The last stretch is counted whole, which costs less than guesses that fail.
+/// The number of first postings below `target`: fast where they are few (Bentley and Yao, An almost optimal algorithm
+/// for unbounded searching, 1976). The last stretch is counted whole, which costs less than guesses that fail.
 #[inline]
 fn gallop(postings: &[u32], target: u32) -> usize {
     let below = |at: usize| postings.get(at).is_some_and(|&posting| posting < target);

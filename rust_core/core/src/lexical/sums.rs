@@ -1,7 +1,7 @@
-//! Rows with what some terms add to their scores, ascending; added to a window of rows at a time.
+//! Sums of term scores by row, computed for one range of rows at a time.
 //!
-//! Postings of one term are spread over the whole bank, and so would be an array of sums: each posting would wait for memory.
-//! The sums of a window stay in the second cache while the terms take their turns.
+//! The postings of a term are spread over the whole bank; with one array of sums each posting would wait for memory.
+//! The sums of a range stay in the second-level cache while the terms take turns.
 
 use std::ops::Range;
 
@@ -17,11 +17,11 @@ pub struct Sums {
     pub rows: Vec<u32>,
     /// Their sums, in the same order.
     pub values: Vec<f32>,
-    window: Window,
-    /// What was there before windows were added to, kept as room.
+    window: RowWindow,
+    /// The rows and sums before the last addition, kept for their allocation.
     before: (Vec<u32>, Vec<f32>),
-    /// What a second thread makes, kept as room.
-    upper: (Vec<u32>, Vec<f32>, Window),
+    /// The results of a second thread, kept for their allocation.
+    upper: (Vec<u32>, Vec<f32>, RowWindow),
 }
 
 impl Sums {
@@ -31,9 +31,9 @@ impl Sums {
         self.values.clear();
     }
 
-    /// Adds to the windows of all rows below `bound`, one after the other, what is filled in from a row on by what `begin`
-    /// makes for that row. With `spread` a second thread does the upper half.
-    pub fn add<F: FnMut(Range<u32>, &mut Window)>(
+    /// Adds to the windows of all rows below `bound`, one after the other, what is filled in from a row on by what
+    /// `begin` makes for that row. With `spread` a second thread does the upper half.
+    pub fn add<F: FnMut(Range<u32>, &mut RowWindow)>(
         &mut self,
         bound: u32,
         spread: bool,
@@ -85,8 +85,8 @@ impl Sums {
 fn fill(
     all: Range<u32>,
     (rows, sums): (&[u32], &[f32]),
-    mut add: impl FnMut(Range<u32>, &mut Window),
-    window: &mut Window,
+    mut add: impl FnMut(Range<u32>, &mut RowWindow),
+    window: &mut RowWindow,
     out: (&mut Vec<u32>, &mut Vec<f32>),
 ) {
     out.0.clear();
@@ -108,7 +108,7 @@ fn fill(
 
 /// The sums of some neighbouring rows.
 #[derive(Debug, Default)]
-pub struct Window {
+pub struct RowWindow {
     first: u32,
     /// All 0 but for rows that are held.
     sums: Vec<f32>,
@@ -116,7 +116,7 @@ pub struct Window {
     held: Vec<u64>,
 }
 
-impl Window {
+impl RowWindow {
     /// Adds to the sum of a row of the window.
     #[inline]
     pub fn add(&mut self, row: u32, score: f32) {
@@ -151,7 +151,7 @@ mod tests {
             let mut expected = std::collections::BTreeMap::new();
             for (term, &score) in terms.iter().enumerate() {
                 sums.add(bound, spread, |_| {
-                    |rows: Range<u32>, window: &mut Window| {
+                    |rows: Range<u32>, window: &mut RowWindow| {
                         for row in rows.filter(|&row| holds(row, term)) {
                             window.add(row, score);
                         }
@@ -165,7 +165,7 @@ mod tests {
             assert!(sums.values.iter().copied().eq(expected.values().copied()));
             assert!(sums.rows.last() > Some(&(bound - 9)));
             sums.clear();
-            sums.add(bound, spread, |_| |_, _: &mut Window| {});
+            sums.add(bound, spread, |_| |_, _: &mut RowWindow| {});
             assert!(sums.rows.is_empty() && sums.values.is_empty());
         }
     }
@@ -176,7 +176,7 @@ mod tests {
         let seen = parking_lot::Mutex::new(Vec::new());
         Sums::default().add(bound, true, |first| {
             let seen = &seen;
-            move |rows: Range<u32>, _: &mut Window| seen.lock().push((first, rows.start))
+            move |rows: Range<u32>, _: &mut RowWindow| seen.lock().push((first, rows.start))
         });
         let mut seen = seen.into_inner();
         seen.sort_unstable();

@@ -1,7 +1,8 @@
-//! One build: rows chosen, their vectors read in small batches, a graph made aside, then shown by one assignment.
+//! One build: rows are selected, their vectors read in small batches, a graph is built aside and published by one
+//! assignment.
 //!
-//! The bank is locked for reading only, for a batch at a time, and for writing only to show what is done. Rows are named
-//! by version key and part meanwhile, since their numbers change when dead rows are dropped.
+//! The index is locked for reading, for a batch at a time, and for writing only to publish. Meanwhile rows are named by
+//! version key and part, since row numbers change when dead rows are compacted.
 
 use std::sync::{Arc, Weak};
 
@@ -21,16 +22,16 @@ const BATCH: usize = 64;
 /// A bank that may be gone by the next batch.
 pub(super) type Bank = Weak<IndexLock>;
 
-/// How builds share the processor with recalls.
+/// The pace of builds, which share the processor with recalls.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
     /// Rows outside all segments from which on they are folded into one.
-    pub(crate) fold_rows: u32,
+    pub(crate) graph_rows: u32,
     /// Processor cores that a build may take, above 0; below 1 a share of one.
     pub(crate) share: f64,
 }
 
-struct Plan {
+struct BuildPlan {
     dimensions: usize,
     names: Vec<Name>,
     replaced: Vec<Arc<Graph>>,
@@ -47,12 +48,12 @@ pub(super) fn step(bank: &Bank, pace: Pace) -> Result<bool> {
     note(bank, plan.names.len() as u32);
     let built = build(bank, pace, &plan);
     note(bank, 0);
-    // What it was built in is several times the graph.
+    // The memory of a build is several times that of the graph.
     allocator::release();
     built
 }
 
-/// Says of how many vectors a graph is built.
+/// Notes the number of vectors of the graph that is built.
 fn note(bank: &Bank, building: u32) {
     if let Some(bank) = bank.upgrade() {
         bank.change(bank.intend()).segments.building = building;
@@ -60,21 +61,21 @@ fn note(bank: &Bank, building: u32) {
 }
 
 /// Builds what is planned, and shows it; false where nobody wants it any more.
-fn build(bank: &Bank, pace: Pace, plan: &Plan) -> Result<bool> {
+fn build(bank: &Bank, pace: Pace, plan: &BuildPlan) -> Result<bool> {
     let wanted = || bank.strong_count() > 0;
-    let crew = BuildThreads {
+    let threads = BuildThreads {
         share: pace.share,
         wanted: &wanted,
     };
     let mut builder = Builder::new(plan.dimensions, plan.names.len())?;
     let mut names = Vec::with_capacity(plan.names.len());
-    let mut turn = crew.turn();
+    let mut turn = threads.turn();
     for batch in plan.names.chunks(BATCH) {
-        let Some(state) = bank.upgrade() else {
+        let Some(index) = bank.upgrade() else {
             return Ok(false);
         };
-        let read = read(&state.read(), batch)?;
-        drop(state);
+        let read = read(&index.read(), batch)?;
+        drop(index);
         for (name, vector) in read {
             builder.add(&vector);
             names.push(name);
@@ -83,7 +84,7 @@ fn build(bank: &Bank, pace: Pace, plan: &Plan) -> Result<bool> {
             return Ok(false);
         }
     }
-    let Some(graph) = builder.finish(&crew)? else {
+    let Some(graph) = builder.finish(&threads)? else {
         return Ok(false);
     };
     publish(bank, graph, &names, &plan.replaced);
@@ -91,33 +92,33 @@ fn build(bank: &Bank, pace: Pace, plan: &Plan) -> Result<bool> {
 }
 
 /// Chooses what to build. A bank whose rows get new numbers meanwhile is looked through again.
-fn begin(bank: &Bank, pace: Pace) -> Option<Plan> {
+fn begin(bank: &Bank, pace: Pace) -> Option<BuildPlan> {
     loop {
         let (job, renumberings, mut plan, wanted) = {
             let bank = bank.upgrade()?;
-            let mut state = bank.change(bank.intend());
-            state.segments.queued = false;
-            state.segments.removed = 0;
-            drop(state);
-            let state = bank.read();
-            let tail = tail_rows(&state);
-            if state.segments.restoring() {
+            let mut index = bank.change(bank.intend());
+            index.segments.queued = false;
+            index.segments.removed = 0;
+            drop(index);
+            let index = bank.read();
+            let tail = tail_rows(&index);
+            if index.segments.restoring() {
                 return None;
             }
-            let live = &state.live_rows();
-            let job = policy::next(&state.segments, live, tail, pace.fold_rows)?;
-            let mut wanted = Bitmap::empty(state.rows());
+            let live = &index.live_rows();
+            let job = policy::next(&index.segments, live, tail, pace.graph_rows)?;
+            let mut wanted = Bitmap::empty(index.rows());
             let replaced = job.replaced.iter().map(|&number| {
-                let segment = &state.segments.all[number];
+                let segment = &index.segments.all[number];
                 segment.live_rows().for_each(|row| _ = wanted.insert(row));
                 Arc::clone(&segment.graph)
             });
-            let plan = Plan {
-                dimensions: state.exact_vectors.dimensions(),
+            let plan = BuildPlan {
+                dimensions: index.exact_vectors.dimensions(),
                 replaced: replaced.collect(),
                 names: Vec::new(),
             };
-            (job, state.segments.renumberings, plan, wanted)
+            (job, index.segments.renumberings, plan, wanted)
         };
         if collect(bank, job.tail, renumberings, &wanted, &mut plan.names)? {
             return Some(plan);
@@ -126,10 +127,10 @@ fn begin(bank: &Bank, pace: Pace) -> Option<Plan> {
 }
 
 /// Live rows with a vector that no segment stands for.
-fn tail_rows(state: &Index) -> u32 {
-    let covered = &state.segments.covered;
-    (0..state.rows())
-        .filter(|&row| state.slots[row as usize] != NO_SLOT && !covered.contains(row))
+fn tail_rows(index: &Index) -> u32 {
+    let covered = &index.segments.covered;
+    (0..index.rows())
+        .filter(|&row| index.slots[row as usize] != NO_SLOT && !covered.contains(row))
         .count() as u32
 }
 
@@ -143,40 +144,40 @@ fn collect(
 ) -> Option<bool> {
     let mut first = 0;
     loop {
-        let state = bank.upgrade()?;
-        let state = state.read();
-        if state.segments.renumberings != renumberings {
+        let index = bank.upgrade()?;
+        let index = index.read();
+        if index.segments.renumberings != renumberings {
             return Some(false);
         }
-        let end = state.columns.len().min(first + LOOKED_UP);
+        let end = index.columns.len().min(first + LOOKED_UP);
         for version in first..end {
-            if !state.columns.live.contains(version) {
+            if !index.columns.live.contains(version) {
                 continue;
             }
-            let rows = state.rows_of(version);
+            let rows = index.rows_of(version);
             for row in rows.clone() {
-                let in_tail = tail && !state.segments.covered.contains(row);
+                let in_tail = tail && !index.segments.covered.contains(row);
                 let is_wanted = in_tail || (row < wanted.bound() && wanted.contains(row));
-                if is_wanted && state.slots[row as usize] != NO_SLOT {
-                    names.push((state.columns.key[version as usize], row - rows.start));
+                if is_wanted && index.slots[row as usize] != NO_SLOT {
+                    names.push((index.columns.key[version as usize], row - rows.start));
                 }
             }
         }
-        if end == state.columns.len() {
+        if end == index.columns.len() {
             return Some(true);
         }
         first = end;
     }
 }
 
-fn read(state: &Index, names: &[Name]) -> Result<Vec<(Name, Vec<f32>)>> {
+fn read(index: &Index, names: &[Name]) -> Result<Vec<(Name, Vec<f32>)>> {
     let mut bytes = Vec::new();
     let mut found = Vec::with_capacity(names.len());
     for &name in names {
         // What was removed meanwhile is left out.
-        if let Some(row) = find(state, name) {
-            let (slot, mut vector) = (state.slots[row as usize], Vec::new());
-            state.exact_vectors.read(slot, &mut bytes, &mut vector)?;
+        if let Some(row) = find(index, name) {
+            let (slot, mut vector) = (index.slots[row as usize], Vec::new());
+            index.exact_vectors.read(slot, &mut bytes, &mut vector)?;
             found.push((name, vector));
         }
     }
@@ -184,11 +185,11 @@ fn read(state: &Index, names: &[Name]) -> Result<Vec<(Name, Vec<f32>)>> {
 }
 
 /// The row of this name, if it is there with a vector.
-fn find(state: &Index, (key, part): Name) -> Option<u32> {
-    let version = state.columns.find_key(key)?;
-    let rows = state.rows_of(version);
+fn find(index: &Index, (key, part): Name) -> Option<u32> {
+    let version = index.columns.find_key(key)?;
+    let rows = index.rows_of(version);
     let row = rows.start.checked_add(part)?;
-    (row < rows.end && state.slots[row as usize] != NO_SLOT).then_some(row)
+    (row < rows.end && index.slots[row as usize] != NO_SLOT).then_some(row)
 }
 
 /// Shows the graph in the place of what it replaces.
@@ -200,23 +201,23 @@ pub(super) fn publish(bank: &Bank, graph: Graph, names: &[Name], replaced: &[Arc
         let renumberings = bank.read().segments.renumberings;
         let mut rows = Vec::with_capacity(names.len());
         for batch in names.chunks(LOOKED_UP as usize) {
-            let state = bank.read();
-            rows.extend(batch.iter().map(|&name| find(&state, name).unwrap_or(GONE)));
+            let index = bank.read();
+            rows.extend(batch.iter().map(|&name| find(&index, name).unwrap_or(GONE)));
         }
-        let state = bank.intend();
-        if state.segments.renumberings != renumberings {
+        let index = bank.intend();
+        if index.segments.renumberings != renumberings {
             continue;
         }
-        let mut covered = state.segments.covered.clone();
-        covered.grow(state.rows());
+        let mut covered = index.segments.covered.clone();
+        covered.grow(index.rows());
         for &row in rows.iter().filter(|&&row| row != GONE) {
             covered.insert(row);
         }
-        let mut all = state.segments.all.clone();
+        let mut all = index.segments.all.clone();
         all.retain(|segment| !replaced.iter().any(|old| Arc::ptr_eq(old, &segment.graph)));
         all.push(Segment::new(graph, rows));
-        let mut state = bank.change(state);
-        let segments = &mut state.segments;
+        let mut index = bank.change(index);
+        let segments = &mut index.segments;
         std::mem::swap(&mut segments.all, &mut all);
         std::mem::swap(&mut segments.covered, &mut covered);
         // Other graphs, other quality.

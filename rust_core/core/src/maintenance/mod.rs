@@ -1,4 +1,4 @@
-//! Background work on banks: builds of graphs, and graphs of checkpoints that are put back.
+//! Background work on banks: graph builds, and the restoring of graphs from checkpoints.
 
 mod build;
 mod policy;

@@ -1,4 +1,4 @@
-//! What to build next: a fold of the tail, a merge of segments of one size, a segment whose rows are mostly gone.
+//! Selects the next build: the uncovered tail, segments of similar size, or a segment whose rows are mostly dead.
 
 use crate::bitmap::Bitmap;
 use crate::graph::{DEAD_SHARE, Segments};
@@ -18,7 +18,7 @@ pub(super) fn next(
     segments: &Segments,
     live: &Bitmap,
     tail_rows: u32,
-    fold_rows: u32,
+    graph_rows: u32,
 ) -> Option<Job> {
     let sizes: Vec<(u32, u32)> = segments
         .all
@@ -31,13 +31,13 @@ pub(super) fn next(
             (segment.len(), live as u32)
         })
         .collect();
-    choose(&sizes, tail_rows, fold_rows)
+    choose(&sizes, tail_rows, graph_rows)
 }
 
-/// As [`next`], from the segments' sizes: vectors in all, and those that are not dead.
-fn choose(sizes: &[(u32, u32)], tail_rows: u32, fold_rows: u32) -> Option<Job> {
-    if tail_rows >= fold_rows {
-        // What is no larger than the tail would be merged with it soon.
+/// Selects a build by the segments' sizes: all vectors, and those that are not dead.
+fn choose(sizes: &[(u32, u32)], tail_rows: u32, graph_rows: u32) -> Option<Job> {
+    if tail_rows >= graph_rows {
+        // A segment no larger than the tail would be merged with it soon.
         let replaced = (0..sizes.len())
             .filter(|&number| sizes[number].1 <= tail_rows)
             .collect::<Vec<_>>();
@@ -60,7 +60,7 @@ fn choose(sizes: &[(u32, u32)], tail_rows: u32, fold_rows: u32) -> Option<Job> {
             tail: false,
         });
     }
-    let tier = |live: u32| (live.max(fold_rows) / fold_rows.max(1)).ilog2() / MERGED.ilog2();
+    let tier = |live: u32| (live.max(graph_rows) / graph_rows.max(1)).ilog2() / MERGED.ilog2();
     let mut tiers: Vec<(u32, usize)> = sizes
         .iter()
         .enumerate()

@@ -1,12 +1,12 @@
-//! Graphs of a checkpoint, put back in the background while the scan answers.
+//! Restores the graphs of a checkpoint in the background, while scans answer.
 
 use std::sync::Arc;
 
 use super::build::{Bank, publish};
 use crate::graph::Saved;
 
-/// Puts back the graphs of the bank's checkpoint, or waits for whoever is at it. What cannot be read is built anew, like what
-/// is not in one.
+/// Puts back the graphs of the bank's checkpoint, or waits for whoever is at it. What cannot be read is built anew,
+/// like what is not in one.
 pub(crate) fn restore(bank: &Bank) {
     let Some(putting) = bank
         .upgrade()
@@ -24,11 +24,11 @@ pub(crate) fn restore(bank: &Bank) {
 
 fn next(bank: &Bank) -> Option<Saved> {
     let bank = bank.upgrade()?;
-    let state = bank.intend();
-    if !state.segments.restoring {
+    let index = bank.intend();
+    if !index.segments.restoring {
         return None;
     }
-    let segments = &mut bank.change(state).segments;
+    let segments = &mut bank.change(index).segments;
     let saved = segments.saved.pop();
     segments.restoring = saved.is_some();
     saved

@@ -1,5 +1,5 @@
-//! The background thread that builds segments, one at a time, for all banks; and one that puts back those of checkpoints, which
-//! takes a second where a build takes minutes.
+//! The background threads: one builds graphs, one at a time for all banks; one restores those of checkpoints, which
+//! takes seconds where builds take minutes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -14,11 +14,12 @@ use super::restore::restore;
 use crate::api::Result;
 use crate::index::IndexLock;
 
-/// How long it is watched whether a bank's tail goes on growing, in steps after which the thread may be stopped.
+/// Interval in which the growth of a bank's tail is measured, in steps after which the thread may be stopped.
 const WATCHED: Duration = Duration::from_millis(500);
 const WATCH_STEP: Duration = Duration::from_millis(20);
-/// A tail that grows by more than one row in so many meanwhile doubles in about a minute, in which a graph takes some hundred
-/// thousand rows: what is built of it now would be half of the bank, and every search would walk one graph more.
+/// A tail that grows by more than one row in so many meanwhile doubles in about a minute, in which a graph takes some
+/// hundred thousand rows: what is built of it now would be half of the bank, and every search would walk one graph
+/// more.
 const GROWING: u32 = 128;
 
 /// A thread, and the way to hand it banks.
@@ -47,8 +48,8 @@ impl GraphWorker {
     }
 
     /// Rows outside all segments from which on they are folded into one; 0 never folds.
-    pub(crate) fn fold_rows(&self) -> u32 {
-        self.pace.fold_rows
+    pub(crate) fn graph_rows(&self) -> u32 {
+        self.pace.graph_rows
     }
 
     /// Builds what the bank needs, in the background.
@@ -62,7 +63,7 @@ impl GraphWorker {
         let mut restorer = self.restorer.lock();
         let (sender, _) = restorer.get_or_insert_with(|| {
             // Banks without graphs need nobody who builds any.
-            let builder = (self.pace.fold_rows > 0).then(|| self.builder());
+            let builder = (self.pace.graph_rows > 0).then(|| self.builder());
             let stopped = Arc::clone(&self.stopped);
             start("astrocyte-restore", move |bank| {
                 if stopped.load(Ordering::Relaxed) {
@@ -79,12 +80,13 @@ impl GraphWorker {
         let _ = sender.send(bank);
     }
 
-    /// Builds what the bank needs, now and without rests: on the caller's thread, and by as many more as the pace allows.
+    /// Builds what the bank needs, now and without rests: on the caller's thread, and by as many more as the pace
+    /// allows.
     ///
     /// # Errors
     /// When there is no memory for a graph, or the scratch file cannot be read.
-    pub(crate) fn fold_now(&self, bank: &Arc<IndexLock>) -> Result<()> {
-        if self.pace.fold_rows == 0 {
+    pub(crate) fn build_now(&self, bank: &Arc<IndexLock>) -> Result<()> {
+        if self.pace.graph_rows == 0 {
             return Ok(());
         }
         let pace = Pace {
@@ -138,12 +140,12 @@ fn start(name: &str, work: impl Fn(Bank) + Send + 'static) -> Worker {
 
 /// Has what recalls by graphs read here and there lie in huge pages, where the bank has graphs.
 fn make_huge(bank: &Bank, stopped: &AtomicBool) {
-    let places = bank.upgrade().and_then(|bank| {
-        let state = bank.read();
-        (!state.segments.all.is_empty()).then(|| state.places())
+    let ranges = bank.upgrade().and_then(|bank| {
+        let index = bank.read();
+        (!index.segments.all.is_empty()).then(|| index.ranges())
     });
-    if let Some(places) = places {
-        places.make_huge(|| bank.strong_count() > 0 && !stopped.load(Ordering::Relaxed));
+    if let Some(ranges) = ranges {
+        ranges.make_huge(|| bank.strong_count() > 0 && !stopped.load(Ordering::Relaxed));
     }
 }
 
@@ -155,7 +157,7 @@ fn move_vectors(bank: &Bank) -> bool {
     else {
         return false;
     };
-    // Where the checkpoint cannot be read any more, who reads it hears of it.
+    // Where the checkpoint cannot be read any more, reads of its vectors fail.
     exact_vectors.move_some().unwrap_or(false)
 }
 
@@ -163,8 +165,8 @@ fn move_vectors(bank: &Bank) -> bool {
 fn settle(bank: &Bank, stopped: &AtomicBool) {
     let tail = || {
         let bank = bank.upgrade()?;
-        let state = bank.read();
-        Some(state.rows() - state.segments.covered.len())
+        let index = bank.read();
+        Some(index.rows() - index.segments.covered.len())
     };
     let mut before = tail();
     while let Some(rows) = before {
@@ -185,8 +187,8 @@ fn settle(bank: &Bank, stopped: &AtomicBool) {
 impl Drop for GraphWorker {
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::Relaxed);
-        // Its banks are dropped with it, so a build under way ends when it breathes next. Who restores can hand banks to who builds,
-        // and so ends first.
+        // Its banks are dropped with it, so a build under way ends when it breathes next. Who restores can hand banks
+        // to who builds, and so ends first.
         for worker in [&self.restorer, &self.worker] {
             if let Some((sender, handle)) = worker.lock().take() {
                 drop(sender);

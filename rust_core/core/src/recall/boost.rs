@@ -1,51 +1,47 @@
-//! A bounded boost for memories of certain labels: the best candidates are lifted, and ordered anew.
+//! A bounded boost for memories with certain labels, which orders the best candidates anew.
 //!
-//! It is here because it needs no more than a bit of each candidate; stages that look at texts run on the database's rows.
+//! It reads one bit of each candidate. Steps that read texts run on the rows of the database.
 
 use std::cmp::Ordering;
 use std::time::Instant;
 
 use roaring::RoaringBitmap;
 
-use crate::api::{Boost, Hit, RecallRequest};
-use crate::index::Index;
+use crate::api::{Boost, Hit};
 use crate::index::labels::Label;
 
+use super::Recall;
 use super::arms::micros_since;
 use super::feedback::FIRST_HITS;
 
 /// Scores nearer to each other than this, as a share of them beyond 1, were set for the order alone.
 const TIED: f64 = 1e-9;
 
-/// Lifts and orders `hits` where the request asks for it, and leaves as many as are wanted; returns the microseconds.
+/// Boosts and orders `hits` where the request asks for it, and keeps as many as are wanted. Returns the microseconds.
 ///
-/// `kept` says that feedback kept the first hits, whose scores stand for their places alone. Where the wanted hits do not
-/// fit the budget all stay, in their new order, for whoever cuts texts to choose.
-pub(super) fn apply(
-    state: &Index,
-    request: &RecallRequest,
-    kept: bool,
-    hits: &mut Vec<Hit>,
-) -> f64 {
-    let Some(lift) = &request.lift else {
+/// `kept` says that feedback kept the first hits, whose scores stand for their places alone. Where the wanted hits do
+/// not fit the budget all stay, in their new order, for the caller to choose.
+pub(super) fn apply(recall: Recall<'_>, kept: bool, hits: &mut Vec<Hit>) -> f64 {
+    let index = recall.index;
+    let Some(boost) = &recall.request.label_boost else {
         return 0.0;
     };
     let start = Instant::now();
     if kept {
-        stand(hits, lift.standing);
+        stand(hits, boost.standing);
     }
-    let labels: Vec<&RoaringBitmap> = lift
+    let labels: Vec<&RoaringBitmap> = boost
         .labels
         .iter()
-        .filter_map(|(key, value)| state.labels.versions(Label::Metadata(key, value)))
+        .filter_map(|(key, value)| index.labels.versions(Label::Metadata(key, value)))
         .collect();
     for hit in &mut *hits {
-        let version = state.columns.find_key(hit.key);
+        let version = index.columns.find_key(hit.key);
         if version.is_some_and(|version| labels.iter().any(|set| set.contains(version))) {
-            hit.score += lift.value;
+            hit.score += boost.value;
             hit.boosts.push(Boost {
-                name: lift.name.clone(),
-                value: lift.value,
+                name: boost.name.clone(),
+                value: boost.value,
             });
         }
     }
@@ -54,8 +50,8 @@ pub(super) fn apply(
         scores.then_with(|| a.memory_id.cmp(&b.memory_id))
     });
     let tokens = |hits: &[Hit]| hits.iter().map(|hit| u64::from(hit.tokens)).sum::<u64>();
-    if hits.len() > lift.wanted && tokens(&hits[..lift.wanted]) <= lift.budget {
-        hits.truncate(lift.wanted);
+    if hits.len() > boost.wanted && tokens(&hits[..boost.wanted]) <= boost.budget {
+        hits.truncate(boost.wanted);
     }
     micros_since(start)
 }
@@ -63,7 +59,7 @@ pub(super) fn apply(
 /// Gives hits whose scores were set for the order alone the distance `standing` to what stands below them.
 fn stand(hits: &mut [Hit], standing: f64) {
     let first = FIRST_HITS.min(hits.len().saturating_sub(1));
-    // What the next one below had before it was given a distance itself.
+    // The score of the next one below before it was changed.
     let mut below = hits.get(first).map_or(0.0, |hit| hit.score);
     for place in (0..first).rev() {
         let lower = hits[place + 1].score;

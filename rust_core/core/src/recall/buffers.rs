@@ -4,28 +4,29 @@ use std::cell::Cell;
 
 use crate::bitmap::Bitmap;
 use crate::dense::TOGETHER;
-use crate::recall::filter::FilterBuffers;
+use crate::index::neighbours::NeighbourTable;
 use crate::topk::{Scored, Selection};
 
+use super::arms::ArmScores;
 use super::arms::temporal::TimeScores;
-use super::candidates::graph::LargeBuffers;
-use crate::index::neighbours::NeighbourTable;
+use super::candidates::graph::GraphBuffers;
+use super::filter::FilterBuffers;
 
-/// An arm's scores by row and by version.
+/// The scores of one arm by row and by version.
 #[derive(Debug, Default)]
-pub(crate) struct ArmScores {
-    /// By row; empty where the versions' array is the rows'.
+pub(crate) struct ScoreArrays {
+    /// By row; empty where the array by version is also that by row.
     pub(crate) rows: Vec<f32>,
-    /// By version; empty where the rows' array is the versions'.
+    /// By version; empty where the array by row is also that by version.
     pub(crate) versions: Vec<f32>,
-    /// Room for smoothing: what scores by version were made of or are made in, with whatever was left there.
+    /// Input or room of the context windows; its contents are arbitrary.
     pub(crate) raw: Vec<f32>,
-    /// Of cosines: whether they are of whole bytes, not coarse.
+    /// True for cosines of whole bytes, false for coarse ones.
     pub(crate) whole: bool,
 }
 
-impl ArmScores {
-    /// Leaves the rows' array to be the versions'; the room of the latter stays as it is for the next smoothing.
+impl ScoreArrays {
+    /// Makes the array by row that by version too; keeps the allocation of the latter for the next context windows.
     pub(crate) fn leave_to_rows(&mut self) {
         if !self.versions.is_empty() {
             std::mem::swap(&mut self.versions, &mut self.raw);
@@ -41,11 +42,19 @@ impl ArmScores {
             &self.versions
         }
     }
+
+    /// All scores.
+    pub(crate) fn scores(&self) -> ArmScores<'_> {
+        ArmScores {
+            rows: &self.rows,
+            versions: self.by_version(),
+        }
+    }
 }
 
-/// Room for reading exact vectors and for lists of rows.
+/// Room for the ranking of the semantic arm.
 #[derive(Debug, Default)]
-pub(crate) struct Work {
+pub(crate) struct RankBuffers {
     pub(crate) bytes: Vec<u8>,
     pub(crate) original: Vec<f32>,
     pub(crate) best: Vec<Scored>,
@@ -55,37 +64,51 @@ pub(crate) struct Work {
     pub(crate) proposed: Vec<u32>,
     /// Versions that may be among the best.
     pub(crate) in_head: Bitmap,
-    /// Versions whose rows, and those of whose neighbours, have been refined.
-    pub(crate) looked: Bitmap,
-    /// Rows whose scores have been refined.
-    pub(crate) refined: Bitmap,
-    /// Rows that are refined next.
+    /// Versions whose rows, and those of whose neighbours, are rescored.
+    pub(crate) rescored_versions: Bitmap,
+    /// Rows whose scores are rescored.
+    pub(crate) rescored_rows: Bitmap,
+    /// Rows that are rescored next.
     pub(crate) fresh: Vec<u32>,
 }
 
-/// Everything that a recall works with.
+/// Buffers of a scan.
+#[derive(Debug, Default)]
+pub(crate) struct ScanBuffers {
+    pub(crate) semantic: ScoreArrays,
+    pub(crate) keyword: ScoreArrays,
+    /// Scores of the words that feedback adds.
+    pub(crate) further: ScoreArrays,
+    /// Neighbours among the memories that pass a filter.
+    pub(crate) neighbours: NeighbourTable,
+    pub(crate) work: RankBuffers,
+}
+
+/// Buffers of the temporal arm and of the fusion.
+#[derive(Debug, Default)]
+pub(crate) struct FusionBuffers {
+    pub(crate) temporal: TimeScores,
+    pub(crate) selection: Selection,
+    /// Versions that an arm ranks.
+    pub(crate) versions: Vec<u32>,
+}
+
+/// All buffers of a recall.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     pub(crate) filter: FilterBuffers,
-    pub(crate) dense: ArmScores,
-    pub(crate) keyword: ArmScores,
-    pub(crate) temporal: TimeScores,
-    /// What further words score; see `feedback`.
-    pub(crate) further: ArmScores,
-    /// Conversations of what passes a filter.
-    pub(crate) layout: NeighbourTable,
-    pub(crate) large: LargeBuffers,
-    pub(crate) candidates: Vec<u32>,
-    pub(crate) work: Work,
-    /// Cosines of several queries, each for a recall to come.
-    pub(crate) ready: [Vec<f32>; TOGETHER],
+    pub(crate) scan: ScanBuffers,
+    pub(crate) graph: GraphBuffers,
+    pub(crate) fusion: FusionBuffers,
+    /// Cosines of several requests, from one scan.
+    pub(crate) together: [Vec<f32>; TOGETHER],
 }
 
 thread_local! {
     static BUFFERS: Cell<Option<Box<Buffers>>> = const { Cell::new(None) };
 }
 
-/// Runs `recall` with this thread's buffers. After a panic they are dropped, not used again.
+/// Runs `recall` with the buffers of this thread. After a panic they are dropped and not used again.
 pub(crate) fn with_buffers<R>(recall: impl FnOnce(&mut Buffers) -> R) -> R {
     let mut buffers = BUFFERS.take().unwrap_or_default();
     let result = recall(&mut buffers);

@@ -1,30 +1,24 @@
-//! What became of certain memories in one recall.
+//! Reports what became of certain memories in one recall.
 //!
-//! The recall is a scan as any other; once its answer is built, [`Probe::look`] goes over what it was built from. A plain
-//! recall has no probe and does nothing of this.
+//! The recall is a plain scan. [`Probe::examine`] evaluates the intermediate results once the response is built.
+//! Without a probe none of this runs.
 
 use crate::api::Result;
-use crate::api::{Fate, MemoryId, RecallRequest, Standing, Step};
+use crate::api::{Fate, MemoryId, Standing, Step};
 use crate::dense::{NO_SCORE, dot};
-use crate::index::Index;
-use crate::recall::filter::Allowed;
 use crate::recall::fusion::Fused;
 use crate::topk::better_first;
 
+use super::Recall;
 use super::arms::{Arm, SEMANTIC, Scores};
-use super::buffers::ArmScores;
 use super::hits::{COMPARED, Seen, best_chunk, tokens_of};
 
-/// What an answer was built from.
-pub(super) struct Looked<'a> {
-    pub(super) state: &'a Index,
-    pub(super) request: &'a RecallRequest,
-    pub(super) allowed: Allowed<'a>,
+/// The intermediate results from which an answer was built.
+pub(super) struct Evidence<'a> {
+    pub(super) recall: Recall<'a>,
     pub(super) arms: &'a [Arm],
     pub(super) scores: Scores<'a>,
     pub(super) fused: &'a [Fused],
-    /// Of the semantic and the keyword arm.
-    pub(super) rows: (&'a ArmScores, &'a ArmScores),
 }
 
 /// The memories that are asked about, and what is found.
@@ -44,46 +38,46 @@ impl<'a> Probe<'a> {
     }
 
     /// Finds what became of each memory.
-    pub(super) fn look(&mut self, looked: &Looked<'_>) -> Result<()> {
-        let depth = looked.request.depth;
+    pub(super) fn examine(&mut self, evidence: &Evidence<'_>) -> Result<()> {
+        let depth = evidence.recall.request.depth;
         let last = |arm: &Arm| {
             arm.ranked
                 .get(depth.wrapping_sub(1))
                 .map(|hit| hit.0.into())
         };
-        self.cuts = looked.arms.iter().map(last).collect();
-        let versions: Vec<Option<u32>> = self.ids.iter().map(|id| looked.version_of(id)).collect();
+        self.cuts = evidence.arms.iter().map(last).collect();
+        let versions: Vec<Option<u32>> =
+            self.ids.iter().map(|id| evidence.version_of(id)).collect();
         self.fates = self
             .ids
             .iter()
             .zip(&versions)
-            .map(|(&id, &version)| looked.fate(id, version))
+            .map(|(&id, &version)| evidence.fate(id, version))
             .collect();
-        self.walk(looked, &versions)
+        self.walk(evidence, &versions)
     }
 
     /// Goes down the candidates as the answer did, and on to the end, as if more hits were wanted.
-    fn walk(&mut self, looked: &Looked<'_>, versions: &[Option<u32>]) -> Result<()> {
-        let Looked { state, request, .. } = looked;
-        let (dense, keyword) = looked.rows;
+    fn walk(&mut self, evidence: &Evidence<'_>, versions: &[Option<u32>]) -> Result<()> {
+        let Recall { index, request, .. } = evidence.recall;
         let mut kept: Vec<u32> = Vec::new();
         let mut seen = Seen::default();
         let mut left = request.budget.unwrap_or(u64::MAX);
         let mut shortage = u64::MAX;
-        for (place, &Fused { version, .. }) in looked.fused.iter().enumerate() {
+        for (place, &Fused { version, .. }) in evidence.fused.iter().enumerate() {
             let threshold = request.dedup_threshold.filter(|_| place < COMPARED);
             let asked = versions.iter().position(|&asked| asked == Some(version));
             let full = kept.len() >= request.k;
-            if seen.holds(state, version, threshold)? {
+            if seen.holds(index, version, threshold)? {
                 if let Some(asked) = asked {
                     let fate = &mut self.fates[asked];
                     fate.step = if full { Step::Results } else { Step::Duplicate };
-                    fate.twin = looked.twin(version, &kept)?;
+                    fate.twin = evidence.twin(version, &kept)?;
                 }
                 continue;
             }
-            let best = best_chunk(state, request, looked.arms, version, dense, keyword);
-            let tokens = u64::from(tokens_of(state, request, version, best));
+            let best = best_chunk(evidence.recall, evidence.arms, evidence.scores, version);
+            let tokens = u64::from(tokens_of(evidence.recall, version, best));
             let fits = tokens <= left;
             if !fits {
                 shortage = shortage.min(tokens - left);
@@ -104,7 +98,7 @@ impl<'a> Probe<'a> {
             }
             if stays {
                 left = left.saturating_sub(tokens);
-                seen.add(state, version, threshold)?;
+                seen.add(index, version, threshold)?;
                 kept.push(version);
             }
         }
@@ -112,11 +106,11 @@ impl<'a> Probe<'a> {
     }
 }
 
-impl Looked<'_> {
+impl Evidence<'_> {
     /// The memory's version that passes the filter; failing that the current one, or any.
     fn version_of(&self, id: &MemoryId) -> Option<u32> {
-        let columns = &self.state.columns;
-        let passing = |version: &u32| self.allowed.versions.contains(*version);
+        let columns = &self.recall.index.columns;
+        let passing = |version: &u32| self.recall.allowed.versions.contains(*version);
         let versions = || columns.versions_of(id);
         let current = |version: &u32| columns.current.contains(*version);
         (versions().filter(passing).max())
@@ -124,13 +118,13 @@ impl Looked<'_> {
             .or_else(|| versions().max())
     }
 
-    /// What is known of a memory before the walk: that it is none, does not pass, or what the arms say of it.
+    /// The fate of a memory as far as the arms decide it: unknown, filtered, or scored.
     fn fate(&self, id: MemoryId, version: Option<u32>) -> Fate {
         let fate = Fate::new(id);
         let Some(version) = version else {
             return fate;
         };
-        if !self.allowed.versions.contains(version) {
+        if !self.recall.allowed.versions.contains(version) {
             return Fate {
                 step: Step::Filter,
                 ..fate
@@ -150,7 +144,7 @@ impl Looked<'_> {
         }
     }
 
-    /// What an arm says of a version that passes. Beyond its cut ranks are by the scores of the first look.
+    /// The standing of a version that passes in an arm. Beyond the arm's cut, ranks are by the coarse scores.
     fn standing(&self, arm: &Arm, version: u32) -> Standing {
         if let Some(place) = arm.ranked.iter().position(|hit| hit.1 == version) {
             return Standing {
@@ -176,12 +170,12 @@ impl Looked<'_> {
         if arm.name != SEMANTIC && score <= 0.0 {
             return standing;
         }
-        let ids = &self.state.columns.memory_id;
+        let ids = &self.recall.index.columns.memory_id;
         let better = |&other: &u32| {
             let rival = (scores[other as usize], other);
             other != version && better_first(rival, (score, version), ids).is_lt()
         };
-        let better = self.allowed.versions.iter().filter(better).count();
+        let better = self.recall.allowed.versions.iter().filter(better).count();
         Standing {
             rank: better.max(arm.ranked.len()) as u32 + 1,
             ..standing
@@ -190,8 +184,8 @@ impl Looked<'_> {
 
     /// The first of the kept versions that a version repeats, with the cosine where that is why.
     fn twin(&self, version: u32, kept: &[u32]) -> Result<Option<(MemoryId, Option<f32>)>> {
-        let state = self.state;
-        let columns = &state.columns;
+        let index = self.recall.index;
+        let columns = &index.columns;
         let at = |version: u32| {
             let at = version as usize;
             (columns.memory_id[at], columns.content_hash[at])
@@ -201,13 +195,14 @@ impl Looked<'_> {
         if let Some(&other) = kept.iter().find(same) {
             return Ok(Some((at(other).0, None)));
         }
-        let (Some(threshold), Some(own)) =
-            (self.request.dedup_threshold, Seen::vector(state, version)?)
-        else {
+        let (Some(threshold), Some(own)) = (
+            self.recall.request.dedup_threshold,
+            Seen::vector(index, version)?,
+        ) else {
             return Ok(None);
         };
         for &other in kept {
-            if let Some(vector) = Seen::vector(state, other)? {
+            if let Some(vector) = Seen::vector(index, other)? {
                 let cosine = dot(&vector, &own);
                 if cosine >= threshold {
                     return Ok(Some((at(other).0, Some(cosine))));

@@ -1,41 +1,35 @@
-//! A second look of the keyword arm, with words that the first hits add to the query.
+//! Pseudo-relevance feedback: a second keyword search with words of the first hits.
 //!
-//! The arms are fused once to see the first hits; the further words' scores are smoothed along the conversations as the arm's
-//! own, and added to them. What the filter does not let pass neither gives words nor gains by them. The first hits keep
-//! their places: they said what the query is about, and their own words would only shuffle them. (Without that, the
-//! first right answer came later on every development set: mean reciprocal rank -.002 to -.029.)
+//! The arms are fused once to find the first hits. The scores of the added words are smoothed like those of the keyword
+//! arm and added to them. Memories that the filter excludes contribute nothing. The first hits keep their places: they
+//! decided what the query is about, and their own words would only reorder them.
 
 use std::time::Instant;
 
-use crate::api::RecallRequest;
-use crate::index::Index;
-use crate::lexical::LexicalIndex;
-use crate::recall::filter::Allowed;
-use crate::recall::fusion::{self, Fused};
-use crate::topk::Selection;
-use astrocyte_text::analysis::AnalyzedQuery;
-
-use super::arms::{self, Arm, KEYWORD, Scores, micros_since};
-use super::buffers::ArmScores;
-use super::context_window;
+use super::Recall;
+use super::arms::{Arm, KEYWORD, Scores, micros_since};
+use super::buffers::FusionBuffers;
+use super::candidates::Candidates;
+use super::fusion::{self, Fused};
 use super::hits::best_chunk;
-use crate::index::neighbours::NeighbourTable;
+use crate::api::Result;
+use crate::lexical::LexicalIndex;
 
 /// Hits that give words. With five instead of three, abstracts gain what conversations lose.
 pub(super) const FIRST_HITS: usize = 3;
 
-/// What the second look did.
+/// The result of the second search.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Feedback {
     pub(super) micros: f64,
     pub(super) terms: u32,
-    /// The first hits of the first look, if it gave words.
+    /// The first hits of the first search, if they gave words.
     first: Vec<u32>,
 }
 
 impl Feedback {
-    /// Of a look that took so long and found so many words, after `first`.
-    pub(super) fn new(micros: f64, terms: u32, first: &[Fused]) -> Self {
+    /// The result of a search that took `micros` and added `terms` words, after the hits `first`.
+    fn new(micros: f64, terms: u32, first: &[Fused]) -> Self {
         let kept = if terms == 0 { &[] } else { first };
         Self {
             micros,
@@ -61,88 +55,57 @@ impl Feedback {
     }
 }
 
-/// The arms' scores, and room to work.
-pub(super) struct Room<'a> {
-    pub(super) dense: &'a ArmScores,
-    pub(super) keyword: &'a mut ArmScores,
-    pub(super) temporal: &'a [f32],
-    pub(super) further: &'a mut ArmScores,
-    /// The conversations, where context windows apply.
-    pub(super) layout: Option<&'a NeighbourTable>,
-    pub(super) candidates: &'a mut Vec<u32>,
-    pub(super) selection: &'a mut Selection,
-}
-
-/// Adds the further words' scores to the keyword arm's and ranks it again.
+/// Adds words of the first hits to the keyword arm, where the request asks for it and has words.
+///
+/// # Errors
+/// When the scratch file cannot be read.
 pub(super) fn search(
-    state: &Index,
-    allowed: Allowed<'_>,
-    request: &RecallRequest,
-    words: &AnalyzedQuery,
+    recall: Recall<'_>,
+    candidates: &mut impl Candidates,
     arms: &mut [Arm],
-    mut room: Room<'_>,
-) -> Feedback {
+    buffers: &mut FusionBuffers,
+) -> Result<Feedback> {
+    let Recall {
+        index,
+        request,
+        query,
+        ..
+    } = recall;
+    let Some(words) = query.words.as_ref().filter(|_| request.feedback > 0.0) else {
+        return Ok(Feedback::default());
+    };
     let start = Instant::now();
-    let first = first_look(state, request, arms, &mut room);
-    let scores = (room.dense, &*room.keyword);
-    let rows = best_rows(state, request, arms, scores, &first);
-    let further = state.lexical.feedback(words, &rows, request.feedback);
-    let Some(arm) = arms.iter_mut().find(|arm| arm.name == KEYWORD) else {
-        return Feedback::default();
-    };
-    let before = arm.micros;
-    if !further.is_empty() {
-        arms::keyword(state, allowed, &further, room.further);
-        if let Some(layout) = room.layout {
-            context_window::smooth_arm(allowed, layout, room.further);
-        }
-        for (score, more) in room.keyword.versions.iter_mut().zip(&room.further.versions) {
-            *score += more;
-        }
-        let scores = Scores {
-            semantic: room.dense.by_version(),
-            keyword: &room.keyword.versions,
-            temporal: room.temporal,
-        };
-        arm.rank(state, allowed, request.depth, scores, room.selection);
-    }
+    let before = keyword_arm(arms).map_or(0.0, |arm| arm.micros);
+    let FusionBuffers {
+        temporal, versions, ..
+    } = buffers;
+    let scores = candidates.scores(&temporal.values);
+    let mut first = fusion::weigh(recall, arms, scores, versions);
+    fusion::keep_first(&mut first, FIRST_HITS, &index.columns.memory_id);
+    let rows = best_rows(recall, arms, scores, &first);
+    let further = index.lexical.feedback(words, &rows, request.feedback);
+    candidates.extend(arms, &further)?;
     let micros = micros_since(start);
-    // The parts were counted in it one by one; the first fusion was not.
-    arm.micros = before + micros;
-    Feedback::new(micros, further.terms.len() as u32, &first)
+    if let Some(arm) = keyword_arm(arms) {
+        // Its parts are counted already, but not the first fusion.
+        arm.micros = before + micros;
+    }
+    Ok(Feedback::new(micros, further.terms.len() as u32, &first))
 }
 
-/// The first hits, by what the arms say so far.
-fn first_look(
-    state: &Index,
-    request: &RecallRequest,
-    arms: &[Arm],
-    room: &mut Room<'_>,
-) -> Vec<Fused> {
-    let scores = Scores {
-        semantic: room.dense.by_version(),
-        keyword: &room.keyword.versions,
-        temporal: room.temporal,
-    };
-    let mut fused = fusion::weigh(state, request, arms, scores, room.candidates);
-    fusion::keep_first(&mut fused, FIRST_HITS, &state.columns.memory_id);
-    fused
+fn keyword_arm(arms: &mut [Arm]) -> Option<&mut Arm> {
+    arms.iter_mut().find(|arm| arm.name == KEYWORD)
 }
 
-/// The best rows of the hits that the keyword arm knows: a hit without any of the query's words, or near ones, says
+/// The best rows of the hits that the keyword arm scores: a hit without any of the query's words, or near ones, says
 /// nothing of what the query is about.
-pub(super) fn best_rows(
-    state: &Index,
-    request: &RecallRequest,
-    arms: &[Arm],
-    (dense, keyword): (&ArmScores, &ArmScores),
-    hits: &[Fused],
-) -> Vec<u32> {
+fn best_rows(recall: Recall<'_>, arms: &[Arm], scores: Scores<'_>, hits: &[Fused]) -> Vec<u32> {
     hits.iter()
-        .filter(|hit| keyword.versions[hit.version as usize] > 0.0)
+        .filter(|hit| scores.keyword.versions[hit.version as usize] > 0.0)
         .map(|hit| {
-            let chunk = best_chunk(state, request, arms, hit.version, dense, keyword);
-            state.columns.first_row[hit.version as usize].wrapping_add_signed(chunk + 1)
+            let chunk = best_chunk(recall, arms, scores, hit.version);
+            let first_row = recall.index.columns.first_row[hit.version as usize];
+            first_row.wrapping_add_signed(chunk + 1)
         })
         .collect()
 }
@@ -172,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_second_look_nothing_moves() {
+    fn without_a_second_search_nothing_moves() {
         let mut hits = fused(&[(1, 5.0), (9, 4.0)]);
         Feedback::default().keep_first(&mut hits);
         assert_eq!(hits, fused(&[(1, 5.0), (9, 4.0)]));

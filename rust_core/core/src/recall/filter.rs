@@ -14,7 +14,7 @@ pub(crate) struct FilterBuffers {
     rows: Bitmap,
 }
 
-/// What passes.
+/// The versions and rows that pass a filter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Allowed<'a> {
     pub(crate) versions: &'a Bitmap,
@@ -22,14 +22,14 @@ pub(crate) struct Allowed<'a> {
     pub(crate) rows: &'a Bitmap,
 }
 
-/// The versions and rows of `state` that pass the request's filter.
+/// The versions and rows of `index` that pass the request's filter.
 pub(crate) fn compile<'a>(
-    state: &'a Index,
+    index: &'a Index,
     request: &RecallRequest,
     buffers: &'a mut FilterBuffers,
 ) -> Allowed<'a> {
     if !restricts(request) {
-        return everything(state);
+        return everything(index);
     }
     let FilterBuffers {
         versions,
@@ -37,33 +37,33 @@ pub(crate) fn compile<'a>(
         rows,
     } = buffers;
     versions.copy_from(if request.as_of.is_some() {
-        &state.columns.live
+        &index.columns.live
     } else {
-        &state.columns.current
+        &index.columns.current
     });
-    keep_named(state, request, versions, other);
-    keep_labelled(state, request, versions, other);
-    keep_timed(state, request, versions);
-    if state.is_flat() {
+    keep_named(index, request, versions, other);
+    keep_labelled(index, request, versions, other);
+    keep_timed(index, request, versions);
+    if index.is_flat() {
         return Allowed {
             versions,
             rows: versions,
         };
     }
-    rows.reset(state.rows());
+    rows.reset(index.rows());
     for version in versions.iter() {
-        for row in state.rows_of(version) {
+        for row in index.rows_of(version) {
             rows.insert(row);
         }
     }
     Allowed { versions, rows }
 }
 
-/// What passes where a request leaves nothing out.
-pub(crate) fn everything(state: &Index) -> Allowed<'_> {
+/// Everything current: the result for a request without a filter.
+pub(crate) fn everything(index: &Index) -> Allowed<'_> {
     Allowed {
-        versions: &state.columns.current,
-        rows: &state.current_rows,
+        versions: &index.columns.current,
+        rows: &index.current_rows,
     }
 }
 
@@ -80,11 +80,11 @@ pub(crate) fn restricts(request: &RecallRequest) -> bool {
         || request.memory_ids.is_some()
 }
 
-fn keep_named(state: &Index, request: &RecallRequest, versions: &mut Bitmap, other: &mut Bitmap) {
+fn keep_named(index: &Index, request: &RecallRequest, versions: &mut Bitmap, other: &mut Bitmap) {
     if let Some(ids) = &request.memory_ids {
         other.reset(versions.bound());
         for id in ids {
-            state
+            index
                 .columns
                 .versions_of(id)
                 .for_each(|version| _ = other.insert(version));
@@ -93,7 +93,7 @@ fn keep_named(state: &Index, request: &RecallRequest, versions: &mut Bitmap, oth
     }
     if let Some(session) = &request.session {
         other.reset(versions.bound());
-        for place in state.conversations.session(session).unwrap_or_default() {
+        for place in index.conversations.session(session).unwrap_or_default() {
             other.insert(place.version);
         }
         versions.intersect(other);
@@ -101,7 +101,7 @@ fn keep_named(state: &Index, request: &RecallRequest, versions: &mut Bitmap, oth
 }
 
 fn keep_labelled(
-    state: &Index,
+    index: &Index,
     request: &RecallRequest,
     versions: &mut Bitmap,
     other: &mut Bitmap,
@@ -110,16 +110,16 @@ fn keep_labelled(
     match request.tag_match {
         _ if request.tags.is_empty() => {}
         TagMatch::Any => {
-            unite(state, tags(), versions.bound(), other);
+            unite(index, tags(), versions.bound(), other);
             versions.intersect(other);
         }
         TagMatch::None => {
-            unite(state, tags(), versions.bound(), other);
+            unite(index, tags(), versions.bound(), other);
             versions.subtract(other);
         }
         TagMatch::All => {
             for tag in tags() {
-                unite(state, std::iter::once(tag), versions.bound(), other);
+                unite(index, std::iter::once(tag), versions.bound(), other);
                 versions.intersect(other);
             }
         }
@@ -129,12 +129,12 @@ fn keep_labelled(
             .fact_types
             .iter()
             .map(|fact_type| Label::FactType(fact_type));
-        unite(state, types, versions.bound(), other);
+        unite(index, types, versions.bound(), other);
         versions.intersect(other);
     }
     for (key, value) in &request.metadata {
         unite(
-            state,
+            index,
             std::iter::once(Label::Metadata(key, value)),
             versions.bound(),
             other,
@@ -144,15 +144,15 @@ fn keep_labelled(
 }
 
 /// Makes `set` the versions that have at least one of the labels.
-fn unite<'a>(state: &Index, labels: impl Iterator<Item = Label<'a>>, bound: u32, set: &mut Bitmap) {
+fn unite<'a>(index: &Index, labels: impl Iterator<Item = Label<'a>>, bound: u32, set: &mut Bitmap) {
     set.reset(bound);
-    for postings in labels.filter_map(|label| state.labels.versions(label)) {
+    for postings in labels.filter_map(|label| index.labels.versions(label)) {
         postings.iter().for_each(|version| _ = set.insert(version));
     }
 }
 
-fn keep_timed(state: &Index, request: &RecallRequest, versions: &mut Bitmap) {
-    let columns = &state.columns;
+fn keep_timed(index: &Index, request: &RecallRequest, versions: &mut Bitmap) {
+    let columns = &index.columns;
     if let Some(instant) = request.as_of {
         versions.retain(|version| {
             let at = version as usize;

@@ -1,10 +1,10 @@
-//! The scores of what passes a filter, brought together where that is little: arrays as long as the bank would be read for
-//! nothing.
+//! The scores of what passes a filter, gathered where that is little, so that arrays as long as the bank are not read
+//! in vain.
 
 use std::cmp::Ordering;
 
+use super::filter::Allowed;
 use super::score_stats::ScoreStats;
-use crate::recall::filter::Allowed;
 use crate::topk::{Scored, Selection};
 
 /// One version in so many has to pass for the whole array to be read in order, which takes less time for each.
@@ -22,7 +22,7 @@ pub(super) enum FilteredScores<'a> {
 }
 
 impl<'a> FilteredScores<'a> {
-    /// Of an arm's scores by version.
+    /// Gathers the scores of an arm by version.
     pub(super) fn of(scores: &'a [f32], allowed: Allowed<'_>) -> Self {
         if !is_few(allowed, scores) {
             return Self::Many(scores);
@@ -48,7 +48,7 @@ impl<'a> FilteredScores<'a> {
     }
 
     /// Mean and deviation.
-    pub(super) fn spread(&self, allowed: Allowed<'_>) -> ScoreStats {
+    pub(super) fn stats(&self, allowed: Allowed<'_>) -> ScoreStats {
         ScoreStats::new(self.scores(), allowed)
     }
 
@@ -109,7 +109,7 @@ mod tests {
             FilteredScores::Many(&scores),
         );
         assert_eq!(matches!(passing, FilteredScores::Few(..)), step > 16);
-        assert_eq!(passing.spread(allowed), all.spread(allowed));
+        assert_eq!(passing.stats(allowed), all.stats(allowed));
         let backwards = |a: u32, b: u32| b.cmp(&a);
         let (mut selection, mut found, mut expected) = Default::default();
         for depth in [0, 1, 10, 4000] {

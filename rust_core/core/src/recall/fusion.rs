@@ -1,18 +1,18 @@
-//! From several rankings to one.
+//! Fuses the rankings of the arms into one.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use super::Recall;
+use super::arms::{Arm, KEYWORD, SEMANTIC, Scores, TEMPORAL};
 use crate::api::{FusionMethod, MemoryId, RecallRequest};
 use crate::dense::NO_SCORE;
-use crate::index::Index;
-use crate::recall::{Arm, KEYWORD, SEMANTIC, Scores, TEMPORAL};
 use crate::topk::by_id;
 
 /// Most standard deviations that the temporal arm counts: in a bank where few memories are near the window their
 /// z-score is large without saying more.
 const TEMPORAL_CAP: f64 = 4.0;
-/// What the best hit of an outside list counts, in standard deviations of the other arms: that of a clear hit.
+/// Score of the best hit of an external list, in standard deviations of the other arms: that of a clear hit.
 const EXTERNAL_SPAN: f64 = 3.0;
 
 /// A candidate with its fused score.
@@ -24,14 +24,13 @@ pub(crate) struct Fused {
 
 /// All memories that an arm proposes, best first, equal scores by ascending memory id.
 pub(crate) fn fuse(
-    state: &Index,
-    request: &RecallRequest,
+    recall: Recall<'_>,
     arms: &[Arm],
     scores: Scores<'_>,
-    candidates: &mut Vec<u32>,
+    versions: &mut Vec<u32>,
 ) -> Vec<Fused> {
-    let mut fused = weigh(state, request, arms, scores, candidates);
-    sort(&mut fused, &state.columns.memory_id);
+    let mut fused = weigh(recall, arms, scores, versions);
+    sort(&mut fused, &recall.index.columns.memory_id);
     fused
 }
 
@@ -59,20 +58,20 @@ fn better_first(left: &Fused, right: &Fused, ids: &[MemoryId]) -> Ordering {
 
 /// All memories that an arm proposes with their fused scores, by ascending version.
 pub(crate) fn weigh(
-    state: &Index,
-    request: &RecallRequest,
+    recall: Recall<'_>,
     arms: &[Arm],
     scores: Scores<'_>,
-    candidates: &mut Vec<u32>,
+    versions: &mut Vec<u32>,
 ) -> Vec<Fused> {
-    candidates.clear();
-    candidates.extend(
+    let request = recall.request;
+    versions.clear();
+    versions.extend(
         arms.iter()
             .flat_map(|arm| arm.ranked.iter().map(|&(_, version)| version)),
     );
-    candidates.sort_unstable();
-    candidates.dedup();
-    let mut fused: Vec<Fused> = candidates
+    versions.sort_unstable();
+    versions.dedup();
+    let mut fused: Vec<Fused> = versions
         .iter()
         .map(|&version| Fused {
             version,
@@ -85,20 +84,20 @@ pub(crate) fn weigh(
             (FusionMethod::ReciprocalRank, _) => {
                 add_ranks(&mut fused, arm, weight, request.rank_constant);
             }
-            (FusionMethod::RelativeScore, None) => {
+            (FusionMethod::DistributionBased, None) => {
                 add_z_scores(&mut fused, arm, weight, scores.of(arm));
             }
-            (FusionMethod::RelativeScore, Some(_)) => add_shares(&mut fused, arm, weight),
+            (FusionMethod::DistributionBased, Some(_)) => add_shares(&mut fused, arm, weight),
         }
     }
-    weigh_layers(state, request, &mut fused);
+    weigh_layers(recall, &mut fused);
     fused
 }
 
 /// The request's weight of an arm.
 pub(crate) fn weight_of(arm: &Arm, request: &RecallRequest) -> f64 {
-    if let Some(index) = arm.external {
-        return request.external[index].weight;
+    if let Some(number) = arm.external {
+        return request.external[number].weight;
     }
     let index = match &*arm.name {
         SEMANTIC => 0,
@@ -120,7 +119,7 @@ fn add_ranks(fused: &mut [Fused], arm: &Arm, weight: f64, constant: f64) {
 /// Adds weight x (score - mean) / deviation, over all memories that pass the filter. A memory without a vector gets
 /// the mean; equal scores say nothing.
 fn add_z_scores(fused: &mut [Fused], arm: &Arm, weight: f64, scores: &[f32]) {
-    let (mean, deviation) = (arm.spread.mean, arm.spread.deviation);
+    let (mean, deviation) = (arm.stats.mean, arm.stats.deviation);
     if deviation == 0.0 {
         return;
     }
@@ -155,13 +154,14 @@ fn add_shares(fused: &mut [Fused], arm: &Arm, weight: f64) {
 
 /// Applies layer factors to how far a memory is above the weakest candidate, so that a factor has the same direction
 /// for scores above and below 0.
-fn weigh_layers(state: &Index, request: &RecallRequest, fused: &mut [Fused]) {
+fn weigh_layers(recall: Recall<'_>, fused: &mut [Fused]) {
+    let Recall { index, request, .. } = recall;
     if request.layer_weights.is_empty() {
         return;
     }
     let floor = match request.fusion {
         FusionMethod::ReciprocalRank => 0.0,
-        FusionMethod::RelativeScore => fused
+        FusionMethod::DistributionBased => fused
             .iter()
             .map(|candidate| candidate.score)
             .fold(f64::INFINITY, f64::min),
@@ -173,9 +173,9 @@ fn weigh_layers(state: &Index, request: &RecallRequest, fused: &mut [Fused]) {
             .find(|(name, _)| **name == **layer)
             .map_or(1.0, |&(_, weight)| weight)
     };
-    let factors: Vec<f64> = state.layers.iter().map(factor).collect();
+    let factors: Vec<f64> = index.layers.iter().map(factor).collect();
     for candidate in fused {
-        let layer = state.columns.layer[candidate.version as usize];
+        let layer = index.columns.layer[candidate.version as usize];
         candidate.score = floor + (candidate.score - floor) * factors[usize::from(layer)];
     }
 }

@@ -1,30 +1,40 @@
-//! From fused candidates to hits: duplicates out, budget kept, each arm's word added.
+//! Builds hits from fused candidates: removes duplicates, keeps the token budget, adds the scores of the arms.
 
 use std::sync::Arc;
 
 use hashbrown::HashSet;
 
 use crate::api::Result;
-use crate::api::{ArmScore, Hit, RecallRequest};
+use crate::api::{ArmScore, Hit};
 use crate::dense::exact_vectors::NO_SLOT;
 use crate::dense::{NO_SCORE, dot};
 use crate::index::Index;
 use crate::recall::fusion::{Fused, weight_of};
 
-use super::arms::{Arm, KEYWORD, SEMANTIC};
-use super::buffers::ArmScores;
+use super::Recall;
+use super::arms::{Arm, KEYWORD, SEMANTIC, Scores};
 
 /// Candidates whose vectors are compared with those of better hits: more would cost more than the whole recall.
 pub(super) const COMPARED: usize = 200;
 
-/// The best `k` candidates that are no duplicates and fit the budget, and whether the budget dropped or must cut one.
+/// The hits of an answer.
+pub(super) struct Built {
+    pub(super) hits: Vec<Hit>,
+    /// Whether the budget excluded a hit, or the first one must be cut.
+    pub(super) truncated: bool,
+}
+
+/// Builds hits of the best `k` candidates that are no duplicates and fit the budget.
+///
+/// # Errors
+/// When the scratch file cannot be read.
 pub(super) fn build(
-    state: &Index,
-    request: &RecallRequest,
+    recall: Recall<'_>,
     fused: &[Fused],
     arms: &[Arm],
-    (dense, keyword): (&ArmScores, &ArmScores),
-) -> Result<(Vec<Hit>, bool)> {
+    scores: Scores<'_>,
+) -> Result<Built> {
+    let Recall { index, request, .. } = recall;
     let mut hits = Vec::with_capacity(request.k.min(fused.len()));
     let mut seen = Seen::of(hits.capacity());
     let mut left = request.budget.unwrap_or(u64::MAX);
@@ -34,11 +44,11 @@ pub(super) fn build(
             break;
         }
         let threshold = request.dedup_threshold.filter(|_| place < COMPARED);
-        if seen.holds(state, candidate.version, threshold)? {
+        if seen.holds(index, candidate.version, threshold)? {
             continue;
         }
-        let best = best_chunk(state, request, arms, candidate.version, dense, keyword);
-        let tokens = tokens_of(state, request, candidate.version, best);
+        let best = best_chunk(recall, arms, scores, candidate.version);
+        let tokens = tokens_of(recall, candidate.version, best);
         if u64::from(tokens) > left {
             truncated = true;
             // The first hit is kept for the caller to cut, with all of the budget as its share.
@@ -47,72 +57,70 @@ pub(super) fn build(
             }
         }
         left = left.saturating_sub(u64::from(tokens));
-        seen.add(state, candidate.version, threshold)?;
-        hits.push(hit(state, candidate, arms, best, tokens));
+        seen.add(index, candidate.version, threshold)?;
+        hits.push(hit(index, candidate, arms, best, tokens));
     }
-    Ok((hits, truncated))
+    Ok(Built { hits, truncated })
 }
 
-fn hit(state: &Index, candidate: &Fused, arms: &[Arm], ordinal: i32, tokens: u32) -> Hit {
+fn hit(index: &Index, candidate: &Fused, arms: &[Arm], ordinal: i32, tokens: u32) -> Hit {
     let at = candidate.version as usize;
-    let word = |(index, arm): (usize, &Arm)| {
+    let word = |(number, arm): (usize, &Arm)| {
         let place = arm
             .ranked
             .iter()
             .position(|&(_, version)| version == candidate.version)?;
         let score = f64::from(arm.ranked[place].0);
         Some(ArmScore {
-            arm: index as u32,
+            arm: number as u32,
             rank: place as u32 + 1,
             score,
         })
     };
     Hit {
-        key: state.columns.key[at],
-        memory_id: state.columns.memory_id[at],
-        content_hash: state.columns.content_hash[at],
+        key: index.columns.key[at],
+        memory_id: index.columns.memory_id[at],
+        content_hash: index.columns.content_hash[at],
         ordinal,
         score: candidate.score,
         tokens,
-        layer: Arc::clone(&state.layers[usize::from(state.columns.layer[at])]),
+        layer: Arc::clone(&index.layers[usize::from(index.columns.layer[at])]),
         arms: arms.iter().enumerate().filter_map(word).collect(),
         boosts: Vec::new(),
     }
 }
 
-/// The chunk that the arms like best, by the same weights as the fusion; -1 when the whole is the only chunk.
+/// The chunk that the arms score best, by the same weights as the fusion; -1 when the whole is the only chunk.
 pub(super) fn best_chunk(
-    state: &Index,
-    request: &RecallRequest,
+    recall: Recall<'_>,
     arms: &[Arm],
+    scores: Scores<'_>,
     version: u32,
-    dense: &ArmScores,
-    keyword: &ArmScores,
 ) -> i32 {
-    let rows = state.rows_of(version);
+    let rows = recall.index.rows_of(version);
     if rows.len() == 1 {
         return -1;
     }
     let score_of = |row: u32| -> f64 {
         let score = |arm: &Arm| {
-            let scores = match (arm.external, &*arm.name) {
-                (None, SEMANTIC) => &dense.rows,
-                (None, KEYWORD) => &keyword.rows,
+            let own = match (arm.external, &*arm.name) {
+                (None, SEMANTIC) => scores.semantic.rows,
+                (None, KEYWORD) => scores.keyword.rows,
                 _ => return 0.0,
             };
-            let score = scores[row as usize];
+            let score = own[row as usize];
             let score = if score == NO_SCORE {
                 0.0
             } else {
                 f64::from(score)
             };
-            // The mean is the same for all chunks; a bank of one memory has no spread, and its chunks still differ.
-            let unit = if arm.spread.deviation == 0.0 {
+            // The mean is the same for all chunks; a bank of one memory has no deviation, and its chunks still differ.
+            let unit = if arm.stats.deviation == 0.0 {
                 1.0
             } else {
-                arm.spread.deviation
+                arm.stats.deviation
             };
-            weight_of(arm, request) * score / unit
+            weight_of(arm, recall.request) * score / unit
         };
         arms.iter().map(score).sum()
     };
@@ -127,17 +135,18 @@ pub(super) fn best_chunk(
     best.1
 }
 
-pub(super) fn tokens_of(state: &Index, request: &RecallRequest, version: u32, ordinal: i32) -> u32 {
-    let whole = state.columns.first_row[version as usize];
-    let row = if request.budget_whole || ordinal < 0 {
+/// The tokens that a version counts against the budget, where `ordinal` is its best chunk.
+pub(super) fn tokens_of(recall: Recall<'_>, version: u32, ordinal: i32) -> u32 {
+    let whole = recall.index.columns.first_row[version as usize];
+    let row = if recall.request.budget_whole || ordinal < 0 {
         whole
     } else {
         whole + 1 + ordinal as u32
     };
-    state.tokens[row as usize]
+    recall.index.tokens[row as usize]
 }
 
-/// What was taken already: memories, contents, and vectors where a cosine threshold asks for them.
+/// The hits so far: their memories, contents, and vectors where there is a cosine threshold.
 #[derive(Default)]
 pub(super) struct Seen {
     ids: HashSet<[u8; 16]>,
@@ -148,7 +157,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// With room for so many.
+    /// An empty set with room for `count` hits.
     fn of(count: usize) -> Self {
         Self {
             ids: HashSet::with_capacity(count),
@@ -159,20 +168,20 @@ impl Seen {
 
     pub(super) fn holds(
         &mut self,
-        state: &Index,
+        index: &Index,
         version: u32,
         threshold: Option<f32>,
     ) -> Result<bool> {
         let at = version as usize;
-        if self.ids.contains(&state.columns.memory_id[at])
-            || self.contents.contains(&state.columns.content_hash[at])
+        if self.ids.contains(&index.columns.memory_id[at])
+            || self.contents.contains(&index.columns.content_hash[at])
         {
             return Ok(true);
         }
         let Some(threshold) = threshold else {
             return Ok(false);
         };
-        if !self.load(state, version)? {
+        if !self.load(index, version)? {
             return Ok(false);
         }
         Ok(self
@@ -183,32 +192,32 @@ impl Seen {
 
     pub(super) fn add(
         &mut self,
-        state: &Index,
+        index: &Index,
         version: u32,
         threshold: Option<f32>,
     ) -> Result<()> {
-        self.ids.insert(state.columns.memory_id[version as usize]);
+        self.ids.insert(index.columns.memory_id[version as usize]);
         self.contents
-            .insert(state.columns.content_hash[version as usize]);
-        if threshold.is_some() && self.load(state, version)? {
+            .insert(index.columns.content_hash[version as usize]);
+        if threshold.is_some() && self.load(index, version)? {
             self.vectors.push(self.original.clone());
         }
         Ok(())
     }
 
     /// The whole's original vector, if it has one.
-    pub(super) fn vector(state: &Index, version: u32) -> Result<Option<Vec<f32>>> {
+    pub(super) fn vector(index: &Index, version: u32) -> Result<Option<Vec<f32>>> {
         let mut room = Self::default();
-        Ok(room.load(state, version)?.then_some(room.original))
+        Ok(room.load(index, version)?.then_some(room.original))
     }
 
     /// Reads the whole's original vector; false when it has none.
-    fn load(&mut self, state: &Index, version: u32) -> Result<bool> {
-        let slot = state.slots[state.columns.first_row[version as usize] as usize];
+    fn load(&mut self, index: &Index, version: u32) -> Result<bool> {
+        let slot = index.slots[index.columns.first_row[version as usize] as usize];
         if slot == NO_SLOT {
             return Ok(false);
         }
-        state
+        index
             .exact_vectors
             .read(slot, &mut self.bytes, &mut self.original)?;
         Ok(true)

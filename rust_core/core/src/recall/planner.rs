@@ -1,5 +1,5 @@
-//! How the nearest rows are found: read all that pass, or walk the graphs. Decided by cost, from the exact number of rows
-//! that pass.
+//! Chooses how the nearest rows are found: by reading all that pass or by searching the graphs. The exact number of
+//! rows that pass decides, by cost.
 
 use std::fmt;
 use std::hint::black_box;
@@ -21,26 +21,26 @@ const HOPS: f64 = 15.0;
 const FILTER_EXPONENT: f64 = -0.8;
 /// A hop costs this many random reads of a row: the list of neighbours, the set of visited ones, the heaps.
 const READS_PER_HOP: f64 = 2.5;
-/// What scoring candidates, their neighbours and a sample costs more than scoring all rows in passing.
+/// Additional cost of scoring candidates, their neighbours and a sample apart from the search.
 const CANDIDATES_NANOS: f64 = 500_000.0;
-/// One row in so many has to pass, or the arrays of the scan, which are as long as the bank, cost more than they save: of
-/// 200,000 rows of 384 dimensions 2,000 took 0.93 ms by it and 1.70 without, 200 took 0.63 and 0.44.
+/// One row in so many has to pass, or the arrays of the scan, which are as long as the bank, cost more than they save:
+/// of 200,000 rows of 384 dimensions 2,000 took 0.93 ms by it and 1.70 without, 200 took 0.63 and 0.44.
 const SPARSE: u64 = 256;
 /// Share of a segment's rows that pass from which on those that do not are dropped from the answer, not on the way.
 const MOST: f64 = 0.9;
-/// Vectors of a graph up to which the candidates that are set are enough; beyond, they grow with the root of its size. 160 find
-/// .984 of the ten nearest of 200,000 rows of real text, and 207 .990 of a million.
+/// Vectors of a graph up to which the candidates that are set are enough; beyond, they grow with the root of its size.
+/// 160 find .984 of the ten nearest of 200,000 rows of real text, and 207 .990 of a million.
 const ENOUGH: u32 = 600_000;
 /// Samples of the production's recall before anything is concluded from them.
 const SAMPLES: u64 = 16;
 /// Samples after which old ones count half.
 const MEMORY: u64 = 256;
-/// How often the walk is widened, each time to twice as many candidates, before the scan takes over.
+/// Number of times that a search is widened, each time to twice as many candidates, before the scan replaces it.
 const WIDENINGS: u32 = 3;
 /// Neighbours of a sample that are looked for.
-pub(super) const SAMPLED_NEIGHBOURS: usize = 10;
+pub(crate) const SAMPLED_NEIGHBOURS: usize = 10;
 
-/// What the planner may do. `Default` gives the documented defaults.
+/// Options of the planner. `Default` gives the documented defaults.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlannerOptions {
     /// Candidates that a walk keeps in a graph of 600,000 vectors or fewer; in a larger one they are more.
@@ -94,7 +94,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// How the nearest rows are found.
+/// A way to find the nearest rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     /// As in a bank without graphs: all rows, or those that pass, with arrays as long as the bank.
@@ -153,8 +153,8 @@ impl Planner {
     }
 
     /// The cheapest way to the rows of `allowed`, for at least `depth` candidates.
-    pub(crate) fn plan(&self, state: &Index, allowed: Allowed<'_>, depth: usize) -> Plan {
-        let mut plan = self.exact_or_walk(state, allowed, depth);
+    pub(crate) fn plan(&self, index: &Index, allowed: Allowed<'_>, depth: usize) -> Plan {
+        let mut plan = self.exact_or_walk(index, allowed, depth);
         let dense = u64::from(plan.passing) * SPARSE >= u64::from(plan.rows);
         if plan.way == Way::Gather && dense {
             plan.way = Way::Scan;
@@ -162,27 +162,27 @@ impl Planner {
         plan
     }
 
-    /// As [`plan`](Self::plan), but that the rows which pass are read one by one however many they are.
-    fn exact_or_walk(&self, state: &Index, allowed: Allowed<'_>, depth: usize) -> Plan {
-        let (passing, rows) = (allowed.rows.len(), state.rows() - state.dead_rows);
-        let covered = state.segments.covered.len().min(passing);
+    /// The cheaper of a graph search and reading the rows that pass one by one, or a scan where most pass.
+    fn exact_or_walk(&self, index: &Index, allowed: Allowed<'_>, depth: usize) -> Plan {
+        let (passing, rows) = (allowed.rows.len(), index.rows() - index.dead_rows);
+        let covered = index.segments.covered.len().min(passing);
         let mut plan = Plan {
             way: Way::Gather,
             passing,
             rows,
-            segments: state.segments.all.len(),
+            segments: index.segments.all.len(),
             tail: passing - covered,
         };
         let share = f64::from(passing) / f64::from(rows.max(1));
         if share >= IN_ORDER {
             plan.way = Way::Scan;
         }
-        let widened = state.segments.quality.widened.load(Ordering::Relaxed);
-        if state.segments.all.is_empty() || passing <= self.options.scan_rows || widened > WIDENINGS
+        let widened = index.segments.quality.widened.load(Ordering::Relaxed);
+        if index.segments.all.is_empty() || passing <= self.options.scan_rows || widened > WIDENINGS
         {
             return plan;
         }
-        let largest = state.segments.all.iter().map(Segment::len).max();
+        let largest = index.segments.all.iter().map(Segment::len).max();
         let candidates = for_size(self.options.candidates, largest.unwrap_or(0));
         let candidates = candidates.max(depth) << widened;
         let costs = Costs::measured();

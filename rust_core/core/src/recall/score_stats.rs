@@ -1,10 +1,10 @@
-//! Mean and deviation of an arm's scores, the same to the bit in whatever order the memories lie.
+//! Mean and deviation of the scores of an arm, identical to the bit in any order of the memories.
 //!
-//! Sums of floats depend on their order. So each score is rounded to an integer of 22 bits, on a scale that the largest
-//! score fixes, and the integers are added exactly.
+//! Sums of floats depend on their order. Each score is rounded to an integer of 22 bits on a scale that the largest
+//! score determines, and the integers are added exactly.
 
+use super::filter::Allowed;
 use crate::dense::{Kernel, NO_SCORE, Work};
-use crate::recall::filter::Allowed;
 
 /// Bits that the largest score fills: adding [`MAGIC`] rounds up to here.
 const BITS: i32 = 22;
@@ -28,15 +28,15 @@ pub(crate) struct ScoreStats {
 }
 
 impl ScoreStats {
-    /// Of the scores that are there. What does not pass holds 0 or [`NO_SCORE`], so zeros are counted by the number of
-    /// memories that pass.
+    /// Computes the statistics of `scores`. Memories that do not pass hold 0 or [`NO_SCORE`], so zeros are counted by
+    /// the number of memories that pass.
     pub(super) fn new(scores: &[f32], allowed: Allowed<'_>) -> Self {
         let kernel = Kernel::best();
         let largest = kernel.run(Largest(scores));
         let scale = scale_of(largest);
         let (mut sum, mut squares, mut absent) = (0i128, 0i128, 0);
         for step in scores.chunks(STEP) {
-            let part = kernel.run(Sums(step, scale));
+            let part = kernel.run(SumScores(step, scale));
             sum += i128::from(part.sum);
             squares += i128::from(part.squares);
             absent += part.absent;
@@ -66,7 +66,7 @@ impl ScoreStats {
     }
 }
 
-/// Asks for [`largest`].
+/// Computes [`largest`].
 struct Largest<'a>(&'a [f32]);
 
 impl Work for Largest<'_> {
@@ -79,7 +79,7 @@ impl Work for Largest<'_> {
     }
 }
 
-/// What a step's scores add up to, in units of a scale, and how many are absent.
+/// Sums of the scores of a step, in units of a scale, and the number of absent ones.
 #[derive(Debug, Clone, Copy, Default)]
 struct Part {
     sum: i32,
@@ -88,9 +88,9 @@ struct Part {
 }
 
 /// Adds up at most [`STEP`] scores, in units of a scale.
-struct Sums<'a>(&'a [f32], f32);
+struct SumScores<'a>(&'a [f32], f32);
 
-impl Work for Sums<'_> {
+impl Work for SumScores<'_> {
     type Output = Part;
 
     #[expect(clippy::inline_always, reason = "compiled for each instruction set")]

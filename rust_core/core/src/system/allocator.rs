@@ -1,4 +1,4 @@
-//! What the allocator keeps after it was freed.
+//! Returns freed memory to the system.
 #![expect(
     unsafe_code,
     reason = "one call of the C library, which has no safe form"

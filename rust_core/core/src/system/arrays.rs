@@ -1,4 +1,4 @@
-//! Arrays and tables of numbers: how they grow, and how they are compacted.
+//! Growth and compaction of arrays and hash tables of numbers.
 
 use hashbrown::HashTable;
 

@@ -1,4 +1,4 @@
-//! Data files: written in blocks whose hashes make the file's checksum, verified by all cores, read a part at a time.
+//! Data files with checksums: written in hashed blocks, verified by all cores, read in parts.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -18,7 +18,7 @@ pub(crate) fn refused(reason: impl Into<String>) -> CoreError {
 /// Bytes that are hashed together: few hashes for a large file, and enough blocks for all cores.
 const BLOCK: usize = 1 << 20;
 
-/// What a manifest holds of a file.
+/// Length and checksum of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sum {
     pub(crate) length: u64,
@@ -95,8 +95,8 @@ impl FileWriter {
     }
 }
 
-/// Opens a file and holds every byte of it against its checksum. `sane` looks at the blocks in passing, and nobody at what
-/// it says before the checksum holds.
+/// Opens a file and holds every byte of it against its checksum. `sane` looks at the blocks in passing, and nobody at
+/// what it says before the checksum holds.
 ///
 /// # Errors
 /// When it cannot be read, or is not what was written, or that is not sane.

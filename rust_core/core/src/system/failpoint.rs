@@ -1,4 +1,4 @@
-//! Named places at which the process can be made to die, to show what a crash there costs: nothing.
+//! Failpoints: named places at which the process can be killed, to test that a crash there loses nothing.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,5 +1,5 @@
-//! Huge pages for arrays that a recall reads here and there. A walk through a million vectors waits for page tables as much as
-//! for vectors: with huge pages a recall by graphs takes .87 of the time.
+//! Huge pages for arrays that a graph search reads at random: with small pages it waits for page tables as much as for
+//! vectors.
 #![expect(
     unsafe_code,
     reason = "one call of the C library, which has no safe form"
@@ -15,7 +15,7 @@ const HUGE: usize = 2 << 20;
 /// A page becomes huge where arrays fill this share of it, in percent: all of it is resident then.
 const FILLED_PERCENT: usize = 75;
 
-/// Where arrays lie: for each page of the size of a huge one how many of its bytes are theirs.
+/// The address ranges of arrays: for each page of the size of a huge page the bytes that belong to them.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryRanges(HashMap<usize, usize>);
 
@@ -39,8 +39,9 @@ impl MemoryRanges {
         pages
     }
 
-    /// Has the system make these pages huge, as long as they are `wanted`: some three milliseconds each, and as long a rest
-    /// after it. The arrays may have gone meanwhile. Does nothing where the system has no huge pages, or its operator wants none.
+    /// Has the system make these pages huge, as long as they are `wanted`: some three milliseconds each, and as long a
+    /// rest after it. The arrays may have gone meanwhile. Does nothing where the system has no huge pages, or its
+    /// operator wants none.
     pub(crate) fn make_huge(&self, wanted: impl Fn() -> bool) {
         if !system_has_them() {
             return;
@@ -90,23 +91,23 @@ mod tests {
     #[test]
     fn pages_that_arrays_fill_are_found_and_made_huge_with_what_they_hold() {
         let array: Vec<u64> = (0..(HUGE as u64)).collect();
-        let mut places = MemoryRanges::default();
+        let mut ranges = MemoryRanges::default();
         // Halves of a page together fill it.
         let (first, second) = array.split_at(array.len() / 2);
-        places.note(first);
-        places.note(second);
-        let noted: usize = places.0.values().sum();
+        ranges.note(first);
+        ranges.note(second);
+        let noted: usize = ranges.0.values().sum();
         assert_eq!(noted, size_of_val(&*array));
-        let filled = places.filled();
+        let filled = ranges.filled();
         // All but the ends.
         assert!((6..=8).contains(&filled.len()), "{filled:?}");
         assert!(filled.is_sorted_by(|one, next| one + 1 == *next));
-        places.make_huge(|| true);
+        ranges.make_huge(|| true);
         assert!(array.iter().copied().eq(0..HUGE as u64));
         // Nobody wants them any more: no page is looked at but the first, and none where the system has no huge pages.
         drop(array);
         let asked = Cell::new(0);
-        places.make_huge(|| {
+        ranges.make_huge(|| {
             asked.set(asked.get() + 1);
             false
         });
@@ -115,9 +116,9 @@ mod tests {
 
     #[test]
     fn a_page_with_little_in_it_stays_as_it_is() {
-        let mut places = MemoryRanges::default();
-        places.note(&[0u8; 100]);
-        places.note::<u8>(&[]);
-        assert!(places.filled().is_empty());
+        let mut ranges = MemoryRanges::default();
+        ranges.note(&[0u8; 100]);
+        ranges.note::<u8>(&[]);
+        assert!(ranges.filled().is_empty());
     }
 }

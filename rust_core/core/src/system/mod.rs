@@ -1,4 +1,4 @@
-//! Services of the operating system and of the allocator, and the arrays and files that the index is kept in.
+//! Services of the operating system and of the allocator, and the files and arrays of the index.
 
 pub(crate) mod allocator;
 pub(crate) mod arrays;

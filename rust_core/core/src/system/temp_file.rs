@@ -1,4 +1,4 @@
-//! Files without a name: gone when they are closed, whatever ends the process.
+//! Unlinked temporary files, which disappear with the process however it ends.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Makes a file in `directory` that only its owner may read, and unlinks it.
 ///
 /// # Errors
-/// Whatever the file system says.
+/// The error of the file system.
 pub(crate) fn create(directory: &Path) -> io::Result<File> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let since = SystemTime::now().duration_since(UNIX_EPOCH);

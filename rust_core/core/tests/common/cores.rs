@@ -2,20 +2,20 @@
 
 use astrocyte_core::{Core, CoreOptions, PlannerOptions};
 
-/// A core that makes segments of `fold_rows` and always walks them.
-pub fn walking(fold_rows: u32) -> Core {
+/// A core that makes segments of `graph_rows` and always walks them.
+pub fn walking(graph_rows: u32) -> Core {
     let planner = PlannerOptions {
         scan_rows: 1,
         sampling: 0.0,
         ..PlannerOptions::default()
     };
-    core(fold_rows, planner)
+    core(graph_rows, planner)
 }
 
-/// A core that makes segments of `fold_rows`, as fast as it can.
-pub fn core(fold_rows: u32, planner: PlannerOptions) -> Core {
+/// A core that makes segments of `graph_rows`, as fast as it can.
+pub fn core(graph_rows: u32, planner: PlannerOptions) -> Core {
     let options = CoreOptions {
-        fold_rows,
+        graph_rows,
         build_share: 1.0,
         planner,
         ..CoreOptions::default()

@@ -12,9 +12,9 @@ pub const FILES: [&str; 6] = ["versions", "planes", "words", "vectors", "names",
 const SUM_BYTES: usize = 16;
 
 /// A directory that goes with the test.
-pub struct GraphWorker(PathBuf);
+pub struct TemporaryFolder(PathBuf);
 
-impl GraphWorker {
+impl TemporaryFolder {
     pub fn new() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -31,7 +31,7 @@ impl GraphWorker {
     }
 }
 
-impl Drop for GraphWorker {
+impl Drop for TemporaryFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }

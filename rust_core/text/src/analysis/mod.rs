@@ -1,7 +1,7 @@
 //! Text to search terms, the same way for what is indexed and what is asked.
 //!
-//! 1. Fold: NFKC, plain punctuation, Latin letters without diacritics ([`fold`]).
-//! 2. Cut: words by UAX #29, compounds whole and in parts, pairs of characters for scripts without spaces ([`segment`]).
+//! 1. Fold: NFKC, plain punctuation, Latin letters without diacritics (`fold`).
+//! 2. Cut: words by UAX #29, compounds whole and in parts, pairs of characters for scripts without spaces (`segment`).
 //! 3. Lower case; English Snowball stem; stop words dropped, on both sides, so that they cost no memory. A text of
 //!    nothing but stop words keeps them, so "Who are you?" is found by "who are you"; "IT", "US" and "WHO" in capitals
 //!    are names.
@@ -20,8 +20,8 @@ use segment::Piece;
 pub use stems::is_stem;
 
 /// Weight of a match of a surface form beside one of a stem.
-// Between .1 and .2 it gains or costs less than .01 of recall on six development sets; it is here for the exact form and
-// the whole identifier, which it puts before their look-alikes.
+// Between .1 and .2 it gains or costs less than .01 of recall on six development sets; it is here for the exact form
+// and the whole identifier, which it puts before their look-alikes.
 pub const SURFACE_WEIGHT: f32 = 0.15;
 
 // Longer words are cut here: nobody types them, and a base64 blob is one "word".

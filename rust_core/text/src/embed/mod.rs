@@ -108,9 +108,9 @@ impl StaticEmbedder {
 
     /// Write the unit vector of `text` to `out` and return whether it says anything.
     ///
-    /// A text without any known token (empty, or in a script that the vocabulary lacks) has no signal: `out` becomes the
-    /// unit vector with all values equal, which an index accepts, and false comes back, so that a caller can skip the
-    /// dense arm. The answer is also false, with `out` untouched, when `out` does not hold `dimensions` values.
+    /// A text without any known token (empty, or in a script that the vocabulary lacks) has no signal: `out` becomes
+    /// the unit vector with all values equal, which an index accepts, and false comes back, so that a caller can skip
+    /// the dense arm. The answer is also false, with `out` untouched, when `out` does not hold `dimensions` values.
     pub fn embed(&self, text: &str, out: &mut [f32]) -> bool {
         if out.len() != self.dimensions {
             return false;

@@ -6,7 +6,7 @@ use unicode_normalization::char::is_combining_mark;
 
 /// Words longer than this, in bytes, are noise (keys, base64) to BERT too; it counts 100 characters.
 const LONGEST_WORD: usize = 200;
-/// How the vocabulary marks a piece that continues a word.
+/// The mark of a piece that continues a word.
 const CONTINUATION: &str = "##";
 
 /// The vocabulary, by first and by following piece.
@@ -117,7 +117,7 @@ fn flush(word: &mut String, emit: &mut impl FnMut(&str)) {
     }
 }
 
-/// What a character does to the word it stands in.
+/// The role of a character in a word.
 enum Class {
     /// Belongs to it.
     Letter,

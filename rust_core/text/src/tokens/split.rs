@@ -15,7 +15,8 @@ enum Kind {
 /// Bytes of the first piece of `text`, which is not empty.
 ///
 /// The pattern, whose first alternative that matches counts:
-/// `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+/// `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|
+/// ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 pub(super) fn piece_length(text: &str) -> usize {
     let mut characters = text.chars();
     let Some(first) = characters.next() else {

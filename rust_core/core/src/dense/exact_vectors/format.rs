@@ -1,4 +1,4 @@
-//! Original vectors in a checkpoint: those that rows have, in the order of the rows.
+//! The checkpoint format of exact vectors: those of rows that have one, in the order of the rows.
 
 use std::fs::File;
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{ExactVectors, NO_SLOT, Place, SPILL_ROWS, Scratch, Slab};
+use super::{ExactVectors, Location, NO_SLOT, SPILL_ROWS, Scratch, Slab};
 use crate::api::Result;
 
 /// The exponent of an f32, all ones in what is no number.
@@ -37,8 +37,8 @@ impl ExactVectors {
                     }
                     continue;
                 }
-                Slab::File(offset) => Place::Scratch(*offset + from),
-                Slab::Saved(file, offset) => Place::Saved(Arc::clone(file), *offset + from),
+                Slab::File(offset) => Location::Scratch(*offset + from),
+                Slab::Saved(file, offset) => Location::Saved(Arc::clone(file), *offset + from),
             };
             let at = out.len();
             out.resize(at + values * size_of::<f32>(), 0);

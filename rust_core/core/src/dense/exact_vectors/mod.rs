@@ -1,4 +1,4 @@
-//! The original f32 vectors, for exact rescoring: in memory while a bank is small, in the scratch file afterwards.
+//! The exact f32 vectors, for rescoring: in memory while a bank is small, in the scratch file afterwards.
 
 mod format;
 mod moving;
@@ -51,8 +51,8 @@ struct Slots {
     lost: Vec<u64>,
 }
 
-/// Where bytes of a slab are, outside of memory.
-enum Place {
+/// The place of a slab's bytes outside of memory.
+enum Location {
     Scratch(u64),
     Saved(Arc<File>, u64),
 }
@@ -125,8 +125,8 @@ impl ExactVectors {
                 vector.extend_from_slice(&values[start..start + self.dimensions]);
                 return Ok(());
             }
-            Slab::File(offset) => Place::Scratch(*offset + from),
-            Slab::Saved(file, offset) => Place::Saved(Arc::clone(file), *offset + from),
+            Slab::File(offset) => Location::Scratch(*offset + from),
+            Slab::Saved(file, offset) => Location::Saved(Arc::clone(file), *offset + from),
         };
         self.fetch(&place, bytes)?;
         let (values, _) = bytes.as_chunks::<4>();
@@ -152,10 +152,10 @@ impl ExactVectors {
     }
 
     /// Fills `bytes` with what is there.
-    fn fetch(&self, place: &Place, bytes: &mut [u8]) -> io::Result<()> {
+    fn fetch(&self, place: &Location, bytes: &mut [u8]) -> io::Result<()> {
         match place {
-            Place::Scratch(offset) => self.file()?.read(bytes, *offset),
-            Place::Saved(file, offset) => file.read_exact_at(bytes, *offset),
+            Location::Scratch(offset) => self.file()?.read(bytes, *offset),
+            Location::Saved(file, offset) => file.read_exact_at(bytes, *offset),
         }
     }
 

@@ -1,5 +1,5 @@
-//! Vectors from the file of a checkpoint to the scratch file, once the bank answers: the system's buffers are full of a
-//! checkpoint that has just been written, and who writes as much again waits for the disk.
+//! Moves vectors from the file of a checkpoint to the scratch file, in the background: right after a checkpoint was
+//! written the page cache is dirty, and further writes wait for the disk.
 
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -25,7 +25,8 @@ impl ExactVectors {
         Ok(true)
     }
 
-    /// Moves the slab, if it is still where the checkpoint has it: to the scratch file, or into memory where that is full.
+    /// Moves the slab, if it is still where the checkpoint has it: to the scratch file, or into memory where that is
+    /// full.
     pub(super) fn take_over(&self, slab: usize) -> io::Result<()> {
         let (file, from) = match &self.slots.read().slabs[slab] {
             Slab::Saved(file, offset) => (Arc::clone(file), *offset),

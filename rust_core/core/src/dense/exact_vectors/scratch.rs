@@ -1,4 +1,4 @@
-//! One unlinked file that holds the original vectors of large banks, given out in slabs.
+//! The scratch file: one unlinked file with the exact vectors of large banks, allocated in slabs.
 
 use std::fs::File;
 use std::io;
@@ -29,7 +29,7 @@ impl Scratch {
     /// Makes the file in `directory`, and unlinks it.
     ///
     /// # Errors
-    /// Whatever the file system says.
+    /// The error of the file system.
     pub(crate) fn create(directory: &Path) -> io::Result<Self> {
         Ok(Self {
             file: temp_file::create(directory)?,

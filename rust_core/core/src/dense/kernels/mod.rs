@@ -1,8 +1,8 @@
-//! Dot products of signed query bytes with the nibbles of a row's plane: one meaning, four instruction sets.
+//! Dot products of signed query bytes with the nibbles of a plane, for four instruction sets.
 //!
-//! Every path gives the same integers, so which machine answers never changes which candidates are found. This folder
-//! is the one place of the crate with `unsafe`: intrinsics that read through pointers, and the calls into functions that
-//! need an instruction set that was detected first.
+//! Every path gives the same integers, so that the machine never changes which candidates are found. Most `unsafe` code
+//! of the crate is here: intrinsics that read through pointers, and calls of functions that need an instruction set
+//! that was detected first.
 #![expect(
     unsafe_code,
     reason = "SIMD intrinsics; each block states why it is sound"
@@ -14,7 +14,7 @@ use super::quantise::Block;
 
 /// A loop over arrays. Its result may not depend on the order of rounding, which the width of the loop changes.
 pub(crate) trait Work {
-    /// What it gives.
+    /// The result.
     type Output;
     /// The loop; to be marked `inline(always)`, as only what is inlined is compiled for another instruction set.
     fn run(self) -> Self::Output;
@@ -80,8 +80,8 @@ impl Kernel {
         }
     }
 
-    /// `out[i]` = product of `query` with the nibbles of row `i` of `rows`, offset included. A row has one block for two
-    /// of the query's.
+    /// `out[i]` = product of `query` with the nibbles of row `i` of `rows`, offset included. A row has one block for
+    /// two of the query's.
     ///
     /// # Panics
     /// When `rows` does not hold `out.len()` rows of half the query's length, or the kernel is not of this machine.
@@ -115,7 +115,7 @@ impl Kernel {
         self.products(query, &row_of, ahead, out);
     }
 
-    /// As [`gather`](Self::gather); `ahead` asks for what is read after the group of rows that begins with one.
+    /// As [`gather`](Self::gather); `ahead` prefetches what is read after the group of rows that begins with one.
     fn products<'a>(
         self,
         query: &[Block],
@@ -233,8 +233,8 @@ impl Kernel {
         }
     }
 
-    /// Appends the values whose bits are set, 64 in a word, and their numbers, of which `first` is that of the first value.
-    /// All others are 0, and so are these afterwards; no bit is left.
+    /// Appends the values whose bits are set, 64 in a word, and their numbers, of which `first` is that of the first
+    /// value. All others are 0, and so are these afterwards; no bit is left.
     ///
     /// # Panics
     /// When there are not 64 values a word, or the kernel is not of this machine.
@@ -366,13 +366,13 @@ fn block_product([low, high]: &[Block; 2], row: &Block) -> i32 {
 const GROUP: usize = 4;
 /// Rows here and there that are asked for ahead of their use: about as many as arrive while one cache miss is served.
 const AHEAD: usize = 16;
-/// Bytes that are asked for ahead of those that are read in order: the processor reads ahead by itself, but up to the end of
-/// a page only.
+/// Bytes that are asked for ahead of those that are read in order: the processor reads ahead by itself, but up to the
+/// end of a page only.
 const PAGE_AHEAD: usize = 4096;
 /// Rows of 384 dimensions that take a quarter of a first cache of 48 KB.
 const ROWS_IN_TURN: usize = 64;
 
-/// Asks for what lies behind some rows, which is mostly what is read next; where it is not, little is lost.
+/// Prefetches the memory behind some rows, which is mostly read next.
 #[inline]
 fn fetch_behind(rows: &[Block], width: usize, first: usize) {
     let here = rows.as_ptr().wrapping_add(first * width);
@@ -408,7 +408,7 @@ mod x86;
 #[cfg(target_arch = "x86_64")]
 use x86::prefetch;
 
-/// Asks for cache lines: where there is no portable way nothing is done. What lies in order the processor reads ahead by itself.
+/// Prefetches cache lines, where the architecture has a way. The processor prefetches consecutive lines by itself.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 fn prefetch(_first: *const Block, _count: usize) {}

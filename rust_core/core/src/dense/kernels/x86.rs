@@ -21,7 +21,7 @@ use super::{BYTES, Block, Work, fetch_behind};
 /// Numbers of 32 bits in a register.
 const LANES: usize = 16;
 
-/// Asks for the cache lines of some blocks, which need not exist.
+/// Prefetches the cache lines of some blocks, which need not exist.
 #[inline]
 pub(super) fn prefetch(first: *const Block, count: usize) {
     for number in 0..count {
@@ -40,8 +40,8 @@ pub(super) fn products_avx512<'a>(
     in_groups_of_four!(query, row_of, ahead, out, four_avx512, one_avx512);
 }
 
-/// Product of signed bytes. The instruction wants one side without a sign: 128 is added to it by flipping the sign's bit,
-/// and taken out again by the sum of the other side.
+/// Product of signed bytes. The instruction wants one side without a sign: 128 is added to it by flipping the sign's
+/// bit, and taken out again by the sum of the other side.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 pub(super) fn signed_avx512(left: &[[i8; BYTES]], right: &[[i8; BYTES]]) -> i32 {
     let (flip, ones) = (_mm512_set1_epi8(i8::MIN), _mm512_set1_epi8(1));
@@ -294,8 +294,8 @@ pub(super) fn four_queries_avx512(queries: [&[Block]; 4], rows: &[Block], out: &
     }
 }
 
-/// Of a word with few wanted values one after the other, of others sixteen at a time: those that are wanted move together
-/// in a register, which is stored whole. What is written beyond them is written over by the next.
+/// Of a word with few wanted values one after the other, of others sixteen at a time: those that are wanted move
+/// together in a register, which is stored whole. What is written beyond them is written over by the next.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 pub(super) fn pick_avx512(
     first: u32,
@@ -344,8 +344,8 @@ pub(super) fn pick_avx512(
     }
 }
 
-/// Wanted values of a word that are taken one by one: always as many, because to ask whether there is another one costs more
-/// than to take it.
+/// Wanted values of a word that are taken one by one: always as many, because to ask whether there is another one costs
+/// more than to take it.
 const FEW: usize = 4;
 
 /// Writes the wanted values and their numbers, and leaves 0.

@@ -1,4 +1,4 @@
-//! Who builds: some threads that share what is to be done, rest between, and stop when nobody wants it any more.
+//! The threads of a build: they share the work, rest between parts, and stop when the build is cancelled.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn every_item_is_done_once_by_whoever_comes_to_it() {
         for share in [1.0, 3.0] {
-            let (crew, done) = (
+            let (threads, done) = (
                 BuildThreads {
                     share,
                     wanted: &|| true,
@@ -133,7 +133,7 @@ mod tests {
                 done.lock().push(item);
                 turn.breathe()
             };
-            assert_eq!(crew.each(0..1000, || (), work), Ok(()));
+            assert_eq!(threads.each(0..1000, || (), work), Ok(()));
             let mut done = done.into_inner();
             done.sort_unstable();
             assert!(done.into_iter().eq(0..1000));
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn what_nobody_wants_is_left() {
         for share in [1.0, 3.0] {
-            let (crew, done) = (
+            let (threads, done) = (
                 BuildThreads {
                     share,
                     wanted: &|| false,
@@ -154,18 +154,18 @@ mod tests {
                 *done.lock() += 1;
                 spin(turn)
             };
-            assert_eq!(crew.each(0..1000, || (), work), Err(Stopped));
+            assert_eq!(threads.each(0..1000, || (), work), Err(Stopped));
             assert!(done.into_inner() <= 3);
         }
     }
 
     #[test]
     fn a_share_of_a_core_is_what_is_taken() {
-        let crew = BuildThreads {
+        let threads = BuildThreads {
             share: 0.25,
             wanted: &|| true,
         };
-        let (start, mut turn) = (Instant::now(), crew.turn());
+        let (start, mut turn) = (Instant::now(), threads.turn());
         for _ in 0..4 {
             assert_eq!(spin(&mut turn), Ok(()));
         }

@@ -1,6 +1,6 @@
-//! For each vector the nearest that the build has come upon, nearest first.
+//! The nearest vectors that a build has found for each vector, nearest first.
 //!
-//! What a pool holds in the end does not depend on the order in which they came: threads may fill it as they like.
+//! The contents of a pool do not depend on the order of insertion, so that any thread may insert.
 
 use parking_lot::{Mutex, MutexGuard};
 
@@ -10,7 +10,7 @@ use crate::api::{CoreError, Result};
 const SHARD: usize = 64;
 /// Most of the nearest of one vector.
 pub(super) const POOL: usize = 64;
-/// Where there are fewer: it compares below every key.
+/// Fills the unused places of a pool: it compares below every key.
 const NONE: u64 = 0;
 
 /// Keys of [`crate::topk::key`]: the nearer is the larger, and of equally near ones the lower number.
@@ -88,7 +88,7 @@ impl CandidatePools {
     }
 }
 
-/// Where a vector's pool is in its shard.
+/// The place of a vector's pool in its shard.
 fn place(number: u32) -> usize {
     number as usize % SHARD
 }

@@ -1,4 +1,4 @@
-//! Vectors as a build compares them with each other: signed bytes scaled by their own largest component.
+//! Vectors in the form that a build compares: signed bytes scaled by the largest component of each.
 //!
 //! Scaled by the norm they would use a sixth of the levels.
 
@@ -7,7 +7,7 @@ use crate::dense::{BYTES, Kernel, Work};
 
 /// The largest magnitude of a component; -128 is not used.
 const LEVELS: f32 = 127.0;
-/// What the kernel adds to each byte of one side: its instruction takes bytes without a sign there.
+/// Offset that the kernel adds to each byte of one side, where its instruction takes unsigned bytes.
 const OFFSET: i32 = 128;
 /// Vectors that are compared with many at once.
 pub(super) const FOUR: usize = 4;
@@ -24,12 +24,12 @@ pub(super) struct Codes {
     sums: Vec<i32>,
 }
 
-/// What four vectors are compared with many in.
+/// Working memory for the comparison of four vectors with many.
 #[derive(Debug, Default)]
 pub(super) struct Products(Vec<[i32; FOUR]>);
 
 impl Codes {
-    /// None yet, with room for `capacity` of `dimensions`.
+    /// No vectors yet, with room for `capacity` of `dimensions`.
     ///
     /// # Errors
     /// [`CoreError::Graph`] when there is no memory for them.
@@ -80,7 +80,7 @@ impl Codes {
         some
     }
 
-    /// As [`of`](Self::of), in place of what is in `some`.
+    /// Copies the codes of `members` over those in `some`.
     pub(super) fn gather(&self, members: &[u32], some: &mut Self) {
         some.width = self.width;
         some.bytes.clear();
@@ -146,7 +146,7 @@ struct Cosines<'a> {
     index: usize,
     products: &'a [[i32; FOUR]],
     step: f32,
-    /// Those of the others.
+    /// The codes of the others.
     steps: &'a [f32],
     sums: &'a [i32],
     out: &'a mut [f32],

@@ -1,4 +1,4 @@
-//! Sees that a walk can come to every vector.
+//! Makes every vector reachable from the entry point.
 
 use super::build_threads::{Stopped, Turn};
 use crate::bitmap::Bitmap;
@@ -57,7 +57,7 @@ impl Reached {
         Ok(())
     }
 
-    /// Who can be reached and has room: the nearest that the vector itself leads to, or the last one, which got none since.
+    /// A reachable vector with an unused place: the nearest that the vector links to, or the last one added.
     fn host<const ROOM: usize>(&self, number: u32, links: &[Links<ROOM>]) -> u32 {
         let takes = |&host: &u32| self.met.contains(host) && !links[host as usize].is_full();
         let mut near = links[number as usize].iter();

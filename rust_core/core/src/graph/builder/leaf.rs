@@ -1,4 +1,4 @@
-//! A leaf: all of its vectors are compared with each other, which a processor does from its caches, many at a time.
+//! Compares all vectors of a leaf with each other, many at a time from the caches.
 
 use super::build_threads::{Stopped, Turn};
 use super::candidate_pools::CandidatePools;
@@ -9,13 +9,14 @@ use crate::topk::{Scored, Selection, key};
 
 /// Nearest of the leaf that may be told to a vector.
 const NEAR: usize = 128;
-/// Where fewer are told, they are of one crowd, and the rest of the leaf is looked at: what knows its crowd alone leads nowhere.
+/// Where fewer are told, they are of one crowd, and the rest of the leaf is looked at: what knows its crowd alone leads
+/// nowhere.
 const FEW: usize = 2;
 /// Those that are told, which lead in different directions. The nearest alone, twice as many, fill a pool with
 /// a crowd that knows itself: with 192 candidates .917 of the ten nearest of a million rows are found, with these .985.
 const TOLD: usize = 12;
 
-/// What a leaf is compared in.
+/// Working memory of a leaf.
 #[derive(Default)]
 pub(super) struct Leaf {
     codes: Codes,
@@ -32,7 +33,7 @@ pub(super) struct Leaf {
 }
 
 impl Leaf {
-    /// Tells each member's pool of others.
+    /// Adds to the pool of each member others of the leaf.
     pub(super) fn meet(
         &mut self,
         codes: &Codes,
@@ -85,8 +86,8 @@ impl Leaf {
 
     /// Chooses what is told to the member at `place`.
     fn choose(&mut self, place: usize, count: usize) {
-        // Of equally near ones the one that follows: were it the first of the leaf, all copies of one vector would know the
-        // same one, and be known to none.
+        // Of equally near ones the one that follows: were it the first of the leaf, all copies of one vector would know
+        // the same one, and be known to none.
         let (before, own) = self.cosines[place * count..(place + 1) * count].split_at(place);
         self.others.clear();
         self.others.extend_from_slice(&own[1..]);
@@ -126,7 +127,7 @@ mod tests {
 
     const DIMENSIONS: usize = 32;
 
-    /// What the pool of the first of these is told.
+    /// The contents of the pool of the first of these.
     fn told(vectors: &[Vec<f32>]) -> Vec<u32> {
         let mut codes = Codes::new(DIMENSIONS, vectors.len()).expect("there is memory");
         for vector in vectors {
@@ -134,11 +135,11 @@ mod tests {
         }
         let pools = CandidatePools::new(vectors.len()).expect("there is memory");
         let members: Vec<u32> = (0..vectors.len() as u32).collect();
-        let crew = BuildThreads {
+        let threads = BuildThreads {
             share: 1.0,
             wanted: &|| true,
         };
-        let met = Leaf::default().meet(&codes, &members, &pools, &mut crew.turn());
+        let met = Leaf::default().meet(&codes, &members, &pools, &mut threads.turn());
         met.expect("it is wanted");
         let mut keys = Vec::new();
         pools.read(0, &mut keys);

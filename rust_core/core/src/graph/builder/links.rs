@@ -1,4 +1,4 @@
-//! From pools to links: of what is near to a vector, what leads on in different directions, both ways.
+//! Selects links from the candidate pools: near vectors that lie in different directions, linked both ways.
 
 use super::build_threads::{BuildThreads, Stopped};
 use super::candidate_pools::CandidatePools;
@@ -11,18 +11,18 @@ const SHARE: usize = 1024;
 
 /// Sets the links of all vectors: each chooses some, hears of those that chose it, and chooses again of both.
 ///
-/// A quarter of the room is left to who would be cut off. With all of it a walk finds no more in the same time, and takes half
-/// as long again for as many candidates where vectors in clusters have use for it all.
+/// A quarter of the room is left to who would be cut off. With all of it a walk finds no more in the same time, and
+/// takes half as long again for as many candidates where vectors in clusters have use for it all.
 pub(super) fn link<const ROOM: usize>(
     codes: &Codes,
     pools: &CandidatePools,
     links: &mut [Links<ROOM>],
-    crew: &BuildThreads<'_>,
+    threads: &BuildThreads<'_>,
 ) -> Result<(), Stopped> {
-    choose(codes, pools, links, crew)?;
+    choose(codes, pools, links, threads)?;
     let shares = links.chunks(SHARE).enumerate();
     let room = || ();
-    crew.each(shares, room, |(), (share, links), turn| {
+    threads.each(shares, room, |(), (share, links), turn| {
         for (number, links) in ((share * SHARE) as u32..).zip(links) {
             turn.breathe()?;
             for other in links.iter() {
@@ -31,7 +31,7 @@ pub(super) fn link<const ROOM: usize>(
         }
         Ok(())
     })?;
-    choose(codes, pools, links, crew)
+    choose(codes, pools, links, threads)
 }
 
 /// Chooses links from the pools, and leaves nothing else in them.
@@ -39,10 +39,10 @@ fn choose<const ROOM: usize>(
     codes: &Codes,
     pools: &CandidatePools,
     links: &mut [Links<ROOM>],
-    crew: &BuildThreads<'_>,
+    threads: &BuildThreads<'_>,
 ) -> Result<(), Stopped> {
     let shares = links.chunks_mut(SHARE).enumerate();
-    crew.each(shares, Choice::default, |choice, (share, links), turn| {
+    threads.each(shares, Choice::default, |choice, (share, links), turn| {
         for (number, links) in ((share * SHARE) as u32..).zip(links) {
             turn.breathe()?;
             pools.read(number, &mut choice.near);
@@ -54,19 +54,20 @@ fn choose<const ROOM: usize>(
     })
 }
 
-/// Whether what has this `cosine` with a vector leads elsewhere than one that was `chosen` for its own with it, from what is
-/// `between` the two: it is nearer to the vector (Toussaint, The relative neighbourhood graph of a finite planar set, 1980; for
-/// search Malkov and Yashunin 2016, algorithm 4). What is as near to a copy of the vector leads elsewhere, another copy does not.
+/// Whether what has this `cosine` with a vector leads elsewhere than one that was `chosen` for its own with it, from
+/// what is `between` the two: it is nearer to the vector (Toussaint, The relative neighbourhood graph of a finite
+/// planar set, 1980; for search Malkov and Yashunin 2016, algorithm 4). What is as near to a copy of the vector leads
+/// elsewhere, another copy does not.
 pub(super) fn leads_elsewhere(cosine: f32, between: f32, chosen: f32) -> bool {
     between < cosine || (between <= cosine && cosine < chosen)
 }
 
-/// What links are chosen in.
+/// Working memory of the selection of links.
 #[derive(Default)]
 struct Choice {
     near: Vec<u64>,
     numbers: Vec<u32>,
-    /// Those of all that are near: where they lie together, they are read once.
+    /// Codes of all near vectors, gathered to be read once.
     codes: Codes,
     places: Vec<u32>,
     chosen: Vec<u64>,

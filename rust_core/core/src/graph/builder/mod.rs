@@ -1,8 +1,8 @@
-//! A graph in the making, of all its vectors at once: they are divided into overlapping leaves, compared with all others of
-//! their leaves, and linked to those of the nearest that lead in different directions (Rubel and others 2026).
+//! Builds a graph of all its vectors at once: vectors are partitioned into overlapping leaves, compared within their
+//! leaves, and linked to near ones in different directions (Rubel and others 2026).
 //!
-//! A graph that takes one vector after the other walks itself for each of them and waits for memory at every step; a leaf is
-//! compared from the caches. What is built depends on the vectors and their order alone, not on who builds.
+//! Insertion one by one searches the graph for each vector and waits for memory at every step; a leaf is compared in
+//! the caches. The result depends on the vectors and their order alone, not on the threads.
 
 mod build_threads;
 mod candidate_pools;
@@ -63,7 +63,7 @@ impl Builder {
     ///
     /// # Errors
     /// [`CoreError::Graph`] when there is no memory for it.
-    pub(crate) fn finish(self, crew: &BuildThreads<'_>) -> Result<Option<Graph>> {
+    pub(crate) fn finish(self, threads: &BuildThreads<'_>) -> Result<Option<Graph>> {
         let count = self.codes.len();
         if count == 0 {
             return Ok(Some(Graph::new(Layers::default())));
@@ -73,7 +73,7 @@ impl Builder {
         let reserved = lowest.try_reserve_exact(count);
         reserved.map_err(|error| CoreError::Graph(error.to_string()))?;
         lowest.resize(count, Links::default());
-        let layers = self.layers(lowest, &pools, crew);
+        let layers = self.layers(lowest, &pools, threads);
         Ok(layers.ok().map(Graph::new))
     }
 
@@ -81,9 +81,9 @@ impl Builder {
         &self,
         mut lowest: Vec<Links<LOWEST>>,
         pools: &CandidatePools,
-        crew: &BuildThreads<'_>,
+        threads: &BuildThreads<'_>,
     ) -> std::result::Result<Layers, Stopped> {
-        link(&self.codes, pools, &mut lowest, crew)?;
+        link(&self.codes, pools, &mut lowest, threads)?;
         let mut layers = Layers {
             lowest,
             ..Layers::default()
@@ -95,10 +95,10 @@ impl Builder {
                 break;
             };
             layers.entry = first;
-            let layer = self.layer(&members, pools, crew)?;
+            let layer = self.layer(&members, pools, threads)?;
             layers.upper.push(layer);
         }
-        connectivity::connect(&mut layers.lowest, layers.entry, &mut crew.turn())?;
+        connectivity::connect(&mut layers.lowest, layers.entry, &mut threads.turn())?;
         Ok(layers)
     }
 
@@ -106,11 +106,11 @@ impl Builder {
         &self,
         members: &[u32],
         pools: &CandidatePools,
-        crew: &BuildThreads<'_>,
+        threads: &BuildThreads<'_>,
     ) -> std::result::Result<Layer, Stopped> {
         pools.clear(members.len());
         let mut links = vec![Links::default(); members.len()];
-        link(&self.codes.of(members), pools, &mut links, crew)?;
+        link(&self.codes.of(members), pools, &mut links, threads)?;
         for links in &mut links {
             *links = Links::new(links.iter().map(|place| members[place as usize]));
         }
@@ -126,10 +126,10 @@ fn link<const ROOM: usize>(
     codes: &Codes,
     pools: &CandidatePools,
     links: &mut [Links<ROOM>],
-    crew: &BuildThreads<'_>,
+    threads: &BuildThreads<'_>,
 ) -> std::result::Result<(), Stopped> {
-    partition::partition(codes, pools, crew)?;
-    links::link(codes, pools, links, crew)
+    partition::partition(codes, pools, threads)?;
+    links::link(codes, pools, links, threads)
 }
 
 /// Whether one of a layer is on the next.

@@ -1,5 +1,5 @@
-//! Divides vectors into leaves of neighbours: each goes to the nearest few of some leaders, and what gathers at a leader is
-//! divided in the same way until it is small. Leaves overlap, so that what lies at the border of one lies within another
+//! Partitions vectors into overlapping leaves of neighbours: each vector goes to the nearest few leaders, and the
+//! vectors of a leader are partitioned again until they are few. Vectors at the border of one leaf lie within another
 //! (Rubel and others, `PiPNN`: Ultra-scalable graph-based nearest neighbor indexing, 2026).
 
 use parking_lot::Mutex;
@@ -17,9 +17,9 @@ const LEAF: usize = 1024;
 const WHOLE: usize = 8 * LEAF;
 /// Parts that are smaller are put together.
 const SMALL: usize = LEAF / 4;
-/// Leaders that a vector goes to, first and then; later it goes to one. So it is in twelve leaves where there is something to
-/// divide among threads, else in six. At a million rows four and two find .94 of the ten nearest where these find .97, in two
-/// thirds of the time to build.
+/// Leaders that a vector goes to, first and then; later it goes to one. So it is in twelve leaves where there is
+/// something to divide among threads, else in six. At a million rows four and two find .94 of the ten nearest where
+/// these find .97, in two thirds of the time to build.
 const FANOUT: [usize; 2] = [6, 2];
 /// Leaders for as many vectors as a leaf holds, and for each leader that a vector goes to: half a leaf gathers at one.
 const LEADERS: usize = 2;
@@ -37,11 +37,11 @@ pub(super) const fn row_bytes() -> usize {
 pub(super) fn partition(
     codes: &Codes,
     pools: &CandidatePools,
-    crew: &BuildThreads<'_>,
+    threads: &BuildThreads<'_>,
 ) -> Result<(), Stopped> {
     let all: Vec<u32> = (0..codes.len() as u32).collect();
     let (parts, depth) = if all.len() > WHOLE {
-        (divided(codes, &all, crew)?, 1)
+        (divided(codes, &all, threads)?, 1)
     } else {
         (vec![all], 0)
     };
@@ -52,18 +52,22 @@ pub(super) fn partition(
         leaf: Leaf::default(),
     };
     let parts = parts.into_iter().enumerate();
-    crew.each(parts, room, |carver, (number, part), turn| {
-        carver.partition(part, depth, &mut Random(number as u64), turn)
+    threads.each(parts, room, |partitioner, (number, part), turn| {
+        partitioner.partition(part, depth, &mut Random(number as u64), turn)
     })
 }
 
 /// All vectors, divided by all threads.
-fn divided(codes: &Codes, all: &[u32], crew: &BuildThreads<'_>) -> Result<Vec<Vec<u32>>, Stopped> {
+fn divided(
+    codes: &Codes,
+    all: &[u32],
+    threads: &BuildThreads<'_>,
+) -> Result<Vec<Vec<u32>>, Stopped> {
     let count = (all.len() / LEAF).min(MOST_LEADERS);
     let leaders = codes.of(&leaders(all, count, &mut Random(0)));
     let chosen = Mutex::new(Vec::new());
     let shares = all.chunks(SHARE);
-    crew.each(shares, Division::default, |division, members, turn| {
+    threads.each(shares, Division::default, |division, members, turn| {
         let mut own = Vec::with_capacity(members.len() * FANOUT[0]);
         let choose = |member, leader| own.push((member, leader));
         division.choose(codes, members, (&leaders, FANOUT[0]), turn, choose)?;
@@ -144,7 +148,7 @@ impl Carver<'_> {
                 self.partition(part, depth + 1, random, turn)?;
                 continue;
             }
-            // What can hardly be told from each other would be divided for ever.
+            // Near copies would be partitioned for ever.
             random.shuffle(&mut part);
             let mut leaves = part.chunks(LEAF);
             leaves.try_for_each(|leaf| self.leaf.meet(self.codes, leaf, self.pools, turn))?;
@@ -153,7 +157,7 @@ impl Carver<'_> {
     }
 }
 
-/// What vectors are divided in.
+/// Working memory of the partition.
 #[derive(Default)]
 struct Division {
     products: Products,
@@ -187,7 +191,7 @@ impl Division {
     }
 }
 
-/// Of two that are equally near the one that comes first.
+/// Prefers the lower number of two that are equally near.
 pub(super) fn by_place(one: u32, other: u32) -> std::cmp::Ordering {
     one.cmp(&other)
 }
@@ -229,11 +233,11 @@ mod tests {
             }
         }
         for share in [1.0, 2.0] {
-            let crew = BuildThreads {
+            let threads = BuildThreads {
                 share,
                 wanted: &|| true,
             };
-            assert!(divided(&codes, &all, &crew) == Ok(joined(wanted.clone())));
+            assert!(divided(&codes, &all, &threads) == Ok(joined(wanted.clone())));
         }
     }
 

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same in every build.
+//! Pseudo-random numbers, the same in every build.
 
 /// Steele, Lea and Flood, Fast splittable pseudorandom number generators, 2014.
 pub(super) struct Random(pub(super) u64);

@@ -30,7 +30,7 @@ fn builder(vectors: &[Vec<f32>]) -> Builder {
     builder
 }
 
-fn crew(share: f64) -> BuildThreads<'static> {
+fn threads(share: f64) -> BuildThreads<'static> {
     BuildThreads {
         share,
         wanted: &|| true,
@@ -38,14 +38,14 @@ fn crew(share: f64) -> BuildThreads<'static> {
 }
 
 fn layers(vectors: &[Vec<f32>], share: f64) -> Layers {
-    let graph = builder(vectors).finish(&crew(share));
+    let graph = builder(vectors).finish(&threads(share));
     graph
         .expect("there is memory")
         .expect("it is wanted")
         .layers
 }
 
-/// How many can be reached from the entry by links of the lowest layer.
+/// The number of vectors that are reachable from the entry on the lowest layer.
 fn reached(layers: &Layers) -> usize {
     let mut met = vec![false; layers.lowest.len()];
     let mut ahead = vec![layers.entry];
@@ -102,13 +102,13 @@ fn without_the_last_step_copies_of_a_vector_are_cut_off() {
     let builder = builder(&vectors);
     let pools = CandidatePools::new(vectors.len()).expect("there is memory");
     let mut lowest = vec![Links::<LOWEST>::default(); vectors.len()];
-    link(&builder.codes, &pools, &mut lowest, &crew(1.0)).expect("it is wanted");
+    link(&builder.codes, &pools, &mut lowest, &threads(1.0)).expect("it is wanted");
     let mut layers = Layers {
         lowest,
         ..Layers::default()
     };
     assert!(reached(&layers) < vectors.len());
-    connectivity::connect(&mut layers.lowest, 0, &mut crew(1.0).turn()).expect("it is wanted");
+    connectivity::connect(&mut layers.lowest, 0, &mut threads(1.0).turn()).expect("it is wanted");
     assert_eq!(reached(&layers), vectors.len());
 }
 
@@ -121,7 +121,7 @@ fn who_is_chosen_hears_of_it() {
     let builder = builder(&vectors);
     let pools = CandidatePools::new(vectors.len()).expect("there is memory");
     let mut links = vec![Links::<LOWEST>::default(); vectors.len()];
-    link(&builder.codes, &pools, &mut links, &crew(1.0)).expect("it is wanted");
+    link(&builder.codes, &pools, &mut links, &threads(1.0)).expect("it is wanted");
     let chosen: Vec<u32> = links[400].iter().collect();
     assert!(!chosen.is_empty());
     let hears = |&one: &u32| links[one as usize].iter().any(|other| other == 400);
@@ -140,11 +140,11 @@ fn however_many_build_it_the_graph_is_the_same() {
 #[test]
 fn what_nobody_wants_is_not_built() {
     let builder = builder(&vectors(9000, 40, 0.5));
-    let crew = BuildThreads {
+    let threads = BuildThreads {
         share: 1.0,
         wanted: &|| false,
     };
-    let graph = builder.finish(&crew).expect("there is memory");
+    let graph = builder.finish(&threads).expect("there is memory");
     assert!(graph.is_none());
 }
 

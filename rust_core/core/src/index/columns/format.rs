@@ -1,4 +1,4 @@
-//! Columns in a checkpoint: written a range of versions at a time, read back and indexed anew.
+//! The checkpoint format of columns: written a range of versions at a time, indexed again when read.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What a bank knows of each version besides text and vector: one array per property.
+//! The columns: one array for each property of a version besides text and vector.
 
 mod format;
 mod times;
@@ -180,7 +180,7 @@ impl Columns {
         self.first_row[version as usize]..end
     }
 
-    /// What is left without dead versions; `new_versions[old]` and `new_rows[old]` are the new numbers, or `u32::MAX`.
+    /// A copy without dead versions; `new_versions[old]` and `new_rows[old]` are the new numbers, or `u32::MAX`.
     pub(crate) fn compacted(&self, new_versions: &[u32], new_rows: &[u32]) -> Self {
         let first_row = kept(&self.first_row, new_versions).into_iter();
         let first_row: Vec<u32> = first_row.map(|row| new_rows[row as usize]).collect();

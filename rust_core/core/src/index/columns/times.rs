@@ -1,4 +1,5 @@
-//! The times of versions, with the first and the last of every few: to find those near an instant most need not be read.
+//! The times of versions, with the first and last time of each stretch, so that most need not be read to find those
+//! near an instant.
 
 use std::ops::Range;
 
@@ -11,7 +12,8 @@ pub(crate) const STRETCH: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Times {
     all: Vec<i64>,
-    /// The first and the last of each stretch; the other way round where it has none. What is removed does not narrow it.
+    /// The first and the last of each stretch; the other way round where it has none. What is removed does not narrow
+    /// it.
     bounds: Vec<(i64, i64)>,
 }
 

@@ -1,8 +1,9 @@
-//! Conversations in a checkpoint: their names, and the number of each version's. Places follow from these and the columns.
+//! The checkpoint format of conversations: their names, and the number of each version's conversation. Entries follow
+//! from these and the columns.
 
 use std::ops::Range;
 
-use super::{Conversation, Conversations, NONE, Place, TIMELINE};
+use super::{Conversation, Conversations, Entry, NONE, TIMELINE};
 use crate::api::Result;
 use crate::index::columns::{Columns, NO_TIME};
 use crate::system::checked_file::{FileReader, put_array, refused};
@@ -69,7 +70,7 @@ impl Conversations {
                 let key = columns.key[version as usize];
                 chain.newest = chain.newest.max(key);
                 // Only the version counts here.
-                chain.places.push(Place {
+                chain.places.push(Entry {
                     time: NO_TIME,
                     arrival: key,
                     version,

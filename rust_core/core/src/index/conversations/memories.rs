@@ -1,17 +1,18 @@
-//! The memories of a chain that are held, one after the other.
+//! Iterates over the memories of a conversation that are held.
 //!
-//! Versions of one memory that are next to each other are one step. What was forgotten is passed over wherever it still
-//! has a place, so that a chain reads the same before and after its places are dropped.
+//! Adjacent versions of one memory are one step. Forgotten memories are skipped, so that a conversation reads the same
+//! before and after their entries are dropped.
 
 use crate::bitmap::Bitmap;
 use crate::index::columns::Columns;
-use crate::index::conversations::Place;
+use crate::index::conversations::Entry;
 
-/// Tells `each` of the memories of a chain, in order, with the version that passes; what passes is held. A place of another
-/// memory takes one look where it passes: this is done for all places of a bank at a time, and [`Memories`] for a few.
+/// Calls `each` for the memories of a conversation, in order, with the version that passes; whatever passes is held. An
+/// entry of another memory takes one look where it passes: this is done for all places of a bank at a time, and
+/// [`Memories`] for a few.
 #[inline]
 pub(crate) fn for_each(
-    places: &[Place],
+    places: &[Entry],
     live: &Bitmap,
     passes: &Bitmap,
     mut each: impl FnMut(Option<u32>),
@@ -39,7 +40,7 @@ pub(crate) fn for_each(
 /// A walk along a chain.
 #[derive(Clone)]
 pub(crate) struct Memories<'a> {
-    places: &'a [Place],
+    places: &'a [Entry],
     /// The next place: that before this number when the walk goes back.
     at: usize,
     forward: bool,
@@ -51,15 +52,15 @@ pub(crate) struct Memories<'a> {
 /// Versions of one memory, with places of forgotten ones among them.
 #[derive(Clone, Copy)]
 pub(crate) struct Memory<'a> {
-    /// Of the version that the walk came to first.
+    /// The time of the version that comes first.
     pub(crate) time: i64,
-    places: &'a [Place],
+    places: &'a [Entry],
 }
 
 impl<'a> Memories<'a> {
     /// Back from the memory that the place `at` belongs to, and on from it.
     pub(crate) fn around(
-        places: &'a [Place],
+        places: &'a [Entry],
         at: usize,
         timeline: bool,
         columns: &'a Columns,
@@ -76,9 +77,9 @@ impl<'a> Memories<'a> {
         [back, forth]
     }
 
-    /// How many places from here on belong to the memory of `own`, or to none.
-    fn reach<'b>(&self, own: Place, places: impl Iterator<Item = &'b Place>) -> usize {
-        let belongs = |place: &&Place| {
+    /// The number of entries from here on that belong to the memory of `own`, or to none.
+    fn reach<'b>(&self, own: Entry, places: impl Iterator<Item = &'b Entry>) -> usize {
+        let belongs = |place: &&Entry| {
             let same = place.arrival == own.arrival && (!self.timeline || place.time == own.time);
             same || !self.live.contains(place.version)
         };
@@ -90,7 +91,7 @@ impl<'a> Iterator for Memories<'a> {
     type Item = Memory<'a>;
 
     fn next(&mut self) -> Option<Memory<'a>> {
-        let held = |place: &&Place| self.live.contains(place.version);
+        let held = |place: &&Entry| self.live.contains(place.version);
         let (ahead, behind) = (self.places.get(self.at..)?, self.places.get(..self.at)?);
         let own = *if self.forward {
             ahead.iter().find(held)?
@@ -132,7 +133,7 @@ mod tests {
         columns.live = Bitmap::empty(600);
         let mix = |version: u32| version.wrapping_mul(2_654_435_761) >> 13;
         let mut arrival = 0;
-        let places: Vec<Place> = (0..600)
+        let places: Vec<Entry> = (0..600)
             .map(|version| {
                 arrival += u64::from(mix(version) % 3 > 0);
                 if mix(version) % 7 > 2 {
@@ -143,7 +144,7 @@ mod tests {
                 }
                 // Of the same memory again after another one.
                 let back = u64::from(mix(version) % 11 == 0);
-                Place {
+                Entry {
                     time: 0,
                     arrival: arrival.saturating_sub(back),
                     version,

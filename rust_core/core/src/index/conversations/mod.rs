@@ -1,7 +1,7 @@
-//! Order in time: the turns of each conversation, and the notes that belong to none.
+//! The order in time: the turns of each conversation, and the timeline of memories that belong to none.
 //!
-//! Where a memory stands follows from the versions that are held and their keys alone, not from what came and went
-//! before, so that a bank answers the same after a restart.
+//! The place of a memory depends only on the versions held and their keys, not on past changes, so that a bank answers
+//! the same after a restart.
 
 mod format;
 pub(crate) mod memories;
@@ -14,7 +14,7 @@ use crate::system::arrays::reserve_tight;
 
 /// A version's place in a chain. Versions of one memory share their arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct Entry {
     /// When the memory occurred; without a time, the latest time of what is older in its conversation.
     pub(crate) time: i64,
     /// Key of the oldest version that has this place.
@@ -25,7 +25,7 @@ pub(crate) struct Place {
 /// A chain in order of time, then arrival.
 #[derive(Debug, Clone)]
 struct Conversation {
-    places: Vec<Place>,
+    places: Vec<Entry>,
     /// Largest key that ever came; below it, a new key does not belong to the end.
     newest: u64,
     /// Whether a memory without a time is in it, whose place depends on others.
@@ -54,7 +54,7 @@ pub(crate) struct Conversations {
     /// Number of the chain by version, or [`NONE`].
     conversation_of: Vec<u32>,
     /// Places of the batch under way, with the chain's number.
-    pending: Vec<(u32, Place)>,
+    pending: Vec<(u32, Entry)>,
     /// Conversations that the batch under way has put out of order.
     disordered: Vec<u32>,
     /// Memories of which the batch under way took a version, or brought one older than others: those that come after it
@@ -132,14 +132,14 @@ impl Conversations {
     }
 
     /// The conversation's places.
-    pub(crate) fn session(&self, name: &str) -> Option<&[Place]> {
+    pub(crate) fn session(&self, name: &str) -> Option<&[Entry]> {
         self.names
             .get(name)
             .map(|&number| self.all[number as usize].places.as_slice())
     }
 
     /// All conversations.
-    pub(crate) fn sessions(&self) -> impl Iterator<Item = &[Place]> {
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = &[Entry]> {
         self.all.iter().skip(1).map(|chain| chain.places.as_slice())
     }
 
@@ -148,11 +148,11 @@ impl Conversations {
         &self,
         version: u32,
         columns: &Columns,
-    ) -> Option<(&[Place], usize, bool)> {
+    ) -> Option<(&[Entry], usize, bool)> {
         let number = self.conversation_of[version as usize];
         let chain = self.all.get(number as usize)?;
         let places = chain.places.as_slice();
-        let expected = Place {
+        let expected = Entry {
             time: columns.occurred_at[version as usize],
             arrival: columns.key[version as usize],
             version,
@@ -176,11 +176,11 @@ impl Conversations {
     }
 
     /// Memories outside conversations, in order of time.
-    pub(crate) fn timeline(&self) -> &[Place] {
+    pub(crate) fn timeline(&self) -> &[Entry] {
         self.all.first().map_or(&[], |chain| &chain.places)
     }
 
-    /// What is left without the places of dead versions and the conversations that are then empty.
+    /// A copy without the entries of dead versions and without the conversations that are then empty.
     pub(crate) fn compacted(&self, new_versions: &[u32]) -> Self {
         let mut left = self.clone();
         left.compact(new_versions);
@@ -223,7 +223,7 @@ impl Conversations {
     pub(crate) fn bytes(&self) -> usize {
         let places: usize = self.all.iter().map(|chain| chain.places.capacity()).sum();
         let names: usize = self.names.keys().map(|name| name.len()).sum();
-        places * size_of::<Place>()
+        places * size_of::<Entry>()
             + self.all.capacity() * size_of::<Conversation>()
             + self.conversation_of.capacity() * size_of::<u32>()
             + names
@@ -256,8 +256,8 @@ impl Conversations {
         version: u32,
         latest: i64,
         columns: &Columns,
-        place_of: impl FnOnce(u32) -> Option<Place>,
-    ) -> Place {
+        place_of: impl FnOnce(u32) -> Option<Entry>,
+    ) -> Entry {
         let key = columns.key[version as usize];
         let predecessor = columns
             .versions_of(&columns.memory_id[version as usize])
@@ -271,7 +271,7 @@ impl Conversations {
             NO_TIME => time,
             own => own,
         };
-        Place {
+        Entry {
             time,
             arrival,
             version,
@@ -287,7 +287,7 @@ impl Conversations {
             .filter(|&version| columns.live.contains(version))
             .collect();
         versions.sort_unstable_by_key(|&version| columns.key[version as usize]);
-        let mut made: HashMap<u32, Place> = HashMap::with_capacity(versions.len());
+        let mut made: HashMap<u32, Entry> = HashMap::with_capacity(versions.len());
         let (mut again, mut latest) = (Vec::with_capacity(versions.len()), NO_TIME);
         for version in versions {
             let place = self.place_for(number, version, latest, columns, |old| {
@@ -305,8 +305,8 @@ impl Conversations {
         (chain.places, chain.latest) = (again, latest);
     }
 
-    fn place_of(&self, number: u32, version: u32, columns: &Columns) -> Option<Place> {
-        let is_it = |place: &&Place| place.version == version;
+    fn place_of(&self, number: u32, version: u32, columns: &Columns) -> Option<Entry> {
+        let is_it = |place: &&Entry| place.version == version;
         if let Some((_, place)) = self
             .pending
             .iter()
@@ -327,7 +327,7 @@ impl Conversations {
 }
 
 /// Merges sorted `group` into sorted `places` from the back, so that appending costs nothing but the new places.
-fn merge_sorted(places: &mut Vec<Place>, group: &[(u32, Place)]) {
+fn merge_sorted(places: &mut Vec<Entry>, group: &[(u32, Entry)]) {
     let mut old = places.len();
     reserve_tight(places, group.len());
     let mut end = old + group.len();

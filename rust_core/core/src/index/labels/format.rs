@@ -1,4 +1,4 @@
-//! Labels in a checkpoint: their names, and the numbers of each version's.
+//! The checkpoint format of labels: their names, and the numbers of each version's labels.
 
 use std::ops::Range;
 
@@ -71,7 +71,8 @@ impl Labels {
         Ok(())
     }
 
-    /// Checks what was read against the versions that are live, and makes the dictionary. A label that none has is free.
+    /// Checks what was read against the versions that are live, and makes the dictionary. A label that none has is
+    /// free.
     pub(crate) fn settle(&mut self, live: &Bitmap) -> Result<()> {
         self.names = HashMap::with_capacity(self.postings.len());
         for (posting, number) in self.postings.iter_mut().zip(0..) {

@@ -1,4 +1,4 @@
-//! Posting sets of everything that a filter asks for by equality: tags, fact types, metadata pairs.
+//! The sets of versions for each tag, fact type and metadata pair, by which filters select.
 
 mod format;
 
@@ -8,7 +8,7 @@ use roaring::RoaringBitmap;
 use crate::api::Row;
 use crate::system::arrays::reserve_tight;
 
-/// What a posting set is about.
+/// The subject of a set of versions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Label<'a> {
     Tag(&'a str),
@@ -42,7 +42,7 @@ pub(crate) struct Labels {
     free: Vec<u32>,
     /// Posting numbers of all versions, one after the other.
     forward: Vec<u32>,
-    /// Where a version's posting numbers begin; they end where the next version's begin.
+    /// The start of each version's numbers; they end where the next version's begin.
     starts: Vec<u32>,
 }
 
@@ -116,7 +116,7 @@ impl Labels {
         self.starts[version as usize] as usize..end
     }
 
-    /// What is left without dead versions, which were removed before.
+    /// A copy without dead versions, which were removed before.
     pub(crate) fn compacted(&self, new_versions: &[u32]) -> Self {
         let mut forward = Vec::with_capacity(self.forward.len());
         let mut starts = Vec::with_capacity(self.starts.len());

@@ -1,4 +1,5 @@
-//! A version's neighbours in its conversation, found on the spot: the rules of the layout, without laying out the bank.
+//! Finds the neighbours of one version in its conversation, by the rules of [`NeighbourTable`](super::NeighbourTable),
+//! without building a table.
 
 use super::{CROWD, LINK_MS, SHORT_TOKENS};
 use crate::bitmap::Bitmap;
@@ -22,13 +23,13 @@ impl Neighbours {
     };
 
     /// The neighbours of `version`, which passes.
-    pub(crate) fn of(state: &Index, passes: &Bitmap, version: u32) -> Self {
-        let Some((places, at, timeline)) = state.conversations.around(version, &state.columns)
+    pub(crate) fn of(index: &Index, passes: &Bitmap, version: u32) -> Self {
+        let Some((places, at, timeline)) = index.conversations.around(version, &index.columns)
         else {
             return Self::NONE;
         };
         let time = places[at].time;
-        let [back, forth] = Memories::around(places, at, timeline, &state.columns);
+        let [back, forth] = Memories::around(places, at, timeline, &index.columns);
         let others = |walk: &Memories<'_>| held_at(walk.clone(), time, CROWD);
         if timeline && others(&back) + others(&forth) + 1 > CROWD {
             return Self::NONE;
@@ -59,11 +60,11 @@ impl Neighbours {
 }
 
 /// Whether the whole of a version is short enough to share its score.
-pub(crate) fn is_short(state: &Index, version: u32) -> bool {
-    state.tokens[state.columns.first_row[version as usize] as usize] <= SHORT_TOKENS
+pub(crate) fn is_short(index: &Index, version: u32) -> bool {
+    index.tokens[index.columns.first_row[version as usize] as usize] <= SHORT_TOKENS
 }
 
-/// How many memories the walk meets at this instant, at most one more than `most`.
+/// The number of memories at this instant, at most one more than `most`.
 fn held_at(walk: Memories<'_>, time: i64, most: usize) -> usize {
     walk.take_while(|memory| memory.time == time)
         .take(most + 1)

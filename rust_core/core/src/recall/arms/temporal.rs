@@ -1,12 +1,10 @@
-//! What the temporal arm says of the memories that pass: how near they are to the time that was asked about.
+//! The temporal arm: scores memories by their distance from the time windows of the request.
 
-use crate::api::RecallRequest;
 use crate::bitmap::Bitmap;
-use crate::index::Index;
 use crate::index::columns::{NO_TIME, STRETCH, Times};
-use crate::recall::filter::Allowed;
+use crate::recall::Recall;
 
-/// How many times the score is divided by e over the tail: a memory told a tail later scores 0.05.
+/// Exponents of e by which the score decays over the tail: a memory told a tail later scores 0.05.
 const TAIL_EXPONENTS: f64 = 3.0;
 /// Beyond this many tails a score (2e-4) cannot tell memories apart, and is 0.
 const TAILS: f64 = 3.0;
@@ -33,20 +31,21 @@ impl TimeScores {
 
 /// Fills `scores` with 1 for memories inside a window, less for those told soon before or after, 0 elsewhere; tells
 /// whether one may be above 0.
-pub(crate) fn score(
-    state: &Index,
-    allowed: Allowed<'_>,
-    request: &RecallRequest,
-    scores: &mut TimeScores,
-) -> bool {
+pub(crate) fn score(recall: Recall<'_>, scores: &mut TimeScores) -> bool {
+    let Recall {
+        index,
+        request,
+        allowed,
+        ..
+    } = recall;
     let near = Near {
         windows: &request.time_windows,
         tail: request.time_tail_ms as f64,
     };
-    near.score(&state.columns.occurred_at, allowed.versions, scores)
+    near.score(&index.columns.occurred_at, allowed.versions, scores)
 }
 
-/// What is near in time.
+/// The time windows of a request and their tail.
 struct Near<'a> {
     /// First and last milliseconds.
     windows: &'a [(i64, i64)],
@@ -72,7 +71,7 @@ impl Near<'_> {
         let first = self.windows.iter().map(|&(first, _)| first).min();
         let last = self.windows.iter().map(|&(_, last)| last).max();
         (
-            // What has no time has the smallest.
+            // A version without a time has the smallest one.
             first
                 .unwrap_or(i64::MAX)
                 .saturating_sub(most)

@@ -1,8 +1,7 @@
-//! Shares of neighbours, added some hundred versions at a time: what a step works on stays in the first cache, where
-//! arrays as long as the bank would put out what the next arm needs.
+//! Adds the shares of neighbours in blocks that fit the first-level cache.
 //!
-//! Most conversations come in one piece, so that neighbours have neighbouring numbers: their scores are read where they
-//! stand. Those of other conversations are brought together first, entry by entry.
+//! Most conversations were added in one piece, so that neighbours have consecutive numbers and are read in order. The
+//! versions of other conversations are computed one by one.
 
 use crate::dense::{Kernel, NO_SCORE, Work};
 
@@ -13,25 +12,24 @@ use crate::recall::context_window::SHARES;
 const ROOM: usize = BLOCK + 2 * EDGE;
 
 /// Fills `smoothed` with the `raw` scores of versions; to those of linked ones is added what their neighbours give.
-pub(super) fn smooth(layout: &NeighbourTable, raw: &[f32], smoothed: &mut Vec<f32>) {
-    if layout.is_in_order() {
+pub(super) fn smooth(neighbours: &NeighbourTable, raw: &[f32], smoothed: &mut Vec<f32>) {
+    if neighbours.is_in_order() {
         // Every score is written, so that what was there before need not be wiped.
         smoothed.resize(raw.len(), 0.0);
-        smooth_blocks(layout, raw, smoothed);
+        smooth_blocks(neighbours, raw, smoothed);
     } else {
         raw.clone_into(smoothed);
     }
-    smooth_scattered(layout, raw, smoothed);
+    smooth_scattered(neighbours, raw, smoothed);
 }
 
 /// Smooths the conversations whose versions follow each other.
-fn smooth_blocks(layout: &NeighbourTable, raw: &[f32], smoothed: &mut [f32]) {
+fn smooth_blocks(neighbours: &NeighbourTable, raw: &[f32], smoothed: &mut [f32]) {
     let kernel = Kernel::best();
     let mut given = [[0.0; ROOM]; 2];
     let (mut padded, mut last) = ([NO_SCORE; ROOM], [0.0; BLOCK]);
     for (start, smoothed) in (0..).step_by(BLOCK).zip(smoothed.chunks_mut(BLOCK)) {
-        let (short, follows) = layout.block(start);
-        let gains = layout.gains(start);
+        let (short, follows) = neighbours.block(start);
         let inside = start
             .checked_sub(EDGE)
             .and_then(|at| raw[at..].first_chunk());
@@ -47,7 +45,6 @@ fn smooth_blocks(layout: &NeighbourTable, raw: &[f32], smoothed: &mut [f32]) {
                 score,
                 short,
                 follows,
-                gains,
                 given: &mut given,
                 smoothed,
             });
@@ -61,38 +58,11 @@ fn smooth_blocks(layout: &NeighbourTable, raw: &[f32], smoothed: &mut [f32]) {
     }
 }
 
-/// Smooths the conversations whose versions do not follow each other.
-fn smooth_scattered(layout: &NeighbourTable, raw: &[f32], smoothed: &mut [f32]) {
-    let kernel = Kernel::best();
-    let (mut score, mut short, mut follows) = ([NO_SCORE; ROOM], [0.0; ROOM], [0.0; ROOM]);
-    let (mut given, mut part) = ([[0.0; ROOM]; 2], [0.0; BLOCK]);
-    let all = layout.scattered.len();
-    for start in (0..all - EDGE).step_by(BLOCK) {
-        let versions = &layout.scattered[start..all.min(start + ROOM)];
-        score.fill(NO_SCORE);
-        short.fill(0.0);
-        follows.fill(0.0);
-        for (at, &version) in versions.iter().enumerate() {
-            // A gap is no version's number.
-            if let Some(&raw) = raw.get(version as usize) {
-                score[at] = raw;
-                short[at] = layout.gives(version);
-                follows[at] = 1.0;
-            }
-        }
-        kernel.run(AddShares {
-            score: &score,
-            short: &short,
-            follows: &follows,
-            gains: None,
-            given: &mut given,
-            smoothed: &mut part,
-        });
-        for (&version, &new) in versions[EDGE..].iter().zip(&part) {
-            if let Some(score) = smoothed.get_mut(version as usize) {
-                *score = new;
-            }
-        }
+/// Smooths the conversations whose versions do not follow each other, one version at a time.
+fn smooth_scattered(neighbours: &NeighbourTable, raw: &[f32], smoothed: &mut [f32]) {
+    for &version in &neighbours.scattered {
+        smoothed[version as usize] =
+            super::smoothed(neighbours, version, |version| raw[version as usize]);
     }
 }
 
@@ -103,8 +73,6 @@ struct AddShares<'a> {
     short: &'a [f32],
     /// 1 for an entry that stands in a chain with the one before it, else 0.
     follows: &'a [f32],
-    /// Where it was noted, how often each neighbour counts if all of them have scores.
-    gains: Option<[&'a [u8; BLOCK]; 2 * EDGE]>,
     /// Room for what an entry gives, and for whether it gives at all.
     given: &'a mut [[f32; ROOM]; 2],
     smoothed: &'a mut [f32; BLOCK],
@@ -120,17 +88,9 @@ impl Work for AddShares<'_> {
             score,
             short,
             follows,
-            gains,
             given: [give, gives],
             smoothed,
         } = self;
-        let absent = score
-            .iter()
-            .fold(0, |absent, &score| absent | u32::from(score == NO_SCORE));
-        if let Some(gains) = gains.filter(|_| absent == 0) {
-            add_noted(score, gains, smoothed);
-            return;
-        }
         let (short, follows) = (&short[..ROOM], &follows[..ROOM]);
         for at in 0..ROOM {
             gives[at] = if score[at] == NO_SCORE {
@@ -158,24 +118,9 @@ impl Work for AddShares<'_> {
     }
 }
 
-/// As [`AddShares`], to the bit, of entries that all have scores: a third less is read.
-#[expect(clippy::inline_always, reason = "compiled for each instruction set")]
-#[inline(always)]
-fn add_noted(score: &[f32; ROOM], gains: [&[u8; BLOCK]; 2 * EDGE], smoothed: &mut [f32; BLOCK]) {
-    let [before, after, second_before, second_after] = gains;
-    for (at, smoothed) in smoothed.iter_mut().enumerate() {
-        let own = at + EDGE;
-        let near = score[own - 1] * f32::from(before[at]) + score[own + 1] * f32::from(after[at]);
-        let far = score[own - 2] * f32::from(second_before[at])
-            + score[own + 2] * f32::from(second_after[at]);
-        *smoothed = score[own] + (SHARES[0] * near + SHARES[1] * far);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::neighbours::NOTED_AFTER;
     use crate::recall::context_window::smoothed;
 
     /// Conversations of up to 40 versions in the order of `place`, of which every seventh is long.
@@ -192,8 +137,8 @@ mod tests {
         conversations
     }
 
-    /// With scores missing and with all of them there, with what a layout notes and without.
-    fn check(layout: &NeighbourTable, count: u32) {
+    /// With scores missing and with all of them there.
+    fn check(neighbours: &NeighbourTable, count: u32) {
         let number = |version: u32| version.wrapping_mul(2_654_435_761);
         let whole = (0..count).map(|version| number(version) as f32 / 4e9 - 0.3);
         let whole: Vec<f32> = whole.collect();
@@ -204,22 +149,13 @@ mod tests {
         });
         let missing: Vec<f32> = missing.collect();
         let mut scores = Vec::new();
-        for noted in [false, true] {
-            for raw in [&missing, &whole] {
-                smooth(layout, raw, &mut scores);
-                for version in 0..count {
-                    let expected = smoothed(layout, version, |version| raw[version as usize]);
-                    let found = scores[version as usize];
-                    assert_eq!(
-                        found.to_bits(),
-                        expected.to_bits(),
-                        "version {version}, {noted}"
-                    );
-                }
+        for raw in [&missing, &whole] {
+            smooth(neighbours, raw, &mut scores);
+            for version in 0..count {
+                let expected = smoothed(neighbours, version, |version| raw[version as usize]);
+                let found = scores[version as usize];
+                assert_eq!(found.to_bits(), expected.to_bits(), "version {version}");
             }
-            assert!(noted || layout.gains(0).is_none());
-            (0..=NOTED_AFTER).for_each(|_| layout.count_use());
-            assert_eq!(layout.gains(0).is_some(), layout.is_in_order());
         }
     }
 
@@ -228,11 +164,12 @@ mod tests {
         // Ends of blocks and of layouts fall everywhere.
         for count in [2, 3, 500, 505, 511, 600, 1_030, 2_777] {
             let in_order = NeighbourTable::of(&conversations(count, |number| number));
-            assert!(in_order.scattered.len() == EDGE);
+            assert!(in_order.scattered.is_empty());
             check(&in_order, count);
             // Backwards no version follows the one before.
             let backwards = NeighbourTable::of(&conversations(count, |number| count - 1 - number));
-            assert!(backwards.scattered.len() > count as usize);
+            // A conversation of one version is in order.
+            assert!(backwards.scattered.len() + 1 >= count as usize);
             check(&backwards, count);
             // Some of both.
             let place = |number| {

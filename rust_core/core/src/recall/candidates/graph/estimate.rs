@@ -1,12 +1,12 @@
-//! Mean and deviation of an arm over all memories that pass, from a fixed sample of them.
+//! Estimates mean and deviation of an arm over all memories that pass from a fixed sample.
 //!
-//! The sample is every n-th version that passes, so the same state gives the same answer. The semantic arm has a score
-//! for each memory, and the sample alone tells. The keyword arm is mostly zeros with a few high scores, which a sample
-//! would miss: what the rare words add is summed over all rows that hold one, and only what windows and common words
-//! make of it comes from a sample of those.
+//! The sample is every n-th version that passes, so the same index gives the same response. The semantic arm scores
+//! every memory, and the sample suffices. The keyword arm is mostly zeros with a few high scores, which a sample would
+//! miss: the contribution of rare words is summed over all rows that hold one, and only the effect of context windows
+//! and common words on it is sampled.
 
 use super::rare_words::Holders;
-use super::scored::Look;
+use super::scored::ScoredVersions;
 use crate::dense::{Kernel, NO_SCORE, Work};
 use crate::index::neighbours::lookup::Neighbours;
 use crate::recall::score_stats::ScoreStats;
@@ -17,7 +17,7 @@ const SAMPLE: u32 = 512;
 const WHOLE: u32 = 1 << 14;
 /// Versions with a rare word that are looked at closely.
 const CLOSELY: usize = 192;
-/// As in the exact spread: variance, as a share of the squared mean, below which scores count as equal.
+/// Variance, as a share of the squared mean, below which scores count as equal, as in the exact statistics.
 const EQUAL: f64 = 1e-5;
 
 /// Every how many versions one is in the sample.
@@ -48,12 +48,12 @@ impl Moments {
         self.count += 1.0;
     }
 
-    /// Of many.
+    /// The moments of an array of scores.
     fn of(scores: &[f32]) -> Self {
-        Kernel::best().run(Sums(scores))
+        Kernel::best().run(SumMoments(scores))
     }
 
-    fn spread(self) -> ScoreStats {
+    fn stats(self) -> ScoreStats {
         if self.count == 0.0 {
             return ScoreStats::default();
         }
@@ -70,10 +70,10 @@ impl Moments {
     }
 }
 
-/// Asks for the moments of scores, in sums that do not wait for each other: as many on every machine, each in order.
-struct Sums<'a>(&'a [f32]);
+/// Computes the moments of scores in independent sums, the same on every machine.
+struct SumMoments<'a>(&'a [f32]);
 
-impl Work for Sums<'_> {
+impl Work for SumMoments<'_> {
     type Output = Moments;
 
     #[expect(clippy::inline_always, reason = "compiled for each instruction set")]
@@ -98,49 +98,49 @@ impl Work for Sums<'_> {
     }
 }
 
-/// Of the semantic arm.
-pub(crate) fn semantic(look: &Look<'_>, sample: &[(u32, Neighbours)]) -> ScoreStats {
+/// The statistics of the semantic arm.
+pub(crate) fn semantic(versions: &ScoredVersions<'_>, sample: &[(u32, Neighbours)]) -> ScoreStats {
     let mut moments = Moments::default();
     for &(version, neighbours) in sample {
-        let score = look.smoothed(&look.scores.dense.versions, version, neighbours);
+        let score = versions.smoothed(&versions.scores.dense.versions, version, neighbours);
         if score != NO_SCORE {
             moments.add(score);
         }
     }
-    moments.spread()
+    moments.stats()
 }
 
-/// Of the keyword arm. `holders` hold a rare word.
+/// The statistics of the keyword arm. `holders` hold a rare word.
 pub(crate) fn keyword(
-    look: &Look<'_>,
+    versions: &ScoredVersions<'_>,
     sample: &[(u32, Neighbours)],
     holders: &Holders<'_>,
     closely: &[Close],
 ) -> ScoreStats {
-    let passing = look.allowed.versions.len();
+    let passing = versions.allowed.versions.len();
     let whole = sample.len() == passing as usize;
     let scores = if whole {
-        &look.scores.lexical.versions
+        &versions.scores.lexical.versions
     } else {
-        &look.scores.lexical.common
+        &versions.scores.lexical.common
     };
     let mut moments = Moments::default();
     for &(version, neighbours) in sample {
-        moments.add(look.smoothed(scores, version, neighbours));
+        moments.add(versions.smoothed(scores, version, neighbours));
     }
     if whole {
-        return moments.spread();
+        return moments.stats();
     }
     let scale = f64::from(passing) / moments.count.max(1.0);
     let (mut sum, mut squares) = (moments.sum * scale, moments.squares * scale);
-    // What the rare words add, windows and all, as a multiple of what they are alone.
+    // The contribution of rare words with context windows, as a multiple of that without.
     let (mut alone, mut added) = (Moments::default(), (0.0, 0.0));
     for close in closely {
         alone.add(close.rare);
         for &(version, neighbours, share) in &close.window {
-            let common = &look.scores.lexical.common;
-            let without = f64::from(look.smoothed(common, version, neighbours));
-            let rare = f64::from(look.shared(|one| close.sum_of(one), version, neighbours));
+            let common = &versions.scores.lexical.common;
+            let without = f64::from(versions.smoothed(common, version, neighbours));
+            let rare = f64::from(versions.shared(|one| close.sum_of(one), version, neighbours));
             added.0 += share * rare;
             // The square of both less that of what was there without.
             added.1 += share * rare * (rare + 2.0 * without);
@@ -156,7 +156,7 @@ pub(crate) fn keyword(
         squares,
         count: f64::from(passing),
     }
-    .spread()
+    .stats()
 }
 
 /// A version with a rare word, and those whose scores it has a part in: each with its neighbours, and the share of it
@@ -165,7 +165,7 @@ pub(crate) fn keyword(
 pub(crate) struct Close {
     pub(crate) rare: f32,
     pub(crate) window: Vec<(u32, Neighbours, f64)>,
-    /// What rare words are worth in each of these and in their neighbours.
+    /// The scores by rare words of each of these and of their neighbours.
     sums: Vec<(u32, f32)>,
 }
 
@@ -177,19 +177,23 @@ impl Close {
 }
 
 /// A fixed sample of `holders`, looked at closely. Where words are `unread`, their scores are asked for.
-pub(crate) fn look_closely(look: &mut Look<'_>, holders: &Holders<'_>, unread: bool) -> Vec<Close> {
-    let Holders { versions, sums } = holders;
-    let step = versions.len().div_ceil(CLOSELY).max(1);
-    let sampled = versions.iter().zip(&**sums).step_by(step);
+pub(crate) fn examine_closely(
+    versions: &mut ScoredVersions<'_>,
+    holders: &Holders<'_>,
+    unread: bool,
+) -> Vec<Close> {
+    let (holding, sums) = (&holders.versions, &holders.sums);
+    let step = holding.len().div_ceil(CLOSELY).max(1);
+    let sampled = holding.iter().zip(&**sums).step_by(step);
     sampled
         .map(|(&version, &rare)| {
-            let own = look.neighbours(version);
+            let own = versions.neighbours(version);
             let (mut window, mut sums) = (Vec::new(), vec![(version, rare)]);
             for member in own.with(version) {
                 let around = if member == version {
                     own
                 } else {
-                    look.neighbours(member)
+                    versions.neighbours(member)
                 };
                 let mut parts: u32 = 0;
                 for part in around.with(member) {
@@ -205,7 +209,7 @@ pub(crate) fn look_closely(look: &mut Look<'_>, holders: &Holders<'_>, unread: b
             }
             if unread {
                 for &(version, _) in &sums {
-                    look.scores.sampled.insert(version);
+                    versions.scores.sampled.insert(version);
                 }
             }
             Close { rare, window, sums }

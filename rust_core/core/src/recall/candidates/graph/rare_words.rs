@@ -1,25 +1,26 @@
-//! The keyword arm of a large bank: postings of the rare words, and a bound for what the common ones can add.
+//! The keyword arm of a recall by graphs: postings of rare words, and an upper bound for what common words add.
 //!
-//! A word that most memories hold adds little to a score and has long postings. Rows are found by the rarest words; once
-//! the best of them, scored in full, are better than the common words alone can make any row, no other row is among the
-//! best (after Turtle and Flood, Query evaluation: strategies and optimizations, 1995).
+//! A word that most memories hold adds little to a score and has long postings. Rows are found by the rarest words.
+//! Once the best of them, scored in full, exceed what the common words alone can give any row, no other row is among
+//! the best (after Turtle and Flood, Query evaluation: strategies and optimizations, 1995).
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use super::sparse_scores::Words;
 use crate::index::Index;
-use crate::lexical::{FETCHED, LexicalIndex, QueryTerm, Sums, TermFilter, Window};
+use crate::lexical::{FETCHED, LexicalIndex, QueryTerm, RowWindow, Sums, TermFilter};
+use crate::recall::Recall;
 use crate::recall::arms::semantic::of_rows;
 use crate::recall::filter::Allowed;
 use crate::topk::{Scored, above};
 use astrocyte_text::analysis::AnalyzedQuery;
 
 /// Postings that are read before it is asked whether they are enough: to score rows in full for that takes as long as a
-/// hundred thousand postings. Questions of twenty words took six times as long with 16,384; with 524,288, those whose rare
-/// words are enough took half as long again.
+/// hundred thousand postings. Questions of twenty words took six times as long with 16,384; with 524,288, those whose
+/// rare words are enough took half as long again.
 const READ_POSTINGS: u64 = 1 << 17;
-/// How many rows a place are scored in full for that bound: those that are best by the rare words alone are not the best. At a
+/// Rows per place that are scored in full for that bound, since the best by rare words alone are not the best. At a
 /// million rows four take a sixth off the slow questions; eight no more.
 const TRIED: usize = 4;
 /// Rows a place whose words are read sooner than the postings of another common word.
@@ -29,7 +30,7 @@ const GUESSED_FROM: usize = 2048;
 /// Rounding of a sum of 64 terms, as a share of it, with room to spare.
 const ROUNDING: f32 = 1e-5;
 
-/// What the rare words say.
+/// The rows that rare words find.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// Rows that hold a rare word and pass, each with the sum of its rare words.
@@ -42,23 +43,29 @@ pub(crate) struct Found {
 /// Appends to `proposed` all rows that may be among the `depth` best; tells which words were looked up for that. With
 /// `spread` a second thread may be taken.
 pub(crate) fn find(
-    state: &Index,
-    allowed: Allowed<'_>,
+    recall: Recall<'_>,
     query: &AnalyzedQuery,
-    (depth, spread): (usize, bool),
+    spread: bool,
     found: &mut Found,
     proposed: &mut Vec<u32>,
 ) -> Words {
-    let mut words = Words::new(state.lexical.query_terms(query));
+    let Recall {
+        index,
+        request,
+        allowed,
+        ..
+    } = recall;
+    let depth = request.depth;
+    let mut words = Words::new(index.lexical.query_terms(query));
     // A memory in chunks takes as many places as it has rows.
-    let places = if state.is_flat() { depth } else { depth * 4 };
+    let places = if index.is_flat() { depth } else { depth * 4 };
     let by_rarity = words.by_rarity();
-    let known = if state.lexical.few(&words.terms, allowed.rows) {
+    let known = if index.lexical.few(&words.terms, allowed.rows) {
         words.rare.fill(true);
-        found.take_rows(state, allowed, &words.terms);
+        found.take_rows(index, allowed, &words.terms);
         None
     } else {
-        found.read(state, (allowed, spread), &mut words, &by_rarity, places)
+        found.read(index, (allowed, spread), &mut words, &by_rarity, places)
     };
     let common = words.common();
     let known = if common == 0.0 {
@@ -70,7 +77,7 @@ pub(crate) fn find(
     let (mut rows, mut sums) = found.reaching(known - common - rounding(known));
     if places > 0 && rows.len() > places && common > 0.0 {
         let best = (&mut rows, &mut sums);
-        found.narrow(state, &words, &by_rarity, (places, known), best);
+        found.narrow(index, &words, &by_rarity, (places, known), best);
     }
     proposed.extend(rows);
     words
@@ -78,13 +85,13 @@ pub(crate) fn find(
 
 impl Found {
     /// Adds all words of the few rows that pass.
-    fn take_rows(&mut self, state: &Index, allowed: Allowed<'_>, terms: &[QueryTerm]) {
+    fn take_rows(&mut self, index: &Index, allowed: Allowed<'_>, terms: &[QueryTerm]) {
         let mut scored = Vec::new();
         let mut take = |row, score| scored.push((row, score));
-        state.lexical.score_rows(terms, allowed.rows, &mut take);
-        self.sums.add(state.rows(), false, |_| {
+        index.lexical.score_rows(terms, allowed.rows, &mut take);
+        self.sums.add(index.rows(), false, |_| {
             let mut scored = scored.iter().copied().peekable();
-            move |rows: Range<u32>, window: &mut Window| {
+            move |rows: Range<u32>, window: &mut RowWindow| {
                 while let Some((row, score)) = scored.next_if(|&(row, _)| row < rows.end) {
                     window.add(row, score);
                 }
@@ -96,7 +103,7 @@ impl Found {
     /// Returns a score that as many rows reach, if one is known.
     fn read(
         &mut self,
-        state: &Index,
+        index: &Index,
         (allowed, spread): (Allowed<'_>, bool),
         words: &mut Words,
         by_rarity: &[usize],
@@ -112,7 +119,7 @@ impl Found {
                 next += 1;
             }
             if next == first {
-                known = self.least_total(state, words, places);
+                known = self.least_total(index, words, places);
                 if known.is_some_and(|least| least > words.common()) {
                     break;
                 }
@@ -121,7 +128,7 @@ impl Found {
             }
             let some = &by_rarity[first..next];
             let terms: Vec<QueryTerm> = some.iter().map(|&at| words.terms[at]).collect();
-            state
+            index
                 .lexical
                 .add_terms(&terms, allowed.rows, spread, &mut self.sums);
             for &at in some {
@@ -133,7 +140,7 @@ impl Found {
 
     /// A score that as many rows as there are places reach, all words counted: some that are best by the rare words are
     /// scored in full.
-    fn least_total(&mut self, state: &Index, words: &Words, places: usize) -> Option<f32> {
+    fn least_total(&mut self, index: &Index, words: &Words, places: usize) -> Option<f32> {
         let tried = places.saturating_mul(TRIED);
         if places == 0 || self.sums.rows.len() < places {
             return None;
@@ -146,7 +153,7 @@ impl Found {
             .map(|one| self.sums.rows[place(one)])
             .collect();
         let mut totals: Vec<f32> = self.best.iter().map(|&(sum, _)| sum).collect();
-        add_others(state, (words, &words.rare), &rows, &mut totals);
+        add_others(index, (words, &words.rare), &rows, &mut totals);
         let (_, least, _) = totals.select_nth_unstable_by(places - 1, |a, b| b.total_cmp(a));
         Some(*least)
     }
@@ -194,11 +201,11 @@ impl Found {
     /// Keeps those of `rows` that may be among the `places` best once the common words are added to their `totals`.
     ///
     /// One word at a time, the rarest first: each raises the least of the best, and leaves less for the rest to add. In
-    /// postings that are read in the order of the rows a long list costs little more than the rows that are left; when these
-    /// are few, their own words are read. `known` is reached by as many rows as there are places.
+    /// postings that are read in the order of the rows a long list costs little more than the rows that are left; when
+    /// these are few, their own words are read. `known` is reached by as many rows as there are places.
     fn narrow(
         &mut self,
-        state: &Index,
+        index: &Index,
         words: &Words,
         by_rarity: &[usize],
         (places, known): (usize, f32),
@@ -209,10 +216,10 @@ impl Found {
         for &at in by_rarity.iter().filter(|&&at| !words.rare[at]) {
             let few = rows.len() <= FEW * places;
             if few {
-                add_others(state, (words, &added), rows, totals);
+                add_others(index, (words, &added), rows, totals);
                 left = 0.0;
             } else {
-                state.lexical.add_term_to(words.terms[at], rows, totals);
+                index.lexical.add_term_to(words.terms[at], rows, totals);
                 added[at] = true;
                 left -= words.terms[at].most;
             }
@@ -232,9 +239,9 @@ impl Found {
     }
 
     /// The versions that hold a rare word, ascending, each with what its rows' sums make together.
-    pub(crate) fn holders(&self, state: &Index) -> Holders<'_> {
+    pub(crate) fn holders(&self, index: &Index) -> Holders<'_> {
         let (rows, sums) = (&self.sums.rows, &self.sums.values);
-        if state.is_flat() {
+        if index.is_flat() {
             return Holders {
                 versions: Cow::Borrowed(rows),
                 sums: Cow::Borrowed(sums),
@@ -243,8 +250,8 @@ impl Found {
         let (mut versions, mut combined) = (Vec::new(), Vec::new());
         let mut left = rows.iter().zip(sums).peekable();
         while let Some(&(&row, _)) = left.peek() {
-            let version = state.version_of(row);
-            let span = state.rows_of(version);
+            let version = index.version_of(row);
+            let span = index.rows_of(version);
             // Of the whole, and of the best chunk.
             let mut own = [0.0_f32; 2];
             while let Some((&row, &sum)) = left.next_if(|&(&row, _)| row < span.end) {
@@ -276,13 +283,13 @@ impl Holders<'_> {
 }
 
 /// Adds to `totals` what the words that are not in them yet add to the scores of `rows`.
-fn add_others(state: &Index, (words, added): (&Words, &[bool]), rows: &[u32], totals: &mut [f32]) {
+fn add_others(index: &Index, (words, added): (&Words, &[bool]), rows: &[u32], totals: &mut [f32]) {
     let filter = TermFilter::new(&words.terms);
     let mut parts = vec![0.0; words.terms.len()];
     for (rows, totals) in rows.chunks(FETCHED).zip(totals.chunks_mut(FETCHED)) {
-        state.lexical.fetch(rows);
+        index.lexical.fetch(rows);
         for (&row, total) in rows.iter().zip(totals) {
-            state
+            index
                 .lexical
                 .score_row(&words.terms, filter, row, &mut parts);
             let others = parts.iter().zip(added).filter(|&(_, &added)| !added);
@@ -291,7 +298,7 @@ fn add_others(state: &Index, (words, added): (&Words, &[bool]), rows: &[u32], to
     }
 }
 
-/// How far sums of the same parts in another order may be apart.
+/// The largest difference between sums of the same parts in different orders.
 fn rounding(sum: f32) -> f32 {
     sum.abs() * ROUNDING
 }

@@ -1,7 +1,7 @@
-//! The versions that a recall of a large bank looks at, each with its neighbours and their scores.
+//! The versions that a recall by graphs examines, with their neighbours and scores.
 
 use super::nearest::MARGIN_ROWS;
-use super::sparse_scores::{Scores, Sparse};
+use super::sparse_scores::{Sparse, SparseScores};
 use crate::api::Result;
 use crate::dense::exact_vectors::NO_SLOT;
 use crate::dense::{DenseIndex, NO_SCORE, QuantisedQuery, dot, error_margin};
@@ -11,18 +11,18 @@ use crate::recall::context_window::{LONE_FACTOR, SHARES};
 use crate::recall::filter::Allowed;
 use crate::topk::Scored;
 
-/// The state and the scores of those versions that are looked at.
-pub(crate) struct Look<'a> {
-    pub(crate) state: &'a Index,
+/// The index and the scores of those versions that are looked at.
+pub(crate) struct ScoredVersions<'a> {
+    pub(crate) index: &'a Index,
     pub(crate) allowed: Allowed<'a>,
-    pub(crate) scores: &'a mut Scores,
+    pub(crate) scores: &'a mut SparseScores,
     /// Whether a version is scored with its neighbours.
     pub(crate) windows: bool,
     /// Whether any version that was looked at has a neighbour: without, nothing is smoothed.
     pub(crate) linked: bool,
 }
 
-impl Look<'_> {
+impl ScoredVersions<'_> {
     pub(crate) fn neighbours(&mut self, version: u32) -> Neighbours {
         if !self.windows {
             return Neighbours {
@@ -30,30 +30,30 @@ impl Look<'_> {
                 after: [NOBODY; 2],
             };
         }
-        let found = Neighbours::of(self.state, self.allowed.versions, version);
+        let found = Neighbours::of(self.index, self.allowed.versions, version);
         self.linked |= found.linked();
         found
     }
 
     /// Finds the neighbours of all versions, and has `ask` ask for the scores of all.
-    pub(crate) fn place(
+    pub(crate) fn with_neighbours(
         &mut self,
         versions: impl Iterator<Item = u32>,
-        ask: impl Fn(&mut Scores, u32),
-    ) -> Placed {
-        let mut placed = Vec::new();
+        ask: impl Fn(&mut SparseScores, u32),
+    ) -> WithNeighbours {
+        let mut found = Vec::new();
         for version in versions {
             let neighbours = self.neighbours(version);
             for one in neighbours.with(version) {
                 ask(self.scores, one);
             }
-            placed.push((version, neighbours));
+            found.push((version, neighbours));
         }
-        placed
+        found
     }
 
     /// Gives all candidates their neighbours' shares, and returns the semantic and the keyword score of each.
-    pub(crate) fn smooth(&mut self, chosen: &Placed) -> Vec<[f32; 2]> {
+    pub(crate) fn smooth(&mut self, chosen: &WithNeighbours) -> Vec<[f32; 2]> {
         let smoothed: Vec<[f32; 2]> = chosen
             .iter()
             .map(|&(version, neighbours)| {
@@ -75,7 +75,7 @@ impl Look<'_> {
         self.shared(|one| scores.values[one as usize], version, neighbours)
     }
 
-    /// As [`smoothed`](Self::smoothed), of scores that `score` gives.
+    /// The smoothed score of a version, from scores that `score` returns.
     pub(crate) fn shared(
         &self,
         score: impl Fn(u32) -> f32,
@@ -89,10 +89,10 @@ impl Look<'_> {
         if !neighbours.linked() {
             return own * LONE_FACTOR;
         }
-        let short = f32::from(u8::from(is_short(self.state, version)));
-        // What a neighbour gives, and whether it gives at all.
+        let short = f32::from(u8::from(is_short(self.index, version)));
+        // The share of a neighbour, and 1 where it gives one.
         let give = |neighbour: u32| {
-            if neighbour == NOBODY || !is_short(self.state, neighbour) {
+            if neighbour == NOBODY || !is_short(self.index, neighbour) {
                 return (0.0, 0.0);
             }
             match score(neighbour) {
@@ -110,19 +110,19 @@ impl Look<'_> {
 }
 
 /// Candidates, each with its neighbours.
-pub(crate) type Placed = Vec<(u32, Neighbours)>;
+pub(crate) type WithNeighbours = Vec<(u32, Neighbours)>;
 
 /// Replaces by exact ones the cosines of the candidates' best rows: of all that may be among the `k` best, and where
 /// neighbours share their scores of some more.
 pub(crate) fn make_exact(
-    look: &mut Look<'_>,
+    scored: &mut ScoredVersions<'_>,
     (unit, query): (&[f32], &QuantisedQuery),
     k: usize,
-    candidates: &Placed,
+    candidates: &WithNeighbours,
 ) -> Result<()> {
-    let state = look.state;
-    let rows = |version: u32| state.rows_of(version);
-    let cosines = &mut look.scores.dense.rows.values;
+    let index = scored.index;
+    let rows = |version: u32| index.rows_of(version);
+    let cosines = &mut scored.scores.dense.rows.values;
     let mut best: Vec<Scored> = candidates
         .iter()
         .flat_map(|&(version, _)| rows(version))
@@ -140,20 +140,20 @@ pub(crate) fn make_exact(
     // The least of the `k` first, once these are exact.
     let mut least = f32::INFINITY;
     for (place, &(cosine, row)) in best.iter().enumerate() {
-        let margin = error_margin(query.scale, state.vectors.step(row));
-        if place >= k && !look.linked && cosine < least - margin {
+        let margin = error_margin(query.scale, index.vectors.step(row));
+        if place >= k && !scored.linked && cosine < least - margin {
             continue;
         }
-        let slot = state.slots[row as usize];
+        let slot = index.slots[row as usize];
         if slot != NO_SLOT {
-            state.exact_vectors.read(slot, &mut bytes, &mut original)?;
+            index.exact_vectors.read(slot, &mut bytes, &mut original)?;
             let exact = dot(unit, &original);
             cosines[row as usize] = exact;
             least = if place < k { least.min(exact) } else { least };
         }
     }
     for &(version, _) in candidates {
-        look.scores.dense.combine(state, version);
+        scored.scores.dense.combine(index, version);
     }
     Ok(())
 }

@@ -1,11 +1,11 @@
-//! Scores of the few versions that a recall looks at, kept by version number in arrays that stay clean between recalls.
+//! Scores of the few versions that a recall examines, in arrays by version number that are clean between recalls.
 
 use super::both;
 use crate::dense::{DenseIndex, NO_SCORE, QuantisedQuery};
 use crate::index::Index;
 use crate::lexical::{FETCHED, LexicalIndex, QueryTerm, TermFilter};
+use crate::recall::arms::ArmScores;
 use crate::recall::arms::semantic::of_rows;
-use crate::recall::buffers::ArmScores;
 
 /// Versions from which on a second thread is worth waking: to score one takes half a microsecond.
 const SPREAD_VERSIONS: usize = 512;
@@ -92,23 +92,23 @@ impl Default for Dense {
 }
 
 impl Dense {
-    fn find(&mut self, state: &Index, query: &QuantisedQuery, versions: &[u32]) {
+    fn find(&mut self, index: &Index, query: &QuantisedQuery, versions: &[u32]) {
         self.wanted.clear();
         for &version in versions {
-            self.wanted.extend(state.rows_of(version));
+            self.wanted.extend(index.rows_of(version));
         }
-        state.vectors.cosines(query, &self.wanted, &mut self.found);
+        index.vectors.cosines(query, &self.wanted, &mut self.found);
         for (&row, &cosine) in self.wanted.iter().zip(&self.found) {
             self.rows.values[row as usize] = cosine;
         }
         for &version in versions {
-            self.combine(state, version);
+            self.combine(index, version);
         }
     }
 
     /// Sets the version's cosine from those of its rows.
-    pub(crate) fn combine(&mut self, state: &Index, version: u32) {
-        let rows = state.rows_of(version);
+    pub(crate) fn combine(&mut self, index: &Index, version: u32) {
+        let rows = index.rows_of(version);
         let own = &self.rows.values[rows.start as usize..rows.end as usize];
         self.versions.values[version as usize] = of_rows(own, NO_SCORE);
     }
@@ -137,24 +137,24 @@ impl Default for Lexical {
 
 impl Lexical {
     /// Adds what the words are worth; the `first` ones are the query's own.
-    fn find(&mut self, state: &Index, words: &Words, versions: &[u32], first: bool) {
+    fn find(&mut self, index: &Index, words: &Words, versions: &[u32], first: bool) {
         let Self {
             rows,
             versions: whole,
             wanted,
             ..
         } = self;
-        for_each_version(state, &words.terms, versions, wanted, |version, own| {
+        for_each_version(index, &words.terms, versions, wanted, |version, own| {
             whole.values[version as usize] += of_rows(own, 0.0);
             if first {
-                let span = state.rows_of(version);
+                let span = index.rows_of(version);
                 rows.values[span.start as usize..span.end as usize].copy_from_slice(own);
             }
         });
     }
 
     /// Adds what those of the words are worth that were not looked up in postings.
-    fn find_common(&mut self, state: &Index, words: &Words, versions: &[u32]) {
+    fn find_common(&mut self, index: &Index, words: &Words, versions: &[u32]) {
         let common: Vec<QueryTerm> = words.unread().copied().collect();
         if common.is_empty() {
             return;
@@ -164,7 +164,7 @@ impl Lexical {
             wanted,
             ..
         } = self;
-        for_each_version(state, &common, versions, wanted, |version, own| {
+        for_each_version(index, &common, versions, wanted, |version, own| {
             scores.values[version as usize] += of_rows(own, 0.0);
         });
     }
@@ -172,7 +172,7 @@ impl Lexical {
 
 /// Calls `take` with each version and what the terms are worth in its rows.
 fn for_each_version(
-    state: &Index,
+    index: &Index,
     terms: &[QueryTerm],
     versions: &[u32],
     wanted: &mut Vec<u32>,
@@ -182,12 +182,12 @@ fn for_each_version(
     let (mut parts, mut own) = (vec![0.0; terms.len()], Vec::new());
     for versions in versions.chunks(FETCHED) {
         wanted.clear();
-        wanted.extend(versions.iter().flat_map(|&version| state.rows_of(version)));
-        state.lexical.fetch(wanted);
+        wanted.extend(versions.iter().flat_map(|&version| index.rows_of(version)));
+        index.lexical.fetch(wanted);
         for &version in versions {
             own.clear();
-            for row in state.rows_of(version) {
-                state.lexical.score_row(terms, filter, row, &mut parts);
+            for row in index.rows_of(version) {
+                index.lexical.score_row(terms, filter, row, &mut parts);
                 own.push(parts.iter().sum());
             }
             take(version, &own);
@@ -195,9 +195,9 @@ fn for_each_version(
     }
 }
 
-/// What a recall knows of the versions that it looks at: their own scores, before windows.
+/// The scores of the versions that a recall examines, before context windows.
 #[derive(Debug)]
-pub(crate) struct Scores {
+pub(crate) struct SparseScores {
     pub(crate) dense: Dense,
     pub(crate) lexical: Lexical,
     /// The candidates' scores with their neighbours' shares.
@@ -213,7 +213,7 @@ pub(crate) struct Scores {
     words: usize,
 }
 
-impl Default for Scores {
+impl Default for SparseScores {
     fn default() -> Self {
         Self {
             dense: Dense::default(),
@@ -246,8 +246,8 @@ impl Asked {
         (list, std::mem::replace(&mut self.done, list.len()))
     }
 
-    /// Calls `find` with each group of words, the versions that need its scores, and whether it is the first; `known` groups
-    /// are those that all but the last versions have.
+    /// Calls `find` with each group of words, the versions that need its scores, and whether it is the first; `known`
+    /// groups are those that all but the last versions have.
     fn find(&mut self, words: &[Words], known: usize, mut find: impl FnMut(&Words, &[u32], bool)) {
         let (list, fresh) = self.all();
         for (number, words) in words.iter().enumerate() {
@@ -270,7 +270,7 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// Of terms none of which has been looked up.
+    /// Words of terms whose postings are not read yet.
     pub(crate) fn new(terms: Vec<QueryTerm>) -> Self {
         let rare = vec![false; terms.len()];
         Self { terms, rare }
@@ -283,21 +283,21 @@ impl Words {
         places
     }
 
-    /// Those whose postings were not read.
+    /// The terms whose postings were not read.
     pub(crate) fn unread(&self) -> impl Iterator<Item = &QueryTerm> {
         let terms = self.terms.iter().zip(&self.rare);
         terms.filter(|&(_, &rare)| !rare).map(|(term, _)| term)
     }
 
-    /// What the words whose postings were not read add to a score at most.
+    /// The most that the terms whose postings were not read can add to a score.
     pub(crate) fn common(&self) -> f32 {
         self.unread().map(|term| term.most).sum()
     }
 }
 
-impl Scores {
-    pub(crate) fn grow(&mut self, state: &Index) {
-        let (rows, versions) = (state.rows() as usize, state.columns.len() as usize);
+impl SparseScores {
+    pub(crate) fn grow(&mut self, index: &Index) {
+        let (rows, versions) = (index.rows() as usize, index.columns.len() as usize);
         for array in [&mut self.dense.rows, &mut self.lexical.rows] {
             array.grow(rows);
         }
@@ -319,7 +319,7 @@ impl Scores {
         ]
     }
 
-    /// Asks for a version's scores; [`evaluate`](Self::evaluate) finds them.
+    /// Requests the scores of a version; [`evaluate`](Self::evaluate) computes them.
     pub(crate) fn ask(&mut self, version: u32) {
         self.near.insert(version);
         self.worded.insert(version);
@@ -329,7 +329,7 @@ impl Scores {
     /// new. With `spread` a second thread finds words, where the versions are many.
     pub(crate) fn evaluate(
         &mut self,
-        state: &Index,
+        index: &Index,
         query: Option<&QuantisedQuery>,
         words: &[Words],
         spread: bool,
@@ -348,60 +348,49 @@ impl Scores {
         // Neither touches what the other changes.
         both(
             spread && fresh.len() >= SPREAD_VERSIONS && query.is_some(),
-            || query.map(|query| dense.find(state, query, fresh)),
+            || query.map(|query| dense.find(index, query, fresh)),
             || {
                 worded.find(words, known, |words, versions, first| {
-                    lexical.find(state, words, versions, first);
+                    lexical.find(index, words, versions, first);
                 });
                 sampled.find(words, known, |words, versions, _| {
-                    lexical.find_common(state, words, versions);
+                    lexical.find_common(index, words, versions);
                 });
             },
         );
     }
 
-    /// As [`evaluate`](Self::evaluate), cosines alone.
-    pub(crate) fn find_cosines(&mut self, state: &Index, query: Option<&QuantisedQuery>) {
+    /// Computes the cosines of the requested versions, and no keyword scores.
+    pub(crate) fn find_cosines(&mut self, index: &Index, query: Option<&QuantisedQuery>) {
         let (all, with_cosines) = self.near.all();
         if let Some(query) = query {
-            self.dense.find(state, query, &all[with_cosines..]);
+            self.dense.find(index, query, &all[with_cosines..]);
         }
     }
 
-    /// The semantic scores in the form that the last steps take; [`put_back`](Self::put_back) must follow.
-    pub(crate) fn semantic(&mut self) -> ArmScores {
+    /// The scores of the semantic arm.
+    pub(crate) fn semantic(&self) -> ArmScores<'_> {
         ArmScores {
-            rows: std::mem::take(&mut self.dense.rows.values),
-            versions: std::mem::take(&mut self.smoothed_semantic.values),
-            raw: Vec::new(),
-            whole: true,
+            rows: &self.dense.rows.values,
+            versions: &self.smoothed_semantic.values,
         }
     }
 
-    /// As [`semantic`](Self::semantic), of the keyword scores.
-    pub(crate) fn keyword(&mut self) -> ArmScores {
+    /// The scores of the keyword arm.
+    pub(crate) fn keyword(&self) -> ArmScores<'_> {
         ArmScores {
-            rows: std::mem::take(&mut self.lexical.rows.values),
-            versions: std::mem::take(&mut self.smoothed_keyword.values),
-            raw: Vec::new(),
-            whole: false,
+            rows: &self.lexical.rows.values,
+            versions: &self.smoothed_keyword.values,
         }
-    }
-
-    /// Takes back what was given.
-    pub(crate) fn put_back(&mut self, semantic: ArmScores, keyword: ArmScores) {
-        (self.dense.rows.values, self.smoothed_semantic.values) =
-            (semantic.rows, semantic.versions);
-        (self.lexical.rows.values, self.smoothed_keyword.values) = (keyword.rows, keyword.versions);
     }
 
     /// Makes all arrays clean again.
-    pub(crate) fn wipe(&mut self, state: &Index) {
+    pub(crate) fn wipe(&mut self, index: &Index) {
         let rows = |asked: &Asked| {
             let versions = asked.marks.list.clone();
             versions
                 .into_iter()
-                .flat_map(|version| state.rows_of(version))
+                .flat_map(|version| index.rows_of(version))
         };
         self.dense.rows.wipe(rows(&self.near));
         self.lexical.rows.wipe(rows(&self.worded));

@@ -1,0 +1,97 @@
+//! The response to a recall.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use astrocyte_text::hash::ContentHash;
+
+use super::row::MemoryId;
+
+/// A current memory that is near to a vector.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Duplicate {
+    /// Key of the version.
+    pub key: u64,
+    /// Id of the memory.
+    pub memory_id: MemoryId,
+    /// Exact cosine.
+    pub cosine: f32,
+}
+
+/// The score of an arm for a hit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ArmScore {
+    /// Index into [`RecallResponse::arm_names`].
+    pub arm: u32,
+    /// Rank within the arm, from 1.
+    pub rank: u32,
+    /// The arm's own score.
+    pub score: f64,
+}
+
+/// An amount that was added to a score after the fusion.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Boost {
+    /// Name of the boost.
+    pub name: Arc<str>,
+    /// The amount.
+    pub value: f64,
+}
+
+/// A ranked version of a memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hit {
+    /// Key of the version.
+    pub key: u64,
+    /// Id of the memory.
+    pub memory_id: MemoryId,
+    /// Hash of the memory's content: equal in all banks that hold it.
+    pub content_hash: ContentHash,
+    /// The best chunk, -1 when the whole is the only chunk.
+    pub ordinal: i32,
+    /// Fused score; higher is better; finite.
+    pub score: f64,
+    /// Tokens that the hit counts against the budget.
+    pub tokens: u32,
+    /// The memory's layer.
+    pub layer: Arc<str>,
+    /// The arms that proposed it.
+    pub arms: Vec<ArmScore>,
+    /// Amounts that were added to the fused score; the score includes them.
+    pub boosts: Vec<Boost>,
+}
+
+/// The answer to one recall, with what a trace needs.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RecallResponse {
+    /// Best first; equal scores by ascending memory id.
+    pub hits: Vec<Hit>,
+    /// Arms that ran, in the order of their indices.
+    pub arm_names: Vec<Cow<'static, str>>,
+    /// Time that each arm took.
+    pub arm_micros: Vec<f64>,
+    /// Candidates that each arm proposed.
+    pub arm_candidates: Vec<u32>,
+    /// Time that finding and searching further words took; it is part of the keyword arm's.
+    pub feedback_micros: f64,
+    /// Words that the first hits added to the query.
+    pub feedback_terms: u32,
+    /// The scores of the arms for the first hit of the fusion, before any boost.
+    pub lead: Vec<ArmScore>,
+    /// Time that boosting took.
+    pub boost_micros: f64,
+    /// Mean and standard deviation of each arm's scores over all memories that pass; zeros for outside lists.
+    pub arm_stats: Vec<(f64, f64)>,
+    /// Distinct memories proposed by any arm.
+    pub candidates: u32,
+    /// Memories that pass the filter.
+    pub allowed: u32,
+    /// The plan of the search: "scan", "gather" or "graph", with counts.
+    pub plan: String,
+    /// Whether the token budget dropped a hit, or the first one must be cut.
+    pub truncated: bool,
+    /// Ids of outside lists that this bank does not hold.
+    pub unknown_external: u32,
+    /// Position of the last applied commit that the answer saw.
+    pub position: u64,
+}
