@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from astrocyte.model import Bank, BankStats, Change, ChangeKind, ForgetSelector, Memory, Reference
 from astrocyte.stores.protocols import RequestKey, VersionRecord
@@ -11,7 +11,7 @@ from astrocyte.stores.queue import QueuedItem
 from astrocyte.stores.sqlite.deletion.soft_delete import LISTED_IDS, selection
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, MEMORY_COLUMNS, decode_bank, decode_memory, fetch, to_datetime
-from astrocyte.stores.sqlite.tables import holds, idempotency, retry_queue
+from astrocyte.stores.sqlite.tables import entities, holds, idempotency, retry_queue
 from astrocyte.stores.sqlite.tables.version_records import records
 
 _MEMORIES = f"SELECT {MEMORY_COLUMNS} FROM memories m JOIN contents c USING (row_key)"
@@ -29,13 +29,13 @@ _INDEXED = "m.forgotten_at IS NULL AND m.position <= ? AND (m.restored_position 
 
 
 class Reads:
-    """The read half of the store."""
+    """The methods of `MemoryStore` and `RetryQueue` that read; see there for what each returns."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
     def get_bank(self, tenant: str, bank_id: str) -> Bank | None:
-        """See `MemoryStore.get_bank`."""
+        """The bank, or None."""
         rows = self._connections.query(
             f"SELECT {BANK_COLUMNS} FROM banks WHERE tenant = ? AND bank_id = ?",
             (tenant, bank_id),
@@ -43,15 +43,15 @@ class Reads:
         return decode_bank(rows[0]) if rows else None
 
     def bank_of_key(self, bank_key: int) -> Bank | None:
-        """See `MemoryStore.bank_of_key`."""
+        """The bank with this key, or None."""
         # A bank without tenant is one that goes.
         rows = self._connections.query(
             f"SELECT {BANK_COLUMNS} FROM banks WHERE bank_key = ? AND tenant <> ''", (bank_key,)
         )
         return decode_bank(rows[0]) if rows else None
 
-    def list_banks(self, tenant: str, prefix: str, after: str, limit: int) -> list[Bank]:
-        """See `MemoryStore.list_banks`."""
+    def list_banks(self, tenant: str, *, prefix: str, after: str, limit: int) -> list[Bank]:
+        """Banks by id."""
         rows = self._connections.query(
             f"SELECT {BANK_COLUMNS} FROM banks WHERE tenant = ? AND bank_id > ? AND bank_id >= ?"
             " AND substr(bank_id, 1, ?) = ? ORDER BY bank_id LIMIT ?",
@@ -60,7 +60,7 @@ class Reads:
         return [decode_bank(row) for row in rows]
 
     def content_bytes(self, bank: Bank) -> tuple[int, int]:
-        """See `MemoryStore.content_bytes`."""
+        """Bytes of the bank's contents, and the position that this is true for."""
         with self._connections.snapshot() as connection:
             ((size,),) = fetch(
                 connection,
@@ -72,7 +72,7 @@ class Reads:
         return size, position[0][0] if position else bank.position
 
     def references(self) -> list[Reference]:
-        """See `MemoryStore.references`."""
+        """What current memories say of the banks that they are also relevant to."""
         rows = self._connections.query(
             "SELECT m.row_key, b.tenant, b.bank_id, m.memory_id, json_extract(c.metadata, '$.also_relevant_to')"
             " FROM contents c JOIN memories m USING (row_key) JOIN banks b USING (bank_key)"
@@ -83,20 +83,20 @@ class Reads:
         return [Reference(*row) for row in rows]
 
     def queued_count(self) -> int:
-        """See `RetryQueue.queued_count`."""
+        """How many items wait."""
         ((count,),) = self._connections.query("SELECT count(*) FROM queued_retains")
         return int(count)
 
     def queued_banks(self) -> list[Bank]:
-        """See `RetryQueue.queued_banks`."""
+        """Banks for which items wait."""
         rows = self._connections.query(
             f"SELECT {BANK_COLUMNS} FROM banks JOIN (SELECT bank_key, min(queue_key) AS first FROM queued_retains"
             " GROUP BY bank_key) USING (bank_key) WHERE tenant <> '' ORDER BY first"
         )
         return [decode_bank(row) for row in rows]
 
-    def queued(self, bank: Bank, after: int, limit: int) -> list[QueuedItem]:
-        """See `RetryQueue.queued`."""
+    def queued(self, bank: Bank, *, after: int, limit: int) -> list[QueuedItem]:
+        """The first items that wait for a bank."""
         rows = self._connections.query(
             f"SELECT {retry_queue.COLUMNS} FROM queued_retains WHERE bank_key = ?1 AND queue_key > ?2 AND group_key <="
             " (SELECT max(group_key) FROM (SELECT group_key FROM queued_retains WHERE bank_key = ?1 AND queue_key > ?2"
@@ -106,7 +106,7 @@ class Reads:
         return [retry_queue.decode_row(row) for row in rows]
 
     def bank_stats(self, bank: Bank) -> BankStats:
-        """See `MemoryStore.bank_stats`."""
+        """Counts from the rows."""
         with self._connections.snapshot() as connection:
             memories, chunks, tokens = fetch(
                 connection,
@@ -134,13 +134,13 @@ class Reads:
         )
 
     def find_response(self, tenant: str, request: RequestKey) -> bytes | None:
-        """See `MemoryStore.find_response`."""
+        """The stored response of an earlier, equal request, or None."""
         return idempotency.matching(self._connections.query(idempotency.FIND, (tenant, request.request_id)), request)
 
     def memory(
-        self, bank: Bank, memory_id: str, version: int | None = None, *, include_forgotten: bool
+        self, bank: Bank, memory_id: str, *, version: int | None = None, include_forgotten: bool = False
     ) -> Memory | None:
-        """See `MemoryStore.memory`."""
+        """The current version, or the one of that number, or None."""
         forgotten = " AND m.erasing IS NULL" if include_forgotten else " AND m.forgotten_at IS NULL"
         which = ("m.known_until IS NULL", ()) if version is None else ("m.version = ?", (version,))
         rows = self._connections.query(
@@ -150,14 +150,14 @@ class Reads:
         return decode_memory(rows[0], bank.bank_id) if rows else None
 
     def version(self, bank: Bank, memory_id: str) -> VersionRecord | None:
-        """See `MemoryStore.version`."""
+        """The current version with its chunks and vectors, or None."""
         clause = "m.bank_key = ? AND m.memory_id = ? AND m.known_until IS NULL AND m.forgotten_at IS NULL"
         with self._connections.snapshot() as connection:
             found = records(connection, bank, clause, (bank.key, memory_id), at_position=0)
         return found[0] if found else None
 
     def versions(self, bank: Bank, memory_id: str) -> list[Memory]:
-        """See `MemoryStore.versions`."""
+        """All versions, oldest first."""
         rows = self._connections.query(
             f"{_MEMORIES} WHERE m.bank_key = ? AND m.memory_id = ? AND m.forgotten_at IS NULL AND {_BANK_HOLDS}"
             " ORDER BY m.version",
@@ -166,9 +166,9 @@ class Reads:
         return [decode_memory(row, bank.bank_id) for row in rows]
 
     def list_memories(
-        self, bank: Bank, tags: Sequence[str], session_id: str | None, at_position: int, after: int, limit: int
+        self, bank: Bank, *, tags: Sequence[str], session_id: str | None, at_position: int, after: int, limit: int
     ) -> tuple[list[tuple[int, Memory]], int]:
-        """See `MemoryStore.list_memories`."""
+        """Visible memories as they were at a position."""
         clause = _LISTED
         bindings: list[object] = [bank.key, at_position]
         if session_id is not None:
@@ -191,8 +191,8 @@ class Reads:
             )
         return [(row[0], decode_memory(row, bank.bank_id)) for row in rows], total
 
-    def select(self, bank: Bank, selector: ForgetSelector, *, include_forgotten: bool) -> tuple[int, list[str]]:
-        """See `MemoryStore.select`."""
+    def select(self, bank: Bank, selector: ForgetSelector, *, include_forgotten: bool = False) -> tuple[int, list[str]]:
+        """How many memories the selector meets, and the first 1,000 ids."""
         sql, bindings = selection(bank, selector, forgotten=include_forgotten)
         condition, waiting = retry_queue.selection(bank, selector)
         with self._connections.snapshot() as connection:
@@ -204,8 +204,8 @@ class Reads:
             )
         return len(rows), [row[0] for row in rows[:LISTED_IDS]]
 
-    def changes(self, bank: Bank, after: int, limit: int) -> list[Change]:
-        """See `MemoryStore.changes`."""
+    def changes(self, bank: Bank, *, after: int, limit: int) -> list[Change]:
+        """The change log after a position."""
         rows = self._connections.query(
             "SELECT position, kind, memory_id, changed_at FROM changes WHERE bank_key = ? AND position > ?"
             f" AND {_BANK_HOLDS} ORDER BY position LIMIT ?",
@@ -213,8 +213,8 @@ class Reads:
         )
         return [Change(row[0], ChangeKind(row[1]), row[2], to_datetime(row[3])) for row in rows]
 
-    def iter_versions(self, bank: Bank, batch_size: int) -> Iterator[list[VersionRecord]]:
-        """See `MemoryStore.iter_versions`.
+    def iter_versions(self, bank: Bank, *, batch_size: int = 1_000) -> Iterator[list[VersionRecord]]:
+        """Every version that recall may ever see, by row key.
 
         No transaction stays open between two batches, or an erasure would have to wait for the reader of a large bank.
         The rows themselves say what they were at the position that the first batch met.
@@ -238,9 +238,13 @@ class Reads:
             yield batch
             after = batch[-1].row_key
 
-    def version_records(self, bank: Bank, memory_ids: Sequence[str], at_position: int) -> list[VersionRecord]:
-        """See `MemoryStore.version_records`."""
+    def version_records(self, bank: Bank, memory_ids: Sequence[str], *, at_position: int) -> list[VersionRecord]:
+        """Every version of these memories that recall may ever see."""
         clause = f"m.bank_key = ? AND m.memory_id IN (SELECT value FROM json_each(?)) AND {_INDEXED}"
         bindings = (bank.key, json.dumps(list(memory_ids)), at_position, at_position)
         with self._connections.snapshot() as connection:
             return records(connection, bank, clause, bindings, at_position=at_position)
+
+    def naming(self, bank: Bank, names: Sequence[str], *, as_of: int | None, most: int) -> Mapping[str, Sequence[str]]:
+        """Memories by the names that they hold."""
+        return entities.naming(self._connections, bank, names, as_of, most)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import apsw
@@ -13,12 +13,9 @@ from astrocyte.errors import MemoryNotFound, StoreError
 from astrocyte.model import (
     DEFAULT_PRINCIPAL,
     Bank,
-    BankStats,
-    Change,
     ErasureReceipt,
     ForgetSelector,
     Memory,
-    Reference,
 )
 from astrocyte.stores.outbox import CopyOrder
 from astrocyte.stores.protocols import (
@@ -26,7 +23,6 @@ from astrocyte.stores.protocols import (
     HydratedRow,
     IndexListener,
     RequestKey,
-    VersionRecord,
     Visibility,
     Write,
     WriteOutcome,
@@ -51,7 +47,7 @@ from astrocyte.stores.sqlite.engine.transaction import Clock, Transaction
 from astrocyte.stores.sqlite.engine.writer import Writer
 from astrocyte.stores.sqlite.hydration import Hydration
 from astrocyte.stores.sqlite.reads import Reads
-from astrocyte.stores.sqlite.tables import banks, entities, idempotency, retry_queue
+from astrocyte.stores.sqlite.tables import banks, idempotency, retry_queue
 from astrocyte.stores.sqlite.tables.api_keys import SqliteKeys
 from astrocyte.stores.sqlite.tables.audit import SqliteAudit
 from astrocyte.stores.sqlite.tables.change_feed import SqliteFollowing
@@ -105,7 +101,7 @@ def open_store(
     )
 
 
-class SqliteStore:
+class SqliteStore(Reads):
     """Implements `astrocyte.stores.protocols.MemoryStore`; see there for what each method does and raises.
 
     Made by `open_store`. The underscored arguments exist for tests: each switches off a guard, or puts a faulty disk
@@ -155,12 +151,11 @@ class SqliteStore:
                     metadata={"data_dir": str(data_dir)},
                 ) from error
             raise
-        self._connections = connections
+        super().__init__(connections)
         ballast = Ballast(data_dir / BALLAST if data_dir is not None else None, ballast_bytes)
         ballast.build()
         self._writer = Writer(self._connections, ballast, clock=clock, waiting_limit=waiting_limit)
         self._eraser = Eraser(self._writer, Cleaner(self._writer, self._scrubber, round(busy_seconds * 1_000)))
-        self._reads = Reads(self._connections)
         self.access = SqliteAccess(self._writer, self._connections)
         self.holds = SqliteHolds(self._writer, self._connections)
         self.audit = SqliteAudit(self._connections)
@@ -205,18 +200,6 @@ class SqliteStore:
         new = banks.NewBank(tenant, bank_id, display_name, description, embedding_model, dimensions, created_by)
         return await self._writer.submit(lambda transaction: banks.create(transaction, new, request))
 
-    def get_bank(self, tenant: str, bank_id: str) -> Bank | None:
-        """The bank, or None."""
-        return self._reads.get_bank(tenant, bank_id)
-
-    def bank_of_key(self, bank_key: int) -> Bank | None:
-        """The bank with this key, or None."""
-        return self._reads.bank_of_key(bank_key)
-
-    def list_banks(self, tenant: str, *, prefix: str, after: str, limit: int) -> list[Bank]:
-        """Banks by id."""
-        return self._reads.list_banks(tenant, prefix, after, limit)
-
     async def update_bank(
         self,
         bank: Bank,
@@ -247,22 +230,6 @@ class SqliteStore:
             lambda: self._eraser.delete_bank(bank, expected_etag, request, principal, revoke)
         )
 
-    def bank_stats(self, bank: Bank) -> BankStats:
-        """Counts from the rows."""
-        return self._reads.bank_stats(bank)
-
-    def references(self) -> list[Reference]:
-        """What current memories say of the banks that they are also relevant to."""
-        return self._reads.references()
-
-    def content_bytes(self, bank: Bank) -> tuple[int, int]:
-        """Bytes of the bank's contents, and the position that this is true for."""
-        return self._reads.content_bytes(bank)
-
-    def find_response(self, tenant: str, request: RequestKey) -> bytes | None:
-        """The stored response of an earlier, equal request, or None."""
-        return self._reads.find_response(tenant, request)
-
     async def commit(  # noqa: PLR0913 - the parts of one transaction
         self,
         bank: Bank,
@@ -287,42 +254,6 @@ class SqliteStore:
         await self._writer.submit(
             lambda transaction: retry_queue.enqueue(transaction, bank, items, limit, responses), weight=len(items)
         )
-
-    def queued_count(self) -> int:
-        """How many items wait."""
-        return self._reads.queued_count()
-
-    def queued_banks(self) -> list[Bank]:
-        """Banks for which items wait."""
-        return self._reads.queued_banks()
-
-    def queued(self, bank: Bank, *, after: int, limit: int) -> list[QueuedItem]:
-        """The first items that wait for a bank."""
-        return self._reads.queued(bank, after, limit)
-
-    def memory(
-        self, bank: Bank, memory_id: str, *, version: int | None = None, include_forgotten: bool = False
-    ) -> Memory | None:
-        """The current version, or the one of that number, or None."""
-        return self._reads.memory(bank, memory_id, version, include_forgotten=include_forgotten)
-
-    def version(self, bank: Bank, memory_id: str) -> VersionRecord | None:
-        """The current version with its chunks and vectors, or None."""
-        return self._reads.version(bank, memory_id)
-
-    def versions(self, bank: Bank, memory_id: str) -> list[Memory]:
-        """All versions, oldest first."""
-        return self._reads.versions(bank, memory_id)
-
-    def list_memories(
-        self, bank: Bank, *, tags: Sequence[str], session_id: str | None, at_position: int, after: int, limit: int
-    ) -> tuple[list[tuple[int, Memory]], int]:
-        """Visible memories as they were at a position."""
-        return self._reads.list_memories(bank, tags, session_id, at_position, after, limit)
-
-    def select(self, bank: Bank, selector: ForgetSelector, *, include_forgotten: bool = False) -> tuple[int, list[str]]:
-        """How many memories the selector meets, and the first 1,000 ids."""
-        return self._reads.select(bank, selector, include_forgotten=include_forgotten)
 
     async def forget(  # noqa: PLR0913 - the parts of one transaction
         self,
@@ -386,22 +317,6 @@ class SqliteStore:
                 lambda transaction: idempotency.expire(transaction.connection, before, EXPIRED_AT_ONCE), frees=True
             )
         return total
-
-    def naming(self, bank: Bank, names: Sequence[str], *, as_of: int | None, most: int) -> Mapping[str, Sequence[str]]:
-        """Memories by the names that they hold."""
-        return entities.naming(self._connections, bank, names, as_of, most)
-
-    def changes(self, bank: Bank, *, after: int, limit: int) -> list[Change]:
-        """The change log after a position."""
-        return self._reads.changes(bank, after, limit)
-
-    def iter_versions(self, bank: Bank, *, batch_size: int = 1_000) -> Iterator[list[VersionRecord]]:
-        """Every version that recall may ever see, by row key."""
-        return self._reads.iter_versions(bank, batch_size)
-
-    def version_records(self, bank: Bank, memory_ids: Sequence[str], *, at_position: int) -> list[VersionRecord]:
-        """Every version of these memories that recall may ever see."""
-        return self._reads.version_records(bank, memory_ids, at_position)
 
     def close(self) -> None:
         """Finish the writes that wait, then release the files."""
