@@ -100,7 +100,7 @@ class ExplainPipeline:
         while True:
             asked = copy(plan)
             asked.query, asked.outside = query, None
-            if self._recall.waits(asked):
+            if self._recall.vectors.waits(asked):
                 await self._recall.embed([asked])
             answer = await self._recall.answer(asked)
             core = await self.ask(asked, identities)

@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import replace
 
@@ -32,6 +32,7 @@ from astrocyte.model import Bank, IndexMemory
 from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.index.checkpoints import GROWN_SHARE, LEFT_SHARE, Checkpoints
 from astrocyte.pipelines.index.loading import load_index, load_slowly
+from astrocyte.pipelines.index.slots import Slot, applied, in_space
 from astrocyte.stores.protocols import IndexBatch, MemoryStore
 
 # Each round applies what came during the one before, which is less every time; a few leave next to nothing.
@@ -41,40 +42,6 @@ CATCH_UP_ROUNDS = 4
 LOW_MARK = 0.9
 
 log = structlog.get_logger(__name__)
-
-
-class _Slot:
-    """One bank's place: a shown index, or batches that wait for the loader."""
-
-    __slots__ = (
-        "bank",
-        "bytes",
-        "gone",
-        "index",
-        "loading",
-        "lock",
-        "next",
-        "next_bytes",
-        "next_pending",
-        "pending",
-        "used",
-    )
-
-    def __init__(self, bank: Bank) -> None:
-        self.bank = bank
-        self.lock = threading.Lock()
-        self.index: BankIndex | None = None
-        self.pending: list[IndexBatch] = []
-        self.loading: asyncio.Future[BankIndex] | None = None
-        # The index of the model that the bank moves to, once it is whole; and what waits for whoever builds it.
-        self.next: BankIndex | None = None
-        self.next_pending: list[IndexBatch] | None = None
-        self.next_bytes = 0
-        # When it was used last, in uses of any bank.
-        self.used = 0
-        # What the registry counts for it. Once it is gone from the registry it counts for nothing.
-        self.bytes = 0
-        self.gone = False
 
 
 class IndexRegistry:
@@ -105,7 +72,7 @@ class IndexRegistry:
         self._budget = memory_bytes
         # Guards the dictionary and the counts; taken after a slot's lock, never before it.
         self._lock = threading.Lock()
-        self._slots: dict[int, _Slot] = {}
+        self._slots: dict[int, Slot] = {}
         self._bytes = self._loads = self._evictions = self._uses = 0
         self._shedding = False
         self._waiters: dict[int, set[Callable[[], None]]] = {}
@@ -147,7 +114,7 @@ class IndexRegistry:
         with self._lock:
             slot = self._slots.get(bank.key)
             if slot is None:
-                slot = self._slots[bank.key] = _Slot(bank)
+                slot = self._slots[bank.key] = Slot(bank)
         index = self.loaded(bank)
         if index is not None:
             return index
@@ -300,7 +267,7 @@ class IndexRegistry:
         for wake in tuple(self._waiters.get(bank_key, ())):
             wake()
 
-    def _load(self, bank: Bank, slot: _Slot) -> BankIndex:
+    def _load(self, bank: Bank, slot: Slot) -> BankIndex:
         """Load the index, then catch up with the commits that came meanwhile. Runs in the executor."""
         index = None
         while index is None:
@@ -316,23 +283,23 @@ class IndexRegistry:
             self._shed()
         return index
 
-    def _caught_up(self, slot: _Slot, index: BankIndex) -> BankIndex | None:
+    def _caught_up(self, slot: Slot, index: BankIndex) -> BankIndex | None:
         """The loaded index, shown once it is up to date; None where its bank has moved to another model meanwhile."""
         for _ in range(CATCH_UP_ROUNDS):
             with slot.lock:
                 batches, slot.pending = slot.pending, []
-            if not _applied(index, batches):
+            if not applied(index, batches):
                 return None
         with slot.lock:
             # The writer waits for this short rest: a load must end even where commits come faster than it applies them.
             batches, slot.pending = slot.pending, []
-            if not _applied(index, batches):
+            if not applied(index, batches):
                 return None
             slot.index = index
             self._charge(slot, index.measure())
         return index
 
-    def _feed(self, slot: _Slot, batch: IndexBatch) -> None:
+    def _feed(self, slot: Slot, batch: IndexBatch) -> None:
         """Give a commit to the next index of a bank that moves."""
         if slot.next_pending is not None:
             slot.next_pending.append(batch)
@@ -347,7 +314,7 @@ class IndexRegistry:
             if fitting is None:
                 slot.next = None
 
-    def _move(self, slot: _Slot, former: BankIndex, batch: IndexBatch) -> None:
+    def _move(self, slot: Slot, former: BankIndex, batch: IndexBatch) -> None:
         """Let the next index answer from here on."""
         index, slot.next = slot.next, None
         slot.next_pending, slot.next_bytes = None, 0
@@ -379,13 +346,13 @@ class IndexRegistry:
         if self._checkpoints is not None and self._checkpoints.due_evicted(bank.key, index, room):
             self._checkpoints.write(bank, index.core, size)
 
-    def _loaded(self, bank_key: int, slot: _Slot, done: asyncio.Future[BankIndex]) -> None:
+    def _loaded(self, bank_key: int, slot: Slot, done: asyncio.Future[BankIndex]) -> None:
         slot.loading = None
         if done.cancelled() or done.exception() is not None:
             # The slot would collect batches for ever; the next use starts afresh.
             self._discard(bank_key, slot)
 
-    def _apply(self, slot: _Slot, batch: IndexBatch) -> None:
+    def _apply(self, slot: Slot, batch: IndexBatch) -> None:
         index = slot.index
         if index is None:
             return
@@ -412,7 +379,7 @@ class IndexRegistry:
     def _over_budget(self) -> bool:
         return 0 < self._budget < self._bytes
 
-    def _charge(self, slot: _Slot, size: int) -> None:
+    def _charge(self, slot: Slot, size: int) -> None:
         """Count a slot as so many bytes, beside those of its next index."""
         size += slot.next_bytes
         with self._lock:
@@ -420,12 +387,12 @@ class IndexRegistry:
                 self._bytes += size - slot.bytes
                 slot.bytes = size
 
-    def _discard(self, bank_key: int, slot: _Slot) -> None:
+    def _discard(self, bank_key: int, slot: Slot) -> None:
         """Take a slot out of the registry, if it is there still."""
         with self._lock:
             self._take_out(bank_key, slot)
 
-    def _take_out(self, bank_key: int, slot: _Slot) -> None:
+    def _take_out(self, bank_key: int, slot: Slot) -> None:
         if self._slots.get(bank_key) is slot:
             del self._slots[bank_key]
         self._bytes -= slot.bytes
@@ -458,25 +425,3 @@ class IndexRegistry:
         while evicted:
             self._let_go(*evicted.pop())
         self._core.release_memory()
-
-
-def in_space(batch: IndexBatch, model: str) -> IndexBatch | None:
-    """A commit with the vectors of a model; None where a version lacks them."""
-    upserts = []
-    for version in batch.upserts:
-        memory = version.memory.in_space(model)
-        if memory is None:
-            return None
-        upserts.append(replace(version, memory=memory))
-    return replace(batch, upserts=tuple(upserts))
-
-
-def _applied(index: BankIndex, batches: Sequence[IndexBatch]) -> bool:
-    """Apply commits to an index that was loaded; False where they come from after a move to another model."""
-    for batch in batches:
-        if batch.position <= index.core.position:
-            continue
-        if batch.bank.embedding_model != index.model:
-            return False
-        index.apply(batch)
-    return True

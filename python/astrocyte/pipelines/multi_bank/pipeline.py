@@ -162,7 +162,7 @@ class MultiBankPipeline:
             await self._recall.embed([part.searched for part in planned])
         except AstrocyteError as error:
             for part in planned:
-                if self._recall.waits(part.searched):
+                if self._recall.vectors.waits(part.searched):
                     part.failed(error)
             planned = [part for part in planned if part.error is None]
             await self._recall.embed([part.searched for part in planned])

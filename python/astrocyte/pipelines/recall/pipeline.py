@@ -14,7 +14,7 @@ local. Steps that the settings turn off are left out when the pipeline is built.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -25,21 +25,20 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from astrocyte.config import Settings
 from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Core, RecallRequest, RecallResponse
-from astrocyte.errors import AstrocyteError
 from astrocyte.model import Bank, RecallQuery, RecallResult
 from astrocyte.pipelines.custom.fusion import CustomFusion
 from astrocyte.pipelines.custom.query_analysis import read_over
 from astrocyte.pipelines.custom.recall_stages import NO_STAGES, Others, RecallStages
 from astrocyte.pipelines.external_stores.stores import OutsideStores
 from astrocyte.pipelines.index.bank_index import BankIndex
-from astrocyte.pipelines.index.embedding_spaces import Spaces, check_space, usable
+from astrocyte.pipelines.index.embedding_spaces import Spaces, check_space
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.recall.batch import FIRST, Ask, Batch
 from astrocyte.pipelines.recall.cache import RecallCache, name_of
+from astrocyte.pipelines.recall.query_vectors import QueryVectors
 from astrocyte.pipelines.recall.result_assembly import ResultAssembly
 from astrocyte.pipelines.recall.trace import again
 from astrocyte.pipelines.search.core_request import Plan, Planner
-from astrocyte.providers.protocols import Embedder
 from astrocyte.stores.entities import EntityStore
 from astrocyte.stores.protocols import MemoryStore
 
@@ -101,6 +100,7 @@ class RecallPipeline:
         self._inline_rows = settings.recall.inline_rows
         self._executor = parts.executor
         self._others = Others(parts.outside, parts.foreign, parts.stages, parts.executor)
+        self.vectors = QueryVectors(parts.spaces, looked_at_outside=self._others.propose_any)
         self._planner = Planner(settings.recall, parts.entities)
         self.assembly = ResultAssembly(parts.store, settings, parts.clock)
         self._rescorer = self.assembly.rescorer
@@ -148,7 +148,7 @@ class RecallPipeline:
     async def _searched(self, plan: Plan) -> RecallResult:
         """The answer to a plan that may have no vector yet."""
         embedder = self._spaces.by_model.get(plan.index.model)
-        if embedder is not None and plan.vector is None and self._wants_vector(plan.query):
+        if embedder is not None and plan.vector is None and (not plan.query.weights or self.vectors.waits(plan)):
             texts = [plan.query.query]
             (vector,) = embedder.embed_now(texts) if embedder.local else await embedder.embed(texts)
             # A text without a known token has a vector of zeros, and so no direction.
@@ -231,62 +231,17 @@ class RecallPipeline:
         return Plan(bank, query, index, given, most_tokens, start, start)
 
     async def embed(self, plans: Sequence[Plan]) -> None:
-        """Give the plans their vectors, each text embedded once, where the server can make one for the bank.
-
-        And what stores from outside propose.
+        """Give the plans their vectors, and what custom steps and external stores say.
 
         Raises:
             ProviderUnavailable: The embedder failed.
         """
-        failure: AstrocyteError | None = None
-        for embedder, texts, waiting in self._waiting(plans):
-            try:
-                vectors = dict(zip(texts, await _embed(texts, embedder), strict=True))
-            except AstrocyteError as error:
-                # Banks of other models have nothing to do with it.
-                failure = failure or error
-                continue
-            for plan in waiting:
-                plan.vector = vectors[plan.query.query]
-        if failure is not None:
-            raise failure
+        await self.vectors.embed(plans)
         await self._others.read(plans)
         embedded = perf_counter()
         for plan in plans:
             plan.embedded = embedded
         await self._others.propose(plans)
-
-    def _embed_now(self, plans: Sequence[Plan]) -> None:
-        """As `embed`, on the thread that asks for the plans, where all models are local and nobody else is asked."""
-        for embedder, texts, waiting in self._waiting(plans):
-            vectors = dict(zip(texts, map(usable, embedder.embed_now(texts)), strict=True))
-            embedded = perf_counter()
-            for plan in waiting:
-                plan.vector = vectors[plan.query.query]
-                # As if it had not been queued.
-                plan.embedded = embedded - plan.queued
-
-    def _waiting(self, plans: Sequence[Plan]) -> Iterator[tuple[Embedder, list[str], list[Plan]]]:
-        """The plans that wait for vectors, by who makes them, with each text once."""
-        waiting = [plan for plan in plans if self.waits(plan)]
-        for model in dict.fromkeys([plan.index.model for plan in waiting]):
-            embedder = self._spaces.embedder(model)
-            if embedder is not None:
-                alike = [plan for plan in waiting if plan.index.model == model]
-                yield embedder, list(dict.fromkeys([plan.query.query for plan in alike])), alike
-
-    def waits(self, plan: Plan) -> bool:
-        """Whether a plan needs a vector that the server can make, and has none yet.
-
-        A query that silences the semantic arm needs none, unless a store from outside looks at it.
-        """
-        if plan.vector is not None or self._spaces.embedder(plan.index.model) is None:
-            return False
-        return self._wants_vector(plan.query)
-
-    def _wants_vector(self, query: RecallQuery) -> bool:
-        """Whether a vector changes the answer."""
-        return not query.weights or self._others.propose_any or query.weights.get("semantic", 1.0) > 0.0
 
     async def _answer_all(self, plans: list[Plan], *, embedded: bool) -> list[RecallResult]:
         """Answers in order, from questions to hits."""
@@ -328,7 +283,7 @@ class RecallPipeline:
         for plan in plans:
             plan.queued = began - (plan.asked or plan.embedded)
         if not embedded:
-            self._embed_now(plans)
+            self.vectors.embed_now(plans)
         requests = []
         for plan in plans:
             self._analyse(plan)
@@ -418,11 +373,6 @@ class RecallPipeline:
             plan.lift = self._rescorer.lift(plan)
         if plan.reranked:
             plan.pool = max(plan.pool, plan.reranked)
-
-
-async def _embed(texts: list[str], embedder: Embedder) -> list[bytes | None]:
-    vectors = embedder.embed_now(texts) if embedder.local else await embedder.embed(texts)
-    return [usable(vector) for vector in vectors]
 
 
 def _given(bank: Bank, query: RecallQuery, index: BankIndex, at: str) -> bytes | None:

@@ -1,0 +1,68 @@
+"""The place of a bank in the registry, and the commits that wait there."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+from astrocyte.model import Bank
+from astrocyte.pipelines.index.bank_index import BankIndex
+from astrocyte.stores.protocols import IndexBatch
+
+
+class Slot:
+    """One bank's place: a shown index, or batches that wait for the loader."""
+
+    __slots__ = (
+        "bank",
+        "bytes",
+        "gone",
+        "index",
+        "loading",
+        "lock",
+        "next",
+        "next_bytes",
+        "next_pending",
+        "pending",
+        "used",
+    )
+
+    def __init__(self, bank: Bank) -> None:
+        self.bank = bank
+        self.lock = threading.Lock()
+        self.index: BankIndex | None = None
+        self.pending: list[IndexBatch] = []
+        self.loading: asyncio.Future[BankIndex] | None = None
+        # The index of the model that the bank moves to, once it is whole; and what waits for whoever builds it.
+        self.next: BankIndex | None = None
+        self.next_pending: list[IndexBatch] | None = None
+        self.next_bytes = 0
+        # When it was used last, in uses of any bank.
+        self.used = 0
+        # What the registry counts for it. Once it is gone from the registry it counts for nothing.
+        self.bytes = 0
+        self.gone = False
+
+
+def in_space(batch: IndexBatch, model: str) -> IndexBatch | None:
+    """A commit with the vectors of a model; None where a version lacks them."""
+    upserts = []
+    for version in batch.upserts:
+        memory = version.memory.in_space(model)
+        if memory is None:
+            return None
+        upserts.append(replace(version, memory=memory))
+    return replace(batch, upserts=tuple(upserts))
+
+
+def applied(index: BankIndex, batches: Sequence[IndexBatch]) -> bool:
+    """Apply commits to an index that was loaded; False where they come from after a move to another model."""
+    for batch in batches:
+        if batch.position <= index.core.position:
+            continue
+        if batch.bank.embedding_model != index.model:
+            return False
+        index.apply(batch)
+    return True
