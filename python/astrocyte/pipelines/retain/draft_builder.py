@@ -12,7 +12,7 @@ from astrocyte.model import Bank, Entity, RetainItem
 from astrocyte.pipelines.extraction.entities import EntityExtraction
 from astrocyte.pipelines.extraction.profiles import Profiles
 from astrocyte.pipelines.index.embedding_spaces import Spaces, check_space
-from astrocyte.pipelines.query.time_windows import optional_ms
+from astrocyte.pipelines.query.time_windows import to_ms
 from astrocyte.pipelines.retain.draft_chunks import DraftChunks
 from astrocyte.pipelines.retain.draft_vectors import DraftVectors
 from astrocyte.pipelines.retain.drafts import Draft, compute, identity_hash
@@ -111,10 +111,11 @@ class DraftBuilder:
         if item.metadata:
             speaker = speaker or _text(item.metadata.get("speaker"))
             session_id = session_id or _text(item.metadata.get("session_id"))
+        occurred_at = None if item.occurred_at is None else to_ms(item.occurred_at)
         draft = Draft(
             item=item,
             content=content,
-            content_hash=identity_hash(content, speaker, session_id, optional_ms(item.occurred_at)),
+            content_hash=identity_hash(content, speaker, session_id, occurred_at),
             tokens=count_tokens(content),
             fact_type=item.fact_type or profile.fact_type or ("experience" if kind in SPOKEN else "world"),
             layer="episodic" if kind in EPISODIC else "semantic",
