@@ -83,7 +83,7 @@ class App:
 
     @property
     def healthy(self) -> bool:
-        """Whether writes are taken; once False it stays so until the application is built anew."""
+        """True if writes are taken; once False it stays so until the application is built anew."""
         return self.storage.store.healthy
 
     def start_purging(self) -> None:

@@ -7,17 +7,17 @@ ONE = "?"
 
 
 def is_pattern(text: str) -> bool:
-    """Whether the text may mean other names than itself."""
+    """True if the text may mean other names than itself."""
     return ANY in text or ONE in text
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether ``name`` is one that the pattern means."""
+    """True if ``name`` is one that the pattern means."""
     return _fits(pattern, name, wild="")
 
 
 def covers(wide: str, narrow: str) -> bool:
-    """Whether every name that ``narrow`` means is one that ``wide`` means too; a False may be too careful.
+    """True if every name that ``narrow`` means is one that ``wide`` means too; a False may be too careful.
 
     ``narrow`` is read as a name whose wildcards are letters of their own: where these fall to a ``*`` of ``wide``,
     whatever they stand for does as well. A ``?`` may stand for another ``?``, never for a ``*``.

@@ -48,7 +48,7 @@ class Trial:
 
     @property
     def returned(self) -> bool:
-        """Whether the memory is in the answer."""
+        """True if the memory is in the answer."""
         return self.told.stage is ExplainStage.RETURNED
 
 

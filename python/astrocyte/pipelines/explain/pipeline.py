@@ -122,7 +122,7 @@ class ExplainPipeline:
         )
 
     def visible(self, plan: Plan, passage: tuple[int, int]) -> bool:
-        """Whether the database lets a query see what the index proposes."""
+        """True if the database lets a query see what the index proposes."""
         return bool(self._recall.assembly.rows(plan, [passage]))
 
     def explain(self, look: Look, subject: Subject, passes: Callable[[MemoryHit], MemoryHit | None]) -> Explanation:

@@ -67,7 +67,7 @@ class EntityExtraction:
         return "disabled" if wish is False else wish
 
     def waits(self, bank_id: str, item: RetainItem) -> bool:
-        """Whether somebody else has to be asked for them."""
+        """True if somebody else has to be asked for them."""
         return self.mode(bank_id, item) in {"llm", "custom"}
 
     def now(self, bank_id: str, item: RetainItem, content: str, speaker: str | None) -> tuple[Entity, ...]:

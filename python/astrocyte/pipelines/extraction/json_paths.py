@@ -52,7 +52,7 @@ def mapped(
 
 
 def _at(document: object, path: str) -> tuple[bool, object]:
-    """Whether the path leads somewhere, and where."""
+    """True if the path leads somewhere, and where."""
     for name, place in STEP.findall(path):
         if name and isinstance(document, dict) and name in document:
             document = document[name]

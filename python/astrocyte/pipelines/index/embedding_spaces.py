@@ -1,4 +1,4 @@
-"""Which embedder makes vectors for which bank, now and while the bank moves to another.
+"""The embedder of each bank's vectors, now and while the bank moves to another model.
 
 A bank's handle may be older than the bank's last move, so it is not asked which model the bank has: its index is, which
 holds vectors of one model, and what moved in the time of this process is remembered here.
@@ -48,21 +48,21 @@ class Spaces:
         return list(self.by_model)
 
     def embedder(self, model: str) -> Embedder | None:
-        """What makes vectors of a model, if anything here does."""
+        """The embedder of a model; None where this server has none."""
         return self.by_model.get(model)
 
     def is_waited_for(self, model: str) -> bool:
-        """Whether vectors of a model come from somebody who does not answer at once."""
+        """True if vectors of a model come from somebody who does not answer at once."""
         embedder = self.by_model.get(model)
         return embedder is not None and not embedder.local
 
     def target(self, bank: Bank) -> Embedder | None:
-        """What makes the vectors that a bank is to have next, while it moves."""
+        """The embedder of the model that a bank moves to; None while it does not move."""
         model = self.targets.get(bank.key)
         return None if model is None else self.by_model.get(model)
 
     def aim(self, bank: Bank, model: str | None) -> None:
-        """What is written into the bank from now on gets vectors of this model too; None ends that."""
+        """Have writes into the bank get vectors of this model too from now on; None ends that."""
         if model is None:
             self.targets.pop(bank.key, None)
         else:

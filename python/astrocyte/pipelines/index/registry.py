@@ -93,7 +93,7 @@ class IndexRegistry:
 
     @property
     def memory(self) -> IndexMemory:
-        """What the indexes hold."""
+        """The memory that the indexes hold."""
         with self._lock:
             loaded = sum(slot.index is not None for slot in self._slots.values())
             return IndexMemory(loaded, self._bytes, self._budget, self._loads, self._evictions)

@@ -49,14 +49,14 @@ def date_words(milliseconds: int) -> str:
 
 
 def indexed_text(text: str, speaker: str | None, occurred_at: int | None) -> str:
-    """What the keyword arm sees: speaker, text, and the day it happened in words."""
+    """The text of the keyword arm: speaker, text, and the day it happened in words."""
     if speaker:
         text = f"{speaker} {text}"
     return text if occurred_at is None else f"{text} {date_words(occurred_at)}"
 
 
 def embedded_text(text: str, speaker: str | None) -> str:
-    """What the semantic arm sees: the text, with its speaker before it."""
+    """The text of the semantic arm: the text, with its speaker before it."""
     return f"{speaker}: {text}" if speaker else text
 
 

@@ -68,7 +68,7 @@ class Part:
 
     @property
     def answer(self) -> RecallResponse:
-        """What a bank answered that was searched."""
+        """The response of a bank that was searched."""
         assert self.response is not None  # noqa: S101 - only banks that answered count
         return self.response
 
@@ -102,7 +102,7 @@ def parts_of(question: Question) -> list[Part]:
 
 
 class Summary(NamedTuple):
-    """What several answers say together.
+    """A summary of several responses.
 
     Attributes:
         candidates: Memories that any arm of any bank proposed.
@@ -121,7 +121,7 @@ class Summary(NamedTuple):
 
 
 def summary_of(parts: Sequence[Part]) -> Summary:
-    """What the answers of those banks say that were searched."""
+    """The summary of the responses of the banks that were searched."""
     return Summary._make(summarise([part.response for part in parts if part.response is not None]))
 
 

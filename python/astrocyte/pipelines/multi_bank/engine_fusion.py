@@ -21,7 +21,7 @@ TIER_1, TIER_2 = "tier1_pipeline", "tier2_engine"
 
 @dataclass(frozen=True, slots=True)
 class SideList:
-    """What one side found, best first. ``engine`` is "" for the pipeline.
+    """The hits of one side, best first. ``engine`` is "" for the pipeline.
 
     ``weights`` are factors by bank; a bank that is missing has 1, hits of one with 0 are left out.
     """

@@ -30,7 +30,7 @@ class BankArm(NamedTuple):
 
 
 class BankList(NamedTuple):
-    """What one bank answered, and how it counts.
+    """The ranked list of one bank, and its weight.
 
     Attributes:
         weight: Of the bank; at 0 its hits are left out, but not what they say of its arms.
@@ -62,12 +62,12 @@ class Candidate(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """What tells it from all others."""
+        """The key of the candidate."""
         return self.bank, self.hit.key, self.hit.ordinal
 
 
 class Share(NamedTuple):
-    """What the token budget lets through: places in the order given, whether any was left out, and each bank's part.
+    """The result of the token budget: places in the order given, whether any was left out, and each bank's part.
 
     ``cut`` says that the first hit is larger than the whole budget: it is taken alone, and its text must be cut.
     """

@@ -32,7 +32,7 @@ Shown = tuple[Candidate, HydratedRow, tuple[str, int]]
 
 
 class Joined(NamedTuple):
-    """What leaves, how many of the caller's items passed the filter, and what the banks' answers say together.
+    """The joined hits, the count of the caller's items that passed the filter, and a summary of the banks' answers.
 
     ``gone`` are hits that cannot be shown, and whose content another bank holds too.
     """
@@ -141,7 +141,7 @@ class Joining:
         return hits, truncated, missing
 
     def _lists(self, parts: Sequence[Part]) -> _Lists:
-        """What the banks answered."""
+        """The ranked lists of the banks."""
         if not parts:
             return _Lists((), (), (0.0, 0.0, 0.0))
         # The query is the same for all, and so are the weights.
@@ -155,7 +155,7 @@ class Joining:
         return _Lists(parts, lists, weights)
 
     def _list(self, part: Part, group: int, weights: ArmWeights) -> BankList:
-        """What a bank answered to which something was added, in the core or after it."""
+        """The list of a bank with external lists in the core or stages after it."""
         plan = part.searched
         space = plan.index.model
         if part.ranked is None or part.boosted is None:

@@ -1,4 +1,4 @@
-"""What became of each bank of a call to several, and how the whole went."""
+"""The trace of a recall over several banks, with the outcome of each."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _tokens_by_bank(hits: Sequence[MemoryHit]) -> dict[str | None, list[int]]:
 
 
 def _is_of(side: EngineTrace, hit: MemoryHit) -> bool:
-    """Whether a side brought a hit; those of the pipeline name no engine."""
+    """True if a side brought a hit; those of the pipeline name no engine."""
     if side.engine == PIPELINE:
         return not hit.engine
     return (hit.engine, hit.bank_id) == (side.engine, side.bank_id)
@@ -102,7 +102,7 @@ def _is_of(side: EngineTrace, hit: MemoryHit) -> bool:
 def _bank_traces(
     parts: Sequence[Part], answers: Sequence[tuple[int, int]], most: int, kept: Mapping[str | None, Sequence[int]]
 ) -> tuple[BankTrace, ...]:
-    """What became of each bank.
+    """The outcome of each bank.
 
     Args:
         parts: The banks.

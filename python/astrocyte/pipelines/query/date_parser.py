@@ -60,7 +60,7 @@ class _Found:
 
 
 def may_name_time(text: str) -> bool:
-    """Whether a question may have an expression of time; False is sure."""
+    """True if a question may have an expression of time; False is sure."""
     return HINT.search(text.lower()) is not None
 
 

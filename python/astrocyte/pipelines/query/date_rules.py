@@ -60,7 +60,7 @@ Resolver = Callable[[re.Match[str], Calendar], list[Window]]
 
 
 def _follows(context: re.Pattern[str], match: re.Match[str]) -> bool:
-    """Whether the context stands right before the match."""
+    """True if the context stands right before the match."""
     start = match.start()
     return context.search(match.string, max(0, start - CONTEXT_CHARS), start) is not None
 

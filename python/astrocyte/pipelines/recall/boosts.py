@@ -70,11 +70,11 @@ class BoostStage:
 
     @property
     def any(self) -> bool:
-        """Whether a boost is on."""
+        """True if a boost is on."""
         return bool(self._rules)
 
     def wanted(self, query: RecallQuery) -> bool:
-        """Whether one of them can lift anything for this query."""
+        """True if one of them can lift anything for this query."""
         # Every recall asks; a generator would cost as much as the rule.
         for rule in self._rules:  # noqa: SIM110
             if rule.wanted(query.query):
@@ -123,7 +123,7 @@ def _any_of(cues: list[re.Pattern[str] | None]) -> re.Pattern[str] | None:
 
 
 def asks_of_own(query: str) -> bool:
-    """Whether a question is about its asker, and not about what the asker was told."""
+    """True if a question is about its asker, and not about what the asker was told."""
     return FIRST_PERSON.search(query) is not None and TOLD.search(query) is None
 
 

@@ -47,7 +47,7 @@ class RecallCache:
 
     @property
     def enabled(self) -> bool:
-        """Whether anything can be kept."""
+        """True if anything can be kept."""
         return self._most_bytes > 0
 
     @property

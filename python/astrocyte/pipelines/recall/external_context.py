@@ -1,4 +1,4 @@
-"""What the caller brings from elsewhere, as one more list in the answer.
+"""External context: results that the caller brings from another system, as one more list in the answer.
 
 Another system's results become hits beside the bank's own, under the same filter, the same count and the same token
 budget. Scores of two systems cannot be compared, so the list's are laid over the span of the bank's hits: its best
@@ -24,7 +24,7 @@ ID_PREFIX = "ext_"
 
 
 def brought(hit: MemoryHit) -> bool:
-    """Whether a hit of an answer is an item of the caller's, not a bank's memory."""
+    """True if a hit of an answer is an item of the caller's, not a bank's memory."""
     return any(arm.arm == ARM for arm in hit.arms)
 
 

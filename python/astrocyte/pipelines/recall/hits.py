@@ -60,7 +60,7 @@ class FoundHits(Sequence[MemoryHit]):
         return len(self._hits())
 
     def __bool__(self) -> bool:
-        """Whether there are any, without making them: each row is that of a hit."""
+        """True if there are any, without making them: each row is that of a hit."""
         return bool(self.rows)
 
     @overload
@@ -100,12 +100,12 @@ def tokens_of(hits: Sequence[MemoryHit]) -> int:
 
 
 def count_of(hits: Sequence[MemoryHit]) -> int:
-    """How many hits an answer has, without making them."""
+    """The number of hits of an answer, without making them."""
     return len(hits.rows if isinstance(hits, FoundHits) else hits)
 
 
 def layer_distribution(hits: Sequence[MemoryHit]) -> dict[str, int]:
-    """How many hits each layer has."""
+    """The number of hits of each layer."""
     layers: dict[str, int] = {}
     for one in hits.rows if isinstance(hits, FoundHits) else hits:
         layer = one.memory_layer or ""
@@ -145,7 +145,7 @@ def fitting(
 
 
 def text_of(level: DetailLevel, hit: Hit, row: HydratedRow) -> tuple[str, int]:
-    """What a hit shows of its memory, and its tokens."""
+    """The text of a hit at a detail level, and its tokens."""
     if level is DetailLevel.CHUNK:
         return row.chunk_text, hit.tokens
     if level is DetailLevel.FULL:

@@ -59,14 +59,14 @@ class Rescorer:
         self.cue = None if always else boosting.cue
 
     def pool(self, query: RecallQuery) -> int:
-        """How many candidates a query needs; 0 where the core's answer stands."""
+        """The number of candidates that a query needs; 0 where the core's answer stands."""
         wanted = self._tells_utility
         for stage in self._stages:
             wanted = wanted or stage.wanted(query)
         return max(self._pool, query.max_results) if wanted else 0
 
     def lift(self, plan: Plan) -> Lift | None:
-        """What the core may do in the place of the stages: all that they would, and no more rows are read than shown.
+        """The boost that the core adds in the place of the stages, so that no more rows are read than shown.
 
         That is where nothing but what the asker said is lifted, and hits are counted by their chunks.
         """
@@ -110,7 +110,7 @@ class Rescorer:
         return candidates, spent
 
     def unit(self, plan: Plan) -> float:
-        """What a deviation, or a first place of rrf, is in the scores of an analysed plan."""
+        """The score of one deviation, or of a first place of rrf, for an analysed plan."""
         if plan.fusion == "relative_score":
             return 1.0
         return 1.0 / ((plan.query.rank_constant or self._rank_constant) + 1.0)
@@ -125,7 +125,7 @@ def _stand(candidates: list[Candidate], unit: float) -> None:
 
 
 def _today(plan: Plan) -> int | None:
-    """What ages count from: the caller's date, else the instant it looks from, else the bank's newest memory."""
+    """The instant that ages count from: the caller's date, else ``as_of``, else the bank's newest memory."""
     query = plan.query
     if query.query_reference_date is not None:
         return to_ms(query.query_reference_date)

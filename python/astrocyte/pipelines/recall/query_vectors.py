@@ -24,7 +24,7 @@ class QueryVectors:
         self._looked_at_outside = looked_at_outside
 
     def waits(self, plan: Plan) -> bool:
-        """Whether a plan needs a vector that the server can make, and has none yet.
+        """True if a plan needs a vector that the server can make, and has none yet.
 
         A query that silences the semantic arm needs none, unless it is looked at outside of the core.
         """

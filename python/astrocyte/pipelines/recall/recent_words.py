@@ -96,7 +96,7 @@ def _nearest(word: str, known: Iterable[str]) -> str:
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether two words of four or more letters differ in one: another, a missing or further one, or two swapped."""
+    """True if two words of four or more letters differ in one: another, a missing or further one, or two swapped."""
     if min(len(one), len(other)) < SHORTEST or abs(len(one) - len(other)) > 1 or one == other:
         return False
     start = 0

@@ -166,7 +166,7 @@ class RerankedRecall(RecallPipeline):
 
 
 def _usable(scores: object, wanted: int) -> bool:
-    """Whether a reranker answered with as many numbers as it read passages."""
+    """True if a reranker answered with as many numbers as it read passages."""
     return (
         isinstance(scores, Sequence)
         and len(scores) == wanted

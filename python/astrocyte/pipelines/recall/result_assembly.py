@@ -109,7 +109,7 @@ class ResultAssembly:
         return [_meeting(plan.query, rows) for (plan, _), rows in zip(asked, read, strict=True)]
 
     def rescored(self, plan: Plan, response: RecallResponse, rows: list[HydratedRow]) -> list[Candidate]:
-        """What the core ranked, in the order of the stages after it."""
+        """The candidates of the core, in the order of the stages after it."""
         candidates, plan.stages = self.rescorer.run(plan, response, rows)
         return candidates
 

@@ -17,7 +17,7 @@ Predicate = Callable[[HydratedRow], bool]
 
 
 def compile_filter(query: RecallQuery) -> Predicate | None:
-    """What a row must meet, or None where the query asks for nothing that a row could fail."""
+    """The predicate that rows must meet; None where the query asks for nothing that a row could fail."""
     parts: list[Predicate] = []
     if query.tags:
         parts.append(_tags(frozenset(query.tags), query.tag_match))

@@ -128,7 +128,7 @@ class TieredRecall:
         return None
 
     def _good(self, result: RecallResult, words: frozenset[str], asked: int | None = None) -> int:
-        """How many hits hold enough of the words, of which ``asked`` count in the question itself."""
+        """The number of hits that hold enough of the words, of which ``asked`` count in the question itself."""
         least = max(self._settings.min_score * (len(words) if asked is None else asked), 1.0)
         return sum(len(words.intersection(content_words(text))) >= least for text in _texts(result.hits))
 
@@ -144,7 +144,7 @@ class TieredRecall:
         tried: list[str],
         start: float,
     ) -> RecallResult:
-        """What the question put otherwise finds as well; the full answer where the model cannot help."""
+        """The answer fused with those of rewritten questions; the full answer where the model cannot help."""
         if self._model is None:
             return result
         deadline = time.monotonic() + self._settings.rewrite_seconds
@@ -172,7 +172,7 @@ class TieredRecall:
 
 
 def _texts(hits: Sequence[MemoryHit]) -> list[str]:
-    """What is looked at for the question's words: whole memories where they are at hand, else what the hits show."""
+    """The texts in which the question's words count: whole memories where they are at hand, else the hits' texts."""
     if isinstance(hits, FoundHits):
         return [f"{row.speaker or ''} {row.content}" for row in hits.rows]
     return [f"{hit.speaker or ''} {hit.text}" for hit in hits]

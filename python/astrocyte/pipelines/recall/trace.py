@@ -1,4 +1,4 @@
-"""How a recall on one bank went."""
+"""The trace of a recall on one bank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often, when and how high memories were among the hits.
+"""Usage statistics: how often, when and how high memories were among the hits.
 
 Counted in this process and gone with it: a read that writes to the disk would cost every recall a commit. Only ids and
 numbers are held; what leaves a bank leaves here with its index.

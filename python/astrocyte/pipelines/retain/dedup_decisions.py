@@ -1,4 +1,4 @@
-"""What is done with each draft: stored, stored and flagged, put in a memory's place, or left out."""
+"""Decisions on drafts: store, store and flag, replace a memory, or leave out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Near(NamedTuple):
 
 @dataclass(slots=True)
 class Decision:
-    """What will be done with a draft.
+    """The decision on a draft.
 
     ``write`` is None where it is left out. ``same`` is the memory of the same identity, where one is known: the store
     has the last word on that, so the draft is given to it all the same, unless it has ``new_tags`` for that memory.
@@ -134,7 +134,7 @@ class Decider:
         return (None, None) if version is None else (version.memory, version.etag)
 
     def _repeated(self, draft: Draft, near: Near, kept: NewMemory, etag: str | None) -> Decision:
-        """What the caller wants done with a near duplicate."""
+        """The decision on a near duplicate, by the caller's action."""
         action = draft.item.dedup_action or DedupAction(self._dedup.action)
         if action is DedupAction.WARN:
             return self._insert(draft, near)
@@ -172,7 +172,7 @@ class Decider:
         return self._dedup.similarity_threshold if wish is None else wish
 
     def _compared(self, draft: Draft) -> bool:
-        """Whether near duplicates of a draft are sought: by the settings, or because its item asks for it.
+        """True if near duplicates of a draft are sought: by the settings, or because its item asks for it.
 
         A vector of the caller's is of a model whose cosines are not known here: by the settings alone only exact
         copies are taken then. Nor are near duplicates sought where a language model has decided already.
@@ -232,7 +232,7 @@ def check_outcomes(decisions: Sequence[Decision], outcomes: Sequence[WriteOutcom
 
 
 def _distinct(kept: NewMemory, draft: Draft) -> bool:
-    """Whether likeness deceives: another speaker, session or instant, or words that may say something else."""
+    """True if likeness deceives: another speaker, session or instant, or words that may say something else."""
     occurred_at = optional_ms(draft.item.occurred_at)
     return (
         (kept.speaker or None) != draft.speaker
@@ -243,7 +243,7 @@ def _distinct(kept: NewMemory, draft: Draft) -> bool:
 
 
 def _disagree(kept: object, given: object) -> bool:
-    """Whether both are given and differ."""
+    """True if both are given and differ."""
     return kept is not None and given is not None and kept != given
 
 

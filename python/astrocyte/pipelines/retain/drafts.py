@@ -58,12 +58,12 @@ class Draft:
 
     @property
     def left_out(self) -> bool:
-        """Whether it was decided not to store it."""
+        """True if it was decided not to store it."""
         decided = self.curation
         return decided is not None and decided.applied and decided.action is CurationAction.SKIP
 
     def texts(self) -> list[str]:
-        """What is embedded: the whole, then each chunk."""
+        """The texts to embed: the whole, then each chunk."""
         whole = embedded_text(self.content, self.speaker)
         return [whole, *[embedded_text(chunk.text, self.speaker) for chunk in self.chunks]] if self.chunks else [whole]
 

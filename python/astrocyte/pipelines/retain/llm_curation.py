@@ -83,7 +83,7 @@ class Verdict:
 
 
 def prompt_of(item: RetainItem, hits: Sequence[MemoryHit], max_tokens: int) -> Prompt:
-    """What the model is asked."""
+    """The prompt of the model."""
     fence = Fence()
     system = Message(Role.SYSTEM, f"{TASK}\n\n{RULE.format(fence.number)}")
     when = f"({date_words(to_ms(item.occurred_at))}) " if item.occurred_at is not None else ""

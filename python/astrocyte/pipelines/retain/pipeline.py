@@ -251,7 +251,7 @@ def _result(decision: Decision, outcome: WriteOutcome | None) -> RetainResult:
 
 
 def _action(draft: Draft, *, updated: bool) -> RetentionAction:
-    """What was done with a draft that was stored."""
+    """The retention action of a draft that was stored."""
     if not updated:
         return RetentionAction.CREATED
     decided = draft.curation

@@ -28,7 +28,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What stages know of the question.
+    """The question as stages see it.
 
     Attributes:
         query: What was asked.
@@ -49,10 +49,10 @@ class Stage(Protocol):
 
     @property
     def name(self) -> str:
-        """What the trace calls it."""
+        """The name of the stage in traces."""
 
     def wanted(self, query: RecallQuery) -> bool:
-        """Whether it has anything to do for this query; where no stage has, the core's answer stands."""
+        """True if it has anything to do for this query; where no stage has, the core's answer stands."""
 
     def apply(self, asked: Asked, candidates: list[Candidate]) -> list[Candidate]:
         """Those that stay."""

@@ -189,7 +189,7 @@ class Access:
                 raise AccessDenied(principal, pattern, _words(needed))
 
     def makes(self, caller: Caller, operation: str, bank_id: str) -> bool:
-        """Whether a call that was let pass makes the bank that it names, where there is none.
+        """True if a call that was let pass makes the bank that it names, where there is none.
 
         Where a template says who may do what, it must give the caller, and whom it acts for, what the call needs: that
         another grant or the policy lets them pass is not enough to make one.
@@ -253,12 +253,12 @@ class Access:
         return self._of(tenant).permissions(principal, bank_id)
 
     def _may_own(self, bank_id: str) -> bool:
-        """Whether a bank belongs to whoever makes it: not where a template says who may do what."""
+        """True if a bank belongs to whoever makes it: not where a template says who may do what."""
         template = self._templates.of[bank_id]
         return self._owning and (template is None or not template.grants)
 
     def _is_making(self, operation: str, bank_id: str) -> bool:
-        """Whether an operation makes a bank that does not exist."""
+        """True if an operation makes a bank that does not exist."""
         template = self._templates.of[bank_id]
         if template is None or operation == CREATE_BANK:
             return operation in self._creating

@@ -1,4 +1,4 @@
-"""Which memories of other banks are relevant to a bank, and whose they are.
+"""Memories of other banks that are relevant to a bank, by their metadata.
 
 A memory says so in its metadata (`also_relevant_to`). What all of them say is held in memory: read once from the store,
 and kept up by its commits. A recall on a bank finds them too, where its caller may read both banks; about a bank that

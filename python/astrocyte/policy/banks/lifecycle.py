@@ -29,7 +29,7 @@ WATCH_BATCH = 256
 
 
 class Banks:
-    """What the gate knows of banks; see `astrocyte.api.Backend` for what each operation does and raises.
+    """The banks of the gate; see `astrocyte.api.Backend` for what each operation does and raises.
 
     Args:
         store: Where they are.
@@ -157,7 +157,7 @@ class Banks:
         return self.handles.get((caller.tenant, bank_id)) or self._store.get_bank(caller.tenant, bank_id)
 
     def draft(self, caller: Caller, bank_id: str) -> Bank:
-        """What the bank would be if a write made it."""
+        """The bank as a write would make it."""
         now = datetime.now(UTC)
         return Bank(
             key=0,
@@ -304,7 +304,7 @@ class Banks:
         return await asyncio.shield(deletion)
 
     def _deleted(self, caller: Caller, request: RequestKey | None) -> int | None:
-        """What an equal request answered, for a caller who has no right to hear of any other."""
+        """The answer to an equal request, for a caller who has no right to hear of any other."""
         try:
             response = None if request is None else self._store.find_response(caller.tenant, request)
         except RequestIdReused:

@@ -1,4 +1,4 @@
-"""Which banks a call asks, and how: from the request, a group of the configuration, and the caller's identity.
+"""The banks of a call and its strategy: from the request, a group of the configuration, and the caller's identity.
 
 Nothing is looked up here: a bank that does not exist is named like any other, and the gate decides on each of them.
 """
@@ -107,7 +107,7 @@ def _alone(bank_id: str, path: str) -> BankSet:
 
 
 def identity_values(caller: Caller) -> dict[str, str]:
-    """What placeholders stand for: tenant_id, and user_id, agent_id and so on, from the caller and whom it acts for."""
+    """Values of placeholders: tenant_id, and user_id, agent_id and so on, from the caller and whom it acts for."""
     values = {"tenant_id": caller.tenant}
     for principal in (caller.principal, caller.on_behalf_of):
         kind, colon, name = (principal or "").partition(":")
@@ -130,7 +130,7 @@ def _filled(pattern: str, values: Mapping[str, str], path: str) -> str:
 
 
 def _of_group(group: BankGroupSettings, filled: Mapping[str, str]) -> dict[str, Any]:
-    """What a group says of the strategy, its banks by their ids."""
+    """The strategy fields of a group, with its banks by their ids."""
     return _given(
         {
             "mode": group.strategy,

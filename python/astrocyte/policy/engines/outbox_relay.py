@@ -239,7 +239,7 @@ class Deliveries:
         return lane
 
     def _far(self, engine: Engine, bank: Bank, memory_ids: Sequence[str]) -> bool:
-        """Whether so much waits before a bank's memories that nobody should wait for it."""
+        """True if so much waits before a bank's memories that nobody should wait for it."""
         first = {one.memory_id for one in self._outbox.waiting(engine.name, bank, limit=AHEAD)}
         return len(first) == AHEAD and first.isdisjoint(memory_ids)
 
@@ -364,7 +364,7 @@ def _waits(engine: Engine) -> ProviderUnavailable:
 
 
 def _set_aside(lane: _Lane, bank: Bank, one: WaitingCopy, now: float) -> bool:
-    """Whether just this change was refused, a short time ago."""
+    """True if just this change was refused, a short time ago."""
     refusal = lane.refused.get((bank.key, one.memory_id))
     return refusal is not None and refusal.position == one.position and now < refusal.again
 

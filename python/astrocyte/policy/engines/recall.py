@@ -127,7 +127,7 @@ class Hybrid:
         self._rank_constant = rank_constant
 
     def concerns(self, banks: Sequence[Bank]) -> bool:
-        """Whether an engine stands beside any of the banks."""
+        """True if an engine stands beside any of the banks."""
         return bool(self._engines.all) and any(self._engines.of_bank(bank) is not None for bank in banks)
 
     async def recall(self, asking: Asking, local: Local) -> RecallResult:

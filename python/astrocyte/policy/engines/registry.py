@@ -81,11 +81,11 @@ class Engine:
         self._check()
 
     def stands_beside(self, tenant: str, bank_id: str) -> bool:
-        """Whether it has anything to do with the bank."""
+        """True if it has anything to do with the bank."""
         return tenant == self.settings.tenant and any(matches(one, bank_id) for one in self.settings.banks)
 
     def too_far(self, caller: Caller) -> bool:
-        """Whether a call has passed as many servers as it may: the next one could be the first."""
+        """True if a call has passed as many servers as it may: the next one could be the first."""
         return caller.hops >= self.settings.most_hops
 
     def call_for(self, caller: Caller, principal: str, bank_id: str, timeout_seconds: float) -> EngineCall:

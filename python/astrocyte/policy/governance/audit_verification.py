@@ -25,7 +25,7 @@ class Verification:
 
     @property
     def intact(self) -> bool:
-        """Whether no row is wrong, and none missing."""
+        """True if no row is wrong, and none missing."""
         return self.broken_at is None
 
 
@@ -58,7 +58,7 @@ class _Checker:
         self._noted = noted
 
     def problem(self, event: AuditEvent, head: int) -> bool:
-        """Whether the next row is wrong."""
+        """True if the next row is wrong."""
         expected = self.found.rows + 1
         if event.sequence != expected:
             return self._broken(expected, f"the row is missing; the next one there is {event.sequence}")

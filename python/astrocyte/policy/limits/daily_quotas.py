@@ -17,7 +17,7 @@ DAY_MILLISECONDS = 86_400_000
 
 
 class Quotas:
-    """What is left of today.
+    """The rest of today's quotas.
 
     Args:
         book: Where it is written.

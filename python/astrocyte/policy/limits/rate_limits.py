@@ -34,7 +34,7 @@ class Demand(NamedTuple):
 
 
 class Limits:
-    """What may still come.
+    """Rate limits and daily quotas of operations.
 
     Args:
         settings: The limit of all together.

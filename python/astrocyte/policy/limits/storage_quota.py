@@ -1,4 +1,4 @@
-"""How much a bank may hold: bytes of content, counted from the rows once and then kept up with every commit."""
+"""Storage quotas: bytes of content of a bank, counted from the rows once and then kept up with every commit."""
 
 from __future__ import annotations
 

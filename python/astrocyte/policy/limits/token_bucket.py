@@ -60,7 +60,7 @@ class Buckets:
         return None
 
     def _looked(self, draws: Mapping[Hashable, Draw], now: int) -> tuple[tuple[Draw, int] | None, list[int]]:
-        """What `wait` says, and how full the bucket of each draw is."""
+        """The result of `wait`, and the level of each draw's bucket."""
         longest: tuple[Draw, int] | None = None
         levels = []
         for draw in draws.values():

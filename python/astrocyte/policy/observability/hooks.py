@@ -86,7 +86,7 @@ class Hooks:
         return end
 
     def wants(self, kind: HookKind) -> bool:
-        """Whether anybody would be called."""
+        """True if anybody would be called."""
         return bool(self._handlers.get(kind))
 
     def fire(self, kind: HookKind, bank_id: str | None, caller: Caller | None, data: Mapping[str, HookValue]) -> None:

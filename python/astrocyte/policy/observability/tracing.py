@@ -162,7 +162,7 @@ def answered(*, native: bool) -> None:
 
 
 def recording() -> bool:
-    """Whether there is a span that somebody will see; work in the background has none."""
+    """True if there is a span that somebody will see; work in the background has none."""
     return trace.get_current_span().is_recording()
 
 

@@ -1,1 +1,1 @@
-"""What the gate does for each kind of call."""
+"""The operations behind the gate, one module for each kind of call."""

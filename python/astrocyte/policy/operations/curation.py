@@ -45,7 +45,7 @@ REASON = "curated retain"
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What becomes of one item: the item as it is to be stored, the decision, and the etag of its memory."""
+    """A ruling on one item: the item as it is to be stored, the decision, and the etag of its memory."""
 
     item: RetainItem
     decision: Curation
@@ -86,7 +86,7 @@ class Curating:
         self._places = asyncio.Semaphore(PARALLEL)
 
     async def judge(self, caller: Caller, bank_id: str, items: Sequence[Placed]) -> list[Ruling]:
-        """What becomes of each item; nothing where the bank does not curate."""
+        """A ruling on each item; none where the bank does not curate."""
         settings = self._overrides.of[bank_id].curated_retain
         if self._model is None or not settings.enabled:
             return []

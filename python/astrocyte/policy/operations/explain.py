@@ -1,4 +1,4 @@
-"""What the gate does for an explain: the same checks as for the recall in question, and the same limits.
+"""Explain at the gate: the same checks as for the recall in question, and the same limits.
 
 It tells nothing that the caller could not see: a memory that is not there, was forgotten or is elsewhere is not found,
 and one that may not leave its bank is said to be held back.

@@ -1,4 +1,4 @@
-"""What the gate does for an explain of an answer of several sides: banks asked together, and engines beside them.
+"""Explain at the gate for an answer of several sides: banks asked together, and engines beside them.
 
 The recall is run as the gate runs it, through engines, judges and strategies, and nothing is told of a bank, or of a
 memory, that the caller could not see in the answer.
@@ -72,7 +72,7 @@ class SeveralExplaining:
         self._most_results = parts.settings.limits.max_results
 
     async def told(self, sides: Sides, screened: ExplainQuery, asked: ExplainQuery) -> tuple[list[Explanation], Run]:
-        """What became of each memory, and the recall.
+        """The fate of each memory, and the recall.
 
         Args:
             sides: Whose answer.

@@ -145,7 +145,7 @@ class Recalling:
     async def evidence(
         self, caller: Caller, operation: str, strategy: BankStrategy | None, banks: Sequence[Bank], query: RecallQuery
     ) -> RecallResult:
-        """What is found in the bank, or in several by the strategy, for an answer to be made of."""
+        """The hits of the bank, or of several by the strategy, that an answer is made of."""
         asking = self._asking(caller, operation, strategy, banks, query)
 
         async def local(query: RecallQuery) -> RecallResult:
@@ -161,7 +161,7 @@ class Recalling:
         return Asking(caller, operation, banks, query, most_tokens, strategy, self._relevance.beside(caller, banks))
 
     def _is_plain(self, asking: Asking) -> bool:
-        """Whether a recall is about one bank and nothing else."""
+        """True if a recall is about one bank and nothing else."""
         return asking.strategy is None and not asking.beside and not self._hybrid.concerns(asking.banks)
 
     @staticmethod
@@ -191,7 +191,7 @@ class Recalling:
         return await self._hybrid.recall(asking, local)
 
     async def _found(self, asking: Asking, refuses: Callable[[MemoryHit], bool], at: str = "") -> RecallResult:
-        """What the pipelines find in the bank, or in several by the strategy: of equals, one that is not refused."""
+        """The pipelines' answer of the bank, or of several by the strategy; of equal hits, one that is not refused."""
         query, banks, most_tokens = asking.query, asking.banks, asking.most_tokens
         if asking.strategy is None and not asking.beside:
             return await self._recall.run(banks[0], query, most_tokens)
@@ -219,7 +219,7 @@ class Recalling:
         return result
 
     async def _answers(self, requests: Sequence[tuple[Bank, RecallQuery, int, str]]) -> list[RecallResult]:
-        """What `_answer` gives for each, together."""
+        """The result of `_answer` for each request, made together."""
         erasures = self._escalation.erasures
         try:
             results = await self._recall.run_many(requests)

@@ -1,4 +1,4 @@
-"""What a reflect must pass: access, rates and quotas, shape, the bank, personal data in the question, in this order.
+"""Reflect at the gate: access, rates and quotas, shape, the bank, personal data in the question, in this order.
 
 And what it may say: how much, and of which memories, once personal data in them was dealt with. What a model is shown,
 and what it finds by itself, goes through the same.
@@ -116,7 +116,7 @@ class Reflecting:
         return _Admitted(banks, query, self._allowance(caller, operation, asked, banks), warnings)
 
     def _allowance(self, caller: Caller, operation: str, asked: BankSet, banks: Sequence[Bank]) -> Allowance:
-        """What the banks allow together: of their ceilings the lowest holds, and each judges its own memories."""
+        """The common allowance of the banks: the lowest of their ceilings holds, and each judges its own memories."""
         barriers = self._policies.barriers
 
         async def recall(query: RecallQuery) -> RecallResult:

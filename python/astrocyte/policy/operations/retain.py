@@ -239,7 +239,7 @@ class Retaining:
             return await self._pipeline.store(bank, drafts, principal, dedup, replays, copies=copies)
 
     async def _validate(self, caller: Caller, bank_id: str, items: Sequence[Placed]) -> list[RetainResult]:
-        """What would be said of items, which are not stored."""
+        """The results that items would have; they are not stored."""
         items, warnings = await self.screened(caller, bank_id, items, quiet=True)
         await self._pipeline.check(self._bank_or_draft(caller, bank_id), items)
         return with_warnings([RetainResult(stored=False)] * len(items), warnings)

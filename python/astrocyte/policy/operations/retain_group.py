@@ -69,7 +69,7 @@ class GroupRetaining:
     async def _kept(
         self, caller: Caller, bank_id: str, outcome: RetainResult | AstrocyteError
     ) -> RetainResult | AstrocyteError:
-        """What became of one item, with what an engine beside the bank did."""
+        """The outcome of one item, with that at an engine beside the bank."""
         if isinstance(outcome, AstrocyteError):
             return outcome
         try:
@@ -80,7 +80,7 @@ class GroupRetaining:
     async def _together(
         self, caller: Caller, bank_id: str, items: Sequence[RetainItem], group: Mapping[int, Replay | None]
     ) -> dict[int, RetainResult | AstrocyteError]:
-        """What became of the chosen items, stored in one commit; each for itself where one of them spoils it.
+        """The outcomes of the chosen items, stored in one commit; each for itself where one of them spoils it.
 
         They are judged once: what is stored again for itself has passed the barriers, and counts as one.
         """
@@ -109,7 +109,7 @@ class GroupRetaining:
         passed: Mapping[int, tuple[RetainItem, Warnings]],
         group: Mapping[int, Replay | None],
     ) -> dict[int, RetainResult | AstrocyteError]:
-        """What became of items that passed the barriers."""
+        """The outcomes of items that passed the barriers."""
         if not passed:
             return {}
         kept, refused = await self._quality.judge(caller.tenant, bank_id, [(item, "") for item, _ in passed.values()])
@@ -144,7 +144,7 @@ class GroupRetaining:
     async def _alone(
         self, caller: Caller, bank_id: str, item: tuple[RetainItem, str], replay: Replay | None
     ) -> RetainResult | AstrocyteError:
-        """What became of an item that was judged before."""
+        """The outcome of an item that was judged before."""
         try:
             response = None if replay is None else self._store.find_response(caller.tenant, replay.key)
             if replay is not None and response is not None:

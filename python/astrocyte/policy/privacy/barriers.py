@@ -1,4 +1,4 @@
-"""What may cross into memory and out of it: shapes of content, personal data, keys of metadata.
+"""Barriers on the way into memory and out of it: shapes of content, personal data, keys of metadata.
 
 1. content (`shapes`): too long, blank, binary, of a format that is not taken;
 2. personal data and secrets (`pii`) in content, metadata, tags, source and speaker: redacted, refused or told;
@@ -90,7 +90,7 @@ class Barriers:
         self.skips_empty = any(not bank.settings.barriers.validation.reject_empty_content for bank in every)
 
     def skips(self, bank_id: str, item: RetainItem) -> bool:
-        """Whether an item has nothing to store, and the bank's settings do not make that an error."""
+        """True if an item has nothing to store, and the bank's settings do not make that an error."""
         parts: object = getattr(item, "parts", None)
         if parts or self._of[bank_id].settings.barriers.validation.reject_empty_content:
             return False
@@ -254,11 +254,11 @@ class Barriers:
         return self._screened("outgoing", bank_ids, operation, result)
 
     def evidence(self, bank_ids: Sequence[str], operation: str, result: RecallResult) -> RecallResult:
-        """What an answer may be made of: as `output`, where the banks look at that."""
+        """The hits that an answer may be made of: as `output`, where the banks look at that."""
         return self._screened("evidence", bank_ids, operation, result)
 
     def shown(self, bank_id: str, operation: str, result: RecallResult) -> RecallResult:
-        """What a model from outside may be shown of a recall: as `output`, where the bank looks at what leaves."""
+        """The hits that an external model may be shown: as `output`, where the bank looks at what leaves."""
         return self._screened("leaving", (bank_id,), operation, result)
 
     def passages(self, bank_id: str, texts: Sequence[str]) -> list[str]:
@@ -270,15 +270,15 @@ class Barriers:
         return list(texts) if policy is None else policy.withheld(texts)
 
     def refuses(self, hit: MemoryHit) -> bool:
-        """Whether a memory would be left out of answers by its bank's settings."""
+        """True if a memory would be left out of answers by its bank's settings."""
         return is_refused(self._of[hit.bank_id or ""].outgoing, hit)
 
     def refuses_evidence(self, hit: MemoryHit) -> bool:
-        """Whether a memory would be left out of what answers are made of."""
+        """True if a memory would be left out of what answers are made of."""
         return is_refused(self._of[hit.bank_id or ""].evidence, hit)
 
     def foreign(self, bank_id: str, operation: str, result: RecallResult) -> RecallResult:
-        """What an engine brought, which no barrier has seen: judged by patterns, as what is to be stored."""
+        """Hits of an engine, which no barrier has seen: judged by patterns, as items that are to be stored."""
         return self._screened("pii", (bank_id,), operation, result)
 
     def metadata(self, bank_id: str, metadata: Metadata) -> Metadata:
@@ -334,7 +334,7 @@ class Barriers:
         return self._templates.get(self._overrides.template(bank_id), self._whole) if self._templates else self._whole
 
     def _without_vector(self, whole: T, at: str) -> T:
-        """What had its content redacted, without the vector of the content before, from which it could be guessed."""
+        """A redacted item or update without its vector, from which the content could be guessed."""
         if whole.embedding is not None and whole.embedding.model not in self._embedding_models:
             raise ValidationError(
                 "is of a content with personal data, which was redacted; send content without it and its own vector",
@@ -372,7 +372,7 @@ def _bank(settings: Settings, own: BankSettings, above: tuple[str, ...], model: 
 
 
 class _Seen(NamedTuple):
-    """What a bank's policy found in a query."""
+    """The findings of a bank's policy in a query."""
 
     bank_id: str
     verdict: Verdict
@@ -380,7 +380,7 @@ class _Seen(NamedTuple):
 
 
 async def _seen(bank_id: str, policy: PiiPolicy, text: str) -> _Seen | None:
-    """What the policy finds in a query, if anything."""
+    """The findings of the policy in a query; None where there are none."""
     spans = await policy.examine((text,)) if policy.asks else policy.find((text,))
     return _Seen(bank_id, policy.judge((text,), spans), policy.redactions(spans)) if spans else None
 

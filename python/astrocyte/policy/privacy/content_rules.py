@@ -54,7 +54,7 @@ def check_content(content: str, settings: ContentSettings, path: str) -> None:
 
 
 def is_binary(content: str) -> bool:
-    """Whether a content is a file's bytes read as text: by how it begins, or by its share of controls."""
+    """True if a content is a file's bytes read as text: by how it begins, or by its share of controls."""
     if content.startswith(MAGIC):
         return True
     if BINARY.search(content) is None:
@@ -90,7 +90,7 @@ def _parts(key: str) -> list[str]:
 
 
 def _is_blocked(key: str, words: list[list[str]], *, text: bool) -> bool:
-    """Whether a key ends with a blocked word, or has one within and text as value: `token_count` is a number.
+    """True if a key ends with a blocked word, or has one within and text as value: `token_count` is a number.
 
     Joints do not count: ``api_key``, ``api-key``, ``apiKey`` and ``APIKEY`` are one.
     """

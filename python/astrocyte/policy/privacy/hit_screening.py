@@ -15,7 +15,7 @@ Counts = Mapping[Action, Mapping[str, int]]
 
 
 def is_refused(policy: PiiPolicy | None, hit: MemoryHit) -> bool:
-    """Whether a hit may not leave by this policy, where there is one."""
+    """True if a hit may not leave by this policy, where there is one."""
     return policy is not None and "reject" in _judge(policy, hit_parts(hit)).counts
 
 

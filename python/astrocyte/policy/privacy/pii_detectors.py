@@ -1,4 +1,4 @@
-"""What finds personal data beyond patterns: a language model, or a local model that names entities."""
+"""Detectors of personal data beyond patterns: a language model, or a local model that names entities."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class EntityDetector:
 def create_detector(
     settings: PiiSettings, model: LanguageModel | None, refusal: Callable[[tuple[str, ...], str], ConfigError]
 ) -> Detector | None:
-    """What a mode needs beside patterns; None for those that need nothing.
+    """The detector of a mode that needs one beside patterns; None for the others.
 
     Raises:
         ConfigError: There is no language model, or spaCy or its model is not installed.

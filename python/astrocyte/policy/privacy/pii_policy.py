@@ -22,7 +22,7 @@ WORDS: Mapping[Action, str] = {"redact": "redacted", "reject": "refused", "warn"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is to be done with some texts. ``texts`` are those to go on with; ``counts`` has types by action."""
+    """The policy's verdict on some texts. ``texts`` are those to go on with; ``counts`` has types by action."""
 
     texts: tuple[str, ...]
     changed: frozenset[int] = frozenset()
@@ -93,7 +93,7 @@ class PiiPolicy:
         return distinct([*spans, *await self._detector.find(seen)])
 
     def judge(self, texts: Sequence[str], spans: Sequence[Span]) -> Verdict:
-        """What is to be done about what was found: texts with placeholders, and the counts to tell or refuse with."""
+        """The verdict on findings: texts with placeholders, and the counts to tell or refuse with."""
         counts: dict[Action, Counter[str]] = {}
         judged = list(texts)
         changed = set()
@@ -126,7 +126,7 @@ class PiiPolicy:
         return [redacted(text, own[place]) if place in own else text for place, text in enumerate(texts)]
 
     def placeholder(self, name: str) -> str:
-        """What stands in the place of a finding of a type."""
+        """The placeholder for findings of a type."""
         return self._replacements.get(name, f"[{name.upper()}_REDACTED]")
 
 

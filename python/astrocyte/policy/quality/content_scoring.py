@@ -1,4 +1,4 @@
-"""How much a content is worth, by rules that need no model.
+"""Scores contents by rules that need no model.
 
 The score is the product of three parts, each from 0 to 1: how much is said, in words that say something; how many
 different words there are among them; how much of it is letters and digits at all. One word is a fifth of a statement,

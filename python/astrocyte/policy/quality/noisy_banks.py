@@ -1,4 +1,4 @@
-"""Banks that are written to as by a loop gone wild: what is kept of each, and what it says.
+"""Detects runaway writers per bank: rate spikes, short or duplicate content.
 
 Kept are the last 50 retains and how many came in each ten seconds of the last hour: some kilobytes of a bank, and of
 the banks that were written to last.
@@ -26,7 +26,7 @@ HISTORY_SECONDS = 300
 
 
 class Retain(NamedTuple):
-    """What is kept of one."""
+    """One retain: its time, length, and whether it was a duplicate."""
 
     at: float
     length: int
@@ -34,7 +34,7 @@ class Retain(NamedTuple):
 
 
 class Pattern:
-    """What was retained in a bank lately."""
+    """The latest retains of a bank."""
 
     def __init__(self, now: float) -> None:
         self._began = now
@@ -52,7 +52,7 @@ class Pattern:
             self._slots.popleft()
 
     def flags(self, now: float, settings: NoisyBankSettings) -> tuple[str, ...]:
-        """What is wrong with it: any of retain_spike, short_content and high_dedup."""
+        """The flags that hold: any of retain_spike, short_content and high_dedup."""
         flags = []
         if self._spike(now, settings.retain_spike_multiplier):
             flags.append("retain_spike")
@@ -91,7 +91,7 @@ class Noise:
         return len(self._patterns)
 
     def flags(self, tenant: str, bank_id: str, settings: NoisyBankSettings) -> tuple[str, ...]:
-        """What is wrong with a bank now."""
+        """The flags that hold for a bank now."""
         pattern = self._patterns.get((tenant, bank_id))
         return () if pattern is None else pattern.flags(self._clock(), settings)
 

@@ -1,4 +1,4 @@
-"""What is worth keeping: noisy banks are told of, slowed down or refused, and contents of low quality too."""
+"""Signal quality: warns of noisy banks and contents of low quality, slows them down or refuses them."""
 
 from __future__ import annotations
 

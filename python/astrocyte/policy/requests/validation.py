@@ -172,7 +172,7 @@ class Validator:
                 field_checks.label(value, f"{at}{name}", limits.name_chars)
 
     def explain(self, asked: ExplainQuery) -> None:
-        """Which memories of which recall: the recall is held to what recalls are."""
+        """One explain: its recall is held to what recalls are."""
         self.query(asked.query)
         field_checks.labels(asked.memory_ids, "memory_ids", self._limits.explained_ids, self._limits.name_chars)
         if not asked.memory_ids:
@@ -204,7 +204,7 @@ class Validator:
             self.query(query, f"queries[{index}].")
 
     def selector(self, selector: ForgetSelector) -> ForgetSelector:
-        """What to forget; a ``before_date`` without a zone is read as UTC."""
+        """One selector of a forget; a ``before_date`` without a zone is read as UTC."""
         limits = self._limits
         field_checks.labels(selector.memory_ids, "memory_ids", limits.memory_ids, limits.name_chars)
         field_checks.labels(selector.tags, "tags", limits.tags, limits.tag_chars)
@@ -268,7 +268,7 @@ class Validator:
             field_checks.label(value, path, REQUEST_ID_CHARS)
 
     def page_size(self, value: int) -> int:
-        """How many entries a page has; 0 takes the default."""
+        """The number of entries of a page; 0 takes the default."""
         field_checks.integer(value, "page_size", 0, self._limits.page_size)
         return value or min(DEFAULT_PAGE, self._limits.page_size)
 

@@ -1,4 +1,4 @@
-"""What calls get while a provider that they need is left alone, and what happens when it is back.
+"""Degraded answers while a provider's circuit is open, and recovery when it closes.
 
 `empty_recall` answers a recall with nothing, and says so in its trace, tells who asks a reflect that memory is
 unavailable, and puts retains into the retry queue; `cache` answers with what the same recall was answered before,
@@ -80,7 +80,7 @@ class Escalation:
         self._at_recovery.append(listener)
 
     def queues(self, bank_id: str) -> bool:
-        """Whether retains of the bank wait while a provider is left alone."""
+        """True if retains of the bank wait while a provider is left alone."""
         return self._overrides.of[bank_id].escalation.degraded_mode == EMPTY
 
     def keep(self, bank: Bank, query: RecallQuery, result: RecallResult, erasures: int) -> None:
@@ -126,14 +126,14 @@ class Escalation:
         return replace(earlier, hits=visible, trace=trace)
 
     def _holds(self, bank: Bank, query: RecallQuery, hit: MemoryHit) -> bool:
-        """Whether a hit of an earlier answer may still be shown: the caller's own, or of a memory as it is now."""
+        """True if a hit of an earlier answer may still be shown: the caller's own, or of a memory as it is now."""
         if brought(hit):
             return True
         memory = None if hit.memory_id is None else self._store.memory(bank, hit.memory_id)
         return memory is not None and (query.as_of is not None or memory.version == hit.version)
 
     def reflect(self, banks: Sequence[Bank], failure: CircuitOpen) -> ReflectResult:
-        """What is said in place of an answer that needs the provider.
+        """The result in place of an answer that needs the provider.
 
         Raises:
             CircuitOpen: Nothing is said, unless all of the banks answer with nothing while it lasts.
@@ -168,6 +168,6 @@ class Escalation:
 
 
 def _key(bank: Bank, query: RecallQuery) -> tuple[int, bytes]:
-    """What an answer is found by: the bank, which is another one when it was deleted and made again, and all fields."""
+    """The key of a kept answer: the bank's key, which changes when it is made again, and a digest of all fields."""
     text = json.dumps(plain(query), sort_keys=True, separators=(",", ":"))
     return bank.key, hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES).digest()

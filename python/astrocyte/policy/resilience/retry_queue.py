@@ -91,7 +91,7 @@ class Retries:
         self._changed.set()
 
     def holds(self, bank: Bank) -> bool:
-        """Whether something waits for the bank."""
+        """True if something waits for the bank."""
         return bank.key in self.waiting
 
     async def put(
@@ -166,7 +166,7 @@ class Retries:
         return self._queue.queued(bank, after=self._stuck.get(bank.key, 0), limit=limit)
 
     async def _store_or_set_aside(self, bank: Bank, items: Sequence[QueuedItem]) -> int:
-        """How many were stored."""
+        """The number of items that were stored."""
         try:
             await self._store(bank, items)
         except PASSING:
@@ -200,5 +200,5 @@ class Retries:
 
 
 def _of_whom(queued: QueuedItem) -> tuple[str, str, int]:
-    """Who brought an item, for whom, and from how far: one commit has one of these."""
+    """The origin of an item: principal, on whose behalf, and hops. All items of a commit share one."""
     return queued.principal, queued.behalf, queued.hops

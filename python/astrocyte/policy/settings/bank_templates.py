@@ -25,7 +25,7 @@ class Template:
     grants: Sequence[tuple[str, frozenset[Permission]]]
 
     def permissions(self, principal: str) -> frozenset[Permission]:
-        """What the template gives the principal in the bank."""
+        """The permissions that the template gives the principal in the bank."""
         return NO_PERMISSIONS.union(*(held for pattern, held in self.grants if matches(pattern, principal)))
 
 
