@@ -9,23 +9,19 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from astrocyte.config import Settings
-from astrocyte.core import bundled_embedder, count_tokens
+from astrocyte.core import bundled_embedder
 from astrocyte.errors import CapabilityNotSupported, ConfigError, DeadlineExceeded, ProviderUnavailable
 from astrocyte.model import (
-    Citation,
     Intent,
     MemoryHit,
     RecallQuery,
-    RecallResult,
-    RecallTrace,
     ReflectMode,
     ReflectQuery,
     ReflectResult,
@@ -36,49 +32,13 @@ from astrocyte.pipelines.reflect import llm_answer as single
 from astrocyte.pipelines.reflect.confidence import confidence
 from astrocyte.pipelines.reflect.custom_synthesis import STAGE, CustomSynthesis
 from astrocyte.pipelines.reflect.draft import ABSTENTION, Draft, abstention
-from astrocyte.pipelines.reflect.evidence import MOST_MEMORIES, Evidence, gather
-from astrocyte.pipelines.reflect.prompts import Variant
+from astrocyte.pipelines.reflect.evidence import MOST_MEMORIES, gather
+from astrocyte.pipelines.reflect.work import Allowance, Work, joined, traced, variant_of
 from astrocyte.pipelines.text import detail_levels
 from astrocyte.providers.protocols import LanguageModel
 
-# Questions for what no memory says outright.
-CONCLUDING = re.compile(r"\b(?:would|likely|probably|might|considered|interested in|prefer|leaning)\b", re.IGNORECASE)
-# Confidence below which a model is told that the evidence looks weak.
-WEAK = 0.3
 # How far a caller's skepticism, 3 unless said otherwise, moves the floor of abstention.
 NEUTRAL = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """What a reflect may say and see.
-
-    Attributes:
-        most_tokens: Ceiling of the answer's tokens.
-        recall: Asks the bank, or the banks, of the request, whichever a query names; what comes back was looked at for
-            personal data.
-    """
-
-    most_tokens: int
-    recall: Callable[[RecallQuery], Awaitable[RecallResult]]
-
-
-@dataclass(slots=True)
-class _Work:
-    """A reflect on its way."""
-
-    query: ReflectQuery
-    recalled: RecallResult
-    evidence: Evidence
-    confidence: float
-    intent: Intent
-    allowance: Allowance
-    deadline: float
-    # When its memories were there, by `perf_counter`.
-    start: float
-    tokens_used: int = 0
-    # What could not answer, and why.
-    missed: str = ""
 
 
 class ReflectPipeline:
@@ -170,7 +130,7 @@ class ReflectPipeline:
             return ReflectMode.EXTRACTIVE
         return ReflectMode.AGENTIC if self._agentic.enabled else ReflectMode.LLM
 
-    async def _begin(self, query: ReflectQuery, mode: ReflectMode, allowance: Allowance) -> _Work:
+    async def _begin(self, query: ReflectQuery, mode: ReflectMode, allowance: Allowance) -> Work:
         deadline = time.monotonic() + self._settings.deadline_seconds
         recalled = await allowance.recall(self._as_recall(query, mode))
         start = time.perf_counter()
@@ -178,7 +138,7 @@ class ReflectPipeline:
         evidence = gather(query.query, recalled.hits, self._embed, windows)
         # Whoever reads questions for recalls has read this one.
         read = recalled.trace.intent if self._reads and recalled.trace is not None else classify(query.query).intent
-        return _Work(query, recalled, evidence, confidence(evidence), read, allowance, deadline, start)
+        return Work(query, recalled, evidence, confidence(evidence), read, allowance, deadline, start)
 
     def _as_recall(self, query: ReflectQuery, mode: ReflectMode) -> RecallQuery:
         most = self._settings.recall_max_results
@@ -200,7 +160,7 @@ class ReflectPipeline:
             min_position=query.min_position,
         )
 
-    async def _early(self, work: _Work, mode: ReflectMode) -> ReflectResult | None:
+    async def _early(self, work: Work, mode: ReflectMode) -> ReflectResult | None:
         """The answer of a question that need not, or must not, be synthesised."""
         if not work.recalled.hits:
             return self._result(work, abstention(0.0, extractive.remarks(work.evidence)), mode)
@@ -210,14 +170,14 @@ class ReflectPipeline:
             return await self._unsupported(work, mode)
         return None
 
-    def _floor(self, work: _Work) -> float:
+    def _floor(self, work: Work) -> float:
         if self._defense.abstention_floor_intent_only and work.intent not in {Intent.EXPLORATORY, Intent.UNKNOWN}:
             return 0.0
         dispositions = work.query.dispositions
         skepticism = NEUTRAL if dispositions is None else dispositions.skepticism
         return min(1.0, self._defense.abstention_floor * (skepticism - 1) / (NEUTRAL - 1))
 
-    async def _unsupported(self, work: _Work, mode: ReflectMode) -> ReflectResult | None:
+    async def _unsupported(self, work: Work, mode: ReflectMode) -> ReflectResult | None:
         """The answer that what is taken for granted does not hold, if it does not; a check that fails is none."""
         if self._model is None:
             return None
@@ -239,7 +199,7 @@ class ReflectPipeline:
         )
         return self._result(work, draft, mode)
 
-    async def _answer(self, work: _Work, mode: ReflectMode) -> Draft:
+    async def _answer(self, work: Work, mode: ReflectMode) -> Draft:
         if mode is ReflectMode.EXTRACTIVE:
             return self._extract(work)
         if mode is ReflectMode.CUSTOM:
@@ -258,7 +218,7 @@ class ReflectPipeline:
             lambda text, as_of, count: self._search(work, text, as_of, count),
         )
 
-    async def _by_another(self, work: _Work) -> Draft:
+    async def _by_another(self, work: Work) -> Draft:
         if self._synthesis is None:
             raise CapabilityNotSupported(
                 "reflect in mode 'custom' needs pipeline.reflect.custom_synthesiser",
@@ -266,7 +226,7 @@ class ReflectPipeline:
             )
         return await self._synthesis.answer(self._task(work))
 
-    def _extract(self, work: _Work) -> Draft:
+    def _extract(self, work: Work) -> Draft:
         wish = work.query.max_tokens or self._settings.extractive_max_tokens
         draft = extractive.compose(
             work.evidence,
@@ -275,11 +235,11 @@ class ReflectPipeline:
         )
         return replace(draft, confidence=work.confidence)
 
-    def _task(self, work: _Work) -> single.Task:
+    def _task(self, work: Work) -> single.Task:
         return single.Task(
             query=work.query,
             hits=tuple(work.recalled.hits),
-            variant=_variant(work),
+            variant=variant_of(work),
             max_tokens=min(work.query.max_tokens or self._settings.synthesis_max_tokens, work.allowance.most_tokens),
             temperature=self._settings.temperature,
             deadline=work.deadline,
@@ -287,7 +247,7 @@ class ReflectPipeline:
             authority=work.recalled.authority_context,
         )
 
-    async def _search(self, work: _Work, text: str, as_of: datetime | None, count: int) -> tuple[MemoryHit, ...]:
+    async def _search(self, work: Work, text: str, as_of: datetime | None, count: int) -> tuple[MemoryHit, ...]:
         """A further recall, behind the same filters, and never later than the question looks from."""
         limits = [instant for instant in (work.query.as_of, as_of) if instant is not None]
         query = replace(
@@ -304,7 +264,7 @@ class ReflectPipeline:
         return tuple(found.hits)
 
     async def _fall_back(
-        self, work: _Work, mode: ReflectMode, error: ProviderUnavailable | DeadlineExceeded | CapabilityNotSupported
+        self, work: Work, mode: ReflectMode, error: ProviderUnavailable | DeadlineExceeded | CapabilityNotSupported
     ) -> ReflectResult:
         """What the settings say where who should answer cannot.
 
@@ -326,11 +286,11 @@ class ReflectPipeline:
             draft = replace(draft, observations=(*draft.observations, *remark))
             return replace(self._result(work, draft, ReflectMode.EXTRACTIVE), fallback_used=True)
         if self._fallback == "degrade":
-            draft = replace(_joined(work), observations=remark)
+            draft = replace(joined(work), observations=remark)
             return replace(self._result(work, draft, None), fallback_used=True)
         raise error
 
-    def _result(self, work: _Work, draft: Draft, mode: ReflectMode | None) -> ReflectResult:
+    def _result(self, work: Work, draft: Draft, mode: ReflectMode | None) -> ReflectResult:
         # A ceiling below the length of the abstention is a strange wish, but a ceiling.
         text = draft.text if draft.text != ABSTENTION else detail_levels.cut(draft.text, work.allowance.most_tokens)
         return ReflectResult(
@@ -344,45 +304,8 @@ class ReflectPipeline:
             mode=mode,
             truncated=draft.truncated,
             tokens_used=draft.tokens_used + work.tokens_used,
-            trace=_traced(work),
+            trace=traced(work),
         )
-
-
-def _traced(work: _Work) -> RecallTrace | None:
-    """The trace of the recall, with what came after it."""
-    trace = work.recalled.trace
-    if trace is None:
-        return None
-    stages = {**(trace.stage_timings_ms or {}), STAGE: (time.perf_counter() - work.start) * 1e3}
-    degraded = ", ".join(filter(None, (trace.degraded, work.missed)))
-    return replace(trace, stage_timings_ms=stages, degraded=degraded)
-
-
-def _variant(work: _Work) -> Variant:
-    """What this kind of question needs to be told."""
-    if work.intent is Intent.TEMPORAL:
-        return Variant.TEMPORAL
-    if work.intent in {Intent.EXPLORATORY, Intent.COMPARATIVE, Intent.RELATIONAL}:
-        return Variant.SYNTHESIS
-    if CONCLUDING.search(work.query.query):
-        return Variant.INFERENCE
-    return Variant.STRICT if work.confidence < WEAK else Variant.DEFAULT
-
-
-def _joined(work: _Work) -> Draft:
-    """The memories one below the other, best first, as many as fit."""
-    budget = min(work.query.max_tokens or work.allowance.most_tokens, work.allowance.most_tokens)
-    text, citations, sources, truncated = "", [], [], False
-    for hit in work.recalled.hits:
-        joint = "\n" if text else ""
-        if count_tokens(f"{text}{joint}{hit.text}") > budget:
-            truncated = True
-            continue
-        start = len(text) + len(joint)
-        citations.append(Citation(start, start + len(hit.text), hit.memory_id or ""))
-        text = f"{text}{joint}{hit.text}"
-        sources.append(hit)
-    return Draft(text, tuple(citations), tuple(sources), confidence=work.confidence, truncated=truncated)
 
 
 def check_models(settings: Settings, model: LanguageModel | None) -> None:

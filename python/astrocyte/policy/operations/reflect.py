@@ -22,7 +22,7 @@ from astrocyte.model import (
     ReflectQuery,
     ReflectResult,
 )
-from astrocyte.pipelines.reflect.pipeline import Allowance
+from astrocyte.pipelines.reflect.work import Allowance
 from astrocyte.policy.banks.selection import BankSet
 from astrocyte.policy.engines.reflect import EngineReflecting
 from astrocyte.policy.operations.parts import OperationParts
