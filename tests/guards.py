@@ -1,0 +1,245 @@
+"""Switch off each guard of an invariant in turn, and require that its test fails.
+
+python tests/guards.py --list
+python tests/guards.py                      all of them
+python tests/guards.py hidden-rows pages    those named
+
+Each run works on a copy of the package in a temporary directory, in which the text of one guard is replaced. A guard
+whose text is no longer in its file is an error, so that this list follows the code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "python"
+# A test run that does not end is a failure of its own kind.
+TIMEOUT_SECONDS = 300
+# pytest: tests ran, and some failed.
+TESTS_FAILED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A guard, the text that switches it off, and the tests that must fail then.
+
+    Attributes:
+        name: Short and unique.
+        file: Below `python/astrocyte`.
+        on: The text of the guard; stands in the file once.
+        off: Its replacement.
+        tests: Arguments of pytest.
+        slow: Whether the tests start processes, and so stay out of the quick run.
+    """
+
+    name: str
+    file: str
+    on: str
+    off: str
+    tests: tuple[str, ...]
+    slow: bool = False
+
+
+GUARDS: Sequence[Guard] = (
+    Guard(
+        "hidden-rows",
+        "stores/sqlite/hydration.py",
+        '    " AND m.forgotten_at IS NULL"\n)\n_NOW',
+        '    ""\n)\n_NOW',
+        ("tests/unit/test_invariants.py",),
+    ),
+    Guard(
+        "bank-of-rows",
+        "stores/sqlite/hydration.py",
+        "WHERE b.bank_key = ?2 AND b.tenant = ?3 AND b.bank_id = ?4",
+        "WHERE b.bank_key = ?2 OR ?3 = ?4",
+        ("tests/contracts/test_store_reads.py",),
+    ),
+    Guard(
+        "filters-of-rows",
+        "pipelines/recall/result_assembly.py",
+        "    return rows if meets is None else [row for row in rows if meets(row)]",
+        "    return rows if meets is None else rows",
+        ("tests/unit/test_invariants.py",),
+    ),
+    Guard(
+        "permissions-of-reads",
+        "api/rpcs.py",
+        "    yield _memory(requests.GetMemory, READ, read)",
+        "    yield _memory(requests.GetMemory, NO_PERMISSIONS, read)",
+        ("tests/unit/policy/test_permissions.py",),
+    ),
+    Guard(
+        "access",
+        "policy/auth/access_control.py",
+        "                if answer is not None and needed <= answer:",
+        "                if answer is not None:",
+        ("tests/unit/policy/auth/test_access_control.py",),
+    ),
+    Guard(
+        "on-behalf-of",
+        "policy/auth/access_control.py",
+        "self._require(caller.tenant, caller.on_behalf_of, operation, bank_id, known, making=False)",
+        "pass",
+        ("tests/unit/policy/auth/test_access_control.py",),
+    ),
+    Guard(
+        "digest-of-keys",
+        "policy/auth/api_keys.py",
+        "if live is None or not hmac.compare_digest(live.digest, digest):",
+        "if live is None:",
+        ("tests/unit/policy/auth/test_api_keys.py",),
+    ),
+    Guard(
+        "legal-holds",
+        "stores/sqlite/tables/holds.py",
+        "    if holding:\n        raise LegalHoldActive(bank.bank_id, holding)\n\n\ndef check_queue",
+        "\n\ndef check_queue",
+        ("tests/unit/policy/governance/test_legal_holds.py",),
+    ),
+    Guard(
+        "request-ids",
+        "stores/sqlite/tables/idempotency.py",
+        "    return matching(fetch(connection, FIND, (tenant, request.request_id)), request)",
+        "    return None",
+        ("tests/contracts/test_store_requests.py",),
+    ),
+    Guard(
+        "other-requests",
+        "stores/sqlite/tables/idempotency.py",
+        "    if operation != request.operation or fingerprint not in (None, request.fingerprint):",
+        "    if operation != request.operation:",
+        ("tests/contracts/test_store_requests.py",),
+    ),
+    Guard(
+        "kept-answers",
+        "pipelines/recall/cache.py",
+        '    return blake2b(f"{most_tokens} {query!r}".encode',
+        '    return blake2b(f"{query.query}".encode',
+        ("tests/unit/pipelines/recall", "tests/property/test_recall_cache.py"),
+    ),
+    Guard(
+        "token-buckets",
+        "policy/limits/token_bucket.py",
+        "        return min(full, level + (now - at) * draw.per_minute)",
+        "        return level + (now - at) * draw.per_minute",
+        ("tests/unit/policy/limits/test_token_bucket.py",),
+    ),
+    Guard(
+        "circuit-breaker",
+        "providers/breaker.py",
+        "        if self.state is State.HALF_OPEN or self._failures >= self._threshold:",
+        "        if self._failures >= self._threshold:",
+        ("tests/unit/providers/test_breaker.py",),
+    ),
+    Guard(
+        "prompt-fence",
+        "pipelines/text/prompt_fence.py",
+        '    return NUMBERED.sub(r"(\\1)", BREAKS.sub(" ", text).strip()).translate(ANGLES)',
+        "    return text",
+        ("tests/unit/pipelines/reflect/test_prompt_injection.py",),
+    ),
+    Guard(
+        "near-duplicates",
+        "pipelines/retain/near_duplicates.py",
+        "    if _negations(first) != _negations(second) or _figures(first) != _figures(second):\n        return True\n",
+        "",
+        ("tests/unit/pipelines/retain/test_near_duplicates.py",),
+    ),
+    Guard(
+        "identity-of-memories",
+        "pipelines/retain/drafts.py",
+        "    if session_id or occasion:\n",
+        "    if False:\n",
+        ("tests/unit/pipelines/retain/test_retain.py",),
+    ),
+    Guard(
+        "pages",
+        "policy/requests/page_tokens.py",
+        "    if digest != _digest(scope):",
+        "    if False:",
+        ("tests/unit/policy/requests/test_page_tokens.py",),
+    ),
+)
+
+
+def chosen(names: Sequence[str]) -> list[Guard]:
+    """The guards of these names, or all.
+
+    Raises:
+        SystemExit: There is no such guard.
+    """
+    known = {guard.name: guard for guard in GUARDS}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise SystemExit(f"no guard is named {', '.join(unknown)}; there are {', '.join(known)}")
+    return [known[name] for name in names] if names else list(GUARDS)
+
+
+def switched_off(guard: Guard, folder: Path) -> None:
+    """Copy the package into ``folder``, without this guard.
+
+    Raises:
+        LookupError: Its text does not stand in the file exactly once.
+    """
+    shutil.copytree(PACKAGE, folder, ignore=shutil.ignore_patterns("__pycache__"), symlinks=True)
+    path = folder / "astrocyte" / guard.file
+    text = path.read_text(encoding="utf-8")
+    if text.count(guard.on) != 1:
+        raise LookupError(f"{guard.name}: its text stands {text.count(guard.on)} times in {guard.file}, not once")
+    path.write_text(text.replace(guard.on, guard.off), encoding="utf-8")
+
+
+def run(package: Path, tests: Sequence[str]) -> int:
+    """The exit code of pytest with the package at ``package``."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider", *tests]
+    environment = {**os.environ, "PYTHONPATH": str(package)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=TIMEOUT_SECONDS, check=False)
+    return done.returncode
+
+
+def holds(guard: Guard) -> str | None:
+    """None where the tests of a guard fail without it; else what is wrong."""
+    with tempfile.TemporaryDirectory(prefix="astrocyte-guard-") as folder:
+        package = Path(folder) / "python"
+        try:
+            switched_off(guard, package)
+        except LookupError as error:
+            return str(error)
+        code = run(package, guard.tests)
+    return None if code == TESTS_FAILED else f"{guard.name}: pytest ended with {code} without it; 1 was expected"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Check the guards; the number of those that do not hold."""
+    parser = argparse.ArgumentParser(
+        prog="python tests/guards.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", help="guards to check; all by default")
+    parser.add_argument("--list", action="store_true", help="print the guards and their tests")
+    options = parser.parse_args(arguments)
+    guards = chosen(options.names)
+    if options.list:
+        for guard in guards:
+            sys.stdout.write(f"{guard.name:<24}{guard.file:<44}{' '.join(guard.tests)}\n")
+        return 0
+    wrong = 0
+    for guard in guards:
+        problem = holds(guard)
+        wrong += problem is not None
+        sys.stdout.write(f"{'ok' if problem is None else 'WRONG':<6}{guard.name if problem is None else problem}\n")
+        sys.stdout.flush()
+    return wrong
+
+
+if __name__ == "__main__":
+    sys.exit(main())
