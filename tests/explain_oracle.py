@@ -176,7 +176,8 @@ class Oracle:
         ranked, response = self._ranked(request, first=True)
         if response.feedback_terms:
             settings = self._world.app.settings.recall.model_copy(update={"feedback": 0.0})
-            looked, _ = self._ranked(Planner(settings, self._planner._entities).request(self._plan), first=False)
+            without = Planner(settings, self._planner._entities, self._planner._references)
+            looked, _ = self._ranked(without.request(self._plan), first=False)
             head = looked[:FIRST_HITS]
             ranked = [*(one for one in head if one in ranked), *(one for one in ranked if one not in head)]
         self._walk(ranked)

@@ -82,6 +82,8 @@ optional_names = st.none() | names
 FIRST, LAST = datetime(1, 1, 2), datetime(9999, 12, 30)  # noqa: DTZ001
 instants = st.datetimes(FIRST, LAST, timezones=st.sampled_from([UTC, EAST]))
 optional_instants = st.none() | instants
+# An offset other than UTC is sent as the zone of the request: tests/unit/services/test_time_zones.py.
+references = optional_instants.map(lambda value: None if value is None else value.astimezone(UTC))
 counts = st.integers(0, 2**31 - 1)
 positions = st.integers(0, 2**63 - 1)
 numbers = st.floats(allow_nan=False)
@@ -227,7 +229,8 @@ queries = st.builds(
     retained_range=st.none() | ranges,
     as_of=optional_instants,
     valid_at=optional_instants,
-    query_reference_date=optional_instants,
+    query_reference_date=references,
+    time_zone=st.none() | st.sampled_from(("UTC", "+05:30", "Europe/Berlin")),
     include_sources=st.booleans(),
     include_trace=st.booleans(),
     layer_weights=weights,
@@ -262,6 +265,7 @@ traces = st.builds(
     intent_confidence=st.floats(0, 1),
     position=positions,
     tier_reason=st.sampled_from(("", "recent: 1 good of 3 wanted")),
+    date_warnings=st.sampled_from(((), ("30 February is no date of the calendar",))),
 )
 
 
@@ -299,7 +303,8 @@ reflect_queries = st.builds(
     time_range=st.none() | ranges,
     as_of=optional_instants,
     valid_at=optional_instants,
-    query_reference_date=optional_instants,
+    query_reference_date=references,
+    time_zone=st.none() | st.sampled_from(("UTC", "+05:30", "Europe/Berlin")),
     include_sources=st.booleans(),
     dispositions=st.none() | st.builds(Dispositions, *[st.integers(1, 5)] * 3),
     mode=st.none() | st.sampled_from(ReflectMode),

@@ -79,15 +79,15 @@ class HeadingChunker(Step):
         return list(zip(starts, [*starts[1:], len(text)], strict=True))
 
 
-class FortnightAnalyser(Step):
-    """Knows what a fortnight is, and takes every question about one for one of times."""
+class PayPeriodAnalyser(Step):
+    """Knows what a pay period is, and takes every question about one for one of times."""
 
     async def analyse(self, question: str, *, today: date | None, deadline: float) -> QueryAnalysis:
         self.calls.append((question, today))
         made = await self.failing(QueryAnalysis(Intent.TEMPORAL, confidence=2.0))
         if made is not self:
             return made  # type: ignore[no-any-return]
-        if "fortnight" not in question or today is None:
+        if "pay period" not in question or today is None:
             return QueryAnalysis()
         end = datetime(today.year, today.month, today.day, tzinfo=UTC)
         return QueryAnalysis(Intent.TEMPORAL, 0.9, [TimeRange(end - timedelta(days=14), end)])
@@ -164,7 +164,7 @@ class Refusing:
 
 GROUPS = {
     "astrocyte.chunkers": {"headings": "HeadingChunker"},
-    "astrocyte.query_analysers": {"fortnights": "FortnightAnalyser"},
+    "astrocyte.query_analysers": {"pay_periods": "PayPeriodAnalyser"},
     "astrocyte.retrieval_arms": {"listed": "ListArm"},
     "astrocyte.fusions": {"counting": "CountingFusion", "reversed": "ReversedFusion"},
     "astrocyte.synthesisers": {"quoting": "QuotingSynthesiser"},

@@ -62,7 +62,9 @@ async def _ask(folder: Path, questions: QuestionSet, stored: Stored, recall: Map
             await ask(brain, "load", number, stored)
             for question in bank.questions:
                 started = time.perf_counter()
-                variant.ranked[bank.name, question.id] = await ask(brain, question.text, number, stored)
+                variant.ranked[bank.name, question.id] = await ask(
+                    brain, question.text, number, stored, bank.asked_at(question)
+                )
                 variant.seconds.append(time.perf_counter() - started)
             variant.index_bytes += (await brain.bank_stats(stored.bank_id(number))).index_bytes
     return variant

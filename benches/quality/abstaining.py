@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from astrocyte import Astrocyte
@@ -50,16 +51,30 @@ async def outcomes(questions: QuestionSet) -> list[Outcome]:
                 for question in bank.questions:
                     evidence = {stored.kept.get((bank.name, one), one) for one in question.evidence}
                     kind = APART if question.category == APART else "own"
-                    found.append(await _ask(brain, question, number, stored, kind, evidence))
+                    asked_at = bank.asked_at(question)
+                    found.append(await _ask(brain, question, asked_at, number, stored, kind, evidence))
                     if count > 1:
-                        found.append(await _ask(brain, question, (number + 1) % count, stored, "other", set()))
+                        other = (number + 1) % count
+                        found.append(await _ask(brain, question, asked_at, other, stored, "other", set()))
     return found
 
 
-async def _ask(
-    brain: Astrocyte, question: Question, number: int, stored: Stored, kind: str, evidence: set[str]
+async def _ask(  # noqa: PLR0913, PLR0917 - a question, where it is put, and what is right
+    brain: Astrocyte,
+    question: Question,
+    asked_at: datetime | None,
+    number: int,
+    stored: Stored,
+    kind: str,
+    evidence: set[str],
 ) -> Outcome:
-    result = await brain.recall(question.text, Stored.bank_id(number), max_results=HITS, detail_level="titles")
+    result = await brain.recall(
+        question.text,
+        Stored.bank_id(number),
+        max_results=HITS,
+        detail_level="titles",
+        query_reference_date=asked_at,
+    )
     names = stored.names[number]
     held = {names.get(hit.memory_id or "") for hit in result.hits}
     return Outcome(kind, result.confidence or 0.0, kind == "own" and bool(evidence & held))

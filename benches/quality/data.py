@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import calendar
 import gzip
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,6 +37,7 @@ class Question:
     category: str
     evidence: tuple[str, ...]
     answer: str | None = None
+    asked_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,10 @@ class Bank:
     name: str
     turns: tuple[Turn, ...]
     questions: tuple[Question, ...]
+
+    def asked_at(self, question: Question) -> datetime | None:
+        """What relative dates in a question count from: when it was asked, else the newest memory's time."""
+        return question.asked_at or max((turn.occurred_at for turn in self.turns if turn.occurred_at), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +65,9 @@ def read_set(path: Path) -> QuestionSet:
     """Read a set from JSON, gzipped if the name ends in `.gz`.
 
     Layout: `{"dataset", "banks": [{"bank", "memories": [{"id", "text", "speaker"?, "time"?, "session"?}],
-    "queries": [{"id", "text", "category", "evidence": [memory ids], "answer"?}]}]}`. Times without an offset are UTC.
-    Evidence that is not among the bank's memories, and questions that have no other, are left out.
+    "queries": [{"id", "text", "category", "evidence": [memory ids], "answer"?, "asked_at"?}]}]}`.
+    Times without an offset are UTC. Evidence that is not among the bank's memories, and questions that have no other,
+    are left out.
     """
     data = path.read_bytes()
     parsed = json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
@@ -89,16 +97,33 @@ def _bank(raw: Mapping[str, Any]) -> Bank:
 
 
 def _turn(raw: Mapping[str, Any]) -> Turn:
-    time = datetime.fromisoformat(raw["time"]) if raw.get("time") else None
-    if time is not None and time.tzinfo is None:
-        time = time.replace(tzinfo=UTC)
     session = raw.get("session")
     return Turn(
-        str(raw["id"]), raw["text"], raw.get("speaker") or None, time, None if session is None else str(session)
+        str(raw["id"]),
+        raw["text"],
+        raw.get("speaker") or None,
+        _time(raw.get("time")),
+        None if session is None else str(session),
     )
 
 
 def _question(raw: Mapping[str, Any], known: Iterable[str]) -> Question:
     evidence = tuple(str(identifier) for identifier in raw["evidence"] if str(identifier) in known)
     answer = raw.get("answer")
-    return Question(str(raw["id"]), raw["text"], raw["category"], evidence, None if answer is None else str(answer))
+    return Question(
+        str(raw["id"]),
+        raw["text"],
+        raw["category"],
+        evidence,
+        None if answer is None else str(answer),
+        _time(raw.get("asked_at")),
+    )
+
+
+def _time(text: str | None) -> datetime | None:
+    """A time; a month alone is its last day."""
+    if text and re.fullmatch(r"\d{4}-\d\d", text):
+        year, month = map(int, text.split("-"))
+        text = f"{text}-{calendar.monthrange(year, month)[1]}"
+    time = datetime.fromisoformat(text) if text else None
+    return time.replace(tzinfo=UTC) if time is not None and time.tzinfo is None else time

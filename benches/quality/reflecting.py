@@ -85,9 +85,10 @@ async def measure(questions: QuestionSet, folder: Path, *, floor: bool) -> list[
             if question.answer is None or share_of_words(question.answer, "") is None:
                 continue
             begun = time.perf_counter()
-            await brain.recall(question.text, f"bank-{number}")
+            asked_at = bank.asked_at(question)
+            await brain.recall(question.text, f"bank-{number}", query_reference_date=asked_at)
             recalled = time.perf_counter()
-            result = await brain.reflect(question.text, f"bank-{number}")
+            result = await brain.reflect(question.text, f"bank-{number}", query_reference_date=asked_at)
             done = time.perf_counter()
             words = 0.0 if result.abstained else share_of_words(question.answer, result.answer) or 0.0
             answers.append(

@@ -105,7 +105,9 @@ async def _ask(side: _Side, questions: QuestionSet, recall: Mapping[str, Any]) -
     async with open_brain(side.folder, {"recall": recall}) as brain:
         for number, bank in enumerate(questions.banks):
             for question in bank.questions:
-                ranked[bank.name, question.id] = await ask(brain, question.text, number, side.stored)
+                ranked[bank.name, question.id] = await ask(
+                    brain, question.text, number, side.stored, bank.asked_at(question)
+                )
     return ranked
 
 

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 from astrocyte import Astrocyte, MultiBankStrategy
@@ -25,7 +26,15 @@ class Brain(Protocol):
     async def retain_many(self, items: Sequence[Any], bank_id: str) -> Sequence[Any]:
         """Store items; one result with `memory_id` for each, in order."""
 
-    async def recall(self, query: str, bank_id: str, *, max_results: int, detail_level: str) -> Any:  # noqa: ANN401
+    async def recall(
+        self,
+        query: str,
+        bank_id: str,
+        *,
+        max_results: int,
+        detail_level: str,
+        query_reference_date: datetime | None,
+    ) -> Any:  # noqa: ANN401
         """Rank memories; the answer has `hits` with `memory_id`."""
 
 
@@ -83,10 +92,12 @@ async def store(brain: Brain, questions: QuestionSet) -> Stored:
     return Stored(tuple(names), kept)
 
 
-async def ask(brain: Brain, text: str, number: int, stored: Stored) -> list[str]:
+async def ask(brain: Brain, text: str, number: int, stored: Stored, asked_at: datetime | None = None) -> list[str]:
     """The set's ids of what a recall ranks, best first."""
     # Titles: the token budget must not cut the list that is measured.
-    result = await brain.recall(text, Stored.bank_id(number), max_results=DEPTH, detail_level="titles")
+    result = await brain.recall(
+        text, Stored.bank_id(number), max_results=DEPTH, detail_level="titles", query_reference_date=asked_at
+    )
     names = stored.names[number]
     return [names[hit.memory_id] for hit in result.hits if hit.memory_id in names]
 
@@ -112,7 +123,12 @@ async def answer_together(brain: Astrocyte, questions: QuestionSet, fusion_metho
         for question in bank.questions:
             started = time.perf_counter()
             result = await brain.recall(
-                question.text, banks=banks, strategy=strategy, max_results=DEPTH, detail_level="titles"
+                question.text,
+                banks=banks,
+                strategy=strategy,
+                max_results=DEPTH,
+                detail_level="titles",
+                query_reference_date=bank.asked_at(question),
             )
             recalls.append(time.perf_counter() - started)
             found = (names.get(hit.memory_id or "", ("", "")) for hit in result.hits)
@@ -143,7 +159,13 @@ async def answer(brain: Brain, questions: QuestionSet) -> Answers:
         for question in bank.questions:
             started = time.perf_counter()
             # Titles: the token budget must not cut the list that is measured.
-            result = await brain.recall(question.text, name, max_results=DEPTH, detail_level="titles")
+            result = await brain.recall(
+                question.text,
+                name,
+                max_results=DEPTH,
+                detail_level="titles",
+                query_reference_date=bank.asked_at(question),
+            )
             recalls.append(time.perf_counter() - started)
             ranked[bank.name, question.id] = [names[hit.memory_id] for hit in result.hits if hit.memory_id in names]
         recalls_processor += time.process_time() - began

@@ -71,6 +71,7 @@ class RecallOptions(TypedDict, total=False):
     retained_range: tuple[datetime | None, datetime | None] | None
     valid_at: datetime | None
     query_reference_date: datetime | None
+    time_zone: str | None
     include_trace: bool
     weights: dict[str, float] | None
     fusion_method: FusionMethod | str | None
@@ -92,6 +93,7 @@ class ReflectOptions(TypedDict, total=False):
     as_of: datetime | None
     valid_at: datetime | None
     query_reference_date: datetime | None
+    time_zone: str | None
     embedding: Embedding | None
     min_position: int
 

@@ -173,8 +173,9 @@ def _trace(result: RecallResult) -> bytes | None:
 
 @given(strategies.recall_results)
 def test_the_rest_of_an_answer_is_what_protobuf_writes(result: RecallResult) -> None:
-    """With hits that are objects protobuf writes it all."""
-    bare = replace(result, hits=())
+    """With hits that are objects protobuf writes it all; the warnings of dates it always does."""
+    trace = None if result.trace is None else replace(result.trace, date_warnings=())
+    bare = replace(result, hits=(), trace=trace)
     message = RecallResponse.FromString(convert.encode_recall_result(bare))
     raw = core.encode_answer(bare, _trace(bare))
     # Maps have no order.
@@ -218,8 +219,8 @@ def test_no_field_of_an_answer_is_forgotten() -> None:
     message = RecallResponse.FromString(core.encode_answer(result, _trace(result)))
     assert {field.name for field, _ in message.ListFields()} == set(RecallResponse.DESCRIPTOR.fields_by_name) - {"hits"}
     written = {field.name for field, _ in message.trace.ListFields()}
-    # Answers of several banks, and of engines, are made by protobuf.
-    assert written == set(TraceMessage.DESCRIPTOR.fields_by_name) - {"banks", "engines"}
+    # Answers of several banks, of engines, and to impossible dates are made by protobuf.
+    assert written == set(TraceMessage.DESCRIPTOR.fields_by_name) - {"banks", "engines", "date_warnings"}
     assert codec_of(RecallResult, RecallResponse).decode(message) == result
 
 
@@ -228,3 +229,12 @@ def test_an_answer_with_hits_that_nobody_looked_at_is_whole() -> None:
     result = RecallResult(hits, 3, truncated=False, trace=RecallTrace(position=9), confidence=0.0)
     message = RecallResponse.FromString(convert.encode_recall_result(result))
     assert message == RecallResponse.FromString(convert.encode_recall_result(replace(result, hits=tuple(hits))))
+
+
+def test_a_warning_of_a_date_is_written_beside_hits_that_nobody_looked_at() -> None:
+    hits = FoundHits(RecallQuery("tea", "bank"), RESPONSE, _rows([RICH, RICH, RICH]))
+    trace = RecallTrace(position=9, date_warnings=("30 February is no date of the calendar",))
+    result = RecallResult(hits, 3, truncated=False, trace=trace)
+    message = RecallResponse.FromString(convert.encode_recall_result(result))
+    assert list(message.trace.date_warnings) == list(trace.date_warnings)
+    assert len(message.hits) == 3

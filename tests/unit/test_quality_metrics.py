@@ -30,7 +30,7 @@ SET = {
                 {"id": 3, "text": "the cat sat"},
             ],
             "queries": [
-                {"id": "q1", "text": "cat", "category": "single", "evidence": ["3"]},
+                {"id": "q1", "text": "cat", "category": "single", "evidence": ["3"], "asked_at": "2024-06"},
                 {"id": "q2", "text": "dog", "category": "adversarial", "evidence": ["2", "gone"]},
                 {"id": "q3", "text": "no evidence", "category": "single", "evidence": ["gone"]},
             ],
@@ -45,6 +45,7 @@ class FakeBrain:
     def __init__(self) -> None:
         self.contents: dict[str, str] = {}
         self.items: list[dict[str, object]] = []
+        self.references: list[datetime | None] = []
 
     async def retain_many(self, items: Sequence[dict[str, Any]], bank_id: str) -> list[Any]:
         self.items += items
@@ -56,7 +57,10 @@ class FakeBrain:
             results.append(SimpleNamespace(memory_id=key))
         return results
 
-    async def recall(self, query: str, bank_id: str, *, max_results: int, detail_level: str) -> SimpleNamespace:
+    async def recall(
+        self, query: str, bank_id: str, *, max_results: int, detail_level: str, query_reference_date: datetime | None
+    ) -> SimpleNamespace:
+        self.references.append(query_reference_date)
         assert bank_id == "bank-0"
         assert max_results == 20
         hits = [SimpleNamespace(memory_id=key) for key, content in self.contents.items() if query in content]
@@ -150,6 +154,8 @@ async def test_run_is_judged_under_the_kept_id(tiny: QuestionSet, tmp_path: Path
     # The third memory was stored as the first: its evidence is met by the first's id.
     assert answers.kept["b", "3"] == "1"
     assert answers.ranked == {("b", "q1"): ["1"], ("b", "q2"): ["2"]}
+    # When the question was asked, or else the time of the newest memory.
+    assert brain.references == [datetime(2024, 6, 30, tzinfo=UTC), datetime(2024, 5, 8, 10, tzinfo=UTC)]
     found = evaluate(tiny, answers.ranked, answers.kept)
     assert mean(found[OVERALL])["R@5"] == 1.0
     assert len(found[OVERALL]) == 1, "adversarial stays apart"

@@ -153,6 +153,12 @@ _common = _options(
     wanted,
     click.option("--trace", is_flag=True, help="Print the trace."),
 )
+dated = (
+    click.option(
+        "--reference-date", "query_reference_date", type=MOMENT, help="Reference time of relative dates in the query."
+    ),
+    click.option("--time-zone", help="Time zone of dates in the query, such as Europe/Berlin or +02:00."),
+)
 filtered = _options(
     click.option(
         "--tag-match",
@@ -168,6 +174,7 @@ filtered = _options(
     click.option("--until", type=MOMENT, help="Only events at this time or earlier."),
     click.option("--as-of", type=MOMENT, help="The bank as of this time."),
     click.option("--valid-at", type=MOMENT, help="Only memories valid at this time."),
+    *dated,
     click.option(
         "--fusion",
         "fusion_method",
@@ -289,6 +296,8 @@ def _print_hits(
             OUT.print(line, style="dim", soft_wrap=True)
         for window in how.time_windows:
             OUT.print(f"time window: {window.start} to {window.end}", style="dim", soft_wrap=True)
+        for warning in how.date_warnings:
+            OUT.print(f"date: {warning}", style="dim", soft_wrap=True)
 
 
 @click.command()

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from astrocyte.api.requests import Reflect, StreamReflect
 from astrocyte.cli.connection import Session, operation
+from astrocyte.cli.memories import dated
 from astrocyte.cli.naming import several_banks, with_banks
 from astrocyte.cli.output import OUT, print_json, stamp
 from astrocyte.cli.values import MOMENT
@@ -29,6 +30,8 @@ LEANING = click.IntRange(1, 5)
 @click.option("--since", type=MOMENT, help="Only events at this time or later.")
 @click.option("--until", type=MOMENT, help="Only events at this time or earlier.")
 @click.option("--as-of", type=MOMENT, help="The bank as of this time.")
+@dated[0]
+@dated[1]
 @click.option("--skepticism", type=LEANING, default=3, show_default=True, help="5 requires more evidence, 1 less.")
 @click.option("--literalism", type=LEANING, default=3, show_default=True, help="5 is literal, 1 interprets.")
 @click.option("--empathy", type=LEANING, default=3, show_default=True, help="5 considers feelings, 1 does not.")

@@ -71,6 +71,7 @@ from astrocyte.config.stages import (
 )
 from astrocyte.config.store import ForgetSettings, OutsideStoreSettings
 from astrocyte.config.templates import BankTemplateSettings, TemplateGrant, TemplateName
+from astrocyte.config.time_zone import ZoneName
 from astrocyte.errors import ConfigError
 
 __all__ = [
@@ -307,6 +308,11 @@ class Settings(BaseSettings):
     )
     llm_provider_config: dict[str, Any] = Field(
         default_factory=dict, repr=False, description="Options of the language model's provider, which validates them."
+    )
+    time_zone: ZoneName = Field(
+        "UTC",
+        description="Time zone of dates in questions (yesterday, on 8 May): an IANA name such as Europe/Berlin, or an "
+        "offset such as +02:00.",
     )
     data_dir: Path = Field(Path("astrocyte-data"), description="Data directory of the SQLite store.")
     server: ServerSettings = ServerSettings()

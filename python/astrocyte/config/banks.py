@@ -15,6 +15,7 @@ from astrocyte.config.retain import CuratedRetainSettings, SignalQualitySettings
 from astrocyte.config.section import Section
 from astrocyte.config.source import KeyPath, SourceLines, merge
 from astrocyte.config.templates import BankTemplateSettings, ProfileName, closest, profile_values, readable
+from astrocyte.config.time_zone import ZoneName
 from astrocyte.errors import ConfigError
 
 
@@ -32,6 +33,7 @@ class BankSettings(Section):
     """
 
     profile: ProfileName | None = Field(None, description="Profile; the bank's own blocks override it.")
+    time_zone: ZoneName = Field("UTC", description="Time zone of the bank, as in time_zone.")
     homeostasis: HomeostasisSettings = HomeostasisSettings()
     barriers: BarrierSettings = BarrierSettings()
     dlp: DlpSettings = DlpSettings()
@@ -115,22 +117,30 @@ def complete(values: Mapping[str, Any]) -> dict[str, Any]:
     for bank, own in banks.items():
         said = plain(own)
         if isinstance(said, Mapping):
-            profile = said.get("profile") or _template_profile(templates, str(bank))
-            spoken[bank] = {**merge(merge(whole, profile_values(profile)), said), "profile": profile}
+            template = _template(templates, str(bank))
+            profile = said.get("profile") or (template.profile if template else None)
+            values_of_kind = {**profile_values(profile), **_own_zone(template)}
+            spoken[bank] = {**merge(merge(whole, values_of_kind), said), "profile": profile}
         else:
             spoken[bank] = own
     return {**values, "banks": spoken}
 
 
-def over_profile(whole: BankSettings, profile: ProfileName | None) -> BankSettings:
-    """Return the settings of a bank with a profile and no settings of its own."""
-    return BankSettings.model_validate({**merge(whole.model_dump(), profile_values(profile)), "profile": profile})
+def over_template(whole: BankSettings, template: BankTemplateSettings) -> BankSettings:
+    """Return the settings of a bank with a template and no settings of its own."""
+    values = merge(whole.model_dump(), {**profile_values(template.profile), **_own_zone(template)})
+    return BankSettings.model_validate({**values, "profile": template.profile})
 
 
-def _template_profile(templates: Mapping[str, BankTemplateSettings], bank_id: str) -> ProfileName | None:
-    """Return the profile of the bank's template."""
+def _own_zone(template: BankTemplateSettings | None) -> dict[str, Any]:
+    """Return the time zone of a template, if it has one, as a bank's settings have it."""
+    return {"time_zone": template.time_zone} if template is not None and template.time_zone else {}
+
+
+def _template(templates: Mapping[str, BankTemplateSettings], bank_id: str) -> BankTemplateSettings | None:
+    """Return the bank's template."""
     match = closest({name: template.name_pattern for name, template in templates.items()}, bank_id)
-    return None if match is None else templates[match[0]].profile
+    return None if match is None else templates[match[0]]
 
 
 def at(values: object, path: KeyPath) -> object:

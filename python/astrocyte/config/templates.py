@@ -19,6 +19,7 @@ from pydantic import ValidationError as PydanticError
 
 from astrocyte.config.access import PRINCIPAL_CHARS, PermissionName
 from astrocyte.config.section import Section
+from astrocyte.config.time_zone import ZoneName
 
 # Other names are refused: an unbound placeholder matches every principal, so a typo would grant access to all.
 PLACEHOLDERS = ("user_id", "agent_id", "service_id", "team_id")
@@ -54,6 +55,7 @@ class BankTemplateSettings(Section):
         description="Bank id with {user_id}, {agent_id}, {service_id} or {team_id}, each at most once."
     )
     profile: ProfileName | None = Field(None, description="Profile of these banks.")
+    time_zone: ZoneName | None = Field(None, description="Time zone of these banks; by default the server's.")
     auto_create: bool = Field(False, description="Create a missing bank on the first retain or recall.")
     access: tuple[TemplateGrant, ...] = Field(
         (), description="Permissions in these banks. If set, the creator of a bank does not own it."

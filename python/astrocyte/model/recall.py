@@ -63,7 +63,9 @@ class RecallQuery:
 
     ``time_range`` holds on occurred_at, or retained_at where there is none. ``as_of`` is what the service knew then,
     ``valid_at`` what was true then. ``weights`` is by arm (semantic, keyword, temporal). ``external_context`` holds
-    results of another system, which are filtered and blended into the answer, and never stored. Instead of
+    results of another system, which are filtered and blended into the answer, and never stored. Relative dates in the
+    query count from ``query_reference_date``, else from now, in the days of ``time_zone`` (an IANA name or an offset),
+    else of the offset of ``query_reference_date`` where that is not UTC, else of the bank's time zone. Instead of
     ``bank_id``, which is "" then, ``banks`` or ``bank_group`` name several; ``strategy`` says how they are asked.
     """
 
@@ -82,6 +84,7 @@ class RecallQuery:
     as_of: datetime | None = None
     valid_at: datetime | None = None
     query_reference_date: datetime | None = None
+    time_zone: str | None = None
     include_sources: bool = False
     include_trace: bool = True
     layer_weights: Mapping[str, float] = field(default_factory=dict)
@@ -161,6 +164,7 @@ class RecallTrace:
     ``plan`` says how the filter was met: rows allowed, rows in all, scan or gather. ``degraded`` is not empty where a
     provider was unavailable: ``empty_recall`` for an answer without a search, ``cache`` for an earlier, stale one;
     names of stores from outside (such as ``vector_store``) for one that was made without them.
+    ``date_warnings`` name dates in the query that no calendar has, such as 30 February; they make no time window.
     ``engines`` says what became of each side where an engine stands beside the pipeline, the pipeline first.
     """
 
@@ -184,6 +188,7 @@ class RecallTrace:
     banks: tuple[BankTrace, ...] = ()
     engines: tuple[EngineTrace, ...] = ()
     tier_reason: str = ""
+    date_warnings: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

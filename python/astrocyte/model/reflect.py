@@ -52,6 +52,7 @@ class ReflectQuery:
     as_of: datetime | None = None
     valid_at: datetime | None = None
     query_reference_date: datetime | None = None
+    time_zone: str | None = None
     include_sources: bool = True
     dispositions: Dispositions | None = None
     mode: ReflectMode | None = None

@@ -72,13 +72,13 @@ class QueryAnalysis:
 class QueryAnalyser(Protocol):
     """Reads questions."""
 
-    async def analyse(self, question: str, *, today: date | None, deadline: float) -> QueryAnalysis:
+    async def analyse(self, question: str, *, today: date, deadline: float) -> QueryAnalysis:
         """What a question asks for.
 
         Args:
             question: After the barriers; never empty.
-            today: What "yesterday" counts from: the caller's reference date, else the day of the bank's newest memory;
-                None in a bank without memories.
+            today: What "yesterday" counts from: the day of the caller's reference date, or of the clock, in the time
+                zone of the request or the bank.
             deadline: When the caller stops waiting (``pipeline.query_analysis.timeout_seconds``).
         """
 

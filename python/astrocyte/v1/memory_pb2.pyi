@@ -1179,6 +1179,7 @@ class RecallRequest(_message.Message):
     BANKS_FIELD_NUMBER: _builtins.int
     BANK_GROUP_FIELD_NUMBER: _builtins.int
     STRATEGY_FIELD_NUMBER: _builtins.int
+    TIME_ZONE_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank to search; it must exist. Empty if banks or bank_group is set."""
     query: _builtins.str
@@ -1209,6 +1210,10 @@ class RecallRequest(_message.Message):
     """Minimum position of the bank; the call waits until it is applied. 0: current state; must be 0 for several banks."""
     bank_group: _builtins.str
     """Bank group of the settings, instead of bank_id. Empty: see bank_id and banks."""
+    time_zone: _builtins.str
+    """Time zone of dates in the query ("yesterday", "on 8 May"): an IANA name such as "Europe/Berlin", or an offset such as
+    "+02:00". Empty: that of the bank, or of the server's settings.
+    """
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Only memories with matching tags. Empty: no filter."""
@@ -1243,7 +1248,7 @@ class RecallRequest(_message.Message):
 
     @_builtins.property
     def query_reference_date(self) -> _timestamp_pb2.Timestamp:
-        """Reference time of relative dates in the query, such as "yesterday". Unset: the time of the bank's newest memory."""
+        """Reference time of relative dates in the query, such as "yesterday". Unset: now."""
 
     @_builtins.property
     def layer_weights(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
@@ -1308,10 +1313,11 @@ class RecallRequest(_message.Message):
         banks: _abc.Iterable[_builtins.str] | None = ...,
         bank_group: _builtins.str = ...,
         strategy: Global___MultiBankStrategy | None = ...,
+        time_zone: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "_include_trace", b"_include_trace", "_rank_constant", b"_rank_constant", "as_of", b"as_of", "dedup_threshold", b"dedup_threshold", "embedding", b"embedding", "include_trace", b"include_trace", "query_reference_date", b"query_reference_date", "rank_constant", b"rank_constant", "retained_range", b"retained_range", "strategy", b"strategy", "time_range", b"time_range", "valid_at", b"valid_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "_include_trace", b"_include_trace", "_rank_constant", b"_rank_constant", "as_of", b"as_of", "bank_group", b"bank_group", "bank_id", b"bank_id", "banks", b"banks", "dedup_threshold", b"dedup_threshold", "detail_level", b"detail_level", "embedding", b"embedding", "external_context", b"external_context", "fact_types", b"fact_types", "fusion_method", b"fusion_method", "include_sources", b"include_sources", "include_trace", b"include_trace", "layer_weights", b"layer_weights", "max_results", b"max_results", "max_tokens", b"max_tokens", "memory_ids", b"memory_ids", "metadata", b"metadata", "min_position", b"min_position", "query", b"query", "query_reference_date", b"query_reference_date", "rank_constant", b"rank_constant", "retained_range", b"retained_range", "session_id", b"session_id", "strategy", b"strategy", "tag_match", b"tag_match", "tags", b"tags", "time_range", b"time_range", "valid_at", b"valid_at", "weights", b"weights"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold", "_include_trace", b"_include_trace", "_rank_constant", b"_rank_constant", "as_of", b"as_of", "bank_group", b"bank_group", "bank_id", b"bank_id", "banks", b"banks", "dedup_threshold", b"dedup_threshold", "detail_level", b"detail_level", "embedding", b"embedding", "external_context", b"external_context", "fact_types", b"fact_types", "fusion_method", b"fusion_method", "include_sources", b"include_sources", "include_trace", b"include_trace", "layer_weights", b"layer_weights", "max_results", b"max_results", "max_tokens", b"max_tokens", "memory_ids", b"memory_ids", "metadata", b"metadata", "min_position", b"min_position", "query", b"query", "query_reference_date", b"query_reference_date", "rank_constant", b"rank_constant", "retained_range", b"retained_range", "session_id", b"session_id", "strategy", b"strategy", "tag_match", b"tag_match", "tags", b"tags", "time_range", b"time_range", "time_zone", b"time_zone", "valid_at", b"valid_at", "weights", b"weights"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__dedup_threshold: _TypeAlias = _typing.Literal["dedup_threshold"]  # noqa: Y015
     _WhichOneofArgType__dedup_threshold: _TypeAlias = _typing.Literal["_dedup_threshold", b"_dedup_threshold"]  # noqa: Y015
@@ -1831,6 +1837,7 @@ class ReflectRequest(_message.Message):
     BANKS_FIELD_NUMBER: _builtins.int
     BANK_GROUP_FIELD_NUMBER: _builtins.int
     STRATEGY_FIELD_NUMBER: _builtins.int
+    TIME_ZONE_FIELD_NUMBER: _builtins.int
     bank_id: _builtins.str
     """The bank; it must exist. Empty if banks or bank_group is set."""
     query: _builtins.str
@@ -1851,6 +1858,8 @@ class ReflectRequest(_message.Message):
     """Minimum position of the bank; the call waits until it is applied. 0: current state; must be 0 for several banks."""
     bank_group: _builtins.str
     """Bank group of the settings, instead of bank_id. Empty: see bank_id and banks."""
+    time_zone: _builtins.str
+    """Time zone of dates in the question, as in RecallRequest. Empty: that of the bank, or of the server's settings."""
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Only memories with matching tags. Empty: no filter."""
@@ -1873,7 +1882,7 @@ class ReflectRequest(_message.Message):
 
     @_builtins.property
     def query_reference_date(self) -> _timestamp_pb2.Timestamp:
-        """Reference time of relative dates in the question, such as "yesterday". Unset: the time of the bank's newest memory."""
+        """Reference time of relative dates in the question, such as "yesterday". Unset: now."""
 
     @_builtins.property
     def dispositions(self) -> Global___Dispositions:
@@ -1915,10 +1924,11 @@ class ReflectRequest(_message.Message):
         banks: _abc.Iterable[_builtins.str] | None = ...,
         bank_group: _builtins.str = ...,
         strategy: Global___MultiBankStrategy | None = ...,
+        time_zone: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_include_sources", b"_include_sources", "as_of", b"as_of", "dispositions", b"dispositions", "embedding", b"embedding", "include_sources", b"include_sources", "query_reference_date", b"query_reference_date", "strategy", b"strategy", "time_range", b"time_range", "valid_at", b"valid_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_include_sources", b"_include_sources", "as_of", b"as_of", "bank_group", b"bank_group", "bank_id", b"bank_id", "banks", b"banks", "dispositions", b"dispositions", "embedding", b"embedding", "fact_types", b"fact_types", "include_sources", b"include_sources", "max_tokens", b"max_tokens", "min_position", b"min_position", "mode", b"mode", "query", b"query", "query_reference_date", b"query_reference_date", "session_id", b"session_id", "strategy", b"strategy", "tag_match", b"tag_match", "tags", b"tags", "time_range", b"time_range", "valid_at", b"valid_at"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_include_sources", b"_include_sources", "as_of", b"as_of", "bank_group", b"bank_group", "bank_id", b"bank_id", "banks", b"banks", "dispositions", b"dispositions", "embedding", b"embedding", "fact_types", b"fact_types", "include_sources", b"include_sources", "max_tokens", b"max_tokens", "min_position", b"min_position", "mode", b"mode", "query", b"query", "query_reference_date", b"query_reference_date", "session_id", b"session_id", "strategy", b"strategy", "tag_match", b"tag_match", "tags", b"tags", "time_range", b"time_range", "time_zone", b"time_zone", "valid_at", b"valid_at"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__include_sources: _TypeAlias = _typing.Literal["include_sources"]  # noqa: Y015
     _WhichOneofArgType__include_sources: _TypeAlias = _typing.Literal["_include_sources", b"_include_sources"]  # noqa: Y015

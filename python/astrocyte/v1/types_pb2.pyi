@@ -669,6 +669,7 @@ class RecallTrace(_message.Message):
     BANKS_FIELD_NUMBER: _builtins.int
     ENGINES_FIELD_NUMBER: _builtins.int
     TIER_REASON_FIELD_NUMBER: _builtins.int
+    DATE_WARNINGS_FIELD_NUMBER: _builtins.int
     total_candidates: _builtins.int
     """Candidates of all arms before fusion; a memory that two arms return counts twice."""
     fusion_method: _builtins.str
@@ -734,6 +735,10 @@ class RecallTrace(_message.Message):
         returned even if not requested.
         """
 
+    @_builtins.property
+    def date_warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Dates in the query that do not exist, such as 30 February, each as a sentence. They have no time window."""
+
     def __init__(
         self,
         *,
@@ -757,10 +762,11 @@ class RecallTrace(_message.Message):
         banks: _abc.Iterable[Global___BankTrace] | None = ...,
         engines: _abc.Iterable[Global___EngineTrace] | None = ...,
         tier_reason: _builtins.str = ...,
+        date_warnings: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["banks", b"banks", "cache_hit", b"cache_hit", "degraded", b"degraded", "engines", b"engines", "fusion_method", b"fusion_method", "intent", b"intent", "intent_confidence", b"intent_confidence", "latency_ms", b"latency_ms", "layer_distribution", b"layer_distribution", "plan", b"plan", "position", b"position", "stage_timings_ms", b"stage_timings_ms", "strategies_used", b"strategies_used", "strategy_candidate_counts", b"strategy_candidate_counts", "strategy_timings_ms", b"strategy_timings_ms", "tier_reason", b"tier_reason", "tier_used", b"tier_used", "time_windows", b"time_windows", "total_candidates", b"total_candidates", "wiki_tier_used", b"wiki_tier_used"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["banks", b"banks", "cache_hit", b"cache_hit", "date_warnings", b"date_warnings", "degraded", b"degraded", "engines", b"engines", "fusion_method", b"fusion_method", "intent", b"intent", "intent_confidence", b"intent_confidence", "latency_ms", b"latency_ms", "layer_distribution", b"layer_distribution", "plan", b"plan", "position", b"position", "stage_timings_ms", b"stage_timings_ms", "strategies_used", b"strategies_used", "strategy_candidate_counts", b"strategy_candidate_counts", "strategy_timings_ms", b"strategy_timings_ms", "tier_reason", b"tier_reason", "tier_used", b"tier_used", "time_windows", b"time_windows", "total_candidates", b"total_candidates", "wiki_tier_used", b"wiki_tier_used"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

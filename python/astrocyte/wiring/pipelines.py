@@ -9,6 +9,7 @@ from astrocyte.pipelines.explain.pipeline import ExplainPipeline
 from astrocyte.pipelines.extraction.entities import create_extraction
 from astrocyte.pipelines.forget import ForgetPipeline
 from astrocyte.pipelines.multi_bank.pipeline import MultiBankPipeline
+from astrocyte.pipelines.query.reference import ReferenceClock
 from astrocyte.pipelines.recall.pipeline import RecallParts, RecallPipeline
 from astrocyte.pipelines.recall.reranking import RerankedRecall
 from astrocyte.pipelines.recall.tiered import TieredRecall
@@ -48,7 +49,7 @@ def build_pipelines(
         DraftVectors(spaces, storage.executor),
         storage.executor,
     )
-    recall = _recall(settings, providers, storage, stages)
+    recall = _recall(settings, providers, rules, storage, stages)
     reindexer = Reindexer(store, store.operations, storage.registry, recall, spaces, settings.reindex, storage.clock)
     tiers = settings.tiered_retrieval.enabled
     return Pipelines(
@@ -64,7 +65,7 @@ def build_pipelines(
     )
 
 
-def _recall(settings: Settings, providers: Providers, storage: Storage, stages: Stages) -> RecallPipeline:
+def _recall(settings: Settings, providers: Providers, rules: Rules, storage: Storage, stages: Stages) -> RecallPipeline:
     """The full recall on one bank, with a reranker where the settings name one."""
     parts = RecallParts(
         store=storage.store,
@@ -75,6 +76,7 @@ def _recall(settings: Settings, providers: Providers, storage: Storage, stages: 
         executor=storage.executor,
         entities=storage.store,
         clock=storage.clock,
+        references=ReferenceClock(storage.clock, lambda bank_id: rules.overrides.of[bank_id].time_zone),
         outside=storage.external,
         foreign=_multilingual_dates(settings),
         stages=stages.recall,

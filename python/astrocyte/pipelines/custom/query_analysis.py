@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import date
 
 from astrocyte.model import Intent, QueryIntent, TimeRange
 from astrocyte.pipelines.custom.bounded_call import BoundedStage, UnusableError
-from astrocyte.pipelines.query.time_windows import EARLIEST_MS, LATEST_MS, to_ms, today_of
+from astrocyte.pipelines.query.time_windows import EARLIEST_MS, LATEST_MS, to_ms
 from astrocyte.pipelines.search.core_request import Plan, Reading
 from astrocyte.providers.stages import QueryAnalyser, QueryAnalysis
 
@@ -32,14 +33,14 @@ class CustomAnalysis:
         asked: dict[tuple[str, object], list[Plan]] = {}
         for plan in plans:
             if plan.query.query and plan.reading is None:
-                asked.setdefault((plan.query.query, today_of(plan.query, plan.index.latest)), []).append(plan)
+                asked.setdefault((plan.query.query, _today(plan)), []).append(plan)
         for alike in asked.values():
             await self._read(alike)
 
     async def _read(self, plans: Sequence[Plan]) -> None:
         """Of plans whose question, and whose today, is the same."""
         plan = plans[0]
-        question, today = plan.query.query, today_of(plan.query, plan.index.latest)
+        question, today = plan.query.query, _today(plan)
         outcome = await self._stage.call(
             plan.bank.bank_id,
             lambda deadline: self.analyser.analyse(question, today=today, deadline=deadline),
@@ -50,6 +51,12 @@ class CustomAnalysis:
             one.spent = {**one.spent, STAGE: outcome.millis}
             if outcome.problem:
                 one.missed(self._stage.told(outcome.problem))
+
+
+def _today(plan: Plan) -> date:
+    """The day that relative dates count from."""
+    assert plan.reference is not None  # noqa: S101 - plans have it before anybody reads their questions
+    return plan.reference.date()
 
 
 def read_over(plan: Plan) -> None:

@@ -13,7 +13,7 @@ from astrocyte.pipelines.custom.fusion import CustomFusion
 from astrocyte.pipelines.custom.query_analysis import CustomAnalysis
 from astrocyte.pipelines.custom.retrieval_arms import CustomArms
 from astrocyte.pipelines.external_stores.stores import OutsideStores
-from astrocyte.pipelines.query.time_windows import today_of
+from astrocyte.pipelines.query.reference import ReferenceClock
 from astrocyte.pipelines.search.core_request import Plan
 
 if TYPE_CHECKING:
@@ -41,21 +41,32 @@ class Others:
         foreign: Knows dates of other languages, if they are wanted.
         stages: Steps that others wrote.
         executor: Where dates are looked for.
+        references: Knows what relative dates count from.
     """
 
     def __init__(
-        self, outside: OutsideStores | None, foreign: ForeignDates | None, stages: RecallStages, executor: Executor
+        self,
+        outside: OutsideStores | None,
+        foreign: ForeignDates | None,
+        stages: RecallStages,
+        executor: Executor,
+        references: ReferenceClock,
     ) -> None:
         self._outside = outside
         self._foreign = foreign
         self._stages = stages
         self._executor = executor
+        self._references = references
         self.fusion = stages.fusion
         self.propose_any = outside is not None or stages.arms is not None
+        self.reads_any = foreign is not None or stages.analysis is not None
         self.any = self.propose_any or foreign is not None or stages != NO_STAGES
 
     async def read(self, plans: Sequence[Plan]) -> None:
         """Let them read the questions: for dates of other languages, and for what they ask."""
+        if self.reads_any:
+            for plan in plans:
+                plan.reference = self._references.of(plan.query, plan.bank.bank_id)
         if self._foreign is not None:
             await self._date(plans, self._foreign)
         if self._stages.analysis is not None:
@@ -83,6 +94,5 @@ class Others:
         """Find dates of other languages in the questions, off the loop: each takes tens of milliseconds."""
         run = asyncio.get_running_loop().run_in_executor
         for plan in plans:
-            today = today_of(plan.query, plan.index.latest)
-            if today is not None and plan.query.query:
-                plan.foreign = await run(self._executor, foreign.windows, plan.query.query, today)
+            if plan.reference is not None and plan.query.query:
+                plan.foreign = await run(self._executor, foreign.windows, plan.query.query, plan.reference)

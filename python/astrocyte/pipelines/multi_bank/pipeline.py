@@ -20,13 +20,15 @@ from typing import NamedTuple, TypeVar
 
 from astrocyte.config import Settings
 from astrocyte.errors import AstrocyteError, DeadlineExceeded
-from astrocyte.model import BankOutcome, BankStrategy, MultiBankMode, RecallQuery, RecallResult
+from astrocyte.model import BankOutcome, BankStrategy, MemoryHit, MultiBankMode, RecallQuery, RecallResult
 from astrocyte.pipelines.multi_bank.bank_answers import Part, Question, counted, good, parts_of
 from astrocyte.pipelines.multi_bank.fusion import Candidate, Place
 from astrocyte.pipelines.multi_bank.merge import Joined, Joining
 from astrocyte.pipelines.multi_bank.trace import trace_of
+from astrocyte.pipelines.query.time_windows import optional_ms
 from astrocyte.pipelines.recall.pipeline import RecallPipeline
 from astrocyte.pipelines.recall.result_assembly import most_confidence
+from astrocyte.pipelines.text.time_questions import evidence_of, is_general, with_date
 
 # Why the banks after it were not asked.
 ENOUGH_RESULTS = "enough_results"
@@ -100,7 +102,7 @@ class MultiBankPipeline:
         if question.query.include_trace:
             told = answer.told if len(own) == len(parts) else None
             trace = trace_of(parts, answer.hits, question.strategy, start, searched, told)
-        sure = most_confidence(answer.told.best)
+        sure = _dated(most_confidence(answer.told.best), parts, answer.hits)
         result = RecallResult(
             answer.hits,
             answer.told.candidates + answer.brought,
@@ -226,3 +228,13 @@ def _fail(parts: Sequence[Part], *, require_all: bool) -> None:
     errors = [part.error for part in parts if part.error is not None and part.leader is None]
     if errors and (require_all or not any(part.response for part in parts)):
         raise errors[0]
+
+
+def _dated(sure: float, parts: Sequence[Part], hits: Sequence[MemoryHit]) -> float:
+    """A confidence that takes the dates in the question into account."""
+    plans = [part.plan for part in parts if part.plan is not None and part.plan.question_windows]
+    if not plans:
+        return sure
+    windows = [window for plan in plans for window in plan.question_windows]
+    times = [optional_ms(hit.occurred_at) for hit in hits]
+    return with_date(sure, evidence_of(times, windows, only_time=is_general(plans[0].undated)))

@@ -66,6 +66,7 @@ def trace_of(
         intent=kind,
         intent_confidence=confidence,
         time_windows=tuple(TimeRange(from_ms(first), from_ms(last)) for first, last in windows),
+        date_warnings=tuple(dict.fromkeys(warning for plan in plans for warning in plan.date_warnings)),
         layer_distribution=layer_distribution(hits),
         banks=_bank_traces(parts, told.banks, plans[0].query.max_results if plans else 0, _tokens_by_bank(hits)),
     )

@@ -1,7 +1,7 @@
 """Dates in questions of other languages than English, by dateparser (extra `dates`).
 
-The rules of `dates` know English and ISO dates, in microseconds. dateparser knows two hundred languages, in tens of
-milliseconds, so it runs in the executor, for the languages that the settings name, and is asked for nothing else. It
+The rules of `date_parser` know English and ISO dates, in microseconds. dateparser knows two hundred languages, in tens
+of milliseconds, so it runs in the executor, for the languages that the settings name, and is asked for nothing else. It
 takes short words for weekdays ("die" is Tuesday to it), so an expression must hold a digit or a word of five letters.
 """
 
@@ -10,14 +10,15 @@ from __future__ import annotations
 import calendar
 import re
 import threading
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from dateparser.data.languages_info import language_order
 from dateparser.date import DateDataParser
 from dateparser.search import search_dates
 
 from astrocyte.config import Settings
-from astrocyte.pipelines.query.time_windows import DAY_MS, EPOCH_ORDINAL
+from astrocyte.pipelines.query.spans import days
+from astrocyte.pipelines.query.time_windows import window_of
 
 # Longer texts are not questions, and the search takes time by their length.
 MOST_CHARS = 500
@@ -47,12 +48,17 @@ class ForeignDates:
                 ("recall", "date_languages"), f"dateparser does not know {strange[0]!r}; use codes such as de, fr"
             )
 
-    def windows(self, text: str, today: date) -> list[tuple[int, int]]:
-        """Windows (first, last) in milliseconds, in the order of the text; relative dates count from ``today``."""
+    def windows(self, text: str, reference: datetime) -> list[tuple[int, int]]:
+        """Windows (first, last) in milliseconds, in the order of the text.
+
+        Args:
+            text: The question.
+            reference: What relative dates count from, in the zone of their days.
+        """
         if len(text) > MOST_CHARS:
             return []
         base = {
-            "RELATIVE_BASE": datetime.combine(today, time()),
+            "RELATIVE_BASE": datetime.combine(reference.date(), time()),
             "PREFER_DATES_FROM": "past",
             "RETURN_AS_TIMEZONE_AWARE": False,
         }
@@ -63,10 +69,13 @@ class ForeignDates:
                 spans = [parser.get_date_data(TRAILING.sub("", said)) for said, _ in found if TELLING.search(said)]
             except FAILURES:
                 return []
-        return [_window(span.date_obj.date(), span.period) for span in spans if span is not None and span.date_obj]
+        zone = reference.tzinfo or UTC
+        return [
+            _window(span.date_obj.date(), span.period, zone) for span in spans if span is not None and span.date_obj
+        ]
 
 
-def _window(day: date, period: str) -> tuple[int, int]:
+def _window(day: date, period: str, zone: tzinfo) -> tuple[int, int]:
     first = last = day
     if period == "week":
         first = day - timedelta(days=day.weekday())
@@ -75,4 +84,4 @@ def _window(day: date, period: str) -> tuple[int, int]:
         first, last = day.replace(day=1), day.replace(day=calendar.monthrange(day.year, day.month)[1])
     elif period == "year":
         first, last = date(day.year, 1, 1), date(day.year, 12, 31)
-    return (first.toordinal() - EPOCH_ORDINAL) * DAY_MS, (last.toordinal() + 1 - EPOCH_ORDINAL) * DAY_MS - 1
+    return window_of(days(first, last), zone)

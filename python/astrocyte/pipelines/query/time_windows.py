@@ -1,16 +1,14 @@
-"""What a question says beyond its words: rules only, no model.
-
-Dates become windows for the temporal arm. Names and speakers are left to the keyword arm, which holds them already: a
-further boost for them gained nothing on development data.
-"""
+"""Windows of instants for the dates of a question, in milliseconds since the epoch."""
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, timedelta, tzinfo
+from typing import NamedTuple
 
-from astrocyte.model import RecallQuery, TimeRange
+from astrocyte.model import TimeRange
 from astrocyte.pipelines.query.calendar import Calendar
-from astrocyte.pipelines.query.date_parser import hinted_windows
+from astrocyte.pipelines.query.date_parser import DateReading, read_dates
+from astrocyte.pipelines.query.spans import OPEN_END, OPEN_START, Span
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_ORDINAL = EPOCH.toordinal()
@@ -18,6 +16,7 @@ DAY_MS = 86_400_000
 MILLISECOND = timedelta(milliseconds=1)
 # The instants that datetime can hold, in milliseconds since the epoch.
 EARLIEST_MS = (datetime.min.replace(tzinfo=UTC) - EPOCH) // MILLISECOND
+LOCAL_YEARS = (MINYEAR, MAXYEAR)
 LATEST_MS = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MILLISECOND
 
 
@@ -33,43 +32,53 @@ def from_ms(value: int) -> datetime:
     return EPOCH + value * MILLISECOND
 
 
-def time_windows(
-    text: str | None, *, first: int, last: int, reference: datetime | None, time_range: TimeRange | None
-) -> list[tuple[int, int]]:
-    """Windows (first, last) in milliseconds that the question asks about.
+class QuestionTimes(NamedTuple):
+    """What a question says of time.
+
+    Attributes:
+        windows: First and last millisecond of each window.
+        problems: Its impossible dates, each as a sentence.
+        reading: Its expressions.
+    """
+
+    windows: list[tuple[int, int]]
+    problems: tuple[str, ...]
+    reading: DateReading
+
+
+def question_times(text: str, *, first: int, last: int, reference: datetime) -> QuestionTimes:
+    """The times that a question asks about.
 
     Args:
-        text: The question, where it may name a time; else None.
+        text: The question.
         first: The bank's earliest time of happening.
-        last: Its latest; "yesterday" counts from there unless ``reference`` is given.
-        reference: What relative dates count from.
-        time_range: The caller's own range; it is a window too.
+        last: Its latest.
+        reference: What relative dates count from, in the zone of the question's days.
     """
-    windows = []
-    if time_range is not None:
-        windows.append(
-            (
-                EARLIEST_MS if time_range.start is None else to_ms(time_range.start),
-                LATEST_MS if time_range.end is None else to_ms(time_range.end),
-            )
-        )
-    if text is None:
-        return windows
-    today = reference.astimezone(UTC).date() if reference is not None else _day_of(last)
-    for start, end in hinted_windows(text, Calendar.of(_day_of(first), _day_of(last), today)):
-        windows.append(((start - EPOCH_ORDINAL) * DAY_MS, (end + 1 - EPOCH_ORDINAL) * DAY_MS - 1))
-    return windows
+    bank = Calendar.of(_day_of(first, reference.tzinfo), _day_of(last, reference.tzinfo), reference)
+    found = read_dates(text, bank)
+    return QuestionTimes([window_of(span, bank.zone) for span in found.spans], found.problems, found)
 
 
-def today_of(query: RecallQuery, last: int | None) -> date | None:
-    """What relative dates of a query count from: its own date, else the bank's latest day; None in an empty bank."""
-    if query.query_reference_date is not None:
-        return query.query_reference_date.astimezone(UTC).date()
-    return None if last is None else _day_of(last)
+def _day_of(milliseconds: int, zone: tzinfo | None) -> date:
+    moment = from_ms(milliseconds)
+    # At the ends of time there is no room for an offset.
+    return moment.astimezone(zone).date() if LOCAL_YEARS[0] < moment.year < LOCAL_YEARS[1] else moment.date()
 
 
-def _day_of(milliseconds: int) -> date:
-    return from_ms(milliseconds).date()
+def range_window(time_range: TimeRange) -> tuple[int, int]:
+    """The window of a caller's own range."""
+    return (
+        EARLIEST_MS if time_range.start is None else to_ms(time_range.start),
+        LATEST_MS if time_range.end is None else to_ms(time_range.end),
+    )
+
+
+def window_of(span: Span, zone: tzinfo) -> tuple[int, int]:
+    """The window of a span of local time; an instant that no clock of the zone shows is the one an hour later."""
+    start = EARLIEST_MS if span.start == OPEN_START else to_ms(span.start.replace(tzinfo=zone))
+    end = LATEST_MS if span.end == OPEN_END else to_ms(span.end.replace(tzinfo=zone)) - 1
+    return start, end
 
 
 def optional_ms(value: datetime | None) -> int | None:

@@ -1,8 +1,9 @@
 """Answers kept for the same question to the same state of a bank.
 
-The key is the bank, the position of its index, the ceiling of tokens and every field of the query, so that an answer
-can never outlive what it was made of: any commit moves the position. Who may ask is checked before, at every call. A
-commit also drops the bank's answers, so that what was forgotten is in no memory.
+The key is the bank, the position of its index, the ceiling of tokens, every field of the query, and the day where the
+query may have a relative date, so that an answer can never outlive what it was made of: any commit moves the position.
+Who may ask is checked before, at every call. A commit also drops the bank's answers, so that what was forgotten is in
+no memory.
 """
 
 from __future__ import annotations
@@ -117,9 +118,15 @@ class RecallCache:
             del self._banks[bank]
 
 
-def name_of(query: RecallQuery, most_tokens: int) -> bytes:
-    """A digest of every field, with the types of its values: ``1``, ``1.0`` and ``True`` ask for different metadata."""
-    return blake2b(f"{most_tokens} {query!r}".encode("utf-8", "surrogatepass"), digest_size=32).digest()
+def name_of(query: RecallQuery, most_tokens: int, mark: str = "") -> bytes:
+    """A digest of every field, with the types of its values: ``1``, ``1.0`` and ``True`` ask for different metadata.
+
+    Args:
+        query: What is asked.
+        most_tokens: Ceiling of tokens.
+        mark: The day or minute that relative dates of the question count from, where it may have any.
+    """
+    return blake2b(f"{most_tokens} {mark} {query!r}".encode("utf-8", "surrogatepass"), digest_size=32).digest()
 
 
 def size_of(hits: Sequence[MemoryHit]) -> int:

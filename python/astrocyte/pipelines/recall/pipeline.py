@@ -33,6 +33,7 @@ from astrocyte.pipelines.external_stores.stores import OutsideStores
 from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.index.embedding_spaces import Spaces, check_space
 from astrocyte.pipelines.index.registry import IndexRegistry
+from astrocyte.pipelines.query.reference import ReferenceClock
 from astrocyte.pipelines.recall.batch import FIRST, Ask, Batch
 from astrocyte.pipelines.recall.cache import RecallCache, name_of
 from astrocyte.pipelines.recall.query_vectors import QueryVectors
@@ -66,6 +67,7 @@ class RecallParts:
         executor: Where banks too large for the event loop are searched.
         entities: Finds memories that a question names.
         clock: Milliseconds since the epoch.
+        references: Resolves what relative dates count from.
         outside: External stores, if there are any.
         foreign: Finds dates of other languages than English, if that is on.
         stages: Custom steps.
@@ -79,6 +81,7 @@ class RecallParts:
     executor: Executor
     entities: EntityStore
     clock: Callable[[], int]
+    references: ReferenceClock
     outside: OutsideStores | None = None
     foreign: ForeignDates | None = None
     stages: RecallStages = NO_STAGES
@@ -99,9 +102,10 @@ class RecallPipeline:
         self._settings = settings.recall
         self._inline_rows = settings.recall.inline_rows
         self._executor = parts.executor
-        self._others = Others(parts.outside, parts.foreign, parts.stages, parts.executor)
+        self._references = parts.references
+        self._others = Others(parts.outside, parts.foreign, parts.stages, parts.executor, parts.references)
         self.vectors = QueryVectors(parts.spaces, looked_at_outside=self._others.propose_any)
-        self._planner = Planner(settings.recall, parts.entities)
+        self._planner = Planner(settings.recall, parts.entities, parts.references)
         self.assembly = ResultAssembly(parts.store, settings, parts.clock)
         self._rescorer = self.assembly.rescorer
         self._cache = RecallCache(settings.recall.cache_bytes) if settings.recall.cache_bytes else None
@@ -124,7 +128,7 @@ class RecallPipeline:
             return None
         start = perf_counter()
         index = await self._index(bank, query)
-        answer = self._cache.get(bank.key, index.core.position, name_of(query, most_tokens))
+        answer = self._cache.get(bank.key, index.core.position, self._cache_key(bank, query, most_tokens))
         return None if answer is None else again(answer, start)
 
     async def run(self, bank: Bank, query: RecallQuery, most_tokens: int, at: str = "") -> RecallResult:
@@ -137,13 +141,17 @@ class RecallPipeline:
         plan = Plan(bank, query, index, given, most_tokens, start, start, alone=True)
         if self._cache is None:
             return await self._searched(plan)
-        position, name = index.core.position, name_of(query, most_tokens)
+        position, name = index.core.position, self._cache_key(bank, query, most_tokens)
         kept = self._cache.get(bank.key, position, name)
         if kept is not None:
             return again(kept, start)
         answer = await self._searched(plan)
         self._cache.put(bank.key, position, name, answer, lambda: index.core.position)
         return answer
+
+    def _cache_key(self, bank: Bank, query: RecallQuery, most_tokens: int) -> bytes:
+        """The key of an answer; relative dates mean other days tomorrow."""
+        return name_of(query, most_tokens, self._references.mark(query, bank.bank_id, always=self._others.reads_any))
 
     async def _searched(self, plan: Plan) -> RecallResult:
         """The answer to a plan that may have no vector yet."""
@@ -362,7 +370,7 @@ class RecallPipeline:
             plan.pool = 0
         if plan.foreign:
             plan.windows = list(dict.fromkeys([*plan.windows, *plan.foreign]))
-            # Relative ones count from each bank's own newest memory.
+            # Relative ones count in each bank's own time zone.
             plan.windows_hold = False
         if plan.reading is not None:
             read_over(plan)

@@ -20,6 +20,7 @@ from astrocyte.pipelines.recall.row_filter import compile_filter
 from astrocyte.pipelines.recall.trace import trace_of
 from astrocyte.pipelines.search.candidates import Candidate
 from astrocyte.pipelines.search.core_request import NOW, Plan, visibility
+from astrocyte.pipelines.text.time_questions import evidence_of, is_general, with_date
 from astrocyte.stores.protocols import HydratedRow, MemoryStore, Visibility
 
 # A logistic function of the first hit's scores, fitted on 2,605 questions of LoCoMo, LifeBench and BEAM, half of them
@@ -136,6 +137,9 @@ class ResultAssembly:
         trace = trace_of(plan, response, hits) if query.include_trace else None
         scores = response.lead_scores if rows else None
         sure = 0.0 if scores is None else confidence_of(*scores)
+        if plan.question_windows:
+            times = [row.occurred_at for row in rows]
+            sure = with_date(sure, evidence_of(times, plan.question_windows, only_time=is_general(plan.undated)))
         return RecallResult(
             hits,
             response.candidates + len(plan.external),

@@ -41,6 +41,7 @@ def trace_of(plan: Plan, response: RecallResponse, hits: Sequence[MemoryHit]) ->
         degraded=plan.degraded,
         intent=intent,
         intent_confidence=confidence,
+        date_warnings=plan.date_warnings,
     )
     if plan.proposing or plan.query.external_context:
         return _with_lists_of_others(trace, plan)

@@ -121,7 +121,7 @@ def gather(question: str, hits: Sequence[MemoryHit], embed: Embed, windows: Sequ
     sentences = [sentence for number, hit in enumerate(read) for sentence in _sentences(number, hit)]
     _weigh(asked, sentences)
     ranks = _ranks(read)
-    dated = [_in_windows(hit, windows) for hit in read]
+    dated = [in_windows(hit, windows) for hit in read]
     for sentence in sentences:
         _score(sentence, asked, read[sentence.hit], ranks[sentence.hit], dated=dated[sentence.hit])
     sentences.sort(key=lambda sentence: -sentence.score)
@@ -187,7 +187,8 @@ def _ranks(hits: Sequence[MemoryHit]) -> list[float]:
     return [(hit.score - last) / (best - last) if best > last else 1.0 for hit in hits]
 
 
-def _in_windows(hit: MemoryHit, windows: Sequence[TimeRange]) -> bool:
+def in_windows(hit: MemoryHit, windows: Sequence[TimeRange]) -> bool:
+    """Whether a memory happened in one of the windows."""
     at = hit.occurred_at
     return at is not None and any(
         (window.start is None or window.start <= at) and (window.end is None or at <= window.end) for window in windows

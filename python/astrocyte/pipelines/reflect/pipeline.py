@@ -27,14 +27,16 @@ from astrocyte.model import (
     ReflectResult,
 )
 from astrocyte.pipelines.query.intent import classify
+from astrocyte.pipelines.query.time_windows import optional_ms, range_window
 from astrocyte.pipelines.reflect import agent, extractive, premises
 from astrocyte.pipelines.reflect import llm_answer as single
 from astrocyte.pipelines.reflect.confidence import confidence
 from astrocyte.pipelines.reflect.custom_synthesis import STAGE, CustomSynthesis
 from astrocyte.pipelines.reflect.draft import ABSTENTION, Draft, abstention
-from astrocyte.pipelines.reflect.evidence import MOST_MEMORIES, gather
+from astrocyte.pipelines.reflect.evidence import MOST_MEMORIES, gather, in_windows
 from astrocyte.pipelines.reflect.work import Allowance, Work, joined, traced, variant_of
 from astrocyte.pipelines.text import detail_levels
+from astrocyte.pipelines.text.time_questions import asks_for_time_only, evidence_of, with_date
 from astrocyte.providers.protocols import LanguageModel
 
 # How far a caller's skepticism, 3 unless said otherwise, moves the floor of abstention.
@@ -135,10 +137,23 @@ class ReflectPipeline:
         recalled = await allowance.recall(self._as_recall(query, mode))
         start = time.perf_counter()
         windows = recalled.trace.time_windows if recalled.trace is not None else ()
-        evidence = gather(query.query, recalled.hits, self._embed, windows)
+        # The caller's own range is a filter, which every hit has passed.
+        windows = tuple(window for window in windows if window != query.time_range)
+        only_time = bool(windows) and asks_for_time_only(query.query)
+        hits = recalled.hits
+        if only_time:
+            # Whatever happened then is the answer, and nothing else is.
+            hits = [hit for hit in hits if in_windows(hit, windows)] or hits
+        evidence = gather(query.query, hits, self._embed, windows)
+        known = evidence_of(
+            [optional_ms(hit.occurred_at) for hit in hits],
+            [range_window(window) for window in windows],
+            only_time=only_time,
+        )
+        sure = with_date(confidence(evidence), known)
         # Whoever reads questions for recalls has read this one.
         read = recalled.trace.intent if self._reads and recalled.trace is not None else classify(query.query).intent
-        return Work(query, recalled, evidence, confidence(evidence), read, allowance, deadline, start)
+        return Work(query, recalled, evidence, sure, read, allowance, deadline, start)
 
     def _as_recall(self, query: ReflectQuery, mode: ReflectMode) -> RecallQuery:
         most = self._settings.recall_max_results
@@ -155,6 +170,7 @@ class ReflectPipeline:
             as_of=query.as_of,
             valid_at=query.valid_at,
             query_reference_date=query.query_reference_date,
+            time_zone=query.time_zone,
             include_sources=query.include_sources,
             embedding=query.embedding,
             min_position=query.min_position,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any
@@ -13,9 +14,10 @@ from astrocyte.core import RecallRequest
 from astrocyte.model import Bank, DetailLevel, Intent, MemoryHit, QueryIntent, RecallQuery, TimeRange
 from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.index.rows import id_to_bytes, metadata_pairs
-from astrocyte.pipelines.query.date_parser import HINT
+from astrocyte.pipelines.query.date_parser import HINT, without
 from astrocyte.pipelines.query.intent import NO_INTENT, classify
-from astrocyte.pipelines.query.time_windows import DAY_MS, optional_ms, time_windows
+from astrocyte.pipelines.query.reference import ReferenceClock
+from astrocyte.pipelines.query.time_windows import DAY_MS, optional_ms, question_times, range_window
 from astrocyte.pipelines.search.candidates import Candidate
 from astrocyte.pipelines.search.entity_arm import External, entity_list
 from astrocyte.stores.entities import EntityStore
@@ -27,6 +29,10 @@ NO_TIMES: Mapping[str, float] = MappingProxyType({})
 
 # Of the core, in the order of their weights.
 ARMS = ("semantic", "keyword", "temporal")
+
+# Factor on the temporal arm's weight for "before 2025" and its like: what is on the other side is no answer, whatever
+# it says, and a weight that is right for "in 2025" is outvoted by the other two arms.
+DIRECTED = 3.0
 
 # What a store from outside proposes: its name, its weight, and memories with scores, best first.
 OutsideList = tuple[str, float, list[tuple[bytes, float]]]
@@ -55,6 +61,17 @@ class Findings:
 
     windows: Sequence[tuple[int, int]] = ()
     windows_hold: bool = False
+    # Those of the question, without the caller's range, and the question without its dates.
+    question_windows: Sequence[tuple[int, int]] = ()
+    undated: str = ""
+    # What the keyword arm looks for, where that is not the whole question.
+    text: str | None = None
+    # Whether the question asks for the time before or after a date.
+    directed: bool = False
+    # Impossible dates of the question, each as a sentence.
+    date_warnings: tuple[str, ...] = ()
+    # What relative dates count from, in the zone of their days; None until it is needed.
+    reference: datetime | None = None
     intent: QueryIntent = NO_INTENT
     budget: int = 0
     # How long it waited in its batch until it was analysed.
@@ -123,9 +140,11 @@ class Planner:
     Args:
         settings: Weights, depths, what is on.
         entities: Knows which memories name what.
+        references: Resolves what relative dates count from.
     """
 
-    def __init__(self, settings: RecallSettings, entities: EntityStore) -> None:
+    def __init__(self, settings: RecallSettings, entities: EntityStore, references: ReferenceClock) -> None:
+        self._references = references
         self._settings = settings
         self._fusion = str(settings.fusion_method)
         self._entities = entities
@@ -154,14 +173,11 @@ class Planner:
             plan.windows, plan.windows_hold = like.windows, True
         elif index.earliest is not None and index.latest is not None:
             plan.windows_hold = HINT.search(query.query.lower()) is None
-            if query.time_range is not None or not plan.windows_hold:
-                plan.windows = time_windows(
-                    None if plan.windows_hold else query.query,
-                    first=index.earliest,
-                    last=index.latest,
-                    reference=query.query_reference_date,
-                    time_range=query.time_range,
-                )
+            own = [] if query.time_range is None else [range_window(query.time_range)]
+            if not plan.windows_hold:
+                own += self._dates(plan, index.earliest, index.latest)
+            if own:
+                plan.windows = own
         if like is not None:
             plan.intent = like.intent
         elif self._factors or query.include_trace:
@@ -173,6 +189,18 @@ class Planner:
         plan.analysed = perf_counter()
         if self._looks_up or query.weights:
             plan.names = self._named(plan)
+
+    def _dates(self, plan: Plan, first: int, last: int) -> list[tuple[int, int]]:
+        """The windows of the dates in a question, for memories from ``first`` to ``last``, all in milliseconds."""
+        text = plan.query.query
+        reference = plan.reference = plan.reference or self._references.of(plan.query, plan.bank.bank_id)
+        windows, plan.date_warnings, reading = question_times(text, first=first, last=last, reference=reference)
+        plan.question_windows, plan.directed = windows, reading.directed
+        plan.undated = without(text, reading.places)
+        if reading.excluded:
+            # "before 2025" asks for other years than the one that it names.
+            plan.text = without(text, reading.excluded).strip()
+        return windows
 
     def follow(self, plans: Sequence[Plan], place: int) -> int:
         """How many of the plans behind the analysed one at a place took over what was found out for that.
@@ -218,8 +246,8 @@ class Planner:
             )
         factors = self._factors.get(plan.intent.intent)
         if factors:
-            return (weights[0] * factors[0], weights[1] * factors[1], weights[2] * factors[2])
-        return weights
+            weights = (weights[0] * factors[0], weights[1] * factors[1], weights[2] * factors[2])
+        return weights if not plan.directed else (weights[0], weights[1], weights[2] * DIRECTED)
 
     def list_weights(self, plan: Plan) -> dict[str, float]:
         """The weight of each list of an analysed plan."""
@@ -294,7 +322,7 @@ class Planner:
         if plan.lift is not None:
             further["lift"] = plan.lift
         return RecallRequest(
-            text=query.query or None,
+            text=(query.query if plan.text is None else plan.text) or None,
             vector=plan.vector,
             k=plan.pool or query.max_results,
             depth=max(self.depth(query), 0 if plan.fuses else plan.pool),

@@ -120,4 +120,6 @@ def _filters(asked: RecallQuery, query: ReflectQuery) -> RecallQuery:
         time_range=query.time_range,
         as_of=query.as_of,
         valid_at=query.valid_at,
+        query_reference_date=query.query_reference_date,
+        time_zone=query.time_zone,
     )

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from astrocyte.config import LimitSettings
+from astrocyte.config.time_zone import zone_of
 from astrocyte.errors import ValidationError
 from astrocyte.model import (
     ALSO_RELEVANT_TO,
@@ -215,6 +216,16 @@ def instant(value: datetime, path: str) -> None:
         raise ValidationError(
             f"{value.isoformat()} has no time zone; say which, for instance datetime(..., tzinfo=UTC)", field=path
         )
+
+
+def time_zone(value: str, path: str) -> None:
+    """An IANA name, or an offset from UTC."""
+    if not isinstance(value, str):
+        raise ValidationError(f"expected a text, got {type(value).__name__}", field=path)
+    try:
+        zone_of(value)
+    except ValueError as error:
+        raise ValidationError(str(error), field=path) from None
 
 
 def time_range(value: TimeRange, path: str) -> None:

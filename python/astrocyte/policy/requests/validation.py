@@ -330,6 +330,8 @@ class Validator:
             field_checks.instant(query.valid_at, f"{at}valid_at")
         if query.query_reference_date is not None:
             field_checks.instant(query.query_reference_date, f"{at}query_reference_date")
+        if query.time_zone is not None:
+            field_checks.time_zone(query.time_zone, f"{at}time_zone")
         if query.time_range is not None:
             field_checks.time_range(query.time_range, f"{at}time_range")
         if query.retained_range is not None:

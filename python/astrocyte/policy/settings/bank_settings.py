@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from astrocyte.config import BankSettings, Settings
-from astrocyte.config.banks import over_profile
+from astrocyte.config.banks import over_template
 from astrocyte.config.per_bank import PerBank
 from astrocyte.policy.settings.bank_templates import Templates
 
@@ -36,7 +36,7 @@ class Overrides:
         self._banks = dict(settings.banks)
         self._found = Templates(settings)
         self.templates: Mapping[str, BankSettings] = {
-            name: over_profile(self._whole, template.profile) for name, template in settings.bank_templates.items()
+            name: over_template(self._whole, template) for name, template in settings.bank_templates.items()
         }
         self.of = PerBank(self._find)
 

@@ -22,6 +22,7 @@ from astrocyte.model import (
 )
 from astrocyte.pipelines.recall.hits import FoundHits
 from astrocyte.services.convert.codec import Codec, Unset, codec_of, register
+from astrocyte.services.convert.values import offset_of
 from astrocyte.v1 import memory_pb2, types_pb2
 
 # Fields of a query that a HistoryRequest has.
@@ -46,11 +47,24 @@ class HitCodec(Codec[MemoryHit]):
         return made
 
 
+class QueryCodec(Codec[Any]):
+    """Codec of a query. An instant on the wire has no offset: that of the reference date is sent as the time zone."""
+
+    def __init__(self, kind: type[Any], message: Any) -> None:  # noqa: ANN401 - a class of messages
+        super().__init__(kind, message, unset=Unset.DEFAULT)
+
+    def write(self, value: RecallQuery | ReflectQuery) -> dict[str, Any]:
+        """The fields, with a time zone where the reference date has one."""
+        made = super().write(value)
+        zone = value.time_zone or offset_of(value.query_reference_date)
+        return {**made, "time_zone": zone} if zone else made
+
+
 register(MemoryHit, HitCodec)
 register(RecallTrace, unset=Unset.EMPTY)
 register(MultiBankStrategy, unset=Unset.DEFAULT)
-register(RecallQuery, unset=Unset.DEFAULT)
-register(ReflectQuery, unset=Unset.DEFAULT)
+register(RecallQuery, QueryCodec)
+register(ReflectQuery, QueryCodec)
 register(ExplainQuery, names={"query": "recall"})
 register(Counterfactual, names={"query": "recall"})
 
@@ -98,7 +112,7 @@ def _pieces(result: RecallResult) -> tuple[bytes, bytes]:
     hits, trace = result.hits, result.trace
     if not isinstance(hits, FoundHits):
         return b"", _serialised(RESULTS, result)
-    if trace and (trace.banks or trace.engines):
+    if trace and (trace.banks or trace.engines or trace.date_warnings):
         return hits.encoded(), _serialised(_RESULTS_REST, result)
     told = None
     if trace is not None:

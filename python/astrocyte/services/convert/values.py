@@ -42,6 +42,14 @@ def encode_instant(value: datetime) -> Any:  # noqa: ANN401 - a dictionary that 
     return {"seconds": since.days * SECONDS_PER_DAY + since.seconds, "nanos": since.microseconds * NANOS_PER_MICRO}
 
 
+def offset_of(value: datetime | None) -> str:
+    """The zone of a datetime as a name or an offset, which a Timestamp does not keep; empty for UTC."""
+    offset = None if value is None else value.utcoffset()
+    if value is None or not offset:
+        return ""
+    return getattr(value.tzinfo, "key", None) or value.strftime("%z")[: len("+HHMM")]
+
+
 def decode_instant(value: Timestamp) -> datetime:
     """The instant in UTC, to the microsecond.
 

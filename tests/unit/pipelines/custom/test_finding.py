@@ -29,7 +29,7 @@ def chosen(key: str, name: str) -> dict[str, Any]:
 
 KEYS = ("custom_chunker", "custom_analyser", "custom_arms", "custom_fusion", "custom_synthesiser")
 PLACES = dict(
-    zip(KEYS, ("HeadingChunker", "FortnightAnalyser", "ListArm", "CountingFusion", "QuotingSynthesiser"), strict=True)
+    zip(KEYS, ("HeadingChunker", "PayPeriodAnalyser", "ListArm", "CountingFusion", "QuotingSynthesiser"), strict=True)
 )
 
 
@@ -64,7 +64,7 @@ async def test_a_place_does_without_an_entry_point(key: str) -> None:
 async def test_all_kinds_together() -> None:
     pipeline = {
         "chunking": {"strategy": "custom", "custom_chunker": "headings", "max_chunk_size": 200},
-        "query_analysis": {"mode": "custom", "custom_analyser": "fortnights"},
+        "query_analysis": {"mode": "custom", "custom_analyser": "pay_periods"},
         "retrieval": {"custom_arms": {"archive": {"arm": "listed"}, "attic": {"arm": "listed"}}},
         "fusion": {"mode": "custom", "custom_fusion": "counting"},
         "reflect": {"mode": "custom", "custom_synthesiser": "quoting"},

@@ -11,14 +11,14 @@ from astrocyte.pipelines.custom.bounded_call import UnusableError
 from astrocyte.pipelines.custom.query_analysis import MOST_WINDOWS, _checked
 from astrocyte.providers.stages import QueryAnalysis
 from stages import ME, app_of, heard, last
-from third_party import FAULTS, REASONS, FortnightAnalyser
+from third_party import FAULTS, REASONS, PayPeriodAnalyser
 
 TODAY = datetime(2024, 6, 20, tzinfo=UTC)
-QUERY = RecallQuery("what did I buy in the last fortnight?", "b", query_reference_date=TODAY)
+QUERY = RecallQuery("what did I buy in the last pay period?", "b", query_reference_date=TODAY)
 
 
 def block(**analysis: Any) -> dict[str, Any]:
-    return {"query_analysis": {"mode": "custom", "custom_analyser": "fortnights", **analysis}}
+    return {"query_analysis": {"mode": "custom", "custom_analyser": "pay_periods", **analysis}}
 
 
 async def filled(app: Any, bank: str = "b") -> Any:
@@ -41,7 +41,7 @@ async def test_its_windows_and_intent_are_those_of_the_recall() -> None:
     assert trace.stage_timings_ms["query_analysis"] >= 0.0
     assert all(spent >= 0.0 for spent in trace.stage_timings_ms.values())
     assert trace.degraded == ""
-    assert last(FortnightAnalyser).calls == [(QUERY.query, TODAY.date())]
+    assert last(PayPeriodAnalyser).calls == [(QUERY.query, TODAY.date())]
     await app.close()
     plain = await filled(app_of())
     assert "temporal" not in ((await plain.gate.call(ME, Recall(QUERY))).trace.strategies_used or ())
@@ -69,7 +69,7 @@ async def test_the_callers_own_range_stays() -> None:
 
 async def test_several_banks_and_batches_ask_once_for_each_question() -> None:
     app = await filled(await filled(app_of(block())), "c")
-    analyser = last(FortnightAnalyser)
+    analyser = last(PayPeriodAnalyser)
     several = RecallQuery(QUERY.query, banks=("b", "c"), query_reference_date=TODAY, max_results=6)
     result = await app.gate.call(ME, Recall(several))
     assert len(analyser.calls) == 1
@@ -100,7 +100,7 @@ async def test_a_step_that_fails_again_and_again_is_left_alone() -> None:
     )
     reasons = [(await app.gate.call(ME, Recall(QUERY))).trace.degraded for _ in range(3)]
     assert reasons == [f"query_analysis ({why})" for why in ("RuntimeError", "RuntimeError", "circuit_open")]
-    assert len(last(FortnightAnalyser).calls) == 2
+    assert len(last(PayPeriodAnalyser).calls) == 2
     await app.close()
 
 

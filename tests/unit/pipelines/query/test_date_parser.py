@@ -1,6 +1,4 @@
-import re
-from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from time import process_time
 
 import pytest
@@ -8,10 +6,18 @@ from hypothesis import given
 from hypothesis import settings as budget
 from hypothesis import strategies as st
 
-from astrocyte.pipelines.query import date_parser, date_rules
+from astrocyte.pipelines.query import date_parser
 from astrocyte.pipelines.query.calendar import Calendar
-from astrocyte.pipelines.query.date_parser import MOST_EXPRESSIONS, find_windows
-from astrocyte.pipelines.query.date_rules import Resolver, Window
+from astrocyte.pipelines.query.composed_dates import MOST_DEPTH
+from astrocyte.pipelines.query.date_parser import (
+    MOST_EXPRESSIONS,
+    DateReader,
+    DateReading,
+    find_windows,
+    read_dates,
+)
+from astrocyte.pipelines.query.dated_tokens import Match
+from astrocyte.pipelines.query.spans import OPEN_END, OPEN_START
 
 # A Saturday.
 REFERENCE = date(2024, 6, 15)
@@ -123,40 +129,54 @@ def test_banks_at_the_ends_of_time(year: int) -> None:
 
 # What a query of the largest size may be made of, at its worst.
 FRAGMENTS = st.sampled_from(
-    ["May ", "in May ", "2024-05-08 ", "March ", "summer ", "the summer ", "between ", "a few ", "1-", "12 ", "to "]
+    [
+        *(
+            "May ",
+            "in May ",
+            "2024-05-08 ",
+            "March ",
+            "summer ",
+            "the summer ",
+            "between ",
+            "a few ",
+            "1-",
+            "12 ",
+            "to ",
+        ),
+        *("the first week of ", "two days before ", "first half of ", "early ", "last weekend of ", "monday ", "last "),
+        *("of ", "and ", "3 pm ", "from ", "half a ", "week ", "2024 ", "yesterday ", "the ", "morning of ", "since "),
+    ]
 )
 
 
-def looks(text: str, monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many matches of the rules were looked at."""
+def points(text: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many points were read in a text."""
     seen = 0
 
-    def counted(resolve: Resolver) -> Resolver:
-        def resolved(match: re.Match[str], bank: Calendar) -> list[Window]:
+    class Counted(DateReader):
+        def _point(self, place: int, depth: int, *, joined: bool) -> Match:
             nonlocal seen
             seen += 1
-            return resolve(match, bank)
+            return super()._point(place, depth, joined=joined)
 
-        return resolved
-
-    monkeypatch.setattr(
-        date_parser, "RULES", tuple(replace(rule, resolve=counted(rule.resolve)) for rule in date_rules.RULES)
-    )
-    find_windows(text, BANK)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(date_parser, "DateReader", Counted)
+        find_windows(text, BANK)
     return seen
 
 
 def test_the_scan_stops_at_the_most_expressions(monkeypatch: pytest.MonkeyPatch) -> None:
     dated = " ".join(f"on 2024-05-{day:02} and" for day in range(1, 29))
-    assert looks(dated, monkeypatch) == MOST_EXPRESSIONS
+    assert points(dated, monkeypatch) == MOST_EXPRESSIONS
     assert len(spans(dated)) == MOST_EXPRESSIONS
     # None of these is a month: every one is looked at, once.
-    assert looks("May " * 2_000, monkeypatch) == 2_000
+    assert points("May " * 2_000, monkeypatch) == 2_000
+    # Nested forms are read once at each depth, and not once for each form that begins like them.
+    assert points("the week before " * 100, monkeypatch) <= 100 * (MOST_DEPTH + 2)
 
 
 @given(fragments=st.lists(FRAGMENTS, min_size=1, max_size=4))
-@budget(max_examples=30, deadline=None)
+@budget(max_examples=60, deadline=None)
 def test_the_longest_query_takes_milliseconds(fragments: list[str]) -> None:
     text = ("".join(fragments) * 8_192)[:8_192]
     begin = process_time()
@@ -169,3 +189,240 @@ def test_the_longest_query_takes_milliseconds(fragments: list[str]) -> None:
 def test_day_and_month_in_either_order_are_both_meant() -> None:
     assert spans("on 5/8/2023") == ["2023-05-08/2023-05-08", "2023-08-05/2023-08-05"]
     assert spans("on 31/31/2023") == spans("what did she do about 2023 people?") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "may I ask something?",
+        "May I ask something?",
+        "it may rain",
+        "you may be right",
+        "who may enter?",
+        "that may have changed",
+        "march on",
+        "the march on Washington",
+        "they march for peace",
+        "soldiers march together",
+        "March!",
+        "a second opinion",
+        "wait a second",
+        "the second door",
+        "give me a second",
+        "second to none",
+        "sit in the sun",
+        "the sun rises",
+        "she sat down",
+        "he sat there",
+        "we wed in church",
+        "fall off the bike",
+        "fall in love",
+        "the fall of Rome",
+        "spring rolls",
+        "spring onions",
+        "spring cleaning",
+        "a summer dress",
+        "winter tyres",
+        "what did June say?",
+        "is April coming?",
+        "who is May?",
+        "August Strindberg's plays",
+        "we met with April",
+        "Jan called Ann",
+        "the mayor of Marburg",
+        "decide what to do",
+        "our decorator",
+        "a march of ants",
+        "an autumn colour",
+        "it costs $2000",
+        "2000 people came",
+        "a 2000 word essay",
+        "1984 pages",
+        "version 2.0.2024",
+        "room 2023b",
+        "B2024",
+        "call 555-2024",
+        "ISBN 978-2024",
+        "#2024",
+        "2024%",
+        "3/4 of it",
+        "10/10",
+        "5-3",
+        "ratio 16:9",
+        "port 8080:80",
+        "at 10:30",
+        "192.168.1.1",
+        "1,000,000",
+        "7.5 kg",
+        "2024x",
+        "\u00a31999",
+        "in two weeks you learn a lot",
+        "how long is a week?",
+        "how many days?",
+        "a month of rain",
+        "every Monday",
+        "each summer",
+        "on Mondays",
+        "every day",
+        "daily standup",
+        "weekly report",
+        "black Friday",
+        "Casual Friday",
+        "man Friday",
+        "weekend trips",
+        "quarterly sales",
+        "a decade of work",
+        "the week",
+        "a year",
+        "half of it",
+        "an hour of work",
+        "the last word",
+        "last but not least",
+        "next to the door",
+        "next of kin",
+        "the next one",
+        "this one",
+        "past tense",
+        "past the house",
+        "in the past",
+        "the previous owner",
+        "the current state",
+        "coming home",
+        "at last",
+        "first come",
+        "the first time",
+        "late fees",
+        "early bird",
+        "end of story",
+        "the end of the world",
+        "beginning of wisdom",
+        "in the middle",
+        "ago",
+        "agony",
+        "before we left",
+        "after all",
+        "since you ask",
+        "until it rains",
+        "by car",
+        "by Jan van Eyck",
+        "between us",
+        "from here to there",
+        "between you and me",
+        "from A to Z",
+        "up to you",
+        "through and through",
+        "Q&A",
+        "Q5",
+        "H1 heading",
+        "h2o",
+        "W2 form",
+        "week 3 of the course",
+        "Q10",
+        "KW",
+        "90s",
+        "in her 90s",
+        "top 40s",
+        "iPhone 12",
+        "chapter 12",
+        "Windows 95",
+        "Boeing 747",
+        "Route 66",
+        "area 51",
+        "12 monkeys",
+        "7 dwarfs",
+        "9 to 5",
+        "24/7",
+        "4th floor",
+        "the 3rd attempt",
+        "the 21st century",
+        "1st prize",
+    ],
+)
+def test_ordinary_words_and_numbers_are_no_dates(text: str) -> None:
+    assert read_dates(text, BANK) == DateReading()
+
+
+# A Friday afternoon.
+NOW = datetime(2026, 11, 20, 14, 30)  # noqa: DTZ001 - local time
+SINCE_2024 = Calendar.of(date(2024, 1, 1), date(2026, 11, 20), NOW)
+
+
+def windows(text: str) -> list[str]:
+    """Half-open windows, with empty texts for open ends."""
+
+    def told(moment: datetime) -> str:
+        if moment in {OPEN_START, OPEN_END}:
+            return ""
+        return moment.isoformat(timespec="minutes").removesuffix("T00:00")
+
+    return [f"{told(start)}/{told(end)}" for start, end in read_dates(text, SINCE_2024).spans]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # The rest of an expression is no expression of its own.
+        ("the last quarter of 2024", ["2024-10-01/2025-01-01"]),
+        ("the second quarter of last year", ["2025-04-01/2025-07-01"]),
+        ("the summer of last year", ["2025-06-01/2025-09-01"]),
+        ("Monday of last week", ["2026-11-09/2026-11-10"]),
+        ("the last week of school", []),
+        ("the month before last May", ["2026-04-01/2026-05-01"]),
+        ("two weeks ago on Monday", ["2026-11-09/2026-11-10"]),
+        ("1.5 years ago", []),
+        # A weekday beside a date says which of its years is meant, and nothing else.
+        ("on Thursday, 8 May", ["2025-05-08/2025-05-09"]),
+        ("on Monday, 8 May 2025", ["2025-05-08/2025-05-09"]),
+        # What a question about the future means by a weekday or a date without a year.
+        ("what will we do on Monday?", ["2026-11-23/2026-11-24"]),
+        ("what did we do on Monday?", ["2026-11-16/2026-11-17"]),
+        ("what is due by 8 May?", ["/2027-05-09"]),
+        ("what was finished by 8 May?", ["/2026-05-09"]),
+        # Beside another date, vague words count from that one.
+        ("what had he recently bought in May 2025?", ["2025-05-01/2025-06-01"]),
+        ("in May 2025, and at the end of the month", ["2025-05-01/2025-06-01", "2025-05-21/2025-06-01"]),
+        # Directions count from the exact date, not from how far around it was meant.
+        ("since three weeks ago", ["2026-10-30/"]),
+        ("before the end of May", ["/2026-06-01"]),
+        ("since this morning", ["2026-11-20T05:00/"]),
+        ("since 9 am", ["2026-11-20T09:00/"]),
+        ("since 4 pm", ["2026-11-19T16:00/"]),
+        # A clock time that is named first stays within its day, on its side.
+        ("after 3 pm yesterday", ["2026-11-19T15:00/2026-11-20"]),
+        ("after yesterday at 3 pm", ["2026-11-19T15:00/"]),
+        ("from Monday to Wednesday", ["2026-11-16/2026-11-19"]),
+        ("from November 2025 to February", ["2025-11-01/2026-03-01"]),
+        ("between Christmas and New Year 2024", ["2023-12-24/2024-01-03"]),
+        ("on 2025-05-08T23:30:00-02:00", ["2025-05-09T01:30/2025-05-09T01:30"]),
+    ],
+)
+def test_what_expressions_mean_together(text: str, expected: list[str]) -> None:
+    assert windows(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("on 30 February", "30 February is no date of the calendar"),
+        ("February 30, 2025", "30 February 2025 is no date of the calendar"),
+        ("on the 31st of april 2025", "31 April 2025 is no date of the calendar"),
+        ("2025-02-29", "2025-02-29 is no date of the calendar"),
+        ("on 31/11/2025", "31/11/2025 is no date of the calendar"),
+        ("2025-13-01", "2025-13-01 is no date of the calendar"),
+        ("in week 53 of 2025", "week 53 of 2025 is no date of the calendar"),
+        ("between 30 February 2025 and May 2025", "30 February 2025 is no date of the calendar"),
+    ],
+)
+def test_a_date_that_no_calendar_has_names_no_time_and_says_so(text: str, problem: str) -> None:
+    reading = read_dates(text, SINCE_2024)
+    assert (reading.spans, reading.problems) == ((), (problem,))
+
+
+def test_a_leap_day_stands_for_the_years_that_have_it() -> None:
+    assert windows("on 29 February") == ["2024-02-29/2024-03-01"]
+    assert read_dates("on 29 February", SINCE_2024).problems == ()
+
+
+@pytest.mark.parametrize("text", ["999 years ago", "in the past 999 years", "999 decades ago", "the next 999 decades"])
+def test_times_beyond_the_calendar_name_nothing(text: str) -> None:
+    assert all(start < end for start, end in read_dates(text, SINCE_2024).spans)

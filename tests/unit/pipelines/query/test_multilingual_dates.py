@@ -1,7 +1,7 @@
 """Dates of other languages in questions: understood where the settings name the language."""
 
 import sys
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from astrocyte.model import Caller, RecallQuery, RetainItem, TimeRange
 
 ME = Caller()
 dateparser = pytest.importorskip("dateparser")
-TODAY = date(2024, 5, 10)
+TODAY = datetime(2024, 5, 10, 18, tzinfo=UTC)
 
 
 def settings(*languages: str) -> Settings:
@@ -40,8 +40,8 @@ async def test_a_date_of_the_language_becomes_a_window(language: str, text: str,
     app = App(settings(language))
     try:
         await app.gate.call(ME, Retain("b", RetainItem("Suppe", occurred_at=datetime(2024, 5, 10, 12, tzinfo=UTC))))
-        result = await app.gate.call(ME, Recall(RecallQuery(text, "b")))
-        (batch,) = await app.gate.call(ME, BatchRecall([RecallQuery(text, "b")]))
+        result = await app.gate.call(ME, Recall(RecallQuery(text, "b", query_reference_date=TODAY)))
+        (batch,) = await app.gate.call(ME, BatchRecall([RecallQuery(text, "b", query_reference_date=TODAY)]))
     finally:
         await app.close()
     assert result.trace is not None
