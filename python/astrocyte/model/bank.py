@@ -44,7 +44,7 @@ class TemplateGrant:
 
 @dataclass(frozen=True, slots=True)
 class BankTemplate:
-    """What the configuration says of all banks whose names have the form of ``name_pattern``."""
+    """The configuration of all banks whose names have the form of ``name_pattern``."""
 
     name: str
     name_pattern: str
@@ -55,7 +55,7 @@ class BankTemplate:
 
 @dataclass(frozen=True, slots=True)
 class BankIndexStats:
-    """What the index of one bank holds: rows (wholes and chunks), terms, conversations, graphs, and bytes by kind.
+    """Counts of one bank's index: rows (wholes and chunks), terms, conversations, graphs, and bytes by kind.
 
     ``sampled_recall`` is the share of the ten nearest rows that ``sampled_walks`` of the graphs found, None before any
     was compared with a scan; ``widened`` says how often they were widened for it (beyond 3: the rows are scanned).
@@ -98,7 +98,7 @@ class BankStats:
 
 @dataclass(frozen=True, slots=True)
 class IndexMemory:
-    """What the indexes of all banks hold in memory together, and how often one was loaded or evicted."""
+    """The memory of all indexes together, and how often one was loaded or evicted."""
 
     loaded_banks: int
     bytes: int
@@ -117,7 +117,7 @@ class BankPage:
 
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """What runs, for people and for benchmarks."""
+    """Versions and settings of the running server, for people and for benchmarks."""
 
     version: str
     core_version: str

@@ -1,4 +1,4 @@
-"""What a language model decides about something to be remembered."""
+"""Decisions of a language model on items to be retained."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class EngineOutcome(StrEnum):
-    """What became of a side in a call."""
+    """The outcome of a side in a call."""
 
     ANSWERED = "answered"
     NOT_ASKED = "not_asked"
@@ -18,7 +18,7 @@ class EngineOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EngineTrace:
-    """What became of one side of a hybrid recall: an engine, or "pipeline" for the server's own.
+    """The trace of one side of a hybrid recall: an engine, or "pipeline" for the server's own.
 
     ``found`` counts the hits that it offered, ``dropped`` those of them that were not right, did not meet the query's
     filter, or were refused by a barrier, ``kept`` those in the answer. ``weight`` is its factor with that of the bank
@@ -41,7 +41,7 @@ class EngineTrace:
 
 @dataclass(frozen=True, slots=True)
 class EngineForget:
-    """What an engine forgot; `EngineOutcome.NOT_ASKED` where it is read only, or the call was a dry run."""
+    """The forget at an engine; `EngineOutcome.NOT_ASKED` where it is read only, or the call was a dry run."""
 
     engine: str
     outcome: EngineOutcome
@@ -50,7 +50,7 @@ class EngineForget:
 
 
 class OutboxState(StrEnum):
-    """How the outbox of an engine is: nothing waits, it is being emptied, it rests after a failure, or it is full."""
+    """The state of an engine's outbox: empty, being emptied, resting after a failure, or full."""
 
     EMPTY = "empty"
     DRAINING = "draining"
@@ -60,7 +60,7 @@ class OutboxState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EngineOutbox:
-    """What an engine that keeps copies has not yet been told.
+    """The changes that an engine with copies has not received yet.
 
     ``waiting`` counts memories of all banks, ``refused`` those of them that it refused, which are offered again now and
     then. ``since`` is when the one that waits longest began to.

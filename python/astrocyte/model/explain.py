@@ -42,7 +42,7 @@ class ExplainStage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExplainQuery:
-    """Which memories of which recall. Fields are checked by the gate, not here.
+    """One explain: memories of a recall. Fields are checked by the gate, not here.
 
     ``position`` is the one that the trace of a finished recall names; 0 where it does not matter.
     """
@@ -53,7 +53,7 @@ class ExplainQuery:
 
 
 class ArmStanding(NamedTuple):
-    """What an arm says of a memory.
+    """The place of a memory in an arm.
 
     ``rank`` counts all memories that pass the filter, from 1, and is 0 where the arm does not know it. ``cut_off`` is
     the score of the last memory that the arm proposed, None where it proposed all that it knows.
@@ -79,7 +79,7 @@ class Counterfactual(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What became of one memory.
+    """The fate of one memory.
 
     ``rank`` is its place in the answer, from 1, and ``score`` its score there; ``fused_rank`` and ``fused_score`` are
     those among all candidates. ``conditions`` names the fields of the query that exclude it. ``repeats`` is the hit

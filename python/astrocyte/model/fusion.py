@@ -1,4 +1,4 @@
-"""How rankings become one."""
+"""Fusion methods of rankings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class FusionMethod(StrEnum):
-    """How the arms' lists become one."""
+    """The method that makes one list of those of the arms."""
 
     RRF = "rrf"
     RELATIVE_SCORE = "relative_score"

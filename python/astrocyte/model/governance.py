@@ -14,7 +14,7 @@ GENESIS = bytes(32)
 
 
 class AuditEventKind(StrEnum):
-    """What is written down."""
+    """The kinds of audit events."""
 
     FORGET = "forget"
     ERASE_BEGUN = "erase_begun"
@@ -35,7 +35,7 @@ class AuditEventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What may not be forgotten: memories by id or by any of some tags; without both, all of the bank."""
+    """A legal hold: on memories by id or by any of some tags; without both, on all of the bank."""
 
     hold_id: str
     bank_id: str

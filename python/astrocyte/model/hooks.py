@@ -1,4 +1,4 @@
-"""What hooks are told of."""
+"""Events for hooks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HookValue: TypeAlias = str | int | float | bool | tuple[str, ...] | None
 
 
 class HookKind(StrEnum):
-    """What a hook can be registered for: calls that were answered, and what policies did."""
+    """The kinds of events for hooks: calls that were answered, and actions of policies."""
 
     RETAIN = "on_retain"
     UPDATE = "on_update"

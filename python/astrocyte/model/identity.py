@@ -1,4 +1,4 @@
-"""Who calls, and what they may do."""
+"""Callers, permissions, grants and keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ACTOR_TYPES = ("user", "agent", "service", "team")
 
 
 class Permission(StrEnum):
-    """What a grant allows. The four are independent: none implies another."""
+    """A permission of a grant. The four are independent: none implies another."""
 
     READ = "read"
     WRITE = "write"
@@ -54,7 +54,7 @@ class AstrocyteContext:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who the gate sees: never from a request message.
+    """The caller as the gate sees it: never from a request message.
 
     ``on_behalf_of`` is the principal for whom this one acts. ``operator`` marks whoever holds the data directory, such
     as the command line on it: there is nothing to keep from them, so no grant is asked for. ``hops`` counts the servers
@@ -94,7 +94,7 @@ class GrantPage:
 
 @dataclass(frozen=True, slots=True)
 class AccessCheck:
-    """What a principal may do in a bank. ``allowed`` answers for the permission asked about, or for any at all."""
+    """A principal's permissions in a bank. ``allowed`` answers for the permission asked about, or for any at all."""
 
     allowed: bool
     permissions: frozenset[Permission]

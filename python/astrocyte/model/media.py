@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class PartKind(StrEnum):
-    """What a part is."""
+    """The kind of a part."""
 
     TEXT = "text"
     IMAGE = "image"

@@ -28,7 +28,7 @@ class ContentType(StrEnum):
 
 
 class RetentionAction(StrEnum):
-    """What retain did with an item."""
+    """The action of a retain on an item."""
 
     CREATED = "created"
     MERGED = "merged"
@@ -39,7 +39,7 @@ class RetentionAction(StrEnum):
 
 
 class DedupAction(StrEnum):
-    """What happens to a near duplicate: keep the old one, store and flag the new one, or replace the old content."""
+    """The action on a near duplicate: keep the old one, store and flag the new one, or replace the old content."""
 
     SKIP = "skip"
     WARN = "warn"
@@ -90,7 +90,7 @@ class RetainItem:
 
 @dataclass(frozen=True, slots=True)
 class RetainResult:
-    """What became of one item. ``memory_id`` is the kept memory's when the item was a duplicate.
+    """The result of one item. ``memory_id`` is the kept memory's when the item was a duplicate.
 
     ``near_duplicate_of`` is set when the action ``warn`` stored a near duplicate. ``position`` is the bank's position
     that holds the write; give it to recall as ``min_position`` to read it on any server. 0 when nothing was stored.
@@ -183,7 +183,7 @@ class MemoryUpdate:
 
 @dataclass(frozen=True, slots=True)
 class ForgetSelector:
-    """Which memories to forget: the given parts combine with AND; none at all is refused.
+    """Selects the memories to forget: the given parts combine with AND; none at all is refused.
 
     ``scope`` is empty or ``all``. ``before_date`` compares occurred_at, or retained_at where there is none.
     """
@@ -212,7 +212,7 @@ class ErasureReceipt:
 
 @dataclass(frozen=True, slots=True)
 class ForgetResult:
-    """What forget did, or would do on a dry run. ``memory_ids`` holds the first 1,000.
+    """The result of a forget, or of its dry run. ``memory_ids`` holds the first 1,000.
 
     The numbers are those of this server; ``engines`` says what an engine beside the bank did.
     """
@@ -227,7 +227,7 @@ class ForgetResult:
 
 
 class ChangeKind(StrEnum):
-    """What happened to a memory, or, as the last, to the bank as a whole."""
+    """The kind of a change of a memory, or, as the last, of the bank as a whole."""
 
     CREATED = "created"
     UPDATED = "updated"

@@ -24,7 +24,7 @@ class MultiBankMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MultiBankStrategy:
-    """How several banks shall answer one question. Fields are checked by the gate, not here.
+    """The strategy of one call over several banks. Fields are checked by the gate, not here.
 
     What is None is as the bank group says, or else as the configuration and `BankStrategy` do.
 
@@ -62,7 +62,7 @@ class BankGroup:
 
 @dataclass(frozen=True, slots=True)
 class BankStrategy:
-    """How several banks answer one question, with nothing left open; see `MultiBankStrategy`."""
+    """A strategy over several banks with nothing left open; see `MultiBankStrategy`."""
 
     mode: MultiBankMode = MultiBankMode.PARALLEL
     min_results_to_stop: int = 3
@@ -75,7 +75,7 @@ class BankStrategy:
 
 
 class BankOutcome(StrEnum):
-    """What became of a bank in a call to several."""
+    """The outcome of a bank in a call to several."""
 
     SEARCHED = "searched"
     NOT_NEEDED = "not_needed"
@@ -85,7 +85,7 @@ class BankOutcome(StrEnum):
 
 @dataclass(slots=True)
 class BankTrace:
-    """What became of one bank.
+    """The outcome of one bank.
 
     ``found`` counts the hits that it offered, ``kept`` those in the answer, ``tokens`` theirs; ``token_budget`` is its
     share of the budget before what others left was given to it. ``reason`` is an error's reason for FAILED, and for

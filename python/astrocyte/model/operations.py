@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class OperationState(StrEnum):
-    """How an operation is. The last three are for good."""
+    """The state of an operation. The last three are final."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -18,7 +18,7 @@ class OperationState(StrEnum):
 
 
 class ReindexPhase(StrEnum):
-    """What a reindex is at."""
+    """The phase of a reindex."""
 
     WAITING = "waiting"
     EMBEDDING = "embedding"
@@ -67,7 +67,7 @@ class Reindex:
 
 @dataclass(frozen=True, slots=True)
 class ReindexOutcome:
-    """How a move ended: from ``position`` on the bank answers by the new model.
+    """The end of a move: from ``position`` on the bank answers by the new model.
 
     ``kept_until`` is when the vectors of the former model go; None where they are not kept.
     """
@@ -101,7 +101,7 @@ class Operation:
 
     @property
     def done(self) -> bool:
-        """Whether nothing more will come of it."""
+        """True if nothing more will come of it."""
         return self.state not in {OperationState.PENDING, OperationState.RUNNING}
 
 

@@ -15,7 +15,7 @@ from astrocyte.model.multi_bank import BankTrace, MultiBankStrategy
 
 
 class TagMatch(StrEnum):
-    """How a tag filter holds. Untagged memories never pass ANY or ALL."""
+    """The rule of a tag filter. Untagged memories never pass ANY or ALL."""
 
     ANY = "any"
     ALL = "all"
@@ -23,7 +23,7 @@ class TagMatch(StrEnum):
 
 
 class DetailLevel(StrEnum):
-    """What a hit's text holds."""
+    """The part of a memory that a hit's text holds."""
 
     TITLES = "titles"
     CHUNK = "chunk"
@@ -31,7 +31,7 @@ class DetailLevel(StrEnum):
 
 
 class Intent(StrEnum):
-    """What kind of question a query is. UNKNOWN changes nothing."""
+    """The kind of question that a query is. UNKNOWN changes nothing."""
 
     FACTUAL = "factual"
     TEMPORAL = "temporal"
@@ -110,7 +110,7 @@ class ArmScore(NamedTuple):
 
 
 class Boost(NamedTuple):
-    """What a stage after the arms added to a hit's score, in the score's measure; negative where it took."""
+    """The change of a hit's score by a stage after the arms, in the score's measure."""
 
     name: str
     value: float
@@ -154,7 +154,7 @@ class MemoryHit:
 
 @dataclass(slots=True)
 class RecallTrace:
-    """How a recall went. Every field is filled; ``tier_used`` is 1 (cache), 2 (fast path), 3 (full) or 4 (agentic).
+    """The trace of a recall. Every field is filled; ``tier_used`` is 1 (cache), 2 (fast path), 3 (full) or 4 (agentic).
 
     ``tier_reason`` says, where recalls go by tiers, which steps were tried and what they found.
     ``stage_timings_ms`` covers embed, outside (where stores from outside are asked), queue (in a batch, while the query

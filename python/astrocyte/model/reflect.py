@@ -1,4 +1,4 @@
-"""What is asked of a reflect and what comes back."""
+"""Reflect: the question and the answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from astrocyte.model.recall import MemoryHit, RecallTrace, TagMatch, TimeRange
 
 
 class ReflectMode(StrEnum):
-    """Who answers: rules over sentences, a language model in one call, one that searches, or another's synthesiser."""
+    """The way of answering: rules over sentences, a language model in one call, one that searches, or a custom one."""
 
     EXTRACTIVE = "extractive"
     LLM = "llm"
@@ -23,7 +23,7 @@ class ReflectMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Dispositions:
-    """How an answer leans, each from 1 (little) to 5 (much); 3 is neither.
+    """Dispositions of an answer, each from 1 (little) to 5 (much); 3 is neither.
 
     A sceptic wants more evidence before it answers; a literal mind keeps to the words of the memories; an empathic one
     minds how people feel.
@@ -64,7 +64,7 @@ class ReflectQuery:
 
 
 class Citation(NamedTuple):
-    """What a part of the answer rests on. ``start`` and ``end`` count characters; the end is not included."""
+    """The source of a part of the answer. ``start`` and ``end`` count characters; the end is not included."""
 
     start: int
     end: int

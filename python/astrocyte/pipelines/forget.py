@@ -43,7 +43,7 @@ class ForgetPipeline:
         self._keep_ms = round(settings.purge_after_days * DAY_MS)
 
     def preview(self, bank: Bank, selector: ForgetSelector, *, compliance: bool) -> ForgetResult:
-        """What would go; an erasure takes forgotten memories too."""
+        """The preview of a forget; an erasure takes forgotten memories too."""
         count, memory_ids = self._store.select(bank, selector, include_forgotten=compliance)
         return ForgetResult(deleted_count=count, memory_ids=tuple(memory_ids), dry_run=True)
 

@@ -1,4 +1,4 @@
-"""What the policies did, told in one place: a line of the log for each event, and whoever else wants to know.
+"""Events of the policies: a line of the log for each, and listeners.
 
 Fields are ids, names, numbers and reasons. Content, queries, metadata and what callers wrote never are.
 """

@@ -1,4 +1,4 @@
-"""What calls are held to, in one hand."""
+"""The policies of the gate, as named parts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from astrocyte.providers.protocols import LanguageModel
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """What the gate holds calls to, beside the shape of requests."""
+    """The policies that hold for calls, beside the shapes of requests."""
 
     overrides: Overrides
     limits: Limits

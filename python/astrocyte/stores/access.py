@@ -1,4 +1,4 @@
-"""What the layers above may ask of a store of grants and keys. The SQLite store implements it."""
+"""The protocol of a store of grants and keys. The SQLite store implements it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class NewKey:
 
 
 class LiveKey(NamedTuple):
-    """What a key is checked against, and whom it stands for."""
+    """The hash that a key is checked against, and its caller."""
 
     digest: bytes
     caller: Caller
@@ -67,7 +67,7 @@ class KeyStore(Protocol):
     """API keys by tenant. Reads and writes are as those of `astrocyte.stores.protocols.MemoryStore`."""
 
     def live(self, key_id: str) -> LiveKey | None:
-        """What a key is checked against, or None where it was revoked or never was; costs no query."""
+        """The hash that a key is checked against, or None where it was revoked or never was; costs no query."""
 
     def listed(self, tenant: str) -> list[KeyInfo]:
         """All keys of a tenant, ended ones too, by age."""

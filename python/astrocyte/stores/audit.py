@@ -1,4 +1,4 @@
-"""What the layers above may ask of the trail. The SQLite store implements it, and writes it with what it tells."""
+"""The protocol of the audit trail. The SQLite store implements it, and writes it with the changes it tells of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What recall may ask of a store about the names in memories."""
+"""The protocol of a store that finds memories by the names in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps a copy of the truth elsewhere may ask of it. The SQLite store implements it."""
+"""The protocol of a store that external stores follow. The SQLite store implements it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the layers above may ask of a store of legal holds. The SQLite store implements it."""
+"""The protocol of a store of legal holds. The SQLite store implements it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the layers above may ask of a store of operations, and of a bank's second set of vectors.
+"""The protocol of a store of operations, and of a bank's second set of vectors.
 
 A bank has its vectors in one of two sets, which its row names. The other one is empty, or is being filled by a reindex,
 or holds what the bank had before one. Reads and writes are as those of `astrocyte.stores.protocols.MemoryStore`.

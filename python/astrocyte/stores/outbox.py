@@ -1,4 +1,4 @@
-"""What the policies may ask of the outbox: memories of which an engine does not have what it should, durable, in order.
+"""The protocol of the outbox: changes of memories that an engine has not received, durable, in order.
 
 A memory is in it at most once for each engine, by the latest of its changes, and with no content: what goes out is what
 the memory is then. It comes with the commit that changes it, and leaves when the engine has confirmed just that
@@ -16,7 +16,7 @@ from astrocyte.model import Bank
 
 
 class CopyAction(StrEnum):
-    """What an engine has to do: store a memory it has not, store another version of one, forget it, or erase it."""
+    """The action of an engine: store a memory it has not, store another version of one, forget it, or erase it."""
 
     COPY = "copy"
     REPLACE = "replace"
@@ -26,7 +26,7 @@ class CopyAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CopyOrder:
-    """Which engine is to follow what a commit changes.
+    """The order of a commit for the engine that follows it.
 
     ``principal`` is for whom the call is made, "" where nobody said a name; ``hops`` counts the servers that it has
     passed, this one included. A commit that stores or brings back is refused where more than ``limit`` memories would
@@ -74,16 +74,16 @@ class Outbox(Protocol):
         limit: int,
         actions: Sequence[CopyAction] = ALL_ACTIONS,
     ) -> list[WaitingCopy]:
-        """What waits for one of these actions, in the order of the changes, from the place after ``after``."""
+        """The entries that wait for one of these actions, in the order of the changes, from the one after ``after``."""
 
     def still_waiting(self, engine: str, bank: Bank, memory_ids: Sequence[str]) -> set[str]:
-        """Which of these memories wait."""
+        """Those of the memories that wait."""
 
     def waiting_banks(self, engine: str) -> list[Bank]:
         """Banks of which something waits, by key."""
 
     def waiting_count(self, engine: str) -> int:
-        """How many memories wait for the engine, of all banks."""
+        """The number of memories that wait for the engine, of all banks."""
 
     def waiting_since(self, engine: str) -> int | None:
         """Since when the one that waits longest does; None where nothing waits."""

@@ -1,4 +1,4 @@
-"""What the layers above may ask of a store. The SQLite store implements it; the contract suite holds for every one.
+"""The protocol of a memory store. The SQLite store implements it; the contract suite holds for every one.
 
 Reads are synchronous, safe from any thread, and see one committed state each. Writes are coroutines: they return after
 the commit is durable, and a cancelled caller does not cancel a write that has begun. Times are integer milliseconds
@@ -108,7 +108,7 @@ class VersionRecord:
 
     @property
     def etag(self) -> str:
-        """What `Memory.etag` says of this version."""
+        """The etag of this version, as `Memory.etag`."""
         return memory_etag(self.row_key)
 
 
@@ -137,7 +137,7 @@ Write = Insert | Replace
 
 @dataclass(frozen=True, slots=True)
 class WriteOutcome:
-    """What became of one write. ``duplicate_of`` is set, and nothing stored, when the content was there already."""
+    """The outcome of one write. ``duplicate_of`` is set, and nothing stored, when the content was there already."""
 
     memory_id: str
     position: int
@@ -156,7 +156,7 @@ class RequestKey:
 
 @dataclass(frozen=True, slots=True)
 class IndexBatch:
-    """What one commit changed in one bank, for the index: applied in order, once, after the commit.
+    """The changes of one commit in one bank, for the index: applied in order, once, after the commit.
 
     ``ended`` holds (row_key, known_until) of versions that stopped being current but stay visible in history;
     ``removed`` holds versions that must never be returned again. ``erased`` says that rows of some of them are gone for
@@ -176,7 +176,7 @@ class IndexBatch:
 
 
 class Passage(NamedTuple):
-    """What recall asks back from the database: a version, and which chunk (-1: none, the whole is the chunk)."""
+    """A passage that recall reads back: a version, and which chunk (-1: none, the whole is the chunk)."""
 
     row_key: int
     ordinal: int
@@ -222,7 +222,7 @@ BatchFlag = Literal["erased", "moved", "refers"]
 
 
 class IndexListener(Protocol):
-    """What keeps an index equal to the rows."""
+    """A listener that keeps an index equal to the rows."""
 
     def __call__(self, batch: IndexBatch, /) -> None:
         """Take what was committed.
@@ -240,7 +240,7 @@ class MemoryStore(Protocol):
 
     @property
     def healthy(self) -> bool:
-        """Whether the store takes writes. Once False it stays so: the disk failed, and only a restart helps."""
+        """True if the store takes writes. Once False it stays so: the disk failed, and only a restart helps."""
 
     @property
     def waiting_writes(self) -> int:
@@ -317,7 +317,7 @@ class MemoryStore(Protocol):
         """Counts from the rows; the index part is left at its not-loaded values."""
 
     def references(self) -> list[Reference]:
-        """What all current memories of all banks say of the banks that they are also relevant to."""
+        """The references of all current memories of all banks to other banks."""
 
     def content_bytes(self, bank: Bank) -> tuple[int, int]:
         """UTF-8 bytes of the contents of the bank's memories as they are now, and the position that this is as of."""
@@ -398,7 +398,7 @@ class MemoryStore(Protocol):
         """
 
     def select(self, bank: Bank, selector: ForgetSelector, *, include_forgotten: bool = False) -> tuple[int, list[str]]:
-        """How many memories the selector meets, and the first 1,000 ids, without changing anything.
+        """The number of memories that the selector meets, and the first 1,000 ids, without changing anything.
 
         The latest version decides; of several ids or tags any will do. ``include_forgotten`` counts what `erase` would.
         """

@@ -1,4 +1,4 @@
-"""What the policies may ask of the retry queue: memories that wait for a provider, durable, in order by bank."""
+"""The protocol of the retry queue: memories that wait for a provider, durable, in order by bank."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class RetryQueue(Protocol):
         """
 
     def queued_count(self) -> int:
-        """How many items wait."""
+        """The number of items that wait."""
 
     def queued_banks(self) -> list[Bank]:
         """Banks for which items wait, the one whose first item is oldest first."""

@@ -1,4 +1,4 @@
-"""What the policies may ask of the book that a day's use is written in."""
+"""The protocol of the book of daily quotas."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 
 class Use(NamedTuple):
-    """What is counted: an operation in a bank."""
+    """A counter: an operation in a bank."""
 
     tenant: str
     bank_id: str

@@ -115,7 +115,7 @@ DISABLED, MODEL = "disabled", "llm"
 
 
 def create_reranking(settings: Settings, model: LanguageModel | None, outbound: Outbound) -> Reranking | None:
-    """What reads the best candidates once more, or None.
+    """The reranker of the settings, or None.
 
     Args:
         settings: Who.

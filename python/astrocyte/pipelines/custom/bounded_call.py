@@ -22,11 +22,11 @@ Note = Callable[[str, str, str, str], None]
 
 
 class UnusableError(ValueError):
-    """What a step returned is not what it has to return."""
+    """The result of a step is not of the type that it has to return."""
 
 
 class Outcome(NamedTuple, Generic[T]):
-    """What a call gave; None where ``problem`` says why it gave nothing. ``millis`` is how long it took."""
+    """The outcome of a call; None where ``problem`` says why it gave nothing. ``millis`` is its duration."""
 
     value: T | None
     problem: str
@@ -60,7 +60,7 @@ class BoundedStage:
         *,
         until: float | None = None,
     ) -> Outcome[T]:
-        """What the step gives, as ``read`` takes it.
+        """The outcome of the step, as ``read`` takes it.
 
         Args:
             bank_id: For which bank, for whoever is told of a failure.
@@ -95,7 +95,7 @@ class BoundedStage:
         return Outcome(value, problem, (time.monotonic() - start) * 1e3)
 
     def told(self, problem: str) -> str:
-        """What a trace says of a call that gave nothing."""
+        """The note in a trace about a call that gave nothing."""
         return f"{self.stage} ({problem})"
 
     def _wait(self, now: float, until: float | None) -> float:

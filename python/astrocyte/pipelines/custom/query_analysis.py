@@ -1,4 +1,4 @@
-"""What a question says beyond its words, where another reads it."""
+"""Custom query analysis: intent and windows of a question, by a program of the operator's."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class CustomArms:
         self._settings = settings
 
     async def ask(self, plan: Plan) -> list[OutsideList]:
-        """What the arms propose; the plan hears how long each took, and which gave nothing."""
+        """The proposals of the arms; the plan hears how long each took, and which gave nothing."""
         query = plan.query
         depth = max(self._settings.depth, self._settings.overfetch * query.max_results)
         asked = ArmQuery(plan.bank.tenant, plan.bank.bank_id, query.query, plan.vector, filters_of(query), depth)

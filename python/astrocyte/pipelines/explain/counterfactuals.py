@@ -1,4 +1,4 @@
-"""What would have kept a memory in a recall: the least change of the query that was found by trying.
+"""Counterfactuals: the least change of a query, found by trying, that keeps a memory in the answer.
 
 Each stage suggests changes, the smallest first. A change counts when the whole recall, run again with it, returns the
 memory, and it may leave the bank. Where one change brings it to a later stage only, that stage suggests a further one.
@@ -109,7 +109,7 @@ class CounterfactualSearch:
         return needed
 
     async def _attempts(self, trial: Trial) -> AsyncIterator[Trial]:
-        """What the memory's stage suggests, tried."""
+        """The changes that the memory's stage suggests, tried."""
         stage = trial.told.stage
         for changes in suggested(trial.look.plan.query, trial.told, self._subject):
             yield await self._try(trial, changes)
@@ -138,7 +138,7 @@ class CounterfactualSearch:
             wanted = max(wanted + 1, self._guess(attempt))
 
     def _guess(self, trial: Trial) -> int:
-        """How many hits may be enough."""
+        """The number of hits that may be enough."""
         told, now = trial.told, trial.look.plan.query.max_results
         match told.stage:
             case ExplainStage.MAX_RESULTS if not trial.look.plan.pool:

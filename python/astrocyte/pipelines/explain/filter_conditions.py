@@ -1,4 +1,4 @@
-"""Which of a query's conditions a memory does not meet, and the least change of each that lets it in."""
+"""The conditions of a query that a memory does not meet, and the least change of each that lets it in."""
 
 from __future__ import annotations
 

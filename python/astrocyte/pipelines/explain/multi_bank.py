@@ -100,7 +100,7 @@ class SeveralExplained:
         return subject, replace(told, rank=0, score=None)
 
     async def _in_the_pipeline(self, run: Run, memory_id: str) -> tuple[Subject, Explanation]:
-        """What became of it in the pipeline's answer."""
+        """The memory's fate in the pipeline's answer."""
         if run.look is not None:
             (subject,) = self._pipeline.subjects(run.look.plan.bank, [memory_id])
             identity = id_to_bytes(memory_id)

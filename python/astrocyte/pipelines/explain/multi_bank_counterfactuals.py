@@ -1,4 +1,4 @@
-"""What would have kept a memory where an answer is of several sides: as `counterfactuals`, with what is said of banks.
+"""Counterfactuals of answers of several sides: as `counterfactuals`, with changes of the strategy.
 
 Nothing is known here of what a number would have to be, so numbers are doubled until they help, and halved from there.
 """
@@ -91,7 +91,7 @@ class SeveralCounterfactuals:
         return needed
 
     async def _attempts(self, trial: _Trial) -> AsyncIterator[_Trial]:
-        """What the memory's stage suggests, tried."""
+        """The changes that the memory's stage suggests, tried."""
         stage, query = trial.told.stage, trial.query
         for changes in (*suggested(query, trial.told, self._subject), *self._of_banks(trial)):
             yield await self._with({**trial.changes, **changes})

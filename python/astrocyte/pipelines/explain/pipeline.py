@@ -111,7 +111,7 @@ class ExplainPipeline:
         return Look(asked, answer, core, fates)
 
     async def ask(self, plan: Plan, identities: Sequence[bytes]) -> CoreExplanation:
-        """What the core says of memories in a recall that was answered."""
+        """The core's explanation of memories in a recall that was answered."""
         request = self._recall.request(plan)
         if plan.index.small(self._inline_rows):
             # Many of these may follow each other; others want the loop too.
@@ -126,7 +126,7 @@ class ExplainPipeline:
         return bool(self._recall.assembly.rows(plan, [passage]))
 
     def explain(self, look: Look, subject: Subject, passes: Callable[[MemoryHit], MemoryHit | None]) -> Explanation:
-        """What became of a memory, but not yet what would have kept it.
+        """The fate of a memory, without the change that would have kept it.
 
         Args:
             look: The recall.
@@ -213,7 +213,7 @@ def _unproposed(core: CoreExplanation, fate: Fate) -> tuple[ExplainStage, str]:
 
 
 def told_by(core: CoreExplanation, subject: Subject, fate: Fate) -> Explanation:
-    """What the core says of a memory."""
+    """The core's fate of a memory."""
     response = core.response
     arms = tuple(
         ArmStanding(name, rank, score, proposed, cut)

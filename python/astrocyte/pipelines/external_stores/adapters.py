@@ -41,7 +41,7 @@ class Kind(Protocol):
     async def ask(
         self, text: str, vector: bytes | None, name: str, limit: int, filters: StoreFilters
     ) -> Sequence[StoreHit]:
-        """What it proposes; nothing where the question has not what it searches by."""
+        """The store's proposals; none where the question lacks what it searches by."""
 
 
 class Vectors:
@@ -62,7 +62,7 @@ class Vectors:
     async def ask(
         self, text: str, vector: bytes | None, name: str, limit: int, filters: StoreFilters
     ) -> Sequence[StoreHit]:
-        """What is near the question's vector."""
+        """Passages near the question's vector."""
         del text
         if vector is None:
             return []
@@ -89,7 +89,7 @@ class Documents:
     async def ask(
         self, text: str, vector: bytes | None, name: str, limit: int, filters: StoreFilters
     ) -> Sequence[StoreHit]:
-        """What has words of the question."""
+        """Passages with words of the question."""
         del vector
         return await self.store.search_fulltext(text, name, limit, filters) if text else []
 
@@ -121,7 +121,7 @@ class Graph:
     async def ask(
         self, text: str, vector: bytes | None, name: str, limit: int, filters: StoreFilters
     ) -> Sequence[StoreHit]:
-        """What names what the question does, or what is named beside that."""
+        """Memories that name what the question names, or what is named beside that."""
         del vector
         entities = await self.store.query_entities(phrases(text), name, MOST_ENTITIES) if text else []
         most = limit if self._most is None else min(limit, self._most)

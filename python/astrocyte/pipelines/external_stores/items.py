@@ -1,4 +1,4 @@
-"""What goes to a store from outside: passages of memories as its items, under names that no two servers share."""
+"""Items of external stores: passages of memories, under names that no two servers share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WHOLE = -1
 
 
 def name_of(installation: str, bank: Bank) -> str:
-    """What the bank is called outside: the key tells it from another of the same id, made after it was deleted."""
+    """The bank's name outside: its key tells it from another of the same id, made after it was deleted."""
     return f"{installation}/{bank.tenant}/{bank.bank_id}/{bank.key:x}"
 
 
@@ -43,7 +43,7 @@ def documents_of(versions: Sequence[VersionRecord], name: str) -> list[Document]
 
 
 def links_of(versions: Sequence[VersionRecord], name: str) -> list[EntityLink]:
-    """What versions name."""
+    """The entity links of versions."""
     return [
         EntityLink(_id(version, place), name, one.id, one.name, one.folded, one.entity_type, attributes)
         for version in versions

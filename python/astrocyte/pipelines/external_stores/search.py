@@ -1,4 +1,4 @@
-"""What stores from outside propose in a recall: lists of memories, which the core fuses with its own.
+"""Proposals of external stores in a recall: lists of memories, which the core fuses with its own.
 
 The core takes of a list only memories that it has and that pass the filter, and the truth decides on each of them as on
 any other hit; so a store decides at most in which order what may be seen is shown.

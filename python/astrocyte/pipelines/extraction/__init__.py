@@ -1,1 +1,1 @@
-"""What is taken out of a content beside its text: metadata and tags by profile, and the entities that it names."""
+"""Extraction from contents: metadata and tags by profile, and the entities that they name."""

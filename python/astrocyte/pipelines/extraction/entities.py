@@ -60,7 +60,7 @@ class EntityExtraction:
         self.asks = not {settings.mode, *profiles.entity_modes}.isdisjoint({"llm", "custom"})
 
     def mode(self, bank_id: str, item: RetainItem) -> EntityMode:
-        """How the entities of an item are found."""
+        """The mode in which the entities of an item are found."""
         wish = self._profiles.of(bank_id, item).entity_extraction
         if wish is None or wish is True:
             return self._settings.mode
@@ -138,7 +138,7 @@ class EntityExtraction:
 
 
 def create_extraction(settings: Settings, profiles: Profiles, model: LanguageModel | None) -> EntityExtraction:
-    """What finds entities by these settings.
+    """The extraction of entities by these settings.
 
     Raises:
         ConfigError: A mode needs a language model and there is none, or the custom extractor cannot be made.

@@ -19,7 +19,7 @@ INT64 = range(-(2**63), 2**63)
 def mapped(
     mapping: Mapping[str, str | int | float | bool], content: str, most_bytes: int
 ) -> tuple[dict[str, MetadataValue], list[str]]:
-    """What a mapping makes of a content, and what could not be taken, in sentences that repeat nothing of the content.
+    """The metadata that a mapping takes from a content, and warnings that repeat nothing of the content.
 
     A path that leads nowhere is passed over; one that leads to something else than a short plain value is told of.
 

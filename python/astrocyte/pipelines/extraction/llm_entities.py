@@ -41,7 +41,7 @@ READ_CHARS = 12_000
 
 
 async def entities(model: LanguageModel, text: str, deadline: float) -> list[Entity]:
-    """What the model names of a text; names that the text does not hold are dropped.
+    """The entities that the model names in a text; names that the text does not hold are dropped.
 
     Raises:
         ProviderUnavailable: The model failed, or answered with something else than entities.

@@ -1,4 +1,4 @@
-"""What a retain would make of a content, without storing it: for programs that feed a server, and to try profiles."""
+"""Previews a retain without storing: for programs that feed a server, and to try profiles."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def prepare_retain_input(
     tags: Sequence[str] = (),
     profiles: OwnProfiles | None = None,
 ) -> PreparedRetainInput:
-    """What a retain with these arguments would store, before barriers look at it and it is cut.
+    """The item that a retain with these arguments would store, before barriers look at it and it is cut.
 
     Raises:
         ValidationError: There is no such profile, or nothing is left of the content.

@@ -39,7 +39,7 @@ class Profiles:
 
     @property
     def names(self) -> Sequence[str]:
-        """What an item may name, in order."""
+        """The names of the profiles, in order."""
         return sorted(self._profiles)
 
     @property

@@ -1,4 +1,4 @@
-"""What an extractor of one's own has to be."""
+"""The protocol of custom entity extractors."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a query asks: dates, intent and routing."""
+"""Analysis of queries: dates, intent and routing."""

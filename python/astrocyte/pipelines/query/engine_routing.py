@@ -1,4 +1,4 @@
-"""Which side is the better one for a query: factors on their weights, by rules over the query's form.
+"""Routing between a pipeline and an engine: factors on their weights, by rules over the query's form.
 
 A signal counts for the engine where it says that it is good at such questions, and for the pipeline where it does not:
 the pipeline has an arm of its own for dates, and short look-ups are what words and vectors find.
@@ -41,7 +41,7 @@ class Route(NamedTuple):
 
 
 def route(query: str, able: EngineCapabilities) -> Route:
-    """How a query shifts the weights of an engine that can do this, and of the pipeline."""
+    """The route of a query: factors on the weights of an engine with these abilities, and of the pipeline."""
     engine = pipeline = 1.0
     signals = []
     for signal in _signals(query):
@@ -59,7 +59,7 @@ def route(query: str, able: EngineCapabilities) -> Route:
 
 
 def _signals(query: str) -> list[str]:
-    """What the form of a query says: temporal, entities, complex, short."""
+    """The signals of a query's form: temporal, entities, complex, short."""
     words = WORD.findall(query)
     if not words:
         return []

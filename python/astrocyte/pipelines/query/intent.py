@@ -1,4 +1,4 @@
-"""What kind of question a query is, by rules: which of seven shapes its words have.
+"""The intent of a query, by rules over its words.
 
 Each rule that matches adds its weight to its intent, and the sums end at 1. The largest sum names the intent and is
 the confidence; below `THRESHOLD` the query is of no known shape. Equal sums go to the intent that comes first in

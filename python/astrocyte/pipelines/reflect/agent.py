@@ -117,7 +117,7 @@ async def _complete(model: LanguageModel, task: Task, messages: list[Message], t
 
 
 async def _run(call: ToolCall, search: Search, bounds: AgenticReflectSettings, pool: _Pool, fence: Fence) -> str:
-    """What a tool returns: memories, or why there are none, in words that the model can act on."""
+    """The result of a tool: memories, or the reason why there are none, in words that the model can act on."""
     query, as_of, problem = _arguments(call.name, call.arguments)
     if problem:
         return problem

@@ -33,7 +33,7 @@ class CitedText:
     _held: str = ""
 
     def take(self, piece: str) -> str:
-        """What of the text can be shown now; what may become a marker is held back."""
+        """The text that can be shown now; what may become a marker is held back."""
         self._held += piece
         begun = BEGUN.search(self._held)
         ready = self._held[: begun.start()] if begun else self._held
@@ -65,7 +65,7 @@ class CitedText:
         return text if self.text or shown else text.lstrip()
 
     def citations(self, memories: Sequence[MemoryHit]) -> tuple[Citation, ...]:
-        """What each sentence rests on; numbers that name no memory are dropped."""
+        """The citations of each sentence; numbers that name no memory are dropped."""
         text = self.text
         ends = [match.end() for match in SENTENCE_END.finditer(text)]
         found: list[Citation] = []

@@ -1,4 +1,4 @@
-"""How likely memory holds what was asked: a logistic function of what the evidence looks like."""
+"""The confidence that memory holds what was asked: a logistic function of the evidence."""
 
 from __future__ import annotations
 

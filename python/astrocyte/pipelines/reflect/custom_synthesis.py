@@ -83,7 +83,7 @@ def _cites(citation: object) -> bool:
 
 
 def _draft(task: Task, synthesis: Synthesis) -> Draft:
-    """What is told of an answer: cut to its budget, citing memories that were given and nothing else."""
+    """An answer cut to its budget, citing memories that were given and nothing else."""
     if not synthesis.text.strip():
         return abstention(task.confidence / 2)
     text = synthesis.text

@@ -12,7 +12,7 @@ ABSTENTION = "Memory does not hold an answer to this."
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a synthesiser made.
+    """The draft of a synthesiser.
 
     Attributes:
         text: The answer, without markers.

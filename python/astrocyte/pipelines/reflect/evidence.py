@@ -1,4 +1,4 @@
-"""Which sentences of the recalled memories bear on a question, how much, and who said them of whom.
+"""Evidence: the sentences of recalled memories that bear on a question, their weight, speaker and subject.
 
 A sentence counts by the rank of its memory, by the words and the meaning that it shares with the question, by what it
 adds to the question's words, by its date where the question has one, and by whose it is: where the question names one
@@ -196,7 +196,7 @@ def in_windows(hit: MemoryHit, windows: Sequence[TimeRange]) -> bool:
 
 
 def _score(sentence: Sentence, asked: _Question, hit: MemoryHit, rank: float, *, dated: bool) -> None:
-    """What a sentence counts by without its meaning."""
+    """The score of a sentence without its meaning."""
     words, text = sentence.words, sentence.text
     shared = words & asked.weights.keys()
     overlap = sum([asked.weights[word] for word in shared]) / asked.weight

@@ -59,7 +59,7 @@ def compose(evidence: Evidence, *, max_tokens: int, by_time: bool) -> Draft:
 
 
 def remarks(evidence: Evidence) -> tuple[str, ...]:
-    """What a reader should know of the evidence."""
+    """Remarks on the evidence for readers."""
     said = [f"No memory that was found mentions {name}." for name in evidence.unknown]
     if evidence.speaker is not None and evidence.support < 0 and evidence.sentences:
         others = [sentence for sentence in evidence.sentences if sentence.owner < 0]
@@ -101,7 +101,7 @@ def _when(hit: MemoryHit) -> datetime:
 
 
 def _opening(hit: MemoryHit, *, dated: bool) -> str:
-    """Who said it and, on wish, when: "Mara, 8 May 2023: "."""
+    """The speaker and, on wish, the day: "Mara, 8 May 2023: "."""
     when = date_words(to_ms(hit.occurred_at)) if dated and hit.occurred_at is not None else None
     said = ", ".join(part for part in (hit.speaker, when) if part)
     return f"{said}: " if said else ""

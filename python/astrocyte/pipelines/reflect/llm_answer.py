@@ -21,7 +21,7 @@ from astrocyte.providers.protocols import LanguageModel
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a language model is to answer.
+    """The task of a language model.
 
     Attributes:
         query: The question and how to answer it.
@@ -45,7 +45,7 @@ class Task:
 
     @property
     def dispositions(self) -> Dispositions | None:
-        """How the answer leans."""
+        """The dispositions of the answer."""
         return self.query.dispositions
 
 

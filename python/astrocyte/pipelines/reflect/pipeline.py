@@ -123,7 +123,7 @@ class ReflectPipeline:
         yield result
 
     def _mode(self, query: ReflectQuery) -> ReflectMode:
-        """Who is to answer."""
+        """The mode that is to answer."""
         if query.mode is not None:
             return query.mode
         if self._settings.mode != "auto":
@@ -282,7 +282,7 @@ class ReflectPipeline:
     async def _fall_back(
         self, work: Work, mode: ReflectMode, error: ProviderUnavailable | DeadlineExceeded | CapabilityNotSupported
     ) -> ReflectResult:
-        """What the settings say where who should answer cannot.
+        """The answer of the fallback strategy.
 
         Raises:
             AstrocyteError: The error, where they say nothing.

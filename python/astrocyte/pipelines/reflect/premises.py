@@ -1,4 +1,4 @@
-"""What a question takes for granted, checked against memory before it is answered."""
+"""Premises of a question, checked against memory before it is answered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a language model is told. Every word here is ours; what is stored comes in through `quoting` alone."""
+"""Prompts. Every word here is the server's own; stored text comes in through `prompt_fence` alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RULES = (
 
 
 class Variant(StrEnum):
-    """What a kind of question needs to be told beside the rules."""
+    """The instruction for a kind of question beside the rules."""
 
     DEFAULT = "default"
     TEMPORAL = "temporal_aware"

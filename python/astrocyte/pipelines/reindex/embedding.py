@@ -20,7 +20,7 @@ MOST_REST_SECONDS = 60.0
 
 
 def texts_of(version: VersionRecord) -> list[str]:
-    """What is embedded of a version: the whole, then each chunk."""
+    """The texts of a version to embed: the whole, then each chunk."""
     memory = version.memory
     return [embedded_text(text, memory.speaker) for text in (memory.content, *(chunk.text for chunk in memory.chunks))]
 
@@ -63,7 +63,7 @@ class VectorMaker:
         await asyncio.sleep(self.owed(worked_seconds))
 
     def owed(self, worked_seconds: float) -> float:
-        """How long to rest after so much work, in seconds."""
+        """The seconds to rest after so much work."""
         return worked_seconds * (1.0 - self._settings.share) / self._settings.share
 
     async def _embedded(self, embedder: Embedder, texts: list[str]) -> list[bytes]:

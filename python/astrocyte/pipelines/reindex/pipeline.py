@@ -272,7 +272,7 @@ class Reindexer:
             await self._maker.rest(self._settings.retry_seconds)
 
     async def _compared(self, work: Work, before: BankIndex, after: BankIndex) -> Comparison | None:
-        """What both indexes answer.
+        """The comparison of both indexes.
 
         Raises:
             FailedPrecondition: They agree on less than they have to.

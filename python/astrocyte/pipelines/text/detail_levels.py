@@ -1,4 +1,4 @@
-"""What a hit's text holds: a title, the chunk, or all of it; and text cut to a token budget."""
+"""Detail levels of a hit's text: a title, the chunk, or all of it; and text cut to a token budget."""
 
 from __future__ import annotations
 

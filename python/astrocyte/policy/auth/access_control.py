@@ -1,4 +1,4 @@
-"""Who may do what: the policy, the grants, and the permissions that follow from them.
+"""Access control: the policy, the grants, and the permissions that follow from them.
 
 A decision depends on names alone, never on whether a bank exists; the exception, that whoever made a bank owns it,
 looks a bank up and answers for a missing one as for one of somebody else. So a caller without read cannot tell the two.
@@ -156,7 +156,7 @@ class Access:
             self._named(caller, NO_BANK, self._needed[operation])
 
     def permissions(self, caller: Caller, bank_id: str, known: Bank | None = None) -> frozenset[Permission]:
-        """What the caller may do in a bank, whether it exists or not."""
+        """The caller's permissions in a bank, whether it exists or not."""
         if not self.enabled or caller.operator:
             return ALL_PERMISSIONS
         principal = self.name(caller)
@@ -217,7 +217,7 @@ class Access:
         return self._configured.get(tenant, ())
 
     def name(self, caller: Caller) -> str:
-        """Who the caller counts as; `DEFAULT_PRINCIPAL` where neither it nor the settings say."""
+        """The principal of the caller; `DEFAULT_PRINCIPAL` where neither it nor the settings name one."""
         return caller.principal if caller.principal != DEFAULT_PRINCIPAL else self.unnamed
 
     def _named(self, caller: Caller, bank_id: str, needed: frozenset[Permission]) -> str:

@@ -1,4 +1,4 @@
-"""What waits in the outbox goes to the engines: at once, by the call that made it wait, or in the background.
+"""The outbox relay: brings what waits to the engines, at once by the call that made it wait, or in the background.
 
 For each engine and bank one delivery runs at a time, in the order of the changes, so that a copy never arrives after
 what took it back. What goes out is what the memory is then: one that was forgotten while it waited is forgotten there,
@@ -73,7 +73,7 @@ class _Refusal:
 
 @dataclass(slots=True)
 class _Lane:
-    """What this process knows of the way to an engine.
+    """The state of the delivery to an engine.
 
     ``failures`` counts those since its last success. ``refused`` is by bank and memory. ``resting`` says that there is
     nothing to do before a time that is known.
@@ -150,7 +150,7 @@ class Deliveries:
         return CopyOrder(engine.name, "" if name == DEFAULT_PRINCIPAL else name, hops + 1, engine.settings.outbox_limit)
 
     def turn(self, engine: Engine, bank_id: str) -> asyncio.Lock:
-        """What is held while anything about a bank is changed at an engine; it is given in the order of asking."""
+        """The lock that is held while anything about a bank is changed at an engine; it is fair."""
         key = (engine.name, bank_id)
         lock = self._turns.get(key)
         if lock is None:
@@ -181,7 +181,7 @@ class Deliveries:
             raise next((one.error for one in refusals if one is not None), _waits(engine))
 
     def left(self, engine: Engine, bank: Bank, memory_ids: Sequence[str]) -> set[str]:
-        """Which of these memories still wait."""
+        """Those of the memories that still wait."""
         return self._outbox.still_waiting(engine.name, bank, memory_ids)
 
     async def forgotten(
@@ -213,7 +213,7 @@ class Deliveries:
         return count
 
     def state(self, engine: Engine) -> EngineOutbox | None:
-        """How the outbox of an engine is; None for one that keeps no copies."""
+        """The state of an engine's outbox; None for one that keeps no copies."""
         if engine.settings.retain_target != BOTH:
             return None
         lane = self._lanes.get(engine.name, _Lane())
@@ -231,7 +231,7 @@ class Deliveries:
         )
 
     def _lane(self, engine: Engine) -> _Lane:
-        """What is known of the way to an engine; what waits for it is looked at in the background from now on."""
+        """The state of the delivery to an engine, which is emptied in the background from now on."""
         lane = self._lanes.setdefault(engine.name, _Lane())
         if lane.task is None and self._started and engine.settings.retain_target == BOTH:
             work = self._drain_for_ever(engine, lane)

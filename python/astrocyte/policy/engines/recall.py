@@ -67,7 +67,7 @@ class Asking(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class _Part:
-    """What became of a side."""
+    """The outcome of a side."""
 
     outcome: EngineOutcome = EngineOutcome.NOT_ASKED
     reason: str = ""

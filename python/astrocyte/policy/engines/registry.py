@@ -96,7 +96,7 @@ class Engine:
         )
 
     async def ask(self, work: Callable[[], Awaitable[T]], seconds: float) -> T:
-        """What the engine answers.
+        """The engine's answer.
 
         Raises:
             FailedPrecondition: It works, and does not do that.
@@ -124,7 +124,7 @@ class Engine:
         ) from refusal
 
     async def retain(self, call: EngineCall, items: Sequence[EngineItem]) -> list[RetainResult]:
-        """What became of items that are stored there.
+        """The results of items that are stored there.
 
         Raises:
             AstrocyteError: As `ask`; it may have stored some of them.
@@ -140,7 +140,7 @@ class Engine:
     async def forget(
         self, call: EngineCall, selector: ForgetSelector, *, compliance: bool = False, reason: str | None = None
     ) -> int:
-        """How many memories are forgotten there.
+        """The number of memories that are forgotten there.
 
         Raises:
             AstrocyteError: As `ask`; it may still hold them.
@@ -156,7 +156,7 @@ class Engine:
         return max(0, result.deleted_count)
 
     async def describe(self) -> EngineInfo:
-        """What it is, and how it is now."""
+        """The description of the engine and its health."""
         health = EngineHealth(healthy=False)
         try:
             async with asyncio.timeout(HEALTH_SECONDS):

@@ -1,4 +1,4 @@
-"""What an engine answers, before anybody sees it: text from outside, which nothing has judged yet.
+"""Screens the answers of engines: text from outside, which nothing has judged yet.
 
 Each hit must be as right as a memory would have to be, meet the query's filter by its own fields, and pass the bank's
 barriers by patterns, as if it were to be stored. A hit of a memory that this server keeps as well is shown as the
@@ -46,7 +46,7 @@ class Foreign:
         self._check = check
 
     def judge(self, engine: str, bank: Bank, operation: str, query: RecallQuery, answer: object) -> Judged:
-        """What may be shown of an engine's answer to a query on a bank.
+        """The hits of an engine's answer that may be shown.
 
         Raises:
             ProviderUnavailable: It is no answer.

@@ -1,4 +1,4 @@
-"""What is stored and forgotten at the engines beside the banks.
+"""Retains and forgets at the engines beside the banks.
 
 This server's own side comes first, for it knows the legal holds. What both sides should keep waits for the engine from
 the commit on (`astrocyte.policy.engines.outbox_relay`): it is brought to it before the caller hears of it, or else
@@ -59,7 +59,7 @@ class EngineWriting:
         return engine if engine is not None and engine.settings.retain_target == ENGINE else None
 
     def order(self, caller: Caller, bank_id: str) -> CopyOrder | None:
-        """Which engine is to follow what the caller changes in a bank, for the commit that does it."""
+        """The order for the engine that follows what the caller changes in a bank; it goes with the commit."""
         return self._deliveries.order(caller.tenant, bank_id, self._name_of(caller), caller.on_behalf_of, caller.hops)
 
     @asynccontextmanager
@@ -220,7 +220,7 @@ def _queued(result: RetainResult) -> bool:
 
 
 def _missing(engine: Engine, result: RetainResult, problem: AstrocyteError | None, left: set[str]) -> str | None:
-    """What the caller is told of a memory that an engine does not have yet."""
+    """The warning about a memory that an engine does not have yet."""
     if _queued(result):
         return f"engine: {engine.name} does not hold it yet; the memory waits in this server's queue"
     if problem is None or result.memory_id not in left:

@@ -11,7 +11,7 @@ from astrocyte.model import GENESIS, AuditEvent, Caller, event_hash
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a check found.
+    """The result of a check.
 
     ``broken_at`` is the sequence of the first row that is wrong or missing, None where the trail is whole; ``problem``
     says what is wrong with it. ``rows`` were in order before that. ``head_hash`` is the last of their hashes: noted

@@ -53,7 +53,7 @@ class Authority:
         return self._with_block(result) if self.enabled else result
 
     def evidence(self, result: RecallResult) -> RecallResult:
-        """What a reflect found, with the block where it is to be given it."""
+        """The evidence of a reflect, with the block where the settings want it there."""
         return self._with_block(result) if self._in_reflect else result
 
     def _with_block(self, result: RecallResult) -> RecallResult:

@@ -1,4 +1,4 @@
-"""How many series the metrics may have: each pair of a metric and its labels is one, and banks are without number."""
+"""Bounds the number of series of the metrics: each pair of a metric and its labels is one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class BankLabels:
 
 
 class Room:
-    """How many more series there may be. Used from several threads."""
+    """The budget of further series. Used from several threads."""
 
     def __init__(self, series: int) -> None:
         self._left = series

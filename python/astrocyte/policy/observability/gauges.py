@@ -50,7 +50,7 @@ class Levels(Collector):
         self._queues = {**self._queues, **queues}
 
     def describe(self) -> list[Metric]:
-        """What there is, without reading it."""
+        """The gauges that exist, without reading them."""
         return [*self._families()]
 
     def collect(self) -> Iterator[Metric]:

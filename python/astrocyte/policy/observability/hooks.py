@@ -112,7 +112,7 @@ class Hooks:
 
     @contextmanager
     def within(self, caller: Caller) -> Iterator[None]:
-        """What policies do in here is told to these hooks, and to no others of the process."""
+        """Tell events of policies in here to these hooks, and to no others of the process."""
         token = _within.set((self, caller))
         try:
             yield

@@ -31,7 +31,7 @@ BREAKER_STATES = {"circuit_closed": 0, "circuit_opened": 1, "circuit_half_open":
 
 
 class Metrics:
-    """What is counted.
+    """The metrics of the server.
 
     Policy events are those of the process: two applications in one process count each other's.
 
@@ -110,11 +110,11 @@ class Metrics:
         self._recalls.of(self.banks.known(bank_id), self._provider, "error").inc()
 
     def retain_took(self, bank_id: str, seconds: float) -> None:
-        """How long a call took."""
+        """Count the seconds of a call."""
         self._retain_seconds.of(self.banks.known(bank_id), self._provider).observe(seconds)
 
     def recall_took(self, bank_id: str, seconds: float) -> None:
-        """How long a call took."""
+        """Count the seconds of a call."""
         self._recall_seconds.of(self.banks.known(bank_id), self._provider).observe(seconds)
 
     def serve(self) -> int:

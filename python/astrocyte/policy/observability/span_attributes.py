@@ -27,7 +27,7 @@ Told = dict[str, Value]
 
 
 class Taken(list[str]):
-    """What policies did in an operation, in order; ``native`` says whether an engine answered it by itself."""
+    """The events of an operation, in order; ``native`` says whether an engine answered it by itself."""
 
     native = False
 

@@ -72,7 +72,7 @@ class Reads:
         return size, position[0][0] if position else bank.position
 
     def references(self) -> list[Reference]:
-        """What current memories say of the banks that they are also relevant to."""
+        """The references of current memories to other banks."""
         rows = self._connections.query(
             "SELECT m.row_key, b.tenant, b.bank_id, m.memory_id, json_extract(c.metadata, '$.also_relevant_to')"
             " FROM contents c JOIN memories m USING (row_key) JOIN banks b USING (bank_key)"
@@ -83,7 +83,7 @@ class Reads:
         return [Reference(*row) for row in rows]
 
     def queued_count(self) -> int:
-        """How many items wait."""
+        """The number of items that wait."""
         ((count,),) = self._connections.query("SELECT count(*) FROM queued_retains")
         return int(count)
 
@@ -192,7 +192,7 @@ class Reads:
         return [(row[0], decode_memory(row, bank.bank_id)) for row in rows], total
 
     def select(self, bank: Bank, selector: ForgetSelector, *, include_forgotten: bool = False) -> tuple[int, list[str]]:
-        """How many memories the selector meets, and the first 1,000 ids."""
+        """The number of memories that the selector meets, and the first 1,000 ids."""
         sql, bindings = selection(bank, selector, forgotten=include_forgotten)
         condition, waiting = retry_queue.selection(bank, selector)
         with self._connections.snapshot() as connection:

@@ -87,7 +87,7 @@ def encode_tags(tags: Sequence[str]) -> str:
 
 
 def decode_tags(text: str) -> tuple[str, ...]:
-    """What `encode_tags` wrote."""
+    """The inverse of `encode_tags`."""
     return () if text == "[]" else tuple(_decode_json(text)[0])
 
 
@@ -97,7 +97,7 @@ def encode_entities(entities: Sequence[Entity]) -> str:
 
 
 def decode_entities(text: str) -> tuple[Entity, ...]:
-    """What `encode_entities` wrote."""
+    """The inverse of `encode_entities`."""
     return tuple(Entity(name, kind) for name, kind, _ in _decode_json(text)[0])
 
 
@@ -107,7 +107,7 @@ def encode_metadata(metadata: Metadata) -> str:
 
 
 def decode_metadata(text: str) -> Metadata:
-    """What `encode_metadata` wrote."""
+    """The inverse of `encode_metadata`."""
     if text == "{}":
         return {}
     metadata: Metadata = _decode_json(text)[0]

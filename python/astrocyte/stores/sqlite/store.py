@@ -172,7 +172,7 @@ class SqliteStore(Reads):
 
     @property
     def healthy(self) -> bool:
-        """Whether the store takes writes: a disk that failed once is not trusted again."""
+        """True if the store takes writes: a disk that failed once is not trusted again."""
         return self._writer.fault is None and not self._closed
 
     @property

@@ -1,4 +1,4 @@
-"""How much one transaction deletes, and how the parts of versions are deleted."""
+"""The size of a slice of deletions, and the deletion of versions with their parts."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def delete_versions(connection: apsw.Connection, bank_key: int, row_keys: Sequen
 
 
 def fitting(sizes: Iterable[int]) -> int:
-    """How many of the sizes fit into a slice, at least one."""
+    """The number of sizes that fit into a slice, at least one."""
     count = total = 0
     for size in sizes:
         total += size

@@ -191,7 +191,7 @@ def _blank(transaction: Transaction, bank: Bank, until: int) -> bool:
 
 
 def _erase_slice(transaction: Transaction, *, bank: Bank, rest: Sequence[str]) -> tuple[int, Counter[str], int]:
-    """How many memories this slice was about, the rows that went, and the position after it."""
+    """The number of memories of this slice, the rows that went, and the position after it."""
     part = first_slice(transaction.connection, bank.key, rest)
     work = transaction.bank(bank)
     counts = _erase_memories(transaction.connection, work, part)
@@ -222,7 +222,7 @@ def _erase_memories(connection: apsw.Connection, work: BankWork, memory_ids: Seq
 
 
 def _left(transaction: Transaction, bank: Bank, before: Sequence[str]) -> tuple[list[str], int]:
-    """Which of the bank's memories are left, of those that it had when the erased ones were hidden; and the time.
+    """The memories that are left of those that the bank had when the erased ones were hidden; and the time.
 
     They are read, not computed: this is what the receipt proves. What came meanwhile is not its matter.
     """
@@ -243,7 +243,7 @@ def _complete(transaction: Transaction, bank: Bank, request: RequestKey | None, 
 
 
 def _proof(receipt: ErasureReceipt) -> dict[str, str | int]:
-    """What a trail keeps of a receipt: whoever has the receipt can show that it is this one."""
+    """The part of a receipt that the trail keeps, by which the receipt can be recognised."""
     roots = {"root_hash_before": receipt.root_hash_before, "root_hash_after": receipt.root_hash_after}
     return {"count": len(receipt.salted_ids), **roots}
 

@@ -64,7 +64,7 @@ def encode(answer: Answer) -> bytes:
 
 
 def decode(response: bytes) -> Answer:
-    """What `encode` wrote."""
+    """The inverse of `encode`."""
     memory_ids, position, written = json.loads(response)
     receipt = ErasureReceipt(**written)
     completed_at = datetime.fromisoformat(written["completed_at"])

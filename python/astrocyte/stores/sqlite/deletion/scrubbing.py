@@ -36,7 +36,7 @@ class Scrubber:
 
     @property
     def usable(self) -> bool:
-        """Whether the file is small enough that its pages can be told apart."""
+        """True if the file is small enough that its pages can be told apart."""
         return os.fstat(self._fd).st_size // self._page_size < PAGES_LIMIT
 
     def run(self, start: int) -> tuple[int, int | None]:

@@ -23,7 +23,7 @@ LISTED_IDS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """What is written on what is forgotten: why, by whom, and when it may be erased.
+    """The mark on a forgotten memory: reason, principal, and when it may be erased.
 
     ``erasing`` marks what is hidden only until it is erased: it never comes back, whatever the clock says.
     """

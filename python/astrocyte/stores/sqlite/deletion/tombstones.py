@@ -1,4 +1,4 @@
-"""What is to be erased goes out of sight first: at once or, where it is a lot, some at a time behind a durable note."""
+"""Hides what is to be erased first: at once or, where it is a lot, some at a time behind a durable note."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HIDE_AT_ONCE = 512
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """What an erasure takes, and all memories that the bank had then.
+    """The memories of an erasure, and all that the bank had then.
 
     ``begun`` is when, and the position after it; ``key`` is the note's, None where all is hidden already. ``queued`` is
     what waited to be stored, and went at once.

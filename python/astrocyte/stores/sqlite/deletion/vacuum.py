@@ -31,7 +31,7 @@ class Cleaner:
         self._busy_milliseconds = busy_milliseconds
 
     def needed(self) -> bool:
-        """Whether rows were erased since the files were clean."""
+        """True if rows were erased since the files were clean."""
         return self._writer.transact(lambda transaction: bool(transaction.connection.pragma("user_version")))
 
     def clean(self) -> Slices[None]:

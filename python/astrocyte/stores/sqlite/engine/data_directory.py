@@ -57,7 +57,7 @@ class Ballast:
 
     @property
     def held(self) -> bool:
-        """Whether the space is there to be released."""
+        """True if the space is there to be released."""
         if self._path is None or self._size == 0:
             return True
         try:

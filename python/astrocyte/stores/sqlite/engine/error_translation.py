@@ -1,4 +1,4 @@
-"""What SQLite's errors mean to the layers above."""
+"""Translates SQLite's errors for the layers above."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_SPACE = {apsw.SQLITE_FULL, apsw.SQLITE_IOERR_SHMSIZE}
 
 
 class Failure(Enum):
-    """How a failed statement is answered."""
+    """The answer to a failed statement."""
 
     FULL = auto()
     BUSY = auto()
@@ -33,7 +33,7 @@ _BY_ERRNO = {errno.ENOSPC: Failure.FULL, errno.EDQUOT: Failure.FULL, errno.EIO: 
 
 
 def classify(error: BaseException) -> Failure:
-    """Which kind of failure this is. ``BROKEN`` means that the file or the disk can no longer be trusted."""
+    """The kind of a failure. ``BROKEN`` means that the file or the disk can no longer be trusted."""
     if isinstance(error, OSError) and error.errno in _BY_ERRNO:
         return _BY_ERRNO[error.errno]
     if isinstance(error, apsw.Error):

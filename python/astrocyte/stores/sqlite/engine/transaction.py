@@ -1,4 +1,4 @@
-"""What a write job works with: positions and times of each bank, and what the index must be told."""
+"""The transaction of a write job: positions and times of each bank, and the batches for the index."""
 
 from __future__ import annotations
 

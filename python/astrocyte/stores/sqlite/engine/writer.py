@@ -81,7 +81,7 @@ class Writer:
 
     @property
     def waiting(self) -> int:
-        """How much waits, by weight."""
+        """The weight of the jobs that wait."""
         return self._waiting
 
     def subscribe(self, listener: IndexListener, flag: BatchFlag | None) -> None:
@@ -249,7 +249,7 @@ class Writer:
         return [job for job in jobs if job.frees]
 
     def _room(self) -> bool:
-        """Whether the ballast is in place, or could be built again."""
+        """True if the ballast is in place, or could be built again."""
         if self._ballast.held:
             return True
         if monotonic() < self._next_look:

@@ -32,7 +32,7 @@ class SqliteKeys:
         }
 
     def live(self, key_id: str) -> LiveKey | None:
-        """What a key is checked against."""
+        """The hash that a key is checked against."""
         return self._live.get(key_id)
 
     def listed(self, tenant: str) -> list[KeyInfo]:

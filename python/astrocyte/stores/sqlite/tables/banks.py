@@ -16,7 +16,7 @@ from astrocyte.stores.sqlite.tables import idempotency
 
 @dataclass(frozen=True, slots=True)
 class NewBank:
-    """What a bank is made of."""
+    """The columns of a new bank."""
 
     tenant: str
     bank_id: str
@@ -29,7 +29,7 @@ class NewBank:
 
 @dataclass(frozen=True, slots=True)
 class BankChange:
-    """What is to change about a bank: what is not None."""
+    """The changes of a bank: what is not None."""
 
     display_name: str | None
     description: str | None

@@ -1,4 +1,4 @@
-"""What followers read of the truth."""
+"""The change feed that external stores follow."""
 
 from __future__ import annotations
 

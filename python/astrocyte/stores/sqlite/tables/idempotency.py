@@ -82,7 +82,7 @@ def encode_row(row: Row) -> bytes:
 
 
 def decode_row(response: bytes) -> Row:
-    """What `encode_row` wrote, without its names where the bank is gone."""
+    """The inverse of `encode_row`, without names where the bank is gone."""
     return tuple(json.loads(response))
 
 

@@ -74,7 +74,7 @@ class SqliteOutbox:
         limit: int,
         actions: Sequence[CopyAction] = ALL_ACTIONS,
     ) -> list[WaitingCopy]:
-        """What waits for an engine beside a bank, in order."""
+        """The entries that wait for an engine beside a bank, in order."""
         rows = self._connections.query(
             "SELECT memory_id, position, action, principal, hops FROM waiting_copies"
             " WHERE engine = ? AND bank_key = ? AND (position, memory_id) > (?, ?)"
@@ -87,7 +87,7 @@ class SqliteOutbox:
         ]
 
     def still_waiting(self, engine: str, bank: Bank, memory_ids: Sequence[str]) -> set[str]:
-        """Which of these memories wait."""
+        """Those of the memories that wait."""
         rows = self._connections.query(
             "SELECT memory_id FROM waiting_copies"
             " WHERE bank_key = ? AND engine = ? AND memory_id IN (SELECT value FROM json_each(?))",
@@ -105,7 +105,7 @@ class SqliteOutbox:
         return [decode_bank(row) for row in rows]
 
     def waiting_count(self, engine: str) -> int:
-        """How many memories wait for the engine."""
+        """The number of memories that wait for the engine."""
         rows = self._connections.query("SELECT waiting FROM outboxes WHERE engine = ?", (engine,))
         return int(rows[0][0]) if rows else 0
 

@@ -134,7 +134,7 @@ def encode_item(item: RetainItem) -> str:
 
 
 def decode_item(text: str) -> RetainItem:
-    """What `encode_item` wrote, by this version or an earlier one."""
+    """The inverse of `encode_item`, of this version or an earlier one."""
     known = {field.name for field in fields(RetainItem)}
     values = {name: value for name, value in json.loads(text).items() if name in known}
     for name in _DATES:
