@@ -22,6 +22,7 @@ from astrocyte.model import (
     Intent,
     MemoryHit,
     RecallQuery,
+    RecallResult,
     ReflectMode,
     ReflectQuery,
     ReflectResult,
@@ -33,7 +34,7 @@ from astrocyte.pipelines.reflect import llm_answer as single
 from astrocyte.pipelines.reflect.confidence import confidence
 from astrocyte.pipelines.reflect.custom_synthesis import STAGE, CustomSynthesis
 from astrocyte.pipelines.reflect.draft import ABSTENTION, Draft, abstention
-from astrocyte.pipelines.reflect.evidence import MOST_MEMORIES, gather, in_windows
+from astrocyte.pipelines.reflect.evidence import MOST_MEMORIES, Evidence, gather, in_windows
 from astrocyte.pipelines.reflect.work import Allowance, Work, joined, traced, variant_of
 from astrocyte.pipelines.text import detail_levels
 from astrocyte.pipelines.text.time_questions import asks_for_time_only, evidence_of, with_date
@@ -136,6 +137,13 @@ class ReflectPipeline:
         deadline = time.monotonic() + self._settings.deadline_seconds
         recalled = await allowance.recall(self._as_recall(query, mode))
         start = time.perf_counter()
+        evidence, sure = self._evidence(query, recalled)
+        # Whoever reads questions for recalls has read this one.
+        read = recalled.trace.intent if self._reads and recalled.trace is not None else classify(query.query).intent
+        return Work(query, recalled, evidence, sure, read, allowance, deadline, start)
+
+    def _evidence(self, query: ReflectQuery, recalled: RecallResult) -> tuple[Evidence, float]:
+        """The recalled memories read for the question, and the probability that they hold an answer."""
         windows = recalled.trace.time_windows if recalled.trace is not None else ()
         # The caller's own range is a filter, which every hit has passed.
         windows = tuple(window for window in windows if window != query.time_range)
@@ -150,10 +158,7 @@ class ReflectPipeline:
             [range_window(window) for window in windows],
             only_time=only_time,
         )
-        sure = with_date(confidence(evidence), known)
-        # Whoever reads questions for recalls has read this one.
-        read = recalled.trace.intent if self._reads and recalled.trace is not None else classify(query.query).intent
-        return Work(query, recalled, evidence, sure, read, allowance, deadline, start)
+        return evidence, with_date(confidence(evidence), known)
 
     def _as_recall(self, query: ReflectQuery, mode: ReflectMode) -> RecallQuery:
         most = self._settings.recall_max_results
