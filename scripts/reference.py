@@ -179,7 +179,8 @@ def limits() -> str:
         rate = _limit(RateLimitSettings, f"{kind}_per_minute")
         quota = _limit(QuotaSettings, f"{kind}_per_day")
         most = "" if size is None else f"`{size}`: {LimitSettings.model_fields[size].default:,}"
-        rows.append(f"| {' '.join(names)} | {_server(places.number)} each | {deadline} | {rate} | {quota} | {most} |")
+        number = f"{_server(places.number)} {'each' if places.queued else 'and none'}"
+        rows.append(f"| {' '.join(names)} | {number} | {deadline} | {rate} | {quota} | {most} |")
     return "\n".join(rows) + "\n"
 
 

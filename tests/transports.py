@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -11,19 +11,23 @@ from typing import Any
 import grpc
 
 from astrocyte.core import GrpcServer
-from astrocyte.services.transport import Context, Transport
+from astrocyte.services.transport import CallKind, Context, Identify, Refusal, Transport
 
 SERVICE = "test.Service"
 # Frames of HTTP/2, flags of theirs, and a setting (RFC 9113): no byte of an answer may be sent.
-DATA, HEADERS, SETTINGS, GOAWAY = 0, 1, 4, 7
-END_STREAM, END_HEADERS = 1, 4
+DATA, HEADERS, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 4, 6, 7, 8
+END_STREAM, END_HEADERS, ACK = 1, 4, 1
 NO_WINDOW = (4).to_bytes(2) + (0).to_bytes(4)
 # Handlers, as grpcio makes them.
 unary = grpc.unary_unary_rpc_method_handler
 streaming = grpc.stream_stream_rpc_method_handler
 # As the server's.
-OPTIONS: dict[str, Any] = {"rooms": [], "id_prefix": "t", "max_message_bytes": 1_000_000, "max_others": 1_000}
+OPTIONS: dict[str, Any] = {"kinds": [], "id_prefix": "t", "max_message_bytes": 1_000_000, "max_others": 1_000}
 OPTIONS |= {"max_connection_age": None, "keepalive": 60.0, "keepalive_timeout": 20.0}
+MAX_ANSWER_BYTES = 4 << 20
+LATE = grpc.StatusCode.DEADLINE_EXCEEDED.value[0]
+OPTIONS |= {"deadline_exceeded": (LATE, "late", [])}
+FULL: Refusal = (grpc.StatusCode.RESOURCE_EXHAUSTED.value[0], "full", [])
 
 
 async def echo(request: bytes, _: Context) -> bytes:
@@ -61,6 +65,18 @@ def path(name: str) -> str:
     return f"/{SERVICE}/{name}"
 
 
+def kind(
+    places: int, *, per_connection: int | None = None, is_open: bool = True, refusals: Sequence[Refusal] = (FULL,)
+) -> CallKind:
+    """A kind of calls."""
+    return CallKind(places, per_connection, is_open, refusals)
+
+
+async def anybody(_: Context) -> str:
+    """The principal of every call."""
+    return "anybody"
+
+
 def unknown(called: str) -> grpc.RpcMethodHandler[Any, Any]:
     """Refuses what there is no method for."""
 
@@ -72,12 +88,18 @@ def unknown(called: str) -> grpc.RpcMethodHandler[Any, Any]:
 
 @asynccontextmanager
 async def running(
-    handlers: Mapping[str, grpc.RpcMethodHandler[Any, Any]], target: str = "127.0.0.1:0", **options: Any
+    handlers: Mapping[str, grpc.RpcMethodHandler[Any, Any]],
+    target: str = "127.0.0.1:0",
+    *,
+    identify: Identify = anybody,
+    **options: Any,
 ) -> AsyncIterator[Running]:
     """Serve methods by name; each of them of no kind, unless ``options`` say otherwise."""
     known = {path(name): (not handler.request_streaming, None) for name, handler in handlers.items()}
     native = GrpcServer(**{"methods": known, **OPTIONS, **options})
-    transport = Transport([grpc.method_handlers_generic_handler(SERVICE, dict(handlers))], unknown, native)
+    transport = Transport(
+        [grpc.method_handlers_generic_handler(SERVICE, dict(handlers))], unknown, identify, native, MAX_ANSWER_BYTES
+    )
     port = transport.bind(target)
     transport.start()
     address = target if target.startswith("unix:") else f"127.0.0.1:{port}"
@@ -102,14 +124,18 @@ class Plain:
     def call(
         self, name: str, request: bytes = b"", *, headers: Mapping[str, str] | None = None, ends: bool = True
     ) -> None:
-        """Stream 1: headers as literals (RFC 7541, section 6.2.2), and a request, the last one where it ``ends``."""
-        values = {":method": "POST", ":scheme": "http", ":path": path(name), "content-type": "application/grpc"}
+        """Stream 1: headers, and a request, the last one where it ``ends``."""
+        self.open(1, path(name), headers)
+        self.send(DATA, END_STREAM if ends else 0, 1, b"\0" + len(request).to_bytes(4) + request)
+
+    def open(self, stream: int, called: str, headers: Mapping[str, str] | None = None) -> None:
+        """Begin a call: headers as literals (RFC 7541, section 6.2.2)."""
+        values = {":method": "POST", ":scheme": "http", ":path": called, "content-type": "application/grpc"}
         block = b"".join(
             b"\0" + bytes([len(key)]) + key.encode() + bytes([len(value)]) + value.encode()
             for key, value in {**values, **(headers or {})}.items()
         )
-        self.send(HEADERS, END_HEADERS, 1, block)
-        self.send(DATA, END_STREAM if ends else 0, 1, b"\0" + len(request).to_bytes(4) + request)
+        self.send(HEADERS, END_HEADERS, stream, block)
 
     async def frame(self, kind: int) -> tuple[int, int, bytes]:
         """Flags, stream and payload of the next frame of a kind; others are left out."""

@@ -178,22 +178,26 @@ class RecallRequest:
 
 @final
 class GrpcServer:
-    """A gRPC server over HTTP/2 on a thread of its own, whose calls are answered by another.
+    """A gRPC server over HTTP/2 on a thread of its own, whose calls another thread answers.
 
-    ``methods`` tells by path whether a method takes one request, with which such a call is handed over, and which of
-    ``rooms`` its calls are in: so many of them there may be, and the others are told one of its refusals (code,
-    message, trailers) in turn, with an id that begins with ``id_prefix`` unless they have one. Of methods without a
-    room, known or not, there may be ``max_others`` calls in all; one that is not known gets small requests only.
-    ``fileno`` is readable when ``take`` has something. PEM files as bytes: with ``certificates`` and ``key`` it speaks
-    TLS, with ``client_roots`` clients must show a certificate. Times are seconds. ValueError tells what is wrong with
-    a file.
+    ``methods`` has by path whether a method takes one request, and the index of its kind among ``kinds``, each of which
+    is a `astrocyte.services.transport.CallKind`. Of methods without a kind, known or not, there may be ``max_others``
+    calls in all, and one that is not known takes small requests only. A status is code, message and trailers:
+    ``deadline_exceeded`` ends calls whose deadline passed, or whose request did not arrive in time. A refused call that
+    has no id gets one that begins with ``id_prefix``. ``fileno`` is readable while ``take`` has events. PEM files as
+    bytes: with ``certificates`` and ``key`` the server speaks TLS, with ``client_roots`` clients must show a
+    certificate. Times are seconds.
+
+    Raises:
+        ValueError: A file has no certificate or key; the message names its setting.
     """
 
     def __new__(
         cls,
         *,
         methods: Mapping[str, tuple[bool, int | None]],
-        rooms: Sequence[tuple[int, Sequence[tuple[int, str, Sequence[tuple[str, str | bytes]]]]]],
+        kinds: Sequence[tuple[int, int | None, bool, Sequence[tuple[int, str, Sequence[tuple[str, str | bytes]]]]]],
+        deadline_exceeded: tuple[int, str, Sequence[tuple[str, str | bytes]]],
         id_prefix: str,
         max_message_bytes: int,
         max_others: int,
@@ -205,15 +209,15 @@ class GrpcServer:
         client_roots: bytes | None = None,
     ) -> GrpcServer: ...
     def bind(self, target: str) -> int:
-        """Listen at ``host:port`` or ``unix:path``, once started; the port, 0 for a path. OSError: it is in use."""
+        """Bind ``host:port`` or ``unix:path``; return the port, 0 for a path. OSError: it is in use."""
     def start(self) -> None: ...
     def fileno(self) -> int: ...
     def take(self) -> list[tuple[int, GrpcCall | str]]:
-        """What happened, in order: calls, and of those from before "readable", "writable" or "cancelled"."""
+        """Events in order: the id of a call, and a new call, "readable", "writable" or "cancelled"."""
     def busy(self) -> tuple[int, int]:
-        """Calls and connections there are."""
+        """Numbers of calls and connections."""
     def stop(self) -> None:
-        """Take no more connections in; let clients know."""
+        """Close the listening sockets and send GOAWAY."""
     def close(self) -> None:
         """End everything."""
 
@@ -225,12 +229,14 @@ class GrpcCall:
     def path(self) -> str: ...
     def metadata(self) -> tuple[tuple[str, str | bytes], ...]: ...
     def seconds_left(self) -> float | None: ...
-    def seconds_waited(self) -> float:
-        """Since it was handed over."""
     def alternative_names(self) -> list[str]:
         """Of the client's verified certificate."""
     def common_names(self) -> list[str]:
         """Of the client's verified certificate."""
+    def is_unverified(self) -> bool:
+        """Whether the rest of its requests waits for `accept`."""
+    def accept(self, principal: str) -> None:
+        """Read the rest of the requests, on account of a principal."""
     def read(self) -> bytes | Literal[False] | None:
         """The next request, None at their end; False where there is none yet, and "readable" follows."""
     def begin(self) -> None:
@@ -238,8 +244,8 @@ class GrpcCall:
     def write(self, message: bytes) -> bool:
         """Send a response; False where there is no room for another, until "writable"."""
     def end(self, code: int, message: str, trailers: Sequence[tuple[str, str | bytes]]) -> None: ...
-    def finish(self, message: bytes, idle: bool) -> None:
-        """Send the only response, and end the call well; on this thread, if it has nothing else to do."""
+    def finish(self, message: bytes) -> None:
+        """Send the only response, and end the call well."""
 
 @final
 class Hit:

@@ -1,4 +1,4 @@
-"""How long the caller of a call still waits, for steps that are left out where there is no time for them."""
+"""The deadline of the current call, for steps that are left out where there is no time for them."""
 
 from __future__ import annotations
 

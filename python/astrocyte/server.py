@@ -23,7 +23,7 @@ from astrocyte.api import RPCS, Backend, Concurrency
 from astrocyte.app import App
 from astrocyte.config import ServerSettings, Settings
 from astrocyte.core import GrpcServer
-from astrocyte.errors import ConfigError
+from astrocyte.errors import ConfigError, DeadlineExceeded
 from astrocyte.model import Caller
 from astrocyte.services.admission import Admission
 from astrocyte.services.authentication import authenticator
@@ -31,11 +31,11 @@ from astrocyte.services.convert import descriptor_of
 from astrocyte.services.draining import Draining
 from astrocyte.services.health import HEALTH_SERVICE, Health, health_handler
 from astrocyte.services.interceptors import Calls, Rules
-from astrocyte.services.load_shedding import refusals
+from astrocyte.services.load_shedding import refusal, refusals
 from astrocyte.services.method_limits import rules_of
 from astrocyte.services.reflection import reflection_handlers
 from astrocyte.services.servicer import Servicer
-from astrocyte.services.transport import Transport
+from astrocyte.services.transport import CallKind, Transport
 
 if TYPE_CHECKING:
     # It comes with an extra.
@@ -46,6 +46,9 @@ UNIX_PREFIX = "unix:"
 # Beside the admission: so many health checks at once, and as many calls of reflection, of watches of health and of
 # methods that do not exist.
 SPARE_CALLS = 256
+# Calls of one kind that a connection may have at once, where fewer than this run: more of them wait for each other. A
+# burst on one channel then fits into the places of the kind, which other connections can use as well.
+CONNECTION_CALLS = 64
 # What grpc itself takes by default: beyond it, it refuses in its own words.
 RECEIVED_BYTES = 4 * 1_024 * 1_024
 # A client that vanished without a word is noticed after these two: its streams hold memory and a place.
@@ -54,8 +57,9 @@ KEEPALIVE_TIMEOUT_SECONDS = 20.0
 
 # How often the server looks whether the store still takes writes: probes come every few seconds.
 HEALTH_SECONDS = 0.25
-# Watchers of health hear that we stop before their own streams end.
-ANNOUNCE_SECONDS = 0.05
+# Between GOAWAY and the first refusal: watchers of health hear that we stop, and clients of the connection move to
+# another server. Calls that they sent before they knew are answered.
+PAUSE_SECONDS = 0.25
 # New objects between looks for cycles: those of some twenty calls. With four times as many, a look took up to 40 ms
 # where calls are refused, each of which leaves a cycle.
 GC_OBJECTS = 5_000
@@ -145,7 +149,7 @@ class Server:
         if settings.server.reflection:
             handlers += reflection_handlers([*services, HEALTH_SERVICE.full_name])
         native = _native(settings.server, rules, calls.prefix)
-        self._transport = Transport(handlers, calls.refusal, native)
+        self._transport = Transport(handlers, calls.refusal, calls.identify, native, settings.server.max_answer_bytes)
 
     @property
     def waiting(self) -> dict[str, Callable[[], int]]:
@@ -165,7 +169,10 @@ class Server:
         return address
 
     async def stop(self, grace_seconds: float | None = None) -> None:
-        """Turn health to NOT_SERVING, refuse new calls, end streams that wait, let the other calls finish, then close.
+        """Turn health to NOT_SERVING and clients away, then refuse calls, end streams, let calls finish, and close.
+
+        Clients are turned away first: one that balances over servers sends its calls to the others from then on, and a
+        call that is refused before that fails for nothing.
 
         Args:
             grace_seconds: Calls that still run then are cancelled; writes that have begun complete all the same.
@@ -176,7 +183,8 @@ class Server:
         if self._watching is not None:
             self._watching.cancel()
         await self._health.stop()
-        await asyncio.sleep(min(ANNOUNCE_SECONDS, grace))
+        self._transport.refuse_connections()
+        await asyncio.sleep(min(PAUSE_SECONDS, grace))
         self._draining.begin()
         # Looking now and then costs nothing while we serve; an event would cost every call that ends.
         while (left := end - time.monotonic()) > 0 and self._busy():  # noqa: ASYNC110
@@ -222,18 +230,18 @@ def _waiting(admission: Admission) -> Callable[[], int]:
 
 
 def _native(settings: ServerSettings, rules: Mapping[Concurrency, Rules], id_prefix: str) -> GrpcServer:
-    """What listens: in plain text, or by TLS where there is a certificate."""
+    """The listening server: in plain text, or by TLS where there is a certificate."""
     kinds = {name: number for number, name in enumerate(rules)}
     methods: dict[str, tuple[bool, int | None]] = {
         f"/{rpc.service}/{rpc.name}": (not rpc.client_streaming, kinds[rpc.concurrency]) for rpc in RPCS.values()
     }
-    rooms = [(2 * rule.admission.limit, refusals(rule.admission)) for rule in rules.values()]
-    # Anybody may ask, so that who asks to be told for ever must not keep places from who looks once.
+    checks = Admission("health", CONNECTION_CALLS, SPARE_CALLS - CONNECTION_CALLS)
+    # Anybody may watch health, so watches must not keep places from single checks.
     methods |= {
-        f"/{HEALTH_SERVICE.full_name}/{method.name}": (True, None if method.server_streaming else len(rooms))
+        f"/{HEALTH_SERVICE.full_name}/{method.name}": (True, None if method.server_streaming else len(kinds))
         for method in HEALTH_SERVICE.methods
     }
-    rooms.append((SPARE_CALLS, refusals(Admission("health", SPARE_CALLS))))
+    late = DeadlineExceeded("the deadline of the call has passed, or its request did not arrive completely in time")
     certificates, key = None, None
     if settings.tls_cert_file is not None and settings.tls_key_file is not None:
         key = _read(settings.tls_key_file)
@@ -241,7 +249,8 @@ def _native(settings: ServerSettings, rules: Mapping[Concurrency, Rules], id_pre
     try:
         return GrpcServer(
             methods=methods,
-            rooms=rooms,
+            kinds=[*(_kind(rule.admission) for rule in rules.values()), _kind(checks, is_open=True)],
+            deadline_exceeded=refusal(late),
             id_prefix=id_prefix,
             # Somewhat larger messages are received, and refused unparsed, so that the error can say what the limit is.
             max_message_bytes=max(settings.max_message_bytes, RECEIVED_BYTES),
@@ -255,6 +264,12 @@ def _native(settings: ServerSettings, rules: Mapping[Concurrency, Rules], id_pre
         )
     except ValueError as error:
         raise ConfigError(str(error)) from error
+
+
+def _kind(admission: Admission, *, is_open: bool = False) -> CallKind:
+    queued = admission.places > admission.limit
+    per_connection = max(admission.limit, CONNECTION_CALLS) if queued else None
+    return CallKind(admission.places, per_connection, is_open, refusals(admission))
 
 
 def _read(path: Path) -> bytes:

@@ -40,8 +40,13 @@ def test_what_reads_and_what_writes_counts_for_a_rate() -> None:
     """So that the table cannot say that nothing does; what it says is held against the gate below."""
     for operation, name in SPENDING.items():
         assert ROWS[name].limit_kind is operation
-    streamed = {name for name, rpc in ROWS.items() if rpc.concurrency is Concurrency.STREAM}
-    assert streamed == {"StreamRetain", "Watch", "WaitOperation"}
+    # Each of them counts apart.
+    for name, kind in (
+        ("StreamRetain", Concurrency.STREAM),
+        ("Watch", Concurrency.WATCH),
+        ("WaitOperation", Concurrency.WAIT),
+    ):
+        assert {name} == {other for other, rpc in ROWS.items() if rpc.concurrency is kind}
     assert {name for name, rpc in ROWS.items() if rpc.concurrency is Concurrency.ADMIN} == {
         name for name, method in METHODS.items() if method.containing_service.full_name == ADMIN_SERVICE
     } - {"WaitOperation"}
@@ -79,8 +84,8 @@ async def places_hold() -> None:
         admissions = {kind: rule.admission for kind, rule in served.server._rules.items()}
         assert {rpc.concurrency for rpc in ROWS.values()} == set(admissions)
         for kind, admission in admissions.items():
-            # As when as many run as may, and as many wait.
-            admission._running += 2 * admission.limit
+            # As when as many run, and wait, as may.
+            admission._running += admission.places
             for name, rpc in ROWS.items():
                 error = await ask(served, name)
                 refused = error is not None and reason(error) == "OVERLOADED"
@@ -88,7 +93,7 @@ async def places_hold() -> None:
                 if error is not None and refused:
                     assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
                     assert trailer(error, PUSHBACK_KEY), name
-            admission._running -= 2 * admission.limit
+            admission._running -= admission.places
 
 
 async def outcome_of(app: App, name: str) -> object:

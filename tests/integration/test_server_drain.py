@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -111,9 +112,10 @@ async def test_calls_that_run_finish_and_new_ones_are_refused(monkeypatch: pytes
         await entered.wait()
         stopping = asyncio.create_task(served.server.stop(10))
         await asyncio.sleep(0.2)
+        # The connection takes no more calls, and there is no other one to be had.
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await served.memory.Recall(request, timeout=5)
-        assert (refused.value.code(), reason(refused.value)) == (grpc.StatusCode.UNAVAILABLE, "UNAVAILABLE")
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
         assert not stopping.done()
         release.set()
         assert (await running).hits
@@ -208,3 +210,42 @@ async def test_a_signal_stops_the_process_cleanly_under_load(tmp_path: Path, num
     assert {type(failure) for failure in ledger.failures} == {Unavailable}, ledger.failures
     assert len(ledger.acknowledged) > 20
     assert set(ledger.acknowledged) <= await kept(tmp_path)
+
+
+async def test_a_client_that_balances_over_servers_loses_no_call_by_a_restart() -> None:
+    answered, stopped = 0, False
+    request = health_pb2.HealthCheckRequest()
+
+    async def load(channel: grpc.aio.Channel) -> None:
+        nonlocal answered
+        memory: Any = memory_pb2_grpc.MemoryServiceStub(channel)
+        health = health_pb2_grpc.HealthStub(channel)
+        while not stopped:
+            await memory.Recall(memory_pb2.RecallRequest(bank_id=BANK, query="letter"), timeout=20)
+            await health.Check(request, timeout=20)
+            answered += 1
+
+    async def start(port: int = 0) -> Served:
+        served = await servers.enter_async_context(serving(server={"port": port}))
+        await served.memory.Retain(memory_pb2.RetainRequest(bank_id=BANK, content="A letter."))
+        return served
+
+    async with AsyncExitStack() as servers:
+        running = [await start(), await start()]
+        # Several addresses are no authority, which the C core would make of them.
+        options = [("grpc.lb_policy_name", "round_robin"), ("grpc.default_authority", "localhost")]
+        # Nor by one that does not try again.
+        options.append(("grpc.enable_retries", 0))
+        target = "ipv4:" + ",".join(served.address for served in running)
+        async with grpc.aio.insecure_channel(target, options=options) as channel:
+            loads = [asyncio.create_task(load(channel)) for _ in range(16)]
+            for served in running:
+                await asyncio.sleep(1)
+                before = answered
+                await served.server.stop()
+                await start(int(served.address.rpartition(":")[2]))
+                # The other one goes on meanwhile, and the client finds the new one.
+                await asyncio.sleep(3)
+                assert answered > before
+            stopped = True
+            await asyncio.gather(*loads)

@@ -167,7 +167,7 @@ async def test_calls_that_wait_for_a_place_show_in_the_metrics(monkeypatch: pyte
         await until(lambda: depth("read") == 1)
         calls.append(asyncio.ensure_future(served.memory.Recall(RECALL, timeout=20)))
         await until(lambda: depth("read") == 2)
-        assert [depth(kind) for kind in ("write", "reflect", "admin", "stream")] == [0, 0, 0, 0]
+        assert [depth(kind) for kind in ("write", "reflect", "admin", "stream", "watch", "wait")] == [0] * 6
         opened.set()
         await asyncio.gather(*calls)
         assert depth("read") == 0
@@ -177,14 +177,19 @@ async def test_streams_are_limited_too() -> None:
     async with serving(server={"stream_concurrency": 1}) as served:
         await served.memory.Retain(RETAIN)
         request = memory_pb2.WatchRequest(bank_id="family", after_position=0)
-        watches = [served.memory.Watch(request) for _ in range(3)]
-        assert (await watches[0].read()).change.position == 1
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await asyncio.wait_for(watches[2].read(), 5)
-        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        watches[0].cancel()
-        assert (await asyncio.wait_for(watches[1].read(), 5)).change.position == 1
-        watches[1].cancel()
+        first = served.memory.Watch(request)
+        assert (await first.read()).change.position == 1
+        # None of them waits: it would for as long as the first one is open.
+        for _ in range(2):
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await asyncio.wait_for(served.memory.Watch(request).read(), 5)
+            assert (caught.value.code(), reason(caught.value)) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED")
+            assert detail(caught.value, error_details_pb2.RetryInfo).retry_delay.ToMilliseconds() >= 500
+        first.cancel()
+        await until(lambda: not served.server._busy())
+        again = served.memory.Watch(request)
+        assert (await asyncio.wait_for(again.read(), 5)).change.position == 1
+        again.cancel()
 
 
 async def test_an_unexpected_failure_tells_the_log_where_and_the_caller_nothing(

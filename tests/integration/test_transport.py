@@ -14,17 +14,22 @@ import grpc
 import pytest
 
 from astrocyte.core import GrpcServer
-from astrocyte.services.transport import Context, Refusal
-from serving import trailer
+from astrocyte.services.transport import Context
+from serving import reason, trailer
 from transports import (
+    ACK,
     DATA,
     END_STREAM,
     GOAWAY,
     HEADERS,
+    MAX_ANSWER_BYTES,
     NO_WINDOW,
     OPTIONS,
+    PING,
+    WINDOW_UPDATE,
     Running,
     echo,
+    kind,
     path,
     plain,
     running,
@@ -246,7 +251,7 @@ async def test_beyond_the_places_of_a_kind_calls_are_told_in_turn() -> None:
     refusals = [(exhausted, f"told {number}", [("x-turn", str(number))]) for number in range(2)]
     options: dict[str, Any] = {
         "methods": {path("Call"): (True, 0), path("Echo"): (True, None)},
-        "rooms": [(3, refusals)],
+        "kinds": [kind(3, refusals=refusals)],
     }
     async with running({"Call": unary(call), "Echo": unary(echo)}, **options) as served:
         within = [asyncio.ensure_future(served.unary("Call")(b"")) for _ in range(3)]
@@ -312,6 +317,24 @@ async def test_what_lasts_longer_than_the_grace_is_cut_off() -> None:
         assert (await failure(call_)).code() is grpc.StatusCode.UNAVAILABLE
 
 
+async def test_calls_that_a_client_began_before_it_knew_of_the_stop_are_answered() -> None:
+    async with running({"Call": unary(echo)}) as served, plain(served.address) as client:
+        client.call("Call", b"first")
+        await client.frame(DATA)
+        served.native.stop()
+        _, _, last = await client.frame(GOAWAY)
+        assert int.from_bytes(last[:4]) == (1 << 31) - 1
+        # The C core answers a ping before it sends the calls that it began earlier, and their windows.
+        with suppress(TimeoutError):
+            _, _, payload = await asyncio.wait_for(client.frame(PING), 0.2)
+            client.send(PING, ACK, 0, payload)
+            await asyncio.sleep(0.2)
+        client.open(3, path("Call"))
+        client.send(WINDOW_UPDATE, 0, 3, (1 << 16).to_bytes(4))
+        client.send(DATA, END_STREAM, 3, b"\0" + (4).to_bytes(4) + b"late")
+        assert await asyncio.wait_for(client.frame(DATA), 5) == (0, 3, b"\0" + (4).to_bytes(4) + b"late")
+
+
 @pytest.mark.parametrize("age", [0.1, None])
 async def test_an_old_connection_is_told_to_go(age: float | None) -> None:
     async with running({"Call": unary(echo)}, max_connection_age=age) as served:
@@ -342,8 +365,7 @@ async def test_a_call_keeps_its_place_until_its_handler_is_done() -> None:
             await go.wait()
         return b""
 
-    refusals: list[Refusal] = [(grpc.StatusCode.RESOURCE_EXHAUSTED.value[0], "full", [])]
-    options: dict[str, Any] = {"methods": {path("Call"): (True, 0), path("Echo"): (True, 0)}, "rooms": [(1, refusals)]}
+    options: dict[str, Any] = {"methods": {path("Call"): (True, 0), path("Echo"): (True, 0)}, "kinds": [kind(1)]}
     async with running({"Call": unary(call), "Echo": unary(echo)}, **options) as served:
         waiting = served.unary("Call")(b"")
         await until(lambda: seen)
@@ -357,8 +379,7 @@ async def test_a_call_keeps_its_place_until_its_handler_is_done() -> None:
 
 
 async def test_a_caller_who_takes_no_answer_keeps_no_place() -> None:
-    refusals: list[Refusal] = [(grpc.StatusCode.RESOURCE_EXHAUSTED.value[0], "full", [])]
-    options: dict[str, Any] = {"methods": {path("Call"): (True, 0)}, "rooms": [(1, refusals)]}
+    options: dict[str, Any] = {"methods": {path("Call"): (True, 0)}, "kinds": [kind(1)]}
     async with running({"Call": unary(echo)}, **options) as served:
         async with plain(served.address, NO_WINDOW) as client:
             client.call("Call", b"never taken")
@@ -370,8 +391,7 @@ async def test_a_caller_who_takes_no_answer_keeps_no_place() -> None:
 
 
 async def test_calls_that_are_given_up_at_once_leave_nothing() -> None:
-    refusals: list[Refusal] = [(grpc.StatusCode.RESOURCE_EXHAUSTED.value[0], "full", [])]
-    options: dict[str, Any] = {"methods": {path("Call"): (True, 0)}, "rooms": [(50, refusals)]}
+    options: dict[str, Any] = {"methods": {path("Call"): (True, 0)}, "kinds": [kind(50)]}
     async with running({"Call": unary(echo)}, **options) as served:
         for _ in range(10):
             calls = [served.unary("Call")(b"x") for _ in range(50)]
@@ -397,12 +417,60 @@ async def test_a_stream_that_is_refused_at_once_tells_who_is_writing() -> None:
             assert (error.code(), error.details()) == (grpc.StatusCode.UNAUTHENTICATED, "who?")
 
 
+async def test_an_answer_that_no_client_takes_by_default_is_refused_with_the_number_to_raise() -> None:
+    async def call(request: bytes, _: Context) -> bytes:
+        return bytes(int(request))
+
+    async def stream(requests: AsyncIterator[bytes], context: Context) -> None:
+        async for request in requests:
+            await context.write(bytes(int(request)))
+
+    async with running({"Call": unary(call), "Stream": streaming(stream)}) as served:
+        assert len(await served.unary("Call")(b"%d" % MAX_ANSWER_BYTES)) == MAX_ANSWER_BYTES
+        for answer in (
+            served.unary("Call")(b"%d" % (MAX_ANSWER_BYTES + 1)),
+            served.streaming("Stream")(iter([b"%d" % (MAX_ANSWER_BYTES + 1)])).read(),
+        ):
+            error = await failure(answer)
+            assert (error.code(), reason(error)) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "MESSAGE_TOO_LARGE")
+            assert "server.max_answer_bytes" in str(error.details())
+
+
 async def test_what_is_not_grpc_is_told_so_in_http() -> None:
     async with running({"Call": unary(echo)}) as served, plain(served.address) as client:
         client.call("Call", headers={"content-type": "text/plain"})
         flags, stream, _ = await client.frame(HEADERS)
         assert (flags & END_STREAM, stream) == (END_STREAM, 1)
         assert served.native.busy()[0] == 0
+
+
+async def test_a_client_of_http_1_is_told_what_is_missing() -> None:
+    async with running({"Call": unary(echo)}) as served:
+        host, port = served.address.split(":")
+        for said in (
+            b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+            b"POST /a/B HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+        ):
+            reader, writer = await asyncio.open_connection(host, int(port))
+            # However slowly it comes.
+            for byte in said:
+                writer.write(bytes([byte]))
+                await writer.drain()
+            answer = await asyncio.wait_for(reader.read(), 10)
+            assert answer.startswith(b"HTTP/1.1 400 ")
+            assert b"needs HTTP/2" in answer
+            writer.close()
+        assert served.native.busy()[0] == 0
+
+
+@pytest.mark.parametrize(("encoding", "flag"), [("gzip", 1), ("deflate", 1), ("identity", 0), (None, 0)])
+async def test_an_answer_is_compressed_as_the_request_is(encoding: str | None, flag: int) -> None:
+    async with running({"Call": unary(echo)}) as served, plain(served.address) as client:
+        headers = {"grpc-accept-encoding": "identity,deflate,gzip"} | ({"grpc-encoding": encoding} if encoding else {})
+        client.call("Call", b"tea " * 500, headers=headers)
+        _, _, data = await client.frame(DATA)
+        assert data[0] == flag
+        assert (len(data) < 500) is bool(flag)
 
 
 async def test_what_is_no_call_disturbs_nobody() -> None:
@@ -468,8 +536,7 @@ def test_files_that_are_no_certificates_are_named() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 5, 64 << 10, (64 << 10) + 1, 3 << 20])
-async def test_an_answer_is_sent_by_either_thread(size: int) -> None:
-    """By that of the loop where there is one call and the answer is small, by the network's for all else."""
+async def test_answers_of_any_size_are_sent(size: int) -> None:
     answer = bytes(range(256)) * (size // 256) + bytes(size % 256)
 
     async def call(request: bytes, _: Context) -> bytes:

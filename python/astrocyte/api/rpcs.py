@@ -42,8 +42,10 @@ class Concurrency(StrEnum):
     # Separate from reads: a language model that hangs must not block recalls.
     REFLECT = "reflect"
     ADMIN = "admin"
-    # Calls that last as long as their callers wish.
+    # Calls that last as long as their callers wish; each kind has places of its own.
     STREAM = "stream"
+    WATCH = "watch"
+    WAIT = "wait"
 
 
 class Creates(StrEnum):
@@ -153,7 +155,7 @@ def _rows() -> Iterable[Rpc]:
     yield _memory(requests.StreamReflect, READ, Concurrency.REFLECT, **_REFLECTS, **_BY_TEMPLATE)
     yield _memory(requests.Forget, FORGET, write, size="memory_ids", mutates=True)
     yield _memory(requests.UndeleteMemory, READ | ADMIN, write, mutates=True)
-    yield _memory(requests.Watch, READ, Concurrency.STREAM)
+    yield _memory(requests.Watch, READ, Concurrency.WATCH)
 
     yield _admin(requests.CreateBank, creates=Creates.BANK, mutates=True)
     yield _admin(requests.GetBank, READ)
@@ -174,7 +176,7 @@ def _rows() -> Iterable[Rpc]:
     yield _admin(requests.GetOperation)
     yield _admin(requests.ListOperations, size="page_size")
     # It may wait for minutes, and must not take a place from other administration.
-    yield _admin(requests.WaitOperation, concurrency=Concurrency.STREAM, waits=True)
+    yield _admin(requests.WaitOperation, concurrency=Concurrency.WAIT, waits=True)
     yield _admin(requests.CancelOperation, mutates=True)
     # In every bank: a key can stand for any principal of the tenant.
     yield _admin(requests.CreateApiKey, bank=NO_BANK, mutates=True)

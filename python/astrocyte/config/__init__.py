@@ -178,7 +178,9 @@ class ServerSettings(Section):
     admin_concurrency: Count = Field(
         32, description="Concurrent admin calls; as many may wait, further calls are refused."
     )
-    stream_concurrency: Count = Field(256, description="Open streams; further streams are refused with a retry delay.")
+    stream_concurrency: Count = Field(
+        256, description="Open StreamRetain, Watch and WaitOperation calls, of each; further calls are refused."
+    )
     read_deadline_seconds: Seconds = Field(5.0, description="Default deadline of reads and admin calls.")
     write_deadline_seconds: Seconds = Field(10.0, description="Default deadline of writes.")
     reflect_deadline_seconds: Seconds = Field(60.0, description="Default deadline of reflects.")
@@ -187,6 +189,12 @@ class ServerSettings(Section):
     )
     max_message_bytes: int = Field(
         1_048_576, ge=1024, description="Maximum request size; larger requests fail with MESSAGE_TOO_LARGE."
+    )
+    max_answer_bytes: int = Field(
+        4_194_304,
+        ge=1024,
+        description="Maximum answer size; larger answers fail with MESSAGE_TOO_LARGE. "
+        "The default is the limit of gRPC clients.",
     )
 
     @model_validator(mode="after")

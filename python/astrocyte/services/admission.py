@@ -1,4 +1,4 @@
-"""How many calls of one kind run at once: beyond that they wait, and beyond as many again they are refused."""
+"""The limit on calls of one kind at once: more of them wait, and beyond the queue they are refused."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ class Admission:
     """A semaphore with a bounded queue, first come first served. For one event loop.
 
     Args:
-        kind: What the calls are, for the message.
-        limit: Calls that run at once, and calls that wait.
+        kind: Name of the kind, for the message.
+        limit: Calls that run at once.
+        queue: Calls that wait; None: as many as run.
     """
 
-    def __init__(self, kind: str, limit: int) -> None:
+    def __init__(self, kind: str, limit: int, queue: int | None = None) -> None:
         self._kind = kind
         self._limit = limit
+        self._places = limit + (limit if queue is None else queue)
         self._running = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._letting_in = False
@@ -55,13 +57,18 @@ class Admission:
 
     @property
     def limit(self) -> int:
-        """Calls that run at once; as many may wait."""
+        """Calls that run at once."""
         return self._limit
 
     @property
+    def places(self) -> int:
+        """Calls that run or wait."""
+        return self._places
+
+    @property
     def full(self) -> bool:
-        """Whether the next call would be refused: as many wait already as may run, and no place is free."""
-        return self._running + len(self._waiting) >= 2 * self._limit
+        """Whether the next call would be refused."""
+        return self._running + len(self._waiting) >= self._places
 
     def try_enter(self) -> bool:
         """Let a call in if nobody has to wait. Pair with `leave`."""
@@ -102,7 +109,7 @@ class Admission:
         self._next()
 
     def refusal(self) -> RateLimited:
-        """What a call is told for which there is no room."""
+        """The error of a call for which there is no room."""
         return RateLimited(
             f"there is no room for more {self._kind} calls; retry later",
             retry_after=RETRY_SECONDS * (1 + random.random()),  # noqa: S311 - spreads load, keeps no secret

@@ -108,6 +108,20 @@ class Calls:
             )
         return make(serve if self._tracing is None else traced(self._tracing, method, serve))
 
+    async def identify(self, context: Context) -> str:
+        """Check the credentials of a call whose request did not arrive with its headers; a failure ends the call.
+
+        Returns:
+            A name for the tenant and principal, for limits.
+        """
+        metadata = context.invocation_metadata()
+        try:
+            self._draining.check()
+            caller = await self._caller(metadata, context)
+        except Exception as error:  # noqa: BLE001 - every failure becomes a status
+            await _fail(error, context.path, _given_id(metadata) or self._new_id(), context)
+        return repr((caller.tenant, caller.principal))
+
     def refusal(self, path: str) -> grpc.RpcMethodHandler[Any, Any]:
         """The handler of a method that does not exist."""
         name = clip(path, SHOWN_PATH_BYTES)

@@ -1,7 +1,8 @@
-"""What calls are told for which there is no room, made ahead: the network's thread says it."""
+"""Statuses that the network's thread answers with itself, made ahead: for calls without a place, and for late ones."""
 
 from __future__ import annotations
 
+from astrocyte.errors import AstrocyteError
 from astrocyte.services.admission import Admission
 from astrocyte.services.status import code_of, to_status, trailers
 from astrocyte.services.transport import Refusal
@@ -11,9 +12,11 @@ REFUSALS = 64
 
 
 def refusals(admission: Admission) -> list[Refusal]:
-    """What calls are told in turn for which ``admission`` has no room."""
-    errors = [admission.refusal() for _ in range(REFUSALS)]
-    return [
-        (code_of(error).value[0], status.message, trailers(error, status))
-        for error, status in ((error, to_status(error)) for error in errors)
-    ]
+    """The statuses, in turn, of calls for which ``admission`` has no room."""
+    return [refusal(admission.refusal()) for _ in range(REFUSALS)]
+
+
+def refusal(error: AstrocyteError) -> Refusal:
+    """The status of a call that fails with ``error``."""
+    status = to_status(error)
+    return code_of(error).value[0], status.message, trailers(error, status)

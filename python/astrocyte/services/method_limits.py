@@ -16,10 +16,17 @@ from astrocyte.services.interceptors import Rules
 
 
 class Places(NamedTuple):
-    """Settings of a kind of calls: how many run at once, as many again may wait; and the deadline, if any."""
+    """Settings of a kind of calls.
+
+    Attributes:
+        number: Names the setting of the calls that run at once.
+        deadline: Names the setting of the deadline imposed; None imposes none.
+        queued: Whether as many again may wait; the others are refused at once.
+    """
 
     number: str
     deadline: str | None
+    queued: bool = True
 
 
 PLACES: Mapping[Concurrency, Places] = {
@@ -27,8 +34,11 @@ PLACES: Mapping[Concurrency, Places] = {
     Concurrency.WRITE: Places("write_concurrency", "write_deadline_seconds"),
     Concurrency.REFLECT: Places("reflect_concurrency", "reflect_deadline_seconds"),
     Concurrency.ADMIN: Places("admin_concurrency", "read_deadline_seconds"),
-    # Its callers end such a call.
-    Concurrency.STREAM: Places("stream_concurrency", None),
+    # Their callers end such calls, so a queue for their places would not move. Each kind counts apart: watches that
+    # only listen must not keep writers out, nor calls that wait for minutes either of them.
+    Concurrency.STREAM: Places("stream_concurrency", None, queued=False),
+    Concurrency.WATCH: Places("stream_concurrency", None, queued=False),
+    Concurrency.WAIT: Places("stream_concurrency", None, queued=False),
 }
 
 
@@ -36,7 +46,7 @@ def rules_of(settings: ServerSettings) -> dict[Concurrency, Rules]:
     """Concurrency limit and deadline of each kind, as the settings have them."""
     return {
         kind: Rules(
-            Admission(kind, getattr(settings, places.number)),
+            Admission(kind, getattr(settings, places.number), None if places.queued else 0),
             None if places.deadline is None else getattr(settings, places.deadline),
         )
         for kind, places in PLACES.items()

@@ -1,18 +1,17 @@
-"""The gRPC server under the services: what arrives on the network's thread is answered on the event loop's.
+"""The gRPC server under the services: calls arrive on the network's thread and are answered on the event loop's.
 
-It serves handlers as grpcio has them, and gives them what of grpcio's context they use, so that health and reflection
-are grpcio's own. HTTP/2, TLS and gRPC's framing are done in the core (`GrpcServer`), on a thread that never takes the
-interpreter's lock: a call costs the loop a look at a queue, a task, and the handler. The answer of the only call
-is sent on the loop's thread, with that lock released, since to wake the other one would take longer.
+It serves handlers as grpcio has them, and gives them the part of grpcio's context that they use, so that health and
+reflection are grpcio's own. HTTP/2, TLS and gRPC's framing are the extension's (`GrpcServer`), on a thread that never
+takes the interpreter's lock: a call costs the loop a read of a queue, a task, and the handler. docs/transport.md says
+why this is not grpc.aio.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
-from contextvars import copy_context
 from inspect import isasyncgen
 from typing import Any, NamedTuple, NoReturn
 
@@ -20,23 +19,41 @@ import grpc
 import structlog
 
 from astrocyte.core import GrpcCall, GrpcServer
-from astrocyte.errors import DeadlineExceeded, frames
-from astrocyte.services.company import Company
+from astrocyte.errors import AstrocyteError, DeadlineExceeded, MessageTooLarge, frames
+from astrocyte.services.status import code_of, to_status, trailers
 
 # How long answers that are on their way may take once the last call has ended.
 FLUSH_SECONDS = 0.5
-# How often it is looked whether they are gone.
+# Between looks whether they are gone.
 POLL_SECONDS = 0.005
 
 Metadatum = tuple[str, str | bytes]
 # Code, message and trailers.
 Refusal = tuple[int, str, Sequence[Metadatum]]
 
+
+class CallKind(NamedTuple):
+    """A kind of calls for `GrpcServer`.
+
+    Attributes:
+        places: Calls that run or wait; the others are refused.
+        per_connection: Calls of one connection that run or wait; the network's thread keeps more of them back until one
+            of these has ended. None: a call without a place is refused at once.
+        open: Its requests are read without a check of credentials.
+        refusals: Statuses for refused calls, in turn.
+    """
+
+    places: int
+    per_connection: int | None
+    open: bool
+    refusals: Sequence[Refusal]
+
+
 log = structlog.get_logger("astrocyte.transport")
 
 
 class CallDetails(NamedTuple):
-    """What a handler is looked up by."""
+    """The key of a handler's look-up, as grpcio has it."""
 
     method: str
     invocation_metadata: tuple[Metadatum, ...] = ()
@@ -49,23 +66,27 @@ class AbortError(Exception):
 class Context:
     """One call, for its handler: the part of grpcio's context of the same name that handlers use."""
 
-    __slots__ = ("_call", "_code", "_loop", "_only", "_readable", "_serialise", "_trailers", "_writable", "task")
+    __slots__ = ("_call", "_code", "_loop", "_max_bytes", "_readable", "_serialise", "_trailers", "_writable", "task")
 
-    def __init__(self, call: GrpcCall, loop: asyncio.AbstractEventLoop, only: Callable[[], bool]) -> None:
+    def __init__(self, call: GrpcCall, loop: asyncio.AbstractEventLoop, max_bytes: int) -> None:
         self._call = call
         self._loop = loop
-        # Whether no other call that gives one answer has to do with the loop.
-        self._only = only
+        self._max_bytes = max_bytes
         self._code: grpc.StatusCode | None = None
         self._trailers: tuple[Metadatum, ...] = ()
         self._serialise: Callable[[Any], bytes] | None = None
         self._readable: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
-        # What handles the call.
+        # Handles the call.
         self.task: asyncio.Task[None] | None = None
 
+    @property
+    def path(self) -> str:
+        """``/package.Service/Method``."""
+        return self._call.path
+
     def invocation_metadata(self) -> tuple[Metadatum, ...]:
-        """What the caller sent beside its requests; names may repeat."""
+        """The metadata of the call; names may repeat."""
         return self._call.metadata()
 
     def time_remaining(self) -> float | None:
@@ -73,7 +94,7 @@ class Context:
         return self._call.seconds_left()
 
     def auth_context(self) -> dict[str, list[bytes]]:
-        """What the client's verified certificate says, under gRPC's names; empty without one."""
+        """The names in the client's verified certificate, under gRPC's keys; empty without one."""
         found = {
             "x509_subject_alternative_name": self._call.alternative_names(),
             "x509_common_name": self._call.common_names(),
@@ -81,11 +102,11 @@ class Context:
         return {name: [value.encode() for value in values] for name, values in found.items() if values}
 
     def set_trailing_metadata(self, trailers: Sequence[Metadatum]) -> None:
-        """What the answer ends with."""
+        """Set the trailers of the answer."""
         self._trailers = tuple(trailers)
 
     def code(self) -> grpc.StatusCode | None:
-        """What the call was ended with, if it was; None of a good end."""
+        """The code that the call failed with; None if it did not."""
         return self._code
 
     async def abort(self, code: grpc.StatusCode, details: str = "", trailers: Sequence[Metadatum] = ()) -> NoReturn:
@@ -102,8 +123,12 @@ class Context:
         self._call.begin()
 
     async def write(self, response: Any) -> None:  # noqa: ANN401 - bytes, or what the handler's serialiser takes
-        """Send a response of a stream, and wait until there is room for more."""
-        if not self._call.write(response if self._serialise is None else self._serialise(response)):
+        """Send a response of a stream, and wait until there is room for more.
+
+        Raises:
+            MessageTooLarge: It is larger than a client takes.
+        """
+        if not self._call.write(self._bytes(response)):
             self._writable = self._loop.create_future()
             await self._in_time(self._writable)
 
@@ -132,20 +157,30 @@ class Context:
         self._code = code
         self._call.end(code.value[0], details, [*self._trailers, *trailers])
 
+    def _bytes(self, response: Any) -> bytes:  # noqa: ANN401 - as for `write`
+        message: bytes = response if self._serialise is None else self._serialise(response)
+        if len(message) > self._max_bytes:
+            raise MessageTooLarge(
+                f"the answer has {len(message):,} bytes, the limit is {self._max_bytes:,}; ask for less at once, or "
+                "raise server.max_answer_bytes, and the limit that the client has for messages",
+                metadata={"size": str(len(message)), "limit": str(self._max_bytes)},
+            )
+        return message
+
     def finish(self, response: bytes) -> None:
         """Send the only response."""
         if self._trailers:
             self._call.write(response)
             self.end()
         else:
-            self._call.finish(response, self._only())
+            self._call.finish(response)
 
     def end(self) -> None:
         """End the call well."""
         self._call.end(0, "", list(self._trailers))
 
     def hear(self, event: str) -> None:
-        """Go on after what happened: to the handler's task, or to what it waits for."""
+        """Pass an event on to the handler's task, or to the future that it awaits."""
         if event == "cancelled":
             if self.task is not None:
                 self.task.cancel()
@@ -154,9 +189,14 @@ class Context:
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
 
-    async def serve(self, handler: grpc.RpcMethodHandler[Any, Any]) -> None:
-        """Answer the call by its handler; every end of that is one of the call."""
+    async def serve(self, handler: grpc.RpcMethodHandler[Any, Any], identify: Identify) -> None:
+        """Answer the call by its handler; every end of the handler ends the call.
+
+        The rest of a request that did not arrive with its headers is read once its caller is known.
+        """
         try:
+            if self._call.is_unverified():
+                self._call.accept(await identify(self))
             self._serialise = handler.response_serializer
             request = self._requests(handler) if handler.request_streaming else await self._request(handler)
             # grpcio's types know neither this context nor that the fitting one is there.
@@ -168,12 +208,15 @@ class Context:
             else:
                 behave = handler.stream_unary if handler.request_streaming else handler.unary_unary
                 response = await behave(request, self)
-                self.finish(response if self._serialise is None else self._serialise(response))
+                self.finish(self._bytes(response))
         except AbortError:
             pass
         except asyncio.CancelledError:
             # Its caller is gone, or the server.
             self.fail(grpc.StatusCode.UNAVAILABLE, "the call was cancelled")
+        except AstrocyteError as error:
+            status = to_status(error)
+            self.fail(code_of(error), status.message, trailers(error, status))
         except Exception as error:  # noqa: BLE001 - nobody else would end the call
             self._fault(error)
 
@@ -200,31 +243,40 @@ class Context:
             yield request if handler.request_deserializer is None else handler.request_deserializer(request)
 
 
+# Checks the credentials of a call; returns a name for its principal, or ends the call and raises `AbortError`.
+Identify = Callable[[Context], Awaitable[str]]
+
+
 class Transport:
     """A gRPC server on the running event loop.
 
     Args:
-        handlers: Who knows the handler of a method; the first that does answers.
-        unknown: Makes one for any other path.
-        native: What listens.
+        handlers: Look up the handler of a method; the first that has one answers.
+        unknown: Makes a handler for any other path.
+        identify: Checks the credentials of a call before the rest of its request is read.
+        native: The listening server.
+        max_answer_bytes: Largest response.
     """
 
     def __init__(
         self,
         handlers: Iterable[grpc.GenericRpcHandler],
         unknown: Callable[[str], grpc.RpcMethodHandler[Any, Any]],
+        identify: Identify,
         native: GrpcServer,
+        max_answer_bytes: int,
     ) -> None:
         self._handlers = tuple(handlers)
         self._unknown = unknown
+        self._identify = identify
         # By path, of those that were asked for: there are only so many.
         self._known: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
         self._native = native
+        self._max_answer_bytes = max_answer_bytes
         self._open: dict[int, Context] = {}
-        self._company = Company()
 
     def bind(self, target: str) -> int:
-        """Listen at ``host:port`` or ``unix:path``; the port, which the system chooses where it is 0.
+        """Bind ``host:port`` or ``unix:path``; return the port, which the system chooses where it is 0.
 
         Raises:
             OSError: The address is in use, or not one of this machine.
@@ -232,15 +284,18 @@ class Transport:
         return self._native.bind(target)
 
     def start(self) -> None:
-        """Take calls in."""
+        """Accept calls."""
         self._loop = asyncio.get_running_loop()
-        self._around = copy_context()
         self._loop.add_reader(self._native.fileno(), self._take)
         self._native.start()
 
-    async def stop(self, grace_seconds: float) -> None:
-        """Take no more in; cancel what still runs when the grace is over."""
+    def refuse_connections(self) -> None:
+        """Close the listening sockets and send GOAWAY on every connection; calls go on."""
         self._native.stop()
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Let calls end; cancel those that still run when the grace is over; then close."""
+        self.refuse_connections()
         await self._until(lambda: not self._native.busy()[0], grace_seconds)
         tasks = [context.task for context in self._open.values() if context.task is not None]
         for task in tasks:
@@ -257,11 +312,9 @@ class Transport:
             await asyncio.sleep(POLL_SECONDS)
 
     def _take(self) -> None:
-        """Look at what happened, and begin what is new."""
+        """Take the events from the queue: begin new calls, and pass the others on."""
         for number, event in self._native.take():
             if isinstance(event, str):
-                if event == "readable":
-                    self._company.stirred()
                 if (context := self._open.get(number)) is not None:
                     context.hear(event)
             else:
@@ -270,16 +323,9 @@ class Transport:
     def _begin(self, number: int, call: GrpcCall) -> None:
         path = call.path
         handler = self._known.get(path) or self._handler(path)
-        self._open[number] = context = Context(call, self._loop, self._company.only)
-        streams = handler.request_streaming or handler.response_streaming
-        if streams:
-            self._company.stirred()
-            around = copy_context()
-        else:
-            self._company.came(call.seconds_waited())
-            around = self._around.copy()
-        context.task = task = self._loop.create_task(context.serve(handler), context=around)
-        task.add_done_callback(lambda done: self._close(number, done, streams=streams))
+        self._open[number] = context = Context(call, self._loop, self._max_answer_bytes)
+        context.task = task = self._loop.create_task(context.serve(handler, self._identify))
+        task.add_done_callback(lambda done: self._close(number, done))
 
     def _handler(self, path: str) -> grpc.RpcMethodHandler[Any, Any]:
         details: Any = CallDetails(path)
@@ -289,11 +335,9 @@ class Transport:
                 return handler
         return self._unknown(path)
 
-    def _close(self, number: int, done: asyncio.Task[None], *, streams: bool) -> None:
-        if not streams:
-            self._company.left()
+    def _close(self, number: int, done: asyncio.Task[None]) -> None:
         context = self._open.pop(number)
-        # Else the two, and what was raised, keep each other until the garbage collector looks.
+        # Else the two, and a raised exception, keep each other until the garbage collector runs.
         context.task = None
         if done.cancelled():
             # Before it began: nobody else ends it, and it would keep its place.

@@ -1,9 +1,10 @@
-//! The gRPC server for Python: `GrpcServer`, and a `GrpcCall` for each call that it hands over.
+//! The gRPC server for Python: `GrpcServer`, and a `GrpcCall` for each call on its queue.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use astrocyte_grpc::{Call, Event, Identity, KindOptions, Method, Next, Options, Server};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::Mutex;
@@ -15,7 +16,6 @@ use tonic::metadata::{KeyAndValueRef, MetadataMap, MetadataValue};
 use tonic::{Code, Status};
 
 use super::errors::detached;
-use astrocyte_grpc::{Call, Event, Identity, Method, Next, Options, RoomOptions, Server};
 
 /// What gRPC and HTTP keep for themselves among the headers.
 const RESERVED: [&str; 4] = ["te", "content-type", "content-length", "host"];
@@ -27,6 +27,8 @@ const DETAILS: &str = "grpc-status-details-bin";
 type Trailer<'py> = (String, Bound<'py, PyAny>);
 /// Code, message and trailers.
 type Ending<'py> = (i32, String, Vec<Trailer<'py>>);
+/// Places, places of one connection, whether it is open, and refusals.
+type Kind<'py> = (usize, Option<usize>, bool, Vec<Ending<'py>>);
 
 /// A server whose calls are taken from it by one thread.
 #[pyclass(frozen, module = "astrocyte._core")]
@@ -37,12 +39,13 @@ pub(super) struct GrpcServer {
 #[pymethods]
 impl GrpcServer {
     #[new]
-    #[pyo3(signature = (*, methods, rooms, id_prefix, max_message_bytes, max_others, max_connection_age, keepalive, keepalive_timeout,
-                        certificates=None, key=None, client_roots=None))]
+    #[pyo3(signature = (*, methods, kinds, deadline_exceeded, id_prefix, max_message_bytes, max_others,
+                        max_connection_age, keepalive, keepalive_timeout, certificates=None, key=None, client_roots=None))]
     #[expect(clippy::too_many_arguments, reason = "all by name")]
     fn new(
         methods: HashMap<String, (bool, Option<usize>)>,
-        rooms: Vec<(usize, Vec<Ending<'_>>)>,
+        kinds: Vec<Kind<'_>>,
+        deadline_exceeded: Ending<'_>,
         id_prefix: String,
         max_message_bytes: usize,
         max_others: usize,
@@ -66,9 +69,10 @@ impl GrpcServer {
             keepalive_timeout: seconds(keepalive_timeout)?,
             methods: methods
                 .into_iter()
-                .map(|(path, (unary, room))| (path, Method { unary, room }))
+                .map(|(path, (unary, kind))| (path, Method { unary, kind }))
                 .collect(),
-            rooms: rooms.into_iter().map(room).collect::<PyResult<_>>()?,
+            kinds: kinds.into_iter().map(kind).collect::<PyResult<_>>()?,
+            deadline_exceeded: status(&deadline_exceeded)?,
             id_prefix,
             identity,
         };
@@ -93,7 +97,7 @@ impl GrpcServer {
         self.server.lock().descriptor()
     }
 
-    /// What happened: a call with its id, or an id with what became of that call.
+    /// The events since the last call of this method: the id of a call, and the new call itself or the name of an event.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let events = self.server.lock().take();
         let found = PyList::empty(py);
@@ -171,16 +175,20 @@ impl GrpcCall {
         )
     }
 
-    fn seconds_waited(&self) -> f64 {
-        self.call.opened.elapsed().as_secs_f64()
-    }
-
     fn alternative_names(&self) -> Vec<String> {
-        self.call.peer.alternative_names.clone()
+        self.call.peer().alternative_names.clone()
     }
 
     fn common_names(&self) -> Vec<String> {
-        self.call.peer.common_names.clone()
+        self.call.peer().common_names.clone()
+    }
+
+    fn is_unverified(&self) -> bool {
+        self.call.is_unverified()
+    }
+
+    fn accept(&self, principal: &str) {
+        self.call.accept(principal);
     }
 
     /// The next request, None at their end, False where there is none yet.
@@ -200,22 +208,14 @@ impl GrpcCall {
         self.call.write(Bytes::copy_from_slice(message.as_bytes()))
     }
 
-    fn end(&self, code: i32, message: &str, trailers: Vec<Trailer<'_>>) -> PyResult<()> {
-        self.call.end(status(code, message, &trailers)?);
+    fn end(&self, code: i32, message: String, trailers: Vec<Trailer<'_>>) -> PyResult<()> {
+        self.call.end(status(&(code, message, trailers))?);
         Ok(())
     }
 
-    /// Sends the only response, and ends the call; on this thread, where it has nothing else to do.
-    fn finish(&self, py: Python<'_>, message: &Bound<'_, PyBytes>, idle: bool) -> PyResult<()> {
-        let message = Bytes::copy_from_slice(message.as_bytes());
-        if idle {
-            return detached(py, || {
-                self.call.finish_at_once(message);
-                Ok(())
-            });
-        }
-        self.call.finish(message);
-        Ok(())
+    /// Sends the only response, and ends the call.
+    fn finish(&self, message: &Bound<'_, PyBytes>) {
+        self.call.finish(Bytes::copy_from_slice(message.as_bytes()));
     }
 }
 
@@ -223,16 +223,17 @@ fn seconds(value: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(value).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-fn room((most, refusals): (usize, Vec<Ending<'_>>)) -> PyResult<RoomOptions> {
-    let refusals = refusals
-        .iter()
-        .map(|(code, message, trailers)| status(*code, message, trailers))
-        .collect::<PyResult<_>>()?;
-    Ok(RoomOptions { most, refusals })
+fn kind((places, per_connection, open, refusals): Kind<'_>) -> PyResult<KindOptions> {
+    Ok(KindOptions {
+        places,
+        per_connection,
+        open,
+        refusals: refusals.iter().map(status).collect::<PyResult<_>>()?,
+    })
 }
 
 /// A status with its trailers; its details, which gRPC writes itself, are one of them.
-fn status(code: i32, message: &str, given: &[Trailer<'_>]) -> PyResult<Status> {
+fn status((code, message, given): &Ending<'_>) -> PyResult<Status> {
     let mut details = Bytes::new();
     let mut headers = HeaderMap::with_capacity(given.len());
     for (name, value) in given {
@@ -240,21 +241,26 @@ fn status(code: i32, message: &str, given: &[Trailer<'_>]) -> PyResult<Status> {
             details = Bytes::copy_from_slice(value.extract::<&[u8]>()?);
             continue;
         }
-        let key: HeaderName = name
-            .parse()
-            .map_err(|_| PyValueError::new_err(format!("{name:?} is no name of a trailer")))?;
+        let key: HeaderName = name.parse().map_err(|_| {
+            PyValueError::new_err(format!(
+                "the name of the trailer {name:?} has characters that HTTP does not allow"
+            ))
+        })?;
         let value = if name.ends_with(BINARY_SUFFIX) {
             let value = MetadataValue::from_bytes(value.extract::<&[u8]>()?);
             HeaderValue::from_bytes(value.as_encoded_bytes())
         } else {
             HeaderValue::from_str(&value.extract::<String>()?)
         };
-        let value = value
-            .map_err(|_| PyValueError::new_err(format!("the trailer {name} cannot be sent")))?;
+        let value = value.map_err(|_| {
+            PyValueError::new_err(format!(
+                "the value of the trailer {name} has characters that HTTP does not allow"
+            ))
+        })?;
         headers.append(key, value);
     }
     let metadata = MetadataMap::from_headers(headers);
-    let code = Code::from_i32(code);
+    let code = Code::from_i32(*code);
     Ok(Status::with_details_and_metadata(
         code, message, details, metadata,
     ))

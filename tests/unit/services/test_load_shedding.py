@@ -52,7 +52,7 @@ async def test_calls_beyond_the_bounds_are_refused_before_the_loop_hears_of_them
     monkeypatch: pytest.MonkeyPatch, *, guarded: bool
 ) -> None:
     if not guarded:
-        monkeypatch.setattr(serving_module, "GrpcServer", _without_rooms)
+        monkeypatch.setattr(serving_module, "GrpcServer", _without_kinds)
     heard = begun(monkeypatch)
     async with serving(server={"read_concurrency": 4}) as served:
         slow(monkeypatch, served, 0.005)
@@ -70,8 +70,8 @@ async def test_calls_beyond_the_bounds_are_refused_before_the_loop_hears_of_them
         assert trailer(error, "x-request-id")
 
 
-def _without_rooms(**options: Any) -> GrpcServer:
-    return GrpcServer(**{**options, "rooms": [], "max_others": 10_000})
+def _without_kinds(**options: Any) -> GrpcServer:
+    return GrpcServer(**{**options, "kinds": [], "max_others": 10_000})
 
 
 async def test_a_probe_does_not_wait_for_the_calls_before_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,10 @@
-//! Messages as they are: Python knows what they mean.
+//! The codec of messages: bytes as they are, which Python decodes.
 
 use bytes::{Buf, BufMut, Bytes};
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
-/// Hands the bytes of messages on, both ways.
+/// Passes bytes on, both ways.
 #[derive(Clone, Copy, Default)]
 pub(super) struct AsBytes;
 

@@ -1,5 +1,8 @@
-//! TLS, and what it tells of who is at the other end.
+//! TLS, and the names in a client's certificate.
 
+use std::fmt::Display;
+use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use tokio_rustls::TlsAcceptor;
@@ -11,7 +14,10 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-/// Files in PEM.
+/// A setting, for messages.
+const CLIENT_ROOTS: &str = "server.tls_client_ca_file";
+
+/// The contents of PEM files.
 #[derive(Clone)]
 pub struct Identity {
     /// The server's certificate, and those between it and a root.
@@ -22,7 +28,7 @@ pub struct Identity {
     pub client_roots: Option<Vec<u8>>,
 }
 
-/// Who is at the other end of a connection, by its verified certificate; empty without one.
+/// The names in a client's verified certificate; empty without one.
 #[derive(Default)]
 pub struct Peer {
     /// The alternative names: of hosts, addresses of mail, URIs, and IP addresses.
@@ -32,51 +38,51 @@ pub struct Peer {
 }
 
 impl Identity {
-    /// What makes a connection safe; the message tells which file is no good.
-    pub(super) fn acceptor(&self) -> Result<TlsAcceptor, String> {
-        let chain = parse(&self.certificates, "server.tls_cert_file")?;
-        let key = PrivateKeyDer::from_pem_slice(&self.key)
-            .map_err(|error| format!("server.tls_key_file: {error}"))?;
+    /// The acceptor of TLS connections; an error names the setting of the file that is wrong.
+    pub(super) fn acceptor(&self) -> io::Result<TlsAcceptor> {
         let provider = Arc::new(default_provider());
         let builder = ServerConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?;
+            .map_err(invalid("TLS"))?;
         let builder = match &self.client_roots {
             None => builder.with_no_client_auth(),
             Some(roots) => {
                 let mut store = RootCertStore::empty();
-                for root in parse(roots, "server.tls_client_ca_file")? {
-                    store
-                        .add(root)
-                        .map_err(|error| format!("server.tls_client_ca_file: {error}"))?;
+                for root in parse(roots, CLIENT_ROOTS)? {
+                    store.add(root).map_err(invalid(CLIENT_ROOTS))?;
                 }
                 let verifier =
-                    WebPkiClientVerifier::builder_with_provider(Arc::new(store), provider)
-                        .build()
-                        .map_err(|error| format!("server.tls_client_ca_file: {error}"))?;
+                    WebPkiClientVerifier::builder_with_provider(Arc::new(store), provider);
+                let verifier = verifier.build().map_err(invalid(CLIENT_ROOTS))?;
                 builder.with_client_cert_verifier(verifier)
             }
         };
-        let mut config = builder
-            .with_single_cert(chain, key)
-            .map_err(|error| format!("server.tls_cert_file, server.tls_key_file: {error}"))?;
+        let chain = parse(&self.certificates, "server.tls_cert_file")?;
+        let key =
+            PrivateKeyDer::from_pem_slice(&self.key).map_err(invalid("server.tls_key_file"))?;
+        let config = builder.with_single_cert(chain, key);
+        let mut config = config.map_err(invalid("server.tls_cert_file, server.tls_key_file"))?;
         // gRPC is HTTP/2, and its clients insist on hearing so.
         config.alpn_protocols = vec![b"h2".to_vec()];
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 }
 
-fn parse(pem: &[u8], name: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+fn invalid<E: Display>(name: &'static str) -> impl Fn(E) -> io::Error {
+    move |error| io::Error::new(io::ErrorKind::InvalidInput, format!("{name}: {error}"))
+}
+
+fn parse(pem: &[u8], name: &'static str) -> io::Result<Vec<CertificateDer<'static>>> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    match found {
-        Ok(found) if !found.is_empty() => Ok(found),
-        Ok(_) => Err(format!("{name}: there is no certificate in it")),
-        Err(error) => Err(format!("{name}: {error}")),
+    let found = found.map_err(invalid(name))?;
+    if found.is_empty() {
+        return Err(invalid(name)("there is no certificate in it"));
     }
+    Ok(found)
 }
 
 impl Peer {
-    /// Of a certificate that was verified; one that cannot be read names nobody.
+    /// The names of a verified certificate; none of one that cannot be read.
     pub(super) fn of(certificate: &CertificateDer<'_>) -> Self {
         let Ok((_, certificate)) = X509Certificate::from_der(certificate) else {
             return Self::default();
@@ -86,7 +92,7 @@ impl Peer {
             alternative_names: alternative
                 .iter()
                 .flat_map(|names| &names.value.general_names)
-                .filter_map(shown)
+                .filter_map(text)
                 .collect(),
             common_names: certificate
                 .subject()
@@ -97,19 +103,16 @@ impl Peer {
     }
 }
 
-fn shown(name: &GeneralName<'_>) -> Option<String> {
+fn text(name: &GeneralName<'_>) -> Option<String> {
     match name {
         GeneralName::DNSName(name) | GeneralName::RFC822Name(name) | GeneralName::URI(name) => {
             Some((*name).to_owned())
         }
-        GeneralName::IPAddress(bytes) => match bytes.len() {
-            4 => <[u8; 4]>::try_from(*bytes)
-                .ok()
-                .map(|bytes| std::net::Ipv4Addr::from(bytes).to_string()),
-            _ => <[u8; 16]>::try_from(*bytes)
-                .ok()
-                .map(|bytes| std::net::Ipv6Addr::from(bytes).to_string()),
-        },
+        GeneralName::IPAddress(bytes) => {
+            let short = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
+            let long = || <[u8; 16]>::try_from(*bytes).map(IpAddr::from);
+            Some(short.or_else(|_| long()).ok()?.to_string())
+        }
         _ => None,
     }
 }

@@ -1,25 +1,45 @@
-//! What of a request's headers is ours to read: its size, the caller's deadline, and the name of the call.
+//! The headers of a request that are read here: content type, size, timeout, encoding, and the id of the call.
 
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderValue};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use tonic::Status;
+use tonic::codec::CompressionEncoding;
 use tonic::metadata::MetadataValue;
+
+const GRPC: &[u8] = b"application/grpc";
+const ENCODING: &str = "grpc-encoding";
 
 const TIMEOUT: &str = "grpc-timeout";
 /// Bytes of headers, counted as HTTP/2 does (RFC 9113, section 10.5.1): with 32 for each.
 const MOST_HEADERS: usize = 16 << 10;
 const HEADER_OVERHEAD: usize = 32;
-/// What calls are known by, and how long such a name may be; as the services have it.
+/// The header of a call's id, and the longest id; as the services have it.
 const REQUEST_ID: &str = "x-request-id";
 const LONGEST_ID: usize = 128;
 
+/// Whether the content type is gRPC's. That of gRPC-Web, which frames otherwise, begins with the same words.
+pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let rest = content_type.and_then(|value| value.strip_prefix(GRPC));
+    rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';' | b' ')))
+}
+
+/// The encoding of the request, which is that of the answer too. Nearly every client says that it takes compressed
+/// answers (`grpc-accept-encoding`); one that compresses its requests wants them.
+pub(super) fn encoding(headers: &HeaderMap) -> Option<CompressionEncoding> {
+    match headers.get(ENCODING)?.as_bytes() {
+        b"gzip" => Some(CompressionEncoding::Gzip),
+        b"deflate" => Some(CompressionEncoding::Deflate),
+        _ => None,
+    }
+}
+
 /// Refuses more than [`MOST_HEADERS`] bytes.
 pub(super) fn check_size(headers: &HeaderMap) -> Result<(), Status> {
-    let sizes = headers
-        .iter()
-        .map(|(name, value)| name.as_str().len() + value.len() + HEADER_OVERHEAD);
-    let size: usize = sizes.sum();
+    let one = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len();
+    let size = headers.iter().map(one).sum::<usize>() + headers.len() * HEADER_OVERHEAD;
     if size > MOST_HEADERS {
         return Err(Status::resource_exhausted(format!(
             "the metadata takes {size} bytes, with {HEADER_OVERHEAD} for each item; the limit is {MOST_HEADERS}"
@@ -28,12 +48,16 @@ pub(super) fn check_size(headers: &HeaderMap) -> Result<(), Status> {
     Ok(())
 }
 
-/// How long the caller waits, as gRPC over HTTP/2 writes it: up to eight digits and a unit.
+/// The caller's timeout, as gRPC over HTTP/2 writes it: up to eight digits and a unit.
 pub(super) fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
     let Some(value) = headers.get(TIMEOUT) else {
         return Ok(None);
     };
-    let wrong = || Status::invalid_argument("grpc-timeout is not up to eight digits and a unit");
+    let wrong = || {
+        Status::invalid_argument(
+            "grpc-timeout must be one to eight digits and a unit, one of H, M, S, m, u and n",
+        )
+    };
     let text = value.to_str().map_err(|_| wrong())?;
     let (digits, unit) = text
         .split_at_checked(text.len().wrapping_sub(1))
@@ -53,20 +77,12 @@ pub(super) fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
     }))
 }
 
-/// A refusal with the id of the call, which is its caller's, or what `make` makes.
-pub(super) fn identified(
-    mut status: Status,
-    headers: &HeaderMap,
-    make: impl FnOnce() -> String,
-) -> Status {
-    let given = headers.get(REQUEST_ID).filter(|id| {
-        let bytes = id.as_bytes();
-        (1..=LONGEST_ID).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
-    });
-    let id = given
-        .cloned()
-        .or_else(|| HeaderValue::try_from(make()).ok());
-    if let Some(id) = id.and_then(|id| MetadataValue::try_from(id.as_bytes()).ok()) {
+/// A refusal with the id of the call: its caller's, or the one that was `made`.
+pub(super) fn identified(mut status: Status, headers: &HeaderMap, made: &str) -> Status {
+    let given = headers.get(REQUEST_ID).map(HeaderValue::as_bytes);
+    let given = given
+        .filter(|id| (1..=LONGEST_ID).contains(&id.len()) && id.iter().all(u8::is_ascii_graphic));
+    if let Ok(id) = MetadataValue::try_from(given.unwrap_or(made.as_bytes())) {
         status.metadata_mut().insert(REQUEST_ID, id);
     }
     status
@@ -74,8 +90,6 @@ pub(super) fn identified(
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderName;
-
     use super::*;
 
     fn parsed(value: &'static str) -> Result<Option<Duration>, Status> {
@@ -99,6 +113,24 @@ mod tests {
             assert_eq!(parsed(text).expect("a time"), Some(expected), "{text}");
         }
         assert_eq!(timeout(&HeaderMap::new()).expect("none"), None);
+    }
+
+    #[test]
+    fn the_content_type_of_grpc_web_is_none_of_grpc() {
+        let cases = [
+            ("application/grpc", true),
+            ("application/grpc+proto", true),
+            ("application/grpc; charset=utf-8", true),
+            ("application/grpc-web", false),
+            ("application/grpc-web+proto", false),
+            ("application/grpcx", false),
+            ("application/json", false),
+        ];
+        for (text, expected) in cases {
+            let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(text))]);
+            assert_eq!(is_grpc(&headers), expected, "{text}");
+        }
+        assert!(!is_grpc(&HeaderMap::new()));
     }
 
     #[test]

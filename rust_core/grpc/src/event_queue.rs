@@ -1,18 +1,17 @@
-//! What happened to calls, for the thread that answers them: a queue, and a descriptor that is readable when it is not
-//! empty, which an event loop can wait for beside all else that it waits for.
+//! Events of calls for the answering thread: a queue, and a descriptor that is readable while the queue is not empty, for
+//! an event loop to watch.
 
 use std::io;
-use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::bell::Bell;
 use super::call::Call;
+use super::notifier::Notifier;
 
-/// Something that the answering thread has to know.
+/// An event of a call.
 pub enum Event {
-    /// A call came, with its request where its method takes one.
+    /// A call came, with its request where that arrived with its headers.
     Opened(Arc<Call>),
     /// The call has a request, or the end of them, for one who found none.
     Readable(u64),
@@ -23,22 +22,18 @@ pub enum Event {
 }
 
 /// The queue of events. Any thread puts some in, one takes them out.
-pub(super) struct Inbox {
+pub(super) struct EventQueue {
     events: Mutex<Vec<Event>>,
-    bell: Bell,
+    /// Readable while there is something to take.
+    pub(super) notifier: Notifier,
 }
 
-impl Inbox {
+impl EventQueue {
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
             events: Mutex::default(),
-            bell: Bell::new()?,
+            notifier: Notifier::new()?,
         })
-    }
-
-    /// Becomes readable when there is something to take.
-    pub(super) fn descriptor(&self) -> RawFd {
-        self.bell.descriptor()
     }
 
     pub(super) fn put(&self, event: Event) {
@@ -47,14 +42,14 @@ impl Inbox {
         events.push(event);
         drop(events);
         if first {
-            self.bell.ring();
+            self.notifier.notify();
         }
     }
 
     /// All that happened since, in its order.
     pub(super) fn take(&self) -> Vec<Event> {
-        // What is put in after this and before the lock is taken rings for nothing: a look in vain.
-        self.bell.still();
+        // An event that is put in after this and before the lock is taken notifies for nothing.
+        self.notifier.clear();
         std::mem::take(&mut *self.events.lock())
     }
 }
