@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::api::Result;
 use crate::api::{RecallRequest, RecallResponse};
 use crate::bank::{Bank, Shared, check_dimensions};
-use crate::batch::{self, RecallQueue};
+use crate::batch;
 use crate::checkpoint::Label;
 use crate::dense::exact_vectors::Scratch;
 use crate::maintenance::{GraphWorker, Pace};
@@ -150,11 +150,5 @@ impl Core {
             .map(|(bank, request)| (bank.borrow(), request.borrow()))
             .collect();
         batch::recall(&requests)
-    }
-
-    /// An empty queue for about so many requests, for a caller that adds some and does something else while they are
-    /// answered.
-    pub fn recall_queue(&self, requests: usize) -> RecallQueue {
-        RecallQueue::new(requests)
     }
 }
