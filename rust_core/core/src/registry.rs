@@ -32,7 +32,7 @@ pub struct CoreOptions {
     /// Processor cores that a build may take, above 0 and at most [`MOST_CORES`]: of 0.5 half the time of one, of 2 two
     /// threads.
     pub build_share: f64,
-    /// When graphs are walked, and how far.
+    /// When graphs are searched, and how far.
     pub planner: PlannerOptions,
     /// Threads of the pool that all cores of a process share, and whose first core makes it; 0 takes one per processor.
     /// One fewer answer what is queued.

@@ -70,7 +70,7 @@ pub(super) fn read(
     directory: &Path,
 ) -> Result<Vec<Saved>> {
     if members.take_u32()? as usize != manifest.graphs.len() {
-        return Err(refused("graphs are not as many as the manifest says"));
+        return Err(refused("the number of graphs differs from the manifest"));
     }
     let mut saved = Vec::with_capacity(manifest.graphs.len());
     for (number, &sum) in manifest.graphs.iter().enumerate() {

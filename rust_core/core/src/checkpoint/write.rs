@@ -62,7 +62,9 @@ pub(crate) fn write(
             longest_hold: slices.longest,
         });
     }
-    Err(refused("its rows got new numbers again and again"))
+    Err(refused(
+        "the rows were renumbered during every attempt; try again later",
+    ))
 }
 
 /// The slices of an index that a checkpoint holds.
