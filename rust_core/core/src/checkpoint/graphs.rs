@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::manifest::{Manifest, io};
-use super::write::{Slices, TOGETHER, slices};
+use super::writer::{Slices, TOGETHER, slices};
 use crate::api::Result;
 use crate::graph::{DEAD_SHARE, GONE, Graph, Name, Saved, Segment};
 use crate::index::Index;
