@@ -19,7 +19,6 @@ __all__ = [
     "GrpcServer",
     "Hit",
     "PiiScanner",
-    "RecallQueue",
     "RecallRequest",
     "RecallResponse",
     "Row",
@@ -500,23 +499,6 @@ class Core:
         """Give freed memory back to the system, as far as the allocator can."""
     def recall_many(self, requests: Sequence[tuple[Bank, RecallRequest]]) -> list[RecallResponse]:
         """Each result equals the single call's; all processors work on them."""
-    def recall_queue(self, requests: int) -> RecallQueue:
-        """An empty queue for about so many requests."""
-
-@final
-class RecallQueue:
-    """Recalls that other threads answer, part after part, while their caller does something else."""
-
-    def add(self, requests: Sequence[tuple[Bank, RecallRequest]]) -> int | None:
-        """Add a part; returns its number, None after `stop`. The interpreter is kept, as it is by `stop`."""
-    def take(self, part: int) -> tuple[list[RecallResponse], list[float]] | None:
-        """A part's answers, once, and the seconds in which each was made together with others; None after `stop`.
-
-        Where they are still to be made, the calling thread takes part. The error is that of the part's first request
-        that has one; a part that is not there, or not any more, is one too.
-        """
-    def stop(self) -> None:
-        """Leave all that is not begun."""
 
 @final
 class Bank:

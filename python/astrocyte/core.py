@@ -56,7 +56,6 @@ __all__ = [
     "Hit",
     "Label",
     "PiiScanner",
-    "RecallQueue",
     "RecallRequest",
     "RecallResponse",
     "Row",
@@ -372,40 +371,6 @@ class Core:
         with translated_errors():
             asked = [(bank._bank, request) for bank, request in requests]  # noqa: SLF001 (own class)
             return self._core.recall_many(asked)
-
-    def recall_queue(self, requests: int) -> RecallQueue:
-        """An empty queue for about so many recalls, whose caller asks for some and does something else meanwhile."""
-        return RecallQueue(self._core.recall_queue(requests))
-
-
-class RecallQueue:
-    """Recalls in parts, which other threads answer in the order in which they were added.
-
-    Made by `Core.recall_queue`. All methods may be called on any thread.
-    """
-
-    def __init__(self, queue: _core.RecallQueue) -> None:
-        self._queue = queue
-
-    def add(self, requests: Sequence[tuple[Bank, RecallRequest]]) -> int | None:
-        """Add a part, and return its number for `take`; None after `stop`."""
-        return self._queue.add([(bank._bank, request) for bank, request in requests])  # noqa: SLF001 (own class)
-
-    def take(self, part: int) -> tuple[list[RecallResponse], list[float]] | None:
-        """A part's answers, each equal to the single call's, and the seconds in which each was made along with others.
-
-        Only once. Where they are still to be made, the calling thread takes part in that. None after `stop`.
-
-        Raises:
-            ValidationError: There is no such part, or it was taken.
-            DimensionMismatch, ValidationError, StoreError: As `Bank.recall`, of the part's first request that fails.
-        """
-        with translated_errors():
-            return self._queue.take(part)
-
-    def stop(self) -> None:
-        """Leave all that is not begun, and let nobody wait any more."""
-        self._queue.stop()
 
 
 class StaticEmbedder:

@@ -53,7 +53,7 @@
 
 pub mod api;
 mod bank;
-pub mod batch;
+mod batch;
 mod bitmap;
 pub mod checkpoint;
 pub mod cross_bank;

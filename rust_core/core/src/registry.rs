@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::api::Result;
 use crate::api::{RecallRequest, RecallResponse};
 use crate::bank::{Bank, Shared, check_dimensions};
-use crate::batch::{self, RecallQueue};
+use crate::batch;
 use crate::checkpoint::Label;
 use crate::dense::exact_vectors::Scratch;
 use crate::maintenance::{GraphWorker, Pace};
@@ -32,7 +32,7 @@ pub struct CoreOptions {
     /// Processor cores that a build may take, above 0 and at most [`MOST_CORES`]: of 0.5 half the time of one, of 2 two
     /// threads.
     pub build_share: f64,
-    /// When graphs are walked, and how far.
+    /// When graphs are searched, and how far.
     pub planner: PlannerOptions,
     /// Threads of the pool that all cores of a process share, and whose first core makes it; 0 takes one per processor.
     /// One fewer answer what is queued.
@@ -150,11 +150,5 @@ impl Core {
             .map(|(bank, request)| (bank.borrow(), request.borrow()))
             .collect();
         batch::recall(&requests)
-    }
-
-    /// An empty queue for about so many requests, for a caller that adds some and does something else while they are
-    /// answered.
-    pub fn recall_queue(&self, requests: usize) -> RecallQueue {
-        RecallQueue::new(requests)
     }
 }

@@ -8,7 +8,6 @@ use pyo3::types::{PyBytes, PyDict};
 use super::arguments::{Id, Text, Vector};
 use super::errors::detached;
 use super::explanation::Explanation;
-use super::queue::RecallQueue;
 use super::request::RecallRequest;
 use super::response::RecallResponse;
 use super::row::Row;
@@ -102,10 +101,6 @@ impl Core {
             self.core.recall_many(&requests)
         })?;
         Ok(responses.into_iter().map(RecallResponse::new).collect())
-    }
-
-    fn recall_queue(&self, requests: usize) -> RecallQueue {
-        RecallQueue::new(self.core.recall_queue(requests))
     }
 }
 

@@ -47,11 +47,6 @@ pub(super) fn detached<T: Send>(
     raised(py.detach(|| catch_unwind(AssertUnwindSafe(work))))
 }
 
-/// Runs `work` with the interpreter attached: for work of microseconds that waits for nothing.
-pub(super) fn attached<T>(work: impl FnOnce() -> Result<T>) -> PyResult<T> {
-    raised(catch_unwind(AssertUnwindSafe(work)))
-}
-
 fn raised<T>(result: thread::Result<Result<T>>) -> PyResult<T> {
     match result {
         Ok(result) => result.map_err(exception),

@@ -1,8 +1,7 @@
 //! The Python extension `astrocyte._core`: the only code that knows Python. `_core.pyi` is its documentation.
 //!
-//! Each entry point copies or pins its arguments, lets go of the interpreter, and runs the core behind a guard that
-//! turns a panic into an exception (`errors::detached`). No lock is taken while attached, but that of a
-//! recall queue (`queue`).
+//! Each entry point copies or pins its arguments, detaches from the interpreter, and runs the core behind a guard that
+//! turns a panic into an exception (`errors::detached`). No lock is taken while attached.
 
 mod answer;
 mod arguments;
@@ -13,7 +12,6 @@ mod encode;
 mod errors;
 mod explanation;
 mod pii;
-mod queue;
 mod request;
 mod response;
 mod row;
@@ -40,8 +38,6 @@ mod core_module {
     use super::explanation::{Explanation, Fate};
     #[pymodule_export]
     use super::pii::{PiiScanner, pii_kinds};
-    #[pymodule_export]
-    use super::queue::RecallQueue;
     #[pymodule_export]
     use super::request::RecallRequest;
     #[pymodule_export]
@@ -75,7 +71,6 @@ fn declare_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
             "GrpcServer",
             "Hit",
             "PiiScanner",
-            "RecallQueue",
             "RecallRequest",
             "RecallResponse",
             "Row",

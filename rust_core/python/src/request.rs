@@ -142,6 +142,7 @@ fn tag_match_of(name: &str) -> PyResult<api::TagMatch> {
 
 pub(super) fn fusion_of(name: &str) -> PyResult<api::FusionMethod> {
     match name {
+        // The name of this setting and of the wire for distribution-based score fusion, which predates the term.
         "relative_score" => Ok(api::FusionMethod::DistributionBased),
         "rrf" => Ok(api::FusionMethod::ReciprocalRank),
         _ => Err(invalid(

@@ -7,8 +7,9 @@
 5. read every hit back from the database, and make the result (`result_assembly`).
 
 Steps 3 to 5 are one synchronous function. It runs on the event loop for small banks, where a change of thread would
-cost more than it frees; else in the executor. A batch goes in parts (`batch`), step 1 with them where all embedders are
-local. Steps that the settings turn off are left out when the pipeline is built.
+cost more than it frees; else in the executor. A batch is one call of the core, which spreads it over its
+threads; step 1 is part of it where all embedders are local. Steps that the settings turn off are left out when the
+pipeline is built.
 """
 
 from __future__ import annotations
@@ -49,9 +50,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-# Of the questions that the event loop embeds and analyses for a batch: it takes some 40 microseconds of a short one.
-QUICK_CHARS = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,57 +254,38 @@ class RecallPipeline:
         if not plans:
             # Every query of a batch is about several banks.
             return []
-        ask = partial(self._asked, embedded=embedded)
-        if len(plans) <= FIRST:
-            # Then the core spreads them.
-            return await self._aside(partial(self._answer_few, plans, ask))
-        queue = self._core.recall_queue(len(plans))
-        try:
-            batch = Batch(plans, queue, ask, self._found)
-            if self._quickly_asked(plans[:FIRST]):
-                # Others search while a thread is woken for the rest.
-                batch.ask_next()
-            return await self._aside(batch.run)
-        finally:
-            queue.stop()
-
-    def _quickly_asked(self, plans: Sequence[Plan]) -> bool:
-        """Whether the event loop may ask for some plans: it takes less than a change of thread."""
-        chars = sum([len(plan.query.query) for plan in plans])
-        return chars <= QUICK_CHARS and not any(self._planner.looks_up(plan.query) for plan in plans)
+        return await self._aside(partial(self._answer_together, plans, embedded=embedded))
 
     def _aside(self, work: Callable[[], T]) -> asyncio.Future[T]:
         """Work on a thread of the executor, with what is known of the call."""
         return asyncio.get_running_loop().run_in_executor(self._executor, copy_context().run, work)
 
-    def _answer_few(self, plans: list[Plan], ask: Ask) -> list[RecallResult]:
-        requests = ask(plans)
+    def _answer_together(self, plans: list[Plan], *, embedded: bool) -> list[RecallResult]:
+        """Answers in order, from one call of the core, which spreads the searches over its threads."""
+        requests = self._asked(plans, embedded=embedded)
         start = perf_counter()
         responses = self._core.recall_many(requests)
-        return self._found(plans, responses, [perf_counter() - start] * len(plans))
+        searched = perf_counter()
+        for plan in plans:
+            plan.searched = searched
+            # The time since its analysis in which other plans were analysed.
+            plan.waited = start - plan.analysed - (plan.naming or 0.0)
+        return self.assembly.finish_all(plans, responses)
 
     def _asked(self, plans: list[Plan], *, embedded: bool) -> list[tuple[CoreBank, RecallRequest]]:
-        """What the core is asked for plans of a batch."""
+        """Requests of the core for plans of a batch."""
         began = perf_counter()
         for plan in plans:
             plan.queued = began - (plan.asked or plan.embedded)
         if not embedded:
             self.vectors.embed_now(plans)
         requests = []
+        ready = perf_counter()
         for plan in plans:
+            plan.queued += perf_counter() - ready
             self._analyse(plan)
             requests.append((plan.index.core, self._planner.request(plan)))
         return requests
-
-    def _found(
-        self, plans: list[Plan], responses: list[RecallResponse], seconds: Sequence[float]
-    ) -> list[RecallResult]:
-        """Results of what the core found for plans of a batch, each in so many seconds."""
-        searched = perf_counter()
-        for plan, spent in zip(plans, seconds, strict=True):
-            plan.searched = searched
-            plan.waited = searched - plan.analysed - (plan.naming or 0.0) - spent
-        return self.assembly.finish_all(plans, responses)
 
     async def _index(self, bank: Bank, query: RecallQuery) -> BankIndex:
         """The bank's index, at the position that the query asks for or beyond."""

@@ -74,9 +74,9 @@ class Findings:
     reference: datetime | None = None
     intent: QueryIntent = NO_INTENT
     budget: int = 0
-    # How long it waited in its batch until it was analysed.
+    # Seconds that it waited in its batch until it was analysed.
     queued: float = 0.0
-    # How long it waited, analysed, for a thread to search, and found, for the one that makes its answer.
+    # Seconds between its analysis and the search, in which other plans of its batch were analysed.
     waited: float = 0.0
     analysed: float = 0.0
     searched: float = 0.0
@@ -271,10 +271,6 @@ class Planner:
         )
         plan.naming = perf_counter() - start
         return found
-
-    def looks_up(self, query: RecallQuery) -> bool:
-        """Whether the store is asked for memories that a query names."""
-        return bool(self._entity_weight(query))
 
     def _entity_weight(self, query: RecallQuery) -> float:
         settings = self._settings

@@ -106,11 +106,6 @@ impl Bank {
         self.answer(request, &query)
     }
 
-    /// Whether both are one bank.
-    pub(crate) fn shares_index_with(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.index, &other.index)
-    }
-
     /// Counts work that takes threads, until what it returns is dropped.
     pub(crate) fn enter(&self) -> Running<'_> {
         self.shared.planner.enter()

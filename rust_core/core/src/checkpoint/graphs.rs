@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::manifest::{Manifest, io};
-use super::write::{Slices, TOGETHER, slices};
+use super::writer::{Slices, TOGETHER, slices};
 use crate::api::Result;
 use crate::graph::{DEAD_SHARE, GONE, Graph, Name, Saved, Segment};
 use crate::index::Index;
@@ -70,7 +70,7 @@ pub(super) fn read(
     directory: &Path,
 ) -> Result<Vec<Saved>> {
     if members.take_u32()? as usize != manifest.graphs.len() {
-        return Err(refused("graphs are not as many as the manifest says"));
+        return Err(refused("the number of graphs differs from the manifest"));
     }
     let mut saved = Vec::with_capacity(manifest.graphs.len());
     for (number, &sum) in manifest.graphs.iter().enumerate() {

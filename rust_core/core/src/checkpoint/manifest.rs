@@ -154,7 +154,7 @@ pub(super) fn read(directory: &Path) -> Result<Manifest> {
     }
     let mut parts = Parts(body.strip_prefix(MAGIC).ok_or_else(damaged)?);
     if parts.u32().ok_or_else(damaged)? != FORMAT || parts.u64().ok_or_else(damaged)? != probe() {
-        return Err(refused("it is of another format"));
+        return Err(refused("the format version is not supported"));
     }
     Manifest::decode(parts.0).ok_or_else(damaged)
 }
@@ -208,5 +208,5 @@ impl Parts<'_> {
 
 /// An error of the file system, without the path that it may name.
 pub(super) fn io(error: &std::io::Error) -> CoreError {
-    refused(format!("it cannot be written: {}", error.kind()))
+    refused(format!("cannot be written: {}", error.kind()))
 }

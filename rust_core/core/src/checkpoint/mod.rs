@@ -10,16 +10,16 @@
 //! it counts or points at.
 
 mod graphs;
-mod load;
+mod loader;
 mod manifest;
-mod write;
+mod writer;
 
 use std::path::Path;
 use std::time::Duration;
 
-pub(crate) use load::load;
+pub(crate) use loader::load;
 pub use manifest::Label;
-pub(crate) use write::write;
+pub(crate) use writer::write;
 
 use crate::api::Result;
 

@@ -27,14 +27,14 @@ impl FlatIndex {
     pub(crate) fn read(&mut self, count: usize, reader: &mut FileReader) -> Result<()> {
         let first = self.scales.len();
         if count > PART || !first.is_multiple_of(PART) {
-            return Err(refused("rows are not in parts"));
+            return Err(refused("the planes are not in whole parts"));
         }
         reader.take_array(count, f32::from_le_bytes, &mut self.scales)?;
         if !self.scales[first..]
             .iter()
             .all(|step| step.is_finite() && *step >= 0.0)
         {
-            return Err(refused("a row has a step that is none"));
+            return Err(refused("a row has a step that is not a finite number"));
         }
         let mut planes = Planes::default();
         for plane in [&mut planes.high, &mut planes.low] {

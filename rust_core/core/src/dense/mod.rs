@@ -4,19 +4,19 @@ pub(crate) mod exact_vectors;
 mod format;
 mod index;
 mod kernels;
+mod multi_query;
 mod planes;
 mod quantise;
-mod several;
 
 pub(crate) use format::quantised_bytes;
 pub(crate) use index::{Beside, DenseIndex, NO_SCORE, ReadOrder};
 pub(crate) use kernels::BYTES;
 pub use kernels::Kernel;
 pub(crate) use kernels::Work;
+pub(crate) use multi_query::TOGETHER;
 pub(crate) use planes::FlatIndex;
 pub(crate) use quantise::QuantisedRow;
 pub use quantise::{Block, QuantisedQuery};
-pub(crate) use several::TOGETHER;
 
 use crate::api::{CoreError, Result};
 

@@ -43,7 +43,11 @@ impl Graph {
     /// # Errors
     /// When it is not one that [`save`](Self::save) has handed out.
     pub(crate) fn read(reader: &mut FileReader, count: usize) -> Result<Self> {
-        let another = || refused("a graph is another, or leads out of itself");
+        let another = || {
+            refused(
+                "a graph has the wrong number of vectors, or links to vectors that it does not hold",
+            )
+        };
         let (vectors, upper) = (reader.take_u32()?, reader.take_u32()?);
         if vectors as usize != count {
             return Err(another());

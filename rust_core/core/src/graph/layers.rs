@@ -75,7 +75,7 @@ pub(super) struct Layers {
     pub(super) lowest: Vec<Links<LOWEST>>,
     /// Upwards.
     pub(super) upper: Vec<Layer>,
-    /// The vector at which a walk begins.
+    /// The vector at which a search begins.
     pub(super) entry: u32,
 }
 
@@ -89,7 +89,7 @@ impl Layers {
         self.lowest.capacity() * size_of::<Links<LOWEST>>() + upper.sum::<usize>()
     }
 
-    /// Whether every link leads to a vector that there is, and no walk can leave the graph.
+    /// Whether every link leads to a vector that there is, and no search can leave the graph.
     pub(super) fn is_closed(&self) -> bool {
         let count = self.lowest.len() as u32;
         let inside = |number: u32| number < count;

@@ -33,7 +33,7 @@ impl Graph {
         self.layers.lowest.len()
     }
 
-    /// Notes where the links lie that most of a walk reads.
+    /// Notes where the links lie that most of a search reads.
     pub(super) fn note_ranges(&self, ranges: &mut MemoryRanges) {
         ranges.note(&self.layers.lowest);
     }

@@ -14,7 +14,7 @@ use crate::dense::{DenseIndex, NO_SCORE, QuantisedQuery};
 /// at a million rows four take a fourteenth off a dense question, two half of that, and find as much.
 const LEADING: usize = 4;
 
-/// Room to walk in, kept from one walk to the next.
+/// Room to search in, kept from one search to the next.
 #[derive(Debug, Default)]
 pub(crate) struct SearchBuffers {
     /// A bit for each number that was met, in words of which those that have one are `touched`.
@@ -99,7 +99,7 @@ impl SearchBuffers {
     }
 }
 
-/// The walk of one query through the graph of some of a bank's rows.
+/// The search of one query through the graph of some of a bank's rows.
 pub(super) struct GraphSearch<'a, V> {
     pub(super) layers: &'a Layers,
     /// Row by number; of one that has no score the vector is gone.

@@ -53,7 +53,7 @@ impl Segment {
         room: &mut SearchBuffers,
         found: &mut Vec<u32>,
     ) {
-        let walk = GraphSearch {
+        let search = GraphSearch {
             layers: &self.graph.layers,
             rows: &self.rows,
             vectors,
@@ -61,10 +61,10 @@ impl Segment {
         };
         let passes = |row: u32| row < allowed.bound() && allowed.contains(row);
         if !most_pass {
-            return walk.nearest(count, passes, room, found);
+            return search.nearest(count, passes, room, found);
         }
         let before = found.len();
-        walk.nearest(count, |_| true, room, found);
+        search.nearest(count, |_| true, room, found);
         let mut kept = before;
         for at in before..found.len() {
             if passes(found[at]) {

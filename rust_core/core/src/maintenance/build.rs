@@ -25,7 +25,7 @@ pub(super) type Bank = Weak<IndexLock>;
 /// The pace of builds, which share the processor with recalls.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
-    /// Rows outside all segments from which on they are folded into one.
+    /// Rows outside all segments from which on they are built into a graph.
     pub(crate) graph_rows: u32,
     /// Processor cores that a build may take, above 0; below 1 a share of one.
     pub(crate) share: f64,

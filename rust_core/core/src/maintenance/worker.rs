@@ -18,7 +18,7 @@ use crate::index::IndexLock;
 const WATCHED: Duration = Duration::from_millis(500);
 const WATCH_STEP: Duration = Duration::from_millis(20);
 /// A tail that grows by more than one row in so many meanwhile doubles in about a minute, in which a graph takes some
-/// hundred thousand rows: what is built of it now would be half of the bank, and every search would walk one graph
+/// hundred thousand rows: what is built of it now would be half of the bank, and every search would read one graph
 /// more.
 const GROWING: u32 = 128;
 
@@ -47,7 +47,7 @@ impl GraphWorker {
         }
     }
 
-    /// Rows outside all segments from which on they are folded into one; 0 never folds.
+    /// Rows outside all segments from which on they are built into a graph; 0 never builds.
     pub(crate) fn graph_rows(&self) -> u32 {
         self.pace.graph_rows
     }

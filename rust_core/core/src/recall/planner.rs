@@ -15,9 +15,9 @@ use crate::recall::filter::Allowed;
 
 /// Rows that pass, as a share of all, from which on the scan in order is faster than reading them one by one.
 const IN_ORDER: f64 = 0.6;
-/// Distances that a walk computes for each candidate that it keeps, measured on clustered vectors of 384 dimensions.
+/// Distances that a search computes for each candidate that it keeps, measured on clustered vectors of 384 dimensions.
 const HOPS: f64 = 15.0;
-/// A filter lengthens the walk by the share that passes to this power.
+/// A filter lengthens the search by the share that passes to this power.
 const FILTER_EXPONENT: f64 = -0.8;
 /// A hop costs this many random reads of a row: the list of neighbours, the set of visited ones, the heaps.
 const READS_PER_HOP: f64 = 2.5;
@@ -43,13 +43,13 @@ pub(crate) const SAMPLED_NEIGHBOURS: usize = 10;
 /// Options of the planner. `Default` gives the documented defaults.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlannerOptions {
-    /// Candidates that a walk keeps in a graph of 600,000 vectors or fewer; in a larger one they are more.
+    /// Candidates that a search keeps in a graph of 600,000 vectors or fewer; in a larger one they are more.
     pub candidates: usize,
     /// Rows that pass up to which all are read; 0 leaves it to the costs that were measured at start.
     pub scan_rows: u32,
-    /// Share of walks that are compared with a full scan, in the background; 0 compares none.
+    /// Share of searches that are compared with a full scan, in the background; 0 compares none.
     pub sampling: f64,
-    /// Recall at 10 below which a bank's walks are widened, and in the end given up for the scan.
+    /// Recall at 10 below which a bank's searches are widened, and in the end given up for the scan.
     pub recall_floor: f64,
 }
 
@@ -68,7 +68,7 @@ impl Default for PlannerOptions {
 #[derive(Debug)]
 pub(crate) struct Planner {
     options: PlannerOptions,
-    walks: AtomicU64,
+    searches: AtomicU64,
     /// Recalls, commits, checkpoints and comparisons that are under way.
     running: AtomicU32,
 }
@@ -139,7 +139,7 @@ impl Planner {
     pub(crate) fn new(options: PlannerOptions) -> Self {
         Self {
             options,
-            walks: AtomicU64::new(0),
+            searches: AtomicU64::new(0),
             running: AtomicU32::new(0),
         }
     }
@@ -154,7 +154,7 @@ impl Planner {
 
     /// The cheapest way to the rows of `allowed`, for at least `depth` candidates.
     pub(crate) fn plan(&self, index: &Index, allowed: Allowed<'_>, depth: usize) -> Plan {
-        let mut plan = self.exact_or_walk(index, allowed, depth);
+        let mut plan = self.scan_or_search(index, allowed, depth);
         let dense = u64::from(plan.passing) * SPARSE >= u64::from(plan.rows);
         if plan.way == Way::Gather && dense {
             plan.way = Way::Scan;
@@ -163,7 +163,7 @@ impl Planner {
     }
 
     /// The cheaper of a graph search and reading the rows that pass one by one, or a scan where most pass.
-    fn exact_or_walk(&self, index: &Index, allowed: Allowed<'_>, depth: usize) -> Plan {
+    fn scan_or_search(&self, index: &Index, allowed: Allowed<'_>, depth: usize) -> Plan {
         let (passing, rows) = (allowed.rows.len(), index.rows() - index.dead_rows);
         let covered = index.segments.covered.len().min(passing);
         let mut plan = Plan {
@@ -192,11 +192,11 @@ impl Planner {
             } else {
                 costs.random
             };
-        let walk = HOPS * candidates as f64 * share.max(1e-9).powf(FILTER_EXPONENT);
-        let walks = plan.segments as f64 * walk * READS_PER_HOP * costs.random
+        let reads = HOPS * candidates as f64 * share.max(1e-9).powf(FILTER_EXPONENT);
+        let graphs = plan.segments as f64 * reads * READS_PER_HOP * costs.random
             + f64::from(plan.tail) * costs.random
             + CANDIDATES_NANOS;
-        if self.options.scan_rows > 0 || walks < scan {
+        if self.options.scan_rows > 0 || graphs < scan {
             plan.way = Way::Graph {
                 candidates,
                 most_pass: share >= MOST,
@@ -205,13 +205,13 @@ impl Planner {
         plan
     }
 
-    /// Whether this walk is one of those that are compared with a scan.
+    /// Whether this search is one of those that are compared with a scan.
     pub(crate) fn samples(&self) -> bool {
         if self.options.sampling <= 0.0 {
             return false;
         }
         let every = (1.0 / self.options.sampling).max(1.0) as u64;
-        self.walks
+        self.searches
             .fetch_add(1, Ordering::Relaxed)
             .is_multiple_of(every)
     }
@@ -245,7 +245,7 @@ struct Costs {
 
 /// Rows of the measurement, of [`MEASURED_BLOCKS`] cache lines each: 12 MB, more than the second-level cache holds.
 const MEASURED_ROWS: usize = 1 << 16;
-/// Half of a row of 384 dimensions, which a scan and a walk read.
+/// Half of a row of 384 dimensions, which a scan and a search read.
 const MEASURED_BLOCKS: usize = 3;
 /// Rows that are scored together, as those around one vector are.
 const MEASURED_TOGETHER: usize = 32;
@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_graphs_are_walked_with_more_candidates() {
+    fn large_graphs_are_searched_with_more_candidates() {
         assert_eq!(for_size(160, 1_000), 160);
         assert_eq!(for_size(160, ENOUGH), 160);
         assert_eq!(for_size(160, 1_000_000), 207);

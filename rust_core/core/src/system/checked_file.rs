@@ -120,7 +120,9 @@ pub(crate) fn open_verified(
         return Err(refused(format!("{name} is damaged")));
     }
     if !all_sane {
-        return Err(refused(format!("{name} has a value that is no number")));
+        return Err(refused(format!(
+            "{name} has a value that is not a finite number"
+        )));
     }
     Ok(file)
 }
@@ -164,7 +166,7 @@ impl FileReader {
         let bytes = count
             .checked_mul(size)
             .filter(|&bytes| bytes as u64 <= self.left)
-            .ok_or_else(|| refused(format!("{} ends too soon", self.name)))?;
+            .ok_or_else(|| refused(format!("{} has fewer bytes than expected", self.name)))?;
         self.left -= bytes as u64;
         self.buffer.resize(bytes, 0);
         self.file
@@ -206,14 +208,18 @@ impl FileReader {
         let length = self.take_u32()? as usize;
         let name = self.name;
         let bytes = self.take(length, 1)?.to_vec();
-        String::from_utf8(bytes).map_err(|_| refused(format!("{name} has a text that is none")))
+        String::from_utf8(bytes)
+            .map_err(|_| refused(format!("{name} has a text that is not UTF-8")))
     }
 
     /// # Errors
     /// When something is left.
     pub(crate) fn end(&self) -> Result<()> {
         if self.left > 0 {
-            return Err(refused(format!("{} goes on too long", self.name)));
+            return Err(refused(format!(
+                "{} has more bytes than expected",
+                self.name
+            )));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-"""A batch of recalls answers as each of them alone, however it is cut into parts."""
+"""A batch of recalls answers as each of them alone."""
 
 import asyncio
 import itertools
@@ -14,16 +14,15 @@ from astrocyte.api.requests import BatchRecall, BatchRetain, Recall
 from astrocyte.app import App
 from astrocyte.config import Settings
 from astrocyte.core import Bank as CoreBank
-from astrocyte.core import Core, RecallQueue, RecallRequest, RecallResponse
+from astrocyte.core import Core, RecallRequest, RecallResponse
 from astrocyte.errors import StoreError
 from astrocyte.model import Caller, RecallQuery, RecallResult, RetainItem
-from astrocyte.pipelines.recall.batch import FIRST, PART
+from astrocyte.pipelines.search.core_request import Plan, Planner
 from transports import until
 
 ME = Caller()
 WORDS = ("tea", "jam", "rain", "garden", "noon", "green")
 Requests = Sequence[tuple[CoreBank, RecallRequest]]
-Taken = tuple[list[RecallResponse], list[float]] | None
 PLACES = ("kitchen", "harbour", "library", "attic", "meadow", "market")
 
 
@@ -57,69 +56,66 @@ async def test_each_answer_is_that_of_the_single_call(app: App, count: int) -> N
     assert [shown(result) for result in await app.gate.call(ME, BatchRecall(queries))] == alone
 
 
-@pytest.mark.parametrize("failing", [1, 2, 4])
 async def test_a_search_that_fails_fails_the_batch_and_the_next_one_is_whole(
-    app: App, monkeypatch: pytest.MonkeyPatch, failing: int
+    app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queries = asked(64)
-    before, searches = RecallQueue.take, itertools.count(1)
 
-    def take(queue: RecallQueue, part: int) -> Taken:
-        if next(searches) == failing:
-            raise StoreError("the scratch file cannot be read")
-        return before(queue, part)
+    def recall_many(core: Core, requests: Requests) -> list[RecallResponse]:
+        raise StoreError("the scratch file cannot be read")
 
     with monkeypatch.context() as patch:
-        patch.setattr(RecallQueue, "take", take)
+        patch.setattr(Core, "recall_many", recall_many)
         with pytest.raises(StoreError):
             await app.gate.call(ME, BatchRecall(queries))
     assert len(await app.gate.call(ME, BatchRecall(queries))) == len(queries)
 
 
-async def test_a_batch_is_asked_for_in_parts_and_few_are_spread_by_the_core(
-    app: App, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sizes: list[tuple[str, int]] = []
-    for of, name in ((RecallQueue, "add"), (Core, "recall_many")):
-        before = getattr(of, name)
+async def test_a_batch_is_one_call_of_the_core(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    before = Core.recall_many
 
-        def noted(owner: object, requests: Requests, name: str = name, before: Callable[..., Any] = before) -> object:
-            sizes.append((name, len(requests)))
-            return before(owner, requests)
+    def recall_many(core: Core, requests: Requests) -> list[RecallResponse]:
+        sizes.append(len(requests))
+        return before(core, requests)
 
-        monkeypatch.setattr(of, name, noted)
-    await app.gate.call(ME, BatchRecall(asked(FIRST)))
-    assert sizes == [("recall_many", FIRST)]
-    sizes.clear()
-    await app.gate.call(ME, BatchRecall(asked(FIRST + PART + 3)))
-    assert sizes == [("add", FIRST), ("add", PART), ("add", 3)]
+    monkeypatch.setattr(Core, "recall_many", recall_many)
+    for count in (1, 64):
+        await app.gate.call(ME, BatchRecall(asked(count)))
+    assert sizes == [1, 64]
 
 
-async def test_a_batch_that_nobody_waits_for_is_left(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    go, begun = threading.Event(), 0
-    before = RecallQueue.take
+async def test_a_batch_that_nobody_waits_for_holds_nobody_up(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    go, begun = threading.Event(), threading.Event()
+    before = Core.recall_many
 
-    def take(queue: RecallQueue, part: int) -> Taken:
-        nonlocal begun
-        begun += 1
+    def recall_many(core: Core, requests: Requests) -> list[RecallResponse]:
+        begun.set()
         go.wait(10)
-        return before(queue, part)
+        return before(core, requests)
 
-    monkeypatch.setattr(RecallQueue, "take", take)
-    batch = asyncio.create_task(app.gate.call(ME, BatchRecall(asked(64))))
-    await until(lambda: begun == 1)
-    batch.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await batch
+    with monkeypatch.context() as patch:
+        patch.setattr(Core, "recall_many", recall_many)
+        batch = asyncio.create_task(app.gate.call(ME, BatchRecall(asked(64))))
+        await until(begun.is_set)
+        batch.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await batch
     go.set()
-    # Its thread ends with the part that it is at, and the next one is whole.
-    assert len(await app.gate.call(ME, BatchRecall(asked(FIRST + 1)))) == FIRST + 1
-    assert begun == 1 + 2
+    assert len(await app.gate.call(ME, BatchRecall(asked(5)))) == 5
 
 
 async def test_a_batch_that_is_left_before_its_thread_began_leaves_nothing(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    searches: list[int] = []
+    before = Core.recall_many
+
+    def recall_many(core: Core, requests: Requests) -> list[RecallResponse]:
+        searches.append(len(requests))
+        return before(core, requests)
+
+    monkeypatch.setattr(Core, "recall_many", recall_many)
     with ThreadPoolExecutor(1) as busy:
         go = threading.Event()
         busy.submit(go.wait, 10)
@@ -131,16 +127,8 @@ async def test_a_batch_that_is_left_before_its_thread_began_leaves_nothing(
             waiting.append(run(busy, work, *given))
             return waiting[-1]
 
-        stopped: list[RecallQueue] = []
-        stop = RecallQueue.stop
-
-        def noted(queue: RecallQueue) -> None:
-            stop(queue)
-            stopped.append(queue)
-
         with monkeypatch.context() as patch:
             patch.setattr(loop, "run_in_executor", queued)
-            patch.setattr(RecallQueue, "stop", noted)
             batch = asyncio.create_task(app.gate.call(ME, BatchRecall(asked(64))))
             await until(lambda: bool(waiting))
             batch.cancel()
@@ -148,49 +136,30 @@ async def test_a_batch_that_is_left_before_its_thread_began_leaves_nothing(
                 await batch
         go.set()
         assert waiting[0].cancelled()
-        assert [queue.add([]) for queue in stopped] == [None]
-    assert len(await app.gate.call(ME, BatchRecall(asked(FIRST + 1)))) == FIRST + 1
+    assert searches == []
+    assert len(await app.gate.call(ME, BatchRecall(asked(5)))) == 5
 
 
 async def test_waits_are_told_apart_from_work(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each part waits for those before it, and neither its embedding nor its analysis nor its search takes longer."""
-    before = RecallQueue.take
+    """A plan waits while others are analysed, and neither its analysis nor its search takes longer for that."""
+    before = Planner.request
 
-    def take(queue: RecallQueue, part: int) -> Taken:
-        time.sleep(0.1)
-        return before(queue, part)
+    def request(planner: Planner, plan: Plan) -> RecallRequest:
+        time.sleep(0.02)
+        return before(planner, plan)
 
-    monkeypatch.setattr(RecallQueue, "take", take)
-    results = await app.gate.call(ME, BatchRecall(asked(FIRST + 2 * PART)))
+    monkeypatch.setattr(Planner, "request", request)
+    results = await app.gate.call(ME, BatchRecall(asked(10)))
     timings = [result.trace.stage_timings_ms or {} for result in results if result.trace is not None]
-    for number, stages in enumerate(timings):
-        parts = 1 + -(-max(0, number + 1 - FIRST) // PART)
-        assert stages["queue"] >= 100 * parts
+    for stages in timings:
+        # All others are analysed before it or after it.
+        assert stages["queue"] >= 20 * (len(results) - 1)
         assert min(stages.values()) >= 0.0
         assert sum(stages.values()) - stages["queue"] < 100
 
 
-async def test_the_first_part_is_asked_for_on_the_loop_where_that_is_quick(
-    app: App, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before, threads = RecallQueue.add, []
-
-    def add(queue: RecallQueue, requests: Requests) -> int | None:
-        threads.append(threading.get_ident())
-        return before(queue, requests)
-
-    monkeypatch.setattr(RecallQueue, "add", add)
-    await app.gate.call(ME, BatchRecall(asked(FIRST + 1)))
-    names = app.settings.recall.weights.entity > 0
-    here = threading.get_ident()
-    assert [thread == here for thread in threads] == [not names, False]
-    threads.clear()
-    await app.gate.call(ME, BatchRecall([RecallQuery("tea in the garden " * 100, "a"), *asked(FIRST)]))
-    assert here not in threads
-
-
 async def test_no_stage_takes_less_than_nothing(app: App) -> None:
-    for count in (1, FIRST, FIRST + PART):
+    for count in (1, 4, 12):
         for result in await app.gate.call(ME, BatchRecall(asked(count))):
             assert result.trace is not None
             assert min((result.trace.stage_timings_ms or {}).values()) >= 0.0

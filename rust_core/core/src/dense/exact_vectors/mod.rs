@@ -1,7 +1,7 @@
 //! The exact f32 vectors, for rescoring: in memory while a bank is small, in the scratch file afterwards.
 
 mod format;
-mod moving;
+mod relocation;
 mod scratch;
 
 use std::fs::File;

@@ -11,7 +11,7 @@ const SHARE: usize = 1024;
 
 /// Sets the links of all vectors: each chooses some, hears of those that chose it, and chooses again of both.
 ///
-/// A quarter of the room is left to who would be cut off. With all of it a walk finds no more in the same time, and
+/// A quarter of the room is left to who would be cut off. With all of it a search finds no more in the same time, and
 /// takes half as long again for as many candidates where vectors in clusters have use for it all.
 pub(super) fn link<const ROOM: usize>(
     codes: &Codes,

@@ -23,8 +23,8 @@ use super::links::Graph;
 use super::segments::Name;
 use crate::api::{CoreError, Result};
 
-/// Vectors of a layer of which one is on the next: with as many links there a walk takes few steps on each (Malkov and
-/// Yashunin 2016, section 4.1).
+/// Vectors of a layer of which one is on the next: with as many links there a search takes few steps on each (Malkov
+/// and Yashunin 2016, section 4.1).
 const LAYER_SHARE: usize = 16;
 
 /// Bytes of a vector's name, in what is planned and in what was read.

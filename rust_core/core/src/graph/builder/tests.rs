@@ -157,7 +157,7 @@ fn layers_shrink_by_their_share() {
     assert!((500..750).contains(&both), "{both}");
 }
 
-/// The share of the ten nearest that walks with so many candidates find, of some of the vectors as questions.
+/// The share of the ten nearest that searches with so many candidates find, of some of the vectors as questions.
 fn recall(vectors: &[Vec<f32>], layers: Layers, candidates: usize) -> f64 {
     let mut flat = FlatIndex::new(DIMENSIONS);
     for vector in vectors {

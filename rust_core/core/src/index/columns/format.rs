@@ -97,14 +97,14 @@ impl Columns {
         let ends = self.first_row.last().is_none_or(|&last| last < rows);
         let ascends = self.first_row.is_sorted_by(|a, b| a < b);
         if !(ends && ascends && (begins || rows == 0)) {
-            return Err(refused("versions and rows do not fit"));
+            return Err(refused("versions and rows do not match"));
         }
         if self.layer.iter().any(|&layer| usize::from(layer) >= layers) {
-            return Err(refused("a version is of an unknown layer"));
+            return Err(refused("a version has an unknown layer"));
         }
         let mut timed = self.retained_at.keys().chain(self.validity.keys());
         if timed.any(|&version| !self.live.contains(version)) {
-            return Err(refused("a time belongs to a version that is removed"));
+            return Err(refused("a removed version has a time"));
         }
         self.current = Bitmap::empty(self.len());
         for version in self.live.iter() {

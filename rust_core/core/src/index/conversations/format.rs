@@ -9,7 +9,7 @@ use crate::index::columns::{Columns, NO_TIME};
 use crate::system::checked_file::{FileReader, put_array, refused};
 
 impl Conversations {
-    /// Appends the chain numbers of some versions, and notes in `used` those of live ones.
+    /// Appends the conversation numbers of some versions, and notes in `used` those of live ones.
     pub(crate) fn save(
         &self,
         versions: Range<u32>,
@@ -27,7 +27,7 @@ impl Conversations {
         }
     }
 
-    /// Per chain its name; None for the first, and for one of which nothing that was saved is left.
+    /// Per conversation its name; None for the first, and for one of which nothing that was saved is left.
     pub(crate) fn saved_names(&self, used: &[bool]) -> Vec<Option<&str>> {
         let mut names = vec![None; used.len()];
         for (name, &number) in &self.names {
@@ -56,7 +56,7 @@ impl Conversations {
         reader.take_array(count, u32::from_le_bytes, &mut self.conversation_of)?;
         let known = |&number: &u32| number == NONE || (number as usize) < self.all.len();
         if !self.conversation_of[first..].iter().all(known) {
-            return Err(refused("a version is in an unknown chain"));
+            return Err(refused("a version is in an unknown conversation"));
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ pub(crate) fn for_each(
     }
 }
 
-/// A walk along a chain.
+/// Iterates over the memories of a conversation, forwards or backwards.
 #[derive(Clone)]
 pub(crate) struct Memories<'a> {
     places: &'a [Entry],

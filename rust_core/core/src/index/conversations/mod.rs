@@ -12,7 +12,7 @@ use crate::api::{MemoryId, Row};
 use crate::index::columns::{Columns, NO_TIME};
 use crate::system::arrays::reserve_tight;
 
-/// A version's place in a chain. Versions of one memory share their arrival.
+/// A version's place in a conversation. Versions of one memory share their arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry {
     /// When the memory occurred; without a time, the latest time of what is older in its conversation.
@@ -22,7 +22,7 @@ pub(crate) struct Entry {
     pub(crate) version: u32,
 }
 
-/// A chain in order of time, then arrival.
+/// A conversation in order of time, then arrival.
 #[derive(Debug, Clone)]
 struct Conversation {
     places: Vec<Entry>,
@@ -51,14 +51,14 @@ pub(crate) struct Conversations {
     names: HashMap<Box<str>, u32>,
     /// The first one holds the memories that occurred at a known time outside any conversation.
     all: Vec<Conversation>,
-    /// Number of the chain by version, or [`NONE`].
+    /// Number of the conversation by version, or [`NONE`].
     conversation_of: Vec<u32>,
-    /// Places of the batch under way, with the chain's number.
+    /// Places of the batch under way, with the conversation's number.
     pending: Vec<(u32, Entry)>,
     /// Conversations that the batch under way has put out of order.
     disordered: Vec<u32>,
     /// Memories of which the batch under way took a version, or brought one older than others: those that come after it
-    /// have another predecessor now, in whatever chain they are.
+    /// have another predecessor now, in whatever conversation they are.
     broken: Vec<MemoryId>,
 }
 
@@ -143,7 +143,7 @@ impl Conversations {
         self.all.iter().skip(1).map(|chain| chain.places.as_slice())
     }
 
-    /// The chain that a version is in, its place there, and whether the chain is that of no conversation.
+    /// The conversation that a version is in, its place there, and whether it is the timeline.
     pub(crate) fn around(
         &self,
         version: u32,
@@ -248,8 +248,8 @@ impl Conversations {
         number
     }
 
-    /// The place of a version: its predecessor's if that is in the same chain (`place_of` knows where), at its own time
-    /// if it has one, since that may have been corrected; else its own, at `latest` if it has no time.
+    /// The place of a version: its predecessor's if that is in the same conversation (`place_of` knows where), at its
+    /// own time if it has one, since that may have been corrected; else its own, at `latest` if it has no time.
     fn place_for(
         &self,
         number: u32,
@@ -278,7 +278,7 @@ impl Conversations {
         }
     }
 
-    /// Makes the chain again from the versions that are held, in the order of their keys.
+    /// Makes the conversation again from the versions that are held, in the order of their keys.
     fn order_again(&mut self, number: u32, columns: &Columns) {
         let places = std::mem::take(&mut self.all[number as usize].places);
         let mut versions: Vec<u32> = places

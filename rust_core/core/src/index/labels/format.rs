@@ -64,7 +64,7 @@ impl Labels {
                 let posting = self.postings.get_mut(label as usize);
                 // Ascending within a label, so that a label given twice would not be.
                 if posting.is_none_or(|posting| posting.versions.try_push(version).is_err()) {
-                    return Err(refused("a version has an unknown label, or one twice"));
+                    return Err(refused("a version has an unknown or a repeated label"));
                 }
             }
         }
@@ -81,7 +81,7 @@ impl Labels {
                 .iter()
                 .any(|version| !live.contains(version))
             {
-                return Err(refused("a version that is removed has a label"));
+                return Err(refused("a removed version has a label"));
             }
             if posting.versions.is_empty() {
                 *posting = Posting::default();

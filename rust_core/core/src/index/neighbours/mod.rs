@@ -14,7 +14,7 @@ pub(crate) const LINK_MS: i64 = 24 * 60 * 60 * 1000;
 pub(crate) const CROWD: usize = 4;
 /// Marks the room between conversations in the table.
 pub(crate) const GAP: u32 = u32::MAX;
-/// Entries of room on each side of a chain: as far as neighbours reach.
+/// Entries of room on each side of a conversation: as far as neighbours reach.
 pub(crate) const EDGE: usize = 2;
 /// Versions that are smoothed at a time.
 pub(crate) const BLOCK: usize = 512;
@@ -22,7 +22,7 @@ pub(crate) const BLOCK: usize = 512;
 /// Where fewer than one version in so many is linked, computing them one by one costs less than a pass over all.
 const FEW: usize = 4;
 
-/// The linked memories that pass, chain after chain, with room of two entries around each chain.
+/// The linked memories that pass, conversation after conversation, with room of two entries around each conversation.
 #[derive(Debug, Default)]
 pub(crate) struct NeighbourTable {
     /// Versions, or [`GAP`].
@@ -36,8 +36,8 @@ pub(crate) struct NeighbourTable {
     /// 1 for a version that is short and has a neighbour, else 0; [`EDGE`] zeros before, and at the end so many that
     /// blocks with edges are whole.
     short: Vec<f32>,
-    /// 1 for a version that follows the one before it in its chain, of conversations whose versions all do, as those of
-    /// a conversation that came in one piece do; laid out as `short`. Empty where few are linked.
+    /// 1 for a version that follows the one before it in its conversation, of conversations whose versions all do, as
+    /// those of a conversation that came in one piece do; laid out as `short`. Empty where few are linked.
     follows: Vec<f32>,
     /// The versions of all other conversations.
     pub(crate) scattered: Vec<u32>,
@@ -186,7 +186,7 @@ fn fill_timeline(index: &Index, passes: &Bitmap, run: &mut Run<'_>) {
     run.close();
 }
 
-/// The stretch of a chain that is being laid out.
+/// The stretch of a conversation that is being laid out.
 struct Run<'a> {
     versions: &'a mut Vec<u32>,
     start: usize,

@@ -71,7 +71,7 @@ struct AddShares<'a> {
     score: &'a [f32; ROOM],
     /// 1 for a short memory, else 0.
     short: &'a [f32],
-    /// 1 for an entry that stands in a chain with the one before it, else 0.
+    /// 1 for an entry that stands in a conversation with the one before it, else 0.
     follows: &'a [f32],
     /// Room for what an entry gives, and for whether it gives at all.
     given: &'a mut [[f32; ROOM]; 2],
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn blocks_give_what_each_version_gives_alone() {
-        // Ends of blocks and of layouts fall everywhere.
+        // Ends of blocks and of tables fall everywhere.
         for count in [2, 3, 500, 505, 511, 600, 1_030, 2_777] {
             let in_order = NeighbourTable::of(&conversations(count, |number| number));
             assert!(in_order.scattered.is_empty());

@@ -6,12 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
 
-mod queue;
-
-pub use queue::{Answered, RecallQueue};
-
-use crate::api::Result;
-use crate::api::{RecallRequest, RecallResponse};
+use crate::api::{RecallRequest, RecallResponse, Result};
 use crate::bank::Bank;
 use crate::dense::TOGETHER;
 use crate::recall::Query;

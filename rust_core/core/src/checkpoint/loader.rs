@@ -106,7 +106,7 @@ pub(super) fn verify(directory: &Path, manifest: &Manifest) -> Result<[File; FIL
     }
     files
         .try_into()
-        .map_err(|_| refused("a file is missing in the manifest"))
+        .map_err(|_| refused("the manifest lacks a file"))
 }
 
 fn reader(file: File, name: &'static str, manifest: &Manifest) -> FileReader {
@@ -174,7 +174,7 @@ fn read_versions(
     }
     reader.end()?;
     if columns.len() != manifest.versions || (columns.len() == 0) != (manifest.rows == 0) {
-        return Err(refused("versions are not as many as the manifest says"));
+        return Err(refused("the number of versions differs from the manifest"));
     }
     columns.settle(manifest.rows, layers)?;
     labels.settle(&columns.live)?;
@@ -201,7 +201,7 @@ fn read_planes(mut reader: FileReader, manifest: &Manifest, dimensions: usize) -
     }
     reader.end()?;
     if tokens.len() as u32 != manifest.rows || next != manifest.vectors {
-        return Err(refused("rows are not as many as the manifest says"));
+        return Err(refused("the number of rows differs from the manifest"));
     }
     Ok((vectors, tokens, slots))
 }
@@ -221,7 +221,7 @@ fn read_words(
     }
     reader.end()?;
     if lexical.row_count() != manifest.rows {
-        return Err(refused("words are of more rows than the manifest says"));
+        return Err(refused("the words have more rows than the manifest"));
     }
     lexical.settle()?;
     Ok(lexical)
@@ -235,7 +235,7 @@ fn restore(
 ) -> Result<ExactVectors> {
     let bytes = u64::from(manifest.vectors) * (dimensions * size_of::<f32>()) as u64;
     if file.metadata()?.len() != bytes {
-        return Err(refused("vectors are not as many as the manifest says"));
+        return Err(refused("the number of vectors differs from the manifest"));
     }
     ExactVectors::restore(dimensions, scratch, manifest.vectors, file)
 }

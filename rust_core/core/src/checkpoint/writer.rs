@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::manifest::{self, Manifest, io};
 use super::{
-    FILES, Label, MEMBERS, NAMES, PLANES, VECTORS, VERSIONS, WORDS, Written, graphs, load,
+    FILES, Label, MEMBERS, NAMES, PLANES, VECTORS, VERSIONS, WORDS, Written, graphs, loader,
 };
 use crate::api::Result;
 use crate::dense::FlatIndex;
@@ -49,7 +49,7 @@ pub(crate) fn write(
             sync.map_err(|error| io(&error))?;
         }
         let written = manifest::read(directory)?;
-        load::verify(directory, &written)?;
+        loader::verify(directory, &written)?;
         graphs::verify(directory, &written)?;
         failpoint::reach("checkpoint.verified");
         slices
@@ -62,7 +62,9 @@ pub(crate) fn write(
             longest_hold: slices.longest,
         });
     }
-    Err(refused("its rows got new numbers again and again"))
+    Err(refused(
+        "the rows were renumbered during every attempt; try again later",
+    ))
 }
 
 /// The slices of an index that a checkpoint holds.
