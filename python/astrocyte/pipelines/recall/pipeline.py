@@ -35,7 +35,6 @@ from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.index.embedding_spaces import Spaces, check_space
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.query.reference import ReferenceClock
-from astrocyte.pipelines.recall.batch import FIRST, Ask, Batch
 from astrocyte.pipelines.recall.cache import RecallCache, name_of
 from astrocyte.pipelines.recall.query_vectors import QueryVectors
 from astrocyte.pipelines.recall.result_assembly import ResultAssembly
