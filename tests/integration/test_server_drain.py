@@ -233,7 +233,7 @@ async def test_a_client_that_balances_over_servers_loses_no_call_by_a_restart() 
     async with AsyncExitStack() as servers:
         running = [await start(), await start()]
         # Several addresses are no authority, which the C core would make of them.
-        options: list[tuple[str, str | int]] = [
+        options: list[tuple[str, Any]] = [
             ("grpc.lb_policy_name", "round_robin"),
             ("grpc.default_authority", "localhost"),
         ]
