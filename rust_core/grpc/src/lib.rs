@@ -4,9 +4,9 @@
 //! Python's. It puts each call on a queue of events. The answering thread takes events from the queue and answers a [`Call`]
 //! by plain methods; neither thread waits for the other.
 //!
-//! tonic lacks some parts, which are here: timeouts before a connection's first request ([`connection`]), counted
-//! connections, several listening sockets ([`listener`]), the `:authority` that gRPC's C core sends to a Unix socket
-//! ([`unix`]), limits by kind of call and memory for unfinished requests ([`limits`]), and ages of connections that differ.
+//! tonic lacks some parts, which are here: timeouts before a connection's first request (`connection`), counted
+//! connections, several listening sockets (`listener`), the `:authority` that gRPC's C core sends to a Unix socket
+//! (`unix`), limits by kind of call and memory for unfinished requests (`limits`), and ages of connections that differ.
 
 mod answer;
 mod call;
