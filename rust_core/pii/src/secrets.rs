@@ -264,12 +264,12 @@ fn written(rest: &[u8]) -> usize {
     let latin = text.chars().next().is_some_and(is_latin);
     text.chars()
         .take_while(|&character| {
-            !character.is_whitespace()
-                && !matches!(
-                    character,
-                    '"' | '\'' | '`' | '<' | '>' | ',' | ';' | '&' | '、' | '。'
-                )
-                && !(latin && !is_latin(character))
+            let mark = matches!(
+                character,
+                '"' | '\'' | '`' | '<' | '>' | ',' | ';' | '&' | '、' | '。'
+            );
+            let in_script = !latin || is_latin(character);
+            !character.is_whitespace() && !mark && in_script
         })
         .map(char::len_utf8)
         .sum()

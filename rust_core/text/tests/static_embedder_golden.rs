@@ -28,7 +28,7 @@ const TOLERANCE: f32 = 2e-5;
 fn bundled() -> StaticEmbedder {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../python/astrocyte/models/static-minilm-256.bin"
+        "/../../python/astrocyte/models/static-minilm-256.bin"
     );
     StaticEmbedder::from_bytes(&std::fs::read(path).expect("the table is committed"))
         .expect("the table is whole")
@@ -79,7 +79,7 @@ fn a_question_is_nearest_to_what_answers_it() {
 fn a_damaged_table_is_refused() {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../python/astrocyte/models/static-minilm-256.bin"
+        "/../../python/astrocyte/models/static-minilm-256.bin"
     );
     let mut table = std::fs::read(path).expect("the table is committed");
     let middle = table.len() / 2;
