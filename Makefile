@@ -46,7 +46,8 @@ $(VENV)/.extension: $(VENV)/.dependencies $(RUST_INPUTS)
 		| sed -E '/^(Looking in|Ignoring|Requirement already)/d'
 	@touch $@
 
-setup: $(VENV)/.extension ## Create .venv, install the locked dependencies, build the extension
+setup: $(VENV)/.extension ## Create .venv, install the locked dependencies, build the extension and the command astrocyte
+	@command -v astrocyte >/dev/null || echo "== The command astrocyte is in $(BIN): source $(BIN)/activate"
 
 # -- Run --------------------------------------------------------------------------------------------------------------
 

@@ -91,7 +91,7 @@ class App:
 
         The gate calls this at its first use; a server that may wait long for its first call does it itself.
         """
-        if self._purging is None:
+        if self._purging is None and not self.settings.read_only:
             self._purging = asyncio.get_running_loop().create_task(self._purge_for_ever(), name="astrocyte-purge")
             self.policies.escalation.retries.start()
             self.policies.deliveries.start()

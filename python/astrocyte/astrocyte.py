@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -73,6 +73,7 @@ from astrocyte.policy.engines.registry import Engines
 from astrocyte.policy.observability.hooks_middleware import Hookable
 from astrocyte.providers.engines import EngineProvider
 from astrocyte.providers.hybrid import HybridEngineProvider
+from astrocyte.unsupported import Unsupported
 
 # Items of one commit: enough to share its cost, few enough that the first are acknowledged soon.
 COMMIT_ITEMS = 256
@@ -81,7 +82,7 @@ COMMIT_ITEMS = 256
 Results = list[RetainResult]
 
 
-class Astrocyte(Administration, Hookable):
+class Astrocyte(Administration, Hookable, Unsupported):
     """Memory for agents.
 
     Make one by `from_config` or `from_config_dict`, or `astrocyte.connect` for a server's; close it at the end, or use
@@ -376,7 +377,7 @@ class Astrocyte(Administration, Hookable):
         """
         asked = keywords.question(query, bank_id, banks, strategy, max_tokens, tags, dispositions, options)
         request = Reflect(replace(asked, include_sources=include_sources))
-        return await self._backend.call(keywords.caller_of(context), request)
+        return keywords.plain_reflect(await self._backend.call(keywords.caller_of(context), request))
 
     async def reflect_stream(  # noqa: PLR0913 - the parameters of reflect
         self,
@@ -395,7 +396,7 @@ class Astrocyte(Administration, Hookable):
         asked = keywords.question(query, bank_id, banks, strategy, max_tokens, tags, dispositions, options)
         async with aclosing(self._backend.stream(keywords.caller_of(context), StreamReflect(asked))) as pieces:  # type: ignore[type-var]
             async for piece in pieces:
-                yield piece
+                yield keywords.plain_reflect(piece) if isinstance(piece, ReflectResult) else piece
 
     async def forget(  # noqa: PLR0913 - the parameters of the specification
         self,
@@ -425,6 +426,8 @@ class Astrocyte(Administration, Hookable):
             dry_run: Count and change nothing.
             request_id: The same id with the same request answers what it answered before.
         """
+        if isinstance(before_date, datetime) and before_date.tzinfo is None:
+            before_date = before_date.replace(tzinfo=UTC)
         selector = ForgetSelector(
             memory_ids=keywords.texts(memory_ids, "memory_ids"),
             tags=keywords.texts(tags, "tags"),

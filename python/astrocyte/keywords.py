@@ -29,12 +29,14 @@ from astrocyte.model import (
     RecallResult,
     ReflectMode,
     ReflectQuery,
+    ReflectResult,
     RetainItem,
     RetainResult,
     RetentionAction,
     TagMatch,
     TimeRange,
 )
+from astrocyte.model.multi_bank import OPEN_STRATEGY
 from astrocyte.policy.requests import field_checks
 
 Texts = list[str]
@@ -43,6 +45,7 @@ Metadata = dict[str, MetadataValue]
 GivenMetadata = Mapping[str, MetadataValue | Sequence[str]]
 Strategy = Literal["cascade", "parallel", "first_match"] | MultiBankStrategy
 E = TypeVar("E", bound=StrEnum)
+T = TypeVar("T")
 Answer = TypeVar("Answer", RecallResult, HistoryResult)
 
 
@@ -119,8 +122,8 @@ def refuse_nowhere(bank_id: str | None, banks: Texts | None, bank_group: object)
 
 
 def strategy_of(value: Strategy | None) -> MultiBankStrategy | None:
-    """The strategy that a word, or a value, stands for."""
-    return MultiBankStrategy(value) if isinstance(value, str) else value
+    """Return the strategy of a word or value; a word leaves the rest to the bank group and the configuration."""
+    return replace(OPEN_STRATEGY, mode=value) if isinstance(value, str) else value
 
 
 def question(  # noqa: PLR0913, PLR0917 - the parameters that reflect and reflect_stream share
@@ -188,9 +191,30 @@ def _identity(actor: ActorIdentity, field: str) -> str:
     return principal
 
 
+class Items(tuple[T, ...]):
+    """A tuple that also equals a list with the same items, since the API reference says list."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return tuple.__eq__(self, tuple(other) if isinstance(other, list) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
+
 def plain(result: Answer) -> Answer:
-    """``result`` with hits in a tuple, which `dataclasses.asdict`, copies and pickles know."""
-    return replace(result, hits=tuple(result.hits))
+    """Return a result with hits in a tuple, which `dataclasses.asdict`, copies and pickles know."""
+    return replace(result, hits=Items(result.hits))
+
+
+def plain_reflect(result: ReflectResult) -> ReflectResult:
+    """Return a result whose sources and observations equal lists."""
+    sources = None if result.sources is None else Items(result.sources)
+    observations = None if result.observations is None else Items(result.observations)
+    return replace(result, sources=sources, observations=observations)
 
 
 def _check_actor(actor: ActorIdentity, principal: str) -> None:

@@ -27,7 +27,7 @@ def module_name(path: Path) -> str:
 # Modules of an extra, and the package that it brings.
 OPTIONAL = {
     "astrocyte.pipelines.query.multilingual_dates": "dateparser",
-    "astrocyte.providers.openai": "httpx",
+    "astrocyte.providers.openai": "httpx_sse",
     "astrocyte.providers.fastembed": "fastembed",
     "astrocyte.policy.auth.jwks": "jwt",
     "astrocyte.policy.observability.gauges": "prometheus_client",

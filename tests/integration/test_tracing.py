@@ -115,6 +115,7 @@ async def test_lines_of_the_log_name_trace_and_span(
     assert operation is not None
     assert (told["trace_id"], told["span_id"]) == (TRACE_ID, f"{operation.span_id:016x}")
     assert (told["bank_id"], told["pattern"], told["action"]) == ("family", "email", "redact")
+    assert told["provider"] == served.app.settings.vector_store
     (outside,) = [line for line in lines if line["event"] == "outside"]
     assert "trace_id" not in outside
 

@@ -244,3 +244,71 @@ def test_signatures_begin_as_the_reference_says(name: str) -> None:
 def test_public_names_are_sorted_and_there() -> None:
     assert astrocyte.__all__ == sorted(astrocyte.__all__)
     assert all(getattr(astrocyte, name) for name in astrocyte.__all__)
+
+
+async def test_results_equal_lists(ast: Astrocyte) -> None:
+    await ast.retain("Mara likes tea.", bank_id="b")
+    empty = await ast.recall("tea", bank_id="b", tags=["none"])
+    assert empty.hits == ()
+    hits: object = empty.hits
+    assert hits == []
+    assert not (hits != [])  # noqa: SIM202 - the other operator
+    found = await ast.recall("tea", bank_id="b")
+    assert found.hits == list(found.hits)
+    assert found.hits != []
+    assert (await ast.history("tea", "b", datetime.now(UTC), tags=["none"])).hits == []
+    sources: object = (await ast.reflect("Who won the cup in Lisbon?", bank_id="b")).sources
+    assert sources == []
+
+
+async def test_lists_do_where_sequences_are_taken(ast: Astrocyte) -> None:
+    now = datetime.now(UTC)
+    await ast.retain("Mara likes tea.", bank_id="b", tags=["drinks"], metadata={"also_relevant_to": ["c"]})
+    await ast.retain("Tea is served.", bank_id="c")
+    result = await ast.recall(
+        "tea",
+        banks=["b", "c"],
+        strategy=astrocyte.MultiBankStrategy(cascade_order=["c", "b"], bank_weights={"b": 2.0}),
+        tags=["drinks"],
+        time_range=[now - timedelta(days=1), now + timedelta(days=1)],  # type: ignore[arg-type]
+        external_context=[],
+        fact_types=[],
+    )
+    assert [hit.bank_id for hit in result.hits] == ["b"]
+
+
+def test_a_strategy_says_what_the_reference_says() -> None:
+    strategy = astrocyte.MultiBankStrategy()
+    assert (strategy.mode, strategy.min_results_to_stop, strategy.cascade_order) == ("parallel", 3, None)
+    assert (strategy.bank_weights, strategy.dedup_across_banks) == (None, True)
+
+
+async def test_what_is_not_built_is_refused_by_name(ast: Astrocyte) -> None:
+    for name, call in {
+        "audit": ast.audit("support tickets", bank_id="b", max_memories=5, tags=["x"]),
+        "compile": ast.compile("b", scope="deployment"),
+        "consolidate": ast.consolidate("b"),
+        "graph_search": ast.graph_search("Alice", bank_id="people", limit=5),
+        "graph_neighbors": ast.graph_neighbors(entity_ids=["person:alice-smith"], bank_id="people", limit=20),
+        "export_bank": ast.export_bank("b", "b.jsonl"),
+        "import_bank": ast.import_bank("b", "b.jsonl", on_conflict="skip"),
+    }.items():
+        with pytest.raises(CapabilityNotSupported, match=f"Astrocyte.{name} is not available"):
+            await call
+    with pytest.raises(CapabilityNotSupported, match="mental models"):
+        ast.set_mental_model_store(object())
+
+
+def test_types_are_importable_by_the_name_of_the_reference() -> None:
+    from astrocyte.types import EntityLink, MemoryEntityAssociation, MemoryHit, RecallTrace
+
+    link = EntityLink(
+        entity_a="person:alice-smith",
+        entity_b="person:alice-johnson",
+        link_type="alias_of",
+        evidence="Alice Smith (formerly Alice Johnson)",
+        confidence=0.95,
+    )
+    assert link.created_at is None
+    assert MemoryEntityAssociation("m", "e").memory_id == "m"
+    assert (MemoryHit, RecallTrace) == (astrocyte.MemoryHit, astrocyte.RecallTrace)

@@ -323,3 +323,77 @@ def test_the_printed_blocks_load_and_are_the_defaults_but_for_the_limits(tmp_pat
 def test_what_there_is_once_cannot_differ(own: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match="cannot be set per bank"):
         Settings.from_mapping({"banks": {"x": own}})
+
+
+def written(tmp_path: Path, text: str, **environ: str) -> Settings:
+    (tmp_path / "settings.yaml").write_text(text)
+    return load_settings(tmp_path / "settings.yaml", environ=environ)
+
+
+@pytest.mark.parametrize(
+    ("text", "environ", "expected"),
+    [
+        ("data_dir: ${DATA}", {"DATA": "/srv/a"}, "/srv/a"),
+        ("data_dir: ${DATA:-/srv/b}", {}, "/srv/b"),
+        ("data_dir: ${DATA:-/srv/b}", {"DATA": ""}, "/srv/b"),
+        ("data_dir: ${DATA:-/srv/b}", {"DATA": "/srv/a"}, "/srv/a"),
+        ("data_dir: ${DATA:-}x", {}, "x"),
+        ('data_dir: "${A}/${B}"', {"A": "a", "B": "b"}, "a/b"),
+        ("data_dir: a$${DATA}", {"DATA": "x"}, "a${DATA}"),
+        ("data_dir: ${DATA}", {"DATA": "${OTHER}"}, "${OTHER}"),
+        ("data_dir: ${DATA}", {"DATA": "a: [b"}, "a: [b"),
+        ("data_dir: |\n  ${DATA}\n", {"DATA": "a"}, "a\n"),
+        ("data_dir: cost$5", {}, "cost$5"),
+    ],
+)
+def test_variables_are_put_into_a_file(tmp_path: Path, text: str, environ: dict[str, str], expected: str) -> None:
+    assert str(written(tmp_path, text, **environ).data_dir) == expected
+
+
+def test_variables_become_numbers_and_truths(tmp_path: Path) -> None:
+    text = "read_only: ${RO}\nserver:\n  port: ${PORT}\nllm_provider_config: {api_key: '${KEY}'}\n"
+    settings = written(tmp_path, text, RO="true", PORT="50099", KEY="0123")
+    assert (settings.read_only, settings.server.port) == (True, 50_099)
+    assert settings.llm_provider_config == {"api_key": "0123"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("server:\n  host: ${HOST}", r"settings\.yaml, line 2: environment variable HOST is not set"),
+        ("llm_provider: x\nbanks:\n  b: {profile: '${P}'}", "line 3: environment variable P is not set"),
+        ("auth:\n  api_keys:\n    - name: ${N}", "line 3: environment variable N is not set"),
+        ("data_dir: ${1X}", "line 1: expected"),
+        ("data_dir: ${DATA", "line 1: expected"),
+        ("data_dir: ${}", "line 1: expected"),
+    ],
+)
+def test_a_variable_that_is_missing_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        written(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "entity_resolution: {enabled: false, similarity_threshold: 0.8}",
+        "mental_model_store: none",
+        "sources: []",
+        "pipeline: {consolidation: {schedule: null, entity_dedup_enabled: false}}",
+    ],
+)
+def test_features_that_are_not_built_may_be_turned_off(tmp_path: Path, text: str) -> None:
+    assert written(tmp_path, text) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("\nentity_resolution: {enabled: true}", "line 2: entity_resolution: this version has no entity resolution"),
+        ("mental_model_store: postgres", "line 1: mental_model_store: this version has no mental models"),
+        ("sources: {tickets: {type: proxy}}", "line 1: sources: this version has no ingest sources"),
+    ],
+)
+def test_a_feature_that_is_not_built_is_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        written(tmp_path, text)

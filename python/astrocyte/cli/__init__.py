@@ -22,6 +22,7 @@ from astrocyte.cli.memories import forget, history, recall, retain, undelete
 from astrocyte.cli.operations import operations, reindex
 from astrocyte.cli.reflecting import reflect
 from astrocyte.cli.server import info, serve
+from astrocyte.cli.verification import verify
 
 __all__ = ["cli", "main"]
 
@@ -81,7 +82,7 @@ def cli(context: click.Context, /, **options: object) -> None:
 
 COMMANDS = (
     serve, retain, recall, explain, reflect, history, forget, undelete, import_file, banks, access, holds, audit, keys,
-    reindex, operations, engines, info,
+    reindex, operations, engines, info, verify,
 )  # fmt: skip
 for command in COMMANDS:
     cli.add_command(command)

@@ -8,7 +8,8 @@ from typing import TypeVar
 
 import click
 
-from astrocyte.model import MultiBankMode, MultiBankStrategy, RecallQuery, ReflectQuery
+from astrocyte.model import MultiBankMode, RecallQuery, ReflectQuery
+from astrocyte.model.multi_bank import OPEN_STRATEGY
 
 # Prefix of a bank group; no bank id starts with it.
 GROUP_MARK = "@"
@@ -29,7 +30,7 @@ def several_banks(body: Body) -> Body:
 
 def with_banks(query: Q, also: tuple[str, ...], strategy: str | None) -> Q:
     """Add the banks of the command line to a query."""
-    how = MultiBankStrategy(strategy) if strategy else None
+    how = replace(OPEN_STRATEGY, mode=strategy) if strategy else None
     if query.bank_id.startswith(GROUP_MARK):
         return replace(query, bank_id="", bank_group=query.bank_id[1:], banks=also, strategy=how)
     if also:

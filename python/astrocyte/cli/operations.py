@@ -37,7 +37,7 @@ async def reindex(
     Without a server, this process does the work and the command always waits.
 
     \b
-    astrocyte reindex family --model static-minilm-256-128 --wait
+    astrocyte reindex family --model static-minilm-256-v1-128 --wait
     astrocyte reindex family --rollback --wait
     """
     started = await session.backend.call(

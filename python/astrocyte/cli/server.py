@@ -23,6 +23,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--port", type=click.IntRange(0, 65_535), help="Port; 0 selects a free port.  [default: 50051]")
 @click.option("--tls-cert-file", type=_FILE, help="PEM certificate chain; enables TLS.")
 @click.option("--tls-key-file", type=_FILE, help="PEM private key of the certificate.")
+@click.option("--read-only", is_flag=True, default=None, help="Write nothing; the data directory may be read-only.")
 @click.option("--insecure", is_flag=True, default=None, help="Allow non-loopback addresses without TLS and API keys.")
 @click.pass_context
 def serve(context: click.Context, /, **flags: Any) -> None:
@@ -37,17 +38,18 @@ def serve(context: click.Context, /, **flags: Any) -> None:
     removes this restriction. Other settings are in the file that --config names (docs/configuration.md).
     """
     to_standard_error(logging.INFO)
+    read_only = flags.pop("read_only")
     given = {name: value for name, value in flags.items() if value is not None}
     with failures():
-        asyncio.run(_serve(context, given))
+        asyncio.run(_serve(context, given, read_only=read_only))
 
 
-async def _serve(context: click.Context, given: dict[str, Any]) -> None:
+async def _serve(context: click.Context, given: dict[str, Any], *, read_only: bool | None) -> None:
     from astrocyte.app import App
     from astrocyte.server import check_exposure
     from astrocyte.server import serve as serve_app
 
-    chosen = settings(context, server=given)
+    chosen = settings(context, server=given, **({} if read_only is None else {"read_only": read_only}))
     to_standard_error(logging.getLevelNamesMapping()[chosen.observability.log_level.upper()])
     # Fail before the store is opened.
     check_exposure(chosen)

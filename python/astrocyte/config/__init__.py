@@ -35,7 +35,7 @@ from astrocyte.config.index import EmbedderName, EmbedderSettings, EmbeddingSett
 from astrocyte.config.limits import CircuitBreakerSettings, EscalationSettings, HomeostasisSettings
 from astrocyte.config.multi_bank import BankGroupSettings, MultiBankSettings
 from astrocyte.config.observability import HookSettings, ObservabilitySettings
-from astrocyte.config.pipeline import PipelineSettings, name_once
+from astrocyte.config.pipeline import PipelineSettings, name_once, without_unbuilt
 from astrocyte.config.recall import (
     CuratedRecallSettings,
     RecallAuthoritySettings,
@@ -323,6 +323,10 @@ class Settings(BaseSettings):
         "offset such as +02:00.",
     )
     data_dir: Path = Field(Path("astrocyte-data"), description="Data directory of the SQLite store.")
+    read_only: bool = Field(
+        False,
+        description="Open the SQLite store for reading; writes answer FAILED_PRECONDITION, and nothing is purged.",
+    )
     server: ServerSettings = ServerSettings()
     auth: AuthSettings = AuthSettings()
     identity: IdentitySettings = IdentitySettings()
@@ -435,8 +439,8 @@ def load_settings(
         ConfigError: A key is unknown or a value out of range, in any source.
     """
     variables = os.environ if environ is None else environ
-    values, lines = read_yaml(Path(path)) if path is not None else ({}, SourceLines())
-    values, lines = spell_out(values, lines)
+    values, lines = read_yaml(Path(path), variables) if path is not None else ({}, SourceLines())
+    values, lines = spell_out(without_unbuilt(values, lines), lines)
     check_keys(Settings, values, lines)
     unknown_variables(Settings, variables)
     values = merge(values, spell_out(_from_environment(variables), SourceLines())[0])
@@ -454,7 +458,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _build(values: dict[str, Any], lines: SourceLines) -> Settings:
-    values, lines = spell_out(values, lines)
+    values, lines = spell_out(without_unbuilt(values, lines), lines)
     check_keys(Settings, values, lines)
     values = name_once(values, lines)
     try:

@@ -127,7 +127,10 @@ class PiiSettings(Section):
 class ContentSettings(Section):
     """Content rules, checked first."""
 
-    max_content_length: Count = Field(50_000, description="Maximum characters of a memory.")
+    max_content_length: Count | None = Field(
+        None,
+        description="Maximum characters of a memory, where homeostasis.retain_max_content_bytes is not strict enough.",
+    )
     reject_empty_content: bool = Field(
         True, description="Refuse blank content. If false, it is skipped with a warning."
     )

@@ -45,7 +45,7 @@ class HomeostasisSettings(Section):
     reflect_max_tokens: Count = Field(
         8_192, description="Maximum token budget of an answer; larger values are reduced."
     )
-    retain_max_content_bytes: Count = Field(102_400, description="UTF-8 bytes of one memory.")
+    retain_max_content_bytes: Count = Field(102_400, description="Maximum size of a memory, in UTF-8 bytes.")
     rate_limits: RateLimitSettings = RateLimitSettings()
     quotas: QuotaSettings = QuotaSettings()
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
-from astrocyte.config.banks import at, nested
+from astrocyte.config.banks import at, nested, without
 from astrocyte.config.extraction import ChunkingSettings, EntityExtractionSettings, PipelineEmbeddingSettings
 from astrocyte.config.recall import RerankingSettings
 from astrocyte.config.reflect import ReflectSettings
@@ -22,13 +22,48 @@ OTHER_NAMES: tuple[tuple[KeyPath, KeyPath], ...] = (
 )
 
 
+# Keys of features that this version does not have. They may be there as long as they turn nothing on.
+UNBUILT: tuple[tuple[KeyPath, str], ...] = (
+    (
+        ("pipeline", "consolidation"),
+        (
+            "scheduled consolidation is not supported: duplicates are detected on retain (signal_quality.dedup), "
+            "entities with the same name are one, and memories are not archived; remove this key"
+        ),
+    ),
+    (("entity_resolution",), "this version has no entity resolution: entities are matched by name; leave it out"),
+    (("mental_model_store",), "this version has no mental models; leave it out"),
+    (("sources",), "this version has no ingest sources; call retain or `astrocyte import`, and leave it out"),
+)
+
+
+def without_unbuilt(values: Mapping[str, Any], source: SourceLines) -> dict[str, Any]:
+    """Return values without the keys of features that this version does not have.
+
+    Raises:
+        ConfigError: One of them is turned on.
+    """
+    kept = dict(values)
+    for path, missing in UNBUILT:
+        above = at(kept, path[:-1])
+        if not isinstance(above, Mapping) or path[-1] not in above:
+            continue
+        if _turned_on(above[path[-1]]):
+            raise ConfigError(
+                f"{source.place(path)}: {missing}", metadata={"key": ".".join(path), **line_of(source, path)}
+            )
+        kept = without(kept, path)
+    return kept
+
+
+def _turned_on(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return bool(value["enabled"]) if "enabled" in value else any(map(_turned_on, value.values()))
+    return bool(value) and value not in {"none", "disabled"} if not isinstance(value, list) else bool(value)
+
+
 class PipelineSettings(Section):
     """Pipeline stages."""
-
-    REFUSED: ClassVar[Mapping[str, str]] = {
-        "consolidation": "scheduled consolidation is not supported: duplicates are detected on retain "
-        "(signal_quality.dedup), entities with the same name are one, and memories are not archived; remove this key"
-    }
 
     chunking: ChunkingSettings = ChunkingSettings()
     entity_extraction: EntityExtractionSettings = EntityExtractionSettings()

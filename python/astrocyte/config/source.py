@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -36,6 +37,11 @@ SIMILARITY = 0.6
 # Sections whose values may be secrets, so that errors do not repeat them.
 SECRET = (("auth",), ("embedding", "options"), ("llm_provider_config",))
 
+# A literal ${, a variable, or a ${ that begins none.
+VARIABLE = re.compile(r"(?P<escaped>\$\$\{)|\$\{(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\})?")
+# YAML's tag of text.
+TEXT = "tag:yaml.org,2002:str"
+
 KeyPath = tuple[str, ...]
 
 
@@ -59,11 +65,19 @@ class SourceLines:
         return next((self.lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self.lines), None)
 
 
-def read_yaml(path: Path) -> tuple[dict[str, Any], SourceLines]:
+def read_yaml(path: Path, environ: Mapping[str, str]) -> tuple[dict[str, Any], SourceLines]:
     """Return the values of a file and the line of every key.
 
+    ``${NAME}`` in a value is replaced by the environment variable, ``${NAME:-default}`` by the default where the
+    variable is not set or empty. ``$${`` stands for ``${``.
+
+    Args:
+        path: The file.
+        environ: Environment variables.
+
     Raises:
-        ConfigError: The file cannot be read, is not YAML, is not a mapping, or sets a key twice.
+        ConfigError: The file cannot be read, is not YAML, is not a mapping, sets a key twice, or names a variable that
+            is not set.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -79,7 +93,45 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], SourceLines]:
         raise ConfigError(f"{path}: expected a mapping of settings at the top level", metadata={"file": str(path)})
     lines: dict[KeyPath, int] = {}
     _collect_lines(node, (), lines, str(path))
-    return yaml.safe_load(text), SourceLines(str(path), lines)
+    _substitute(node, environ, str(path))
+    values: dict[str, Any] = yaml.SafeLoader("").construct_document(node)
+    return values, SourceLines(str(path), lines)
+
+
+def _substitute(node: yaml.Node, environ: Mapping[str, str], name: str) -> None:
+    """Replace the variables in all values below a node. What replaces them is text, never YAML."""
+    if isinstance(node, yaml.MappingNode):
+        for _, value in node.value:
+            _substitute(value, environ, name)
+    elif isinstance(node, yaml.SequenceNode):
+        for value in node.value:
+            _substitute(value, environ, name)
+    elif "${" in node.value and not node.tag.startswith("!"):
+        line = node.start_mark.line + 1
+        node.value = VARIABLE.sub(lambda found: _variable(found, environ, name, line), node.value)
+        node.tag = TEXT
+
+
+def _variable(found: re.Match[str], environ: Mapping[str, str], name: str, line: int) -> str:
+    escaped, variable, default = found["escaped"], found["name"], found["default"]
+    if escaped:
+        return "${"
+    place = {"file": name, "line": str(line)}
+    if variable is None:
+        raise ConfigError(
+            f"{name}, line {line}: expected ${{NAME}} or ${{NAME:-default}}; write $${{ for a literal ${{",
+            metadata=place,
+        )
+    value = environ.get(variable)
+    if value is None or (not value and default is not None):
+        value = default
+    if value is None:
+        raise ConfigError(
+            f"{name}, line {line}: environment variable {variable} is not set; "
+            f"set it, or give a default: ${{{variable}:-default}}",
+            metadata={**place, "variable": variable},
+        )
+    return value
 
 
 def _collect_lines(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], name: str) -> None:

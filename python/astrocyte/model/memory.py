@@ -53,6 +53,10 @@ class MemoryState(StrEnum):
     FORGOTTEN = "forgotten"
 
 
+# Layers of memories: what happened, what is known, and what curation makes of them.
+MEMORY_LAYERS = ("episodic", "semantic", "fact", "observation", "model")
+
+
 @dataclass(frozen=True, slots=True)
 class Embedding:
     """A vector from the caller: little-endian f32, and the model that made it."""
@@ -214,7 +218,8 @@ class ErasureReceipt:
 class ForgetResult:
     """The result of a forget, or of its dry run. ``memory_ids`` holds the first 1,000.
 
-    The numbers are those of this server; ``engines`` says what an engine beside the bank did.
+    The numbers are those of this server, and of an engine that keeps memories of its own; copies count once.
+    ``engines`` says what an engine beside the bank did.
     """
 
     deleted_count: int

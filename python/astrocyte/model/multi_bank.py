@@ -26,7 +26,7 @@ class MultiBankMode(StrEnum):
 class MultiBankStrategy:
     """The strategy of one call over several banks. Fields are checked by the gate, not here.
 
-    What is None is as the bank group says, or else as the configuration and `BankStrategy` do.
+    A field that is None is as the bank group says, or else as the configuration and `BankStrategy` do.
 
     Args:
         mode: In which order banks are asked, and whose hits count; its bare name will do.
@@ -41,14 +41,18 @@ class MultiBankStrategy:
         require_all: Whether a bank that fails or is late fails the call; else it is named in the trace.
     """
 
-    mode: MultiBankMode | str | None = None
-    min_results_to_stop: int | None = None
+    mode: MultiBankMode | str | None = MultiBankMode.PARALLEL
+    min_results_to_stop: int | None = 3
     min_score_to_stop: float | None = None
     cascade_order: Sequence[str] | None = None
     bank_weights: Mapping[str, float] | None = None
-    dedup_across_banks: bool | None = None
+    dedup_across_banks: bool | None = True
     fusion_method: FusionMethod | str | None = None
     require_all: bool | None = None
+
+
+# Leaves everything to the bank group and the configuration.
+OPEN_STRATEGY = MultiBankStrategy(None, None, dedup_across_banks=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,8 @@
 """Events of the policies: a line of the log for each, and listeners.
 
-Fields are ids, names, numbers and reasons. Content, queries, metadata and what callers wrote never are.
+Fields are ids, names, numbers and reasons. Content, queries, metadata and what callers wrote never are. Each line of
+the log has ``provider``, the store of the memories where the event names no other provider, and ``trace_id``, None
+outside of a trace.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ log = structlog.get_logger("astrocyte.policy")
 
 # Replaced, never changed, so that events of other threads see one or the other.
 _listeners: tuple[Listener, ...] = ()
+# The store of the memories, as metrics and spans call it.
+_provider = ""
 
 
 def emit(event: str, /, **fields: str | float | None) -> None:
@@ -32,9 +36,16 @@ def emit(event: str, /, **fields: str | float | None) -> None:
         fields: What it was about; ``bank_id`` and ``operation`` where there is one.
     """
     name = f"{PREFIX}{event}"
-    log.info(name, **fields)
+    current = current_trace()
+    log.info(name, **{"provider": _provider, **fields}, trace_id=None if current is None else current[0])
     for listener in _listeners:
         listener(event, fields)
+
+
+def set_provider(name: str) -> None:
+    """Set the ``provider`` of events that name none; the process has one store of memories."""
+    global _provider  # noqa: PLW0603 - events are the process's
+    _provider = name
 
 
 def subscribe(listener: Listener) -> None:

@@ -49,7 +49,7 @@ class AnthropicModel:
         self.modalities = options.modalities
         key = options.api_key.get_secret_value() if options.api_key else None
         headers = {"anthropic-version": API_VERSION} | ({} if key is None else {"x-api-key": key})
-        self._endpoint = Endpoint("/v1/messages", headers, options, transport)
+        self._endpoint = Endpoint("language model", "/v1/messages", headers, options, transport=transport)
 
     async def complete(self, prompt: Prompt, *, deadline: float | None = None) -> Completion:
         """The whole answer."""

@@ -1,8 +1,8 @@
-"""An HTTP endpoint of a language model: JSON in, JSON or server-sent events out. Extras ``openai``, ``anthropic``.
+"""An HTTP endpoint of a provider: JSON in, JSON or server-sent events out. Extras ``openai`` and ``anthropic``.
 
-A request that is refused for load, or fails on the way, is tried again after the time that the server asks for, or a
-growing one; once an answer has begun it is not. Errors name the status and the provider's error code, never a message:
-providers like to repeat the prompt in it.
+Overload and transport errors are retried until a response has begun. Every response is bounded in bytes, in the length
+of a line and in time. Errors name the status and the provider's error code, never its message: providers repeat the
+prompt in it.
 """
 
 from __future__ import annotations
@@ -10,25 +10,59 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import httpx
+from httpx_retries import RetryTransport
+from httpx_sse import EventSource
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from astrocyte.errors import DeadlineExceeded, ProviderUnavailable
-from astrocyte.providers.retrying import RETRIED, wait_seconds
+from astrocyte.providers import response_body
+from astrocyte.providers.retries import ClientTransport, RetryPolicy, WaitRefusedError
 
-# Far above any answer; a body beyond it does not end.
+# Far above any completion.
 MOST_BYTES = 16 << 20
-# What providers call an error, such as rate_limit_exceeded: a name, no sentence.
-CODE = re.compile(r"[a-z][a-z0-9_.-]{0,63}\Z")
+# Far above one event of a stream, which holds some tokens.
+MOST_LINE_BYTES = 1 << 20
+# An event takes up to four lines; the longest completions have some hundred thousand.
+MOST_LINES = 1_000_000
+# Only the error code is read.
+MOST_ERROR_BYTES = 64 << 10
+# The documented codes of errors. Another one may be a word of the prompt.
+CODES = frozenset(
+    {
+        "api_error",
+        "authentication_error",
+        "billing_error",
+        "content_filter",
+        "context_length_exceeded",
+        "insufficient_quota",
+        "internal_error",
+        "invalid_api_key",
+        "invalid_request_error",
+        "model_not_found",
+        "not_found_error",
+        "overloaded_error",
+        "permission_error",
+        "rate_limit_error",
+        "rate_limit_exceeded",
+        "request_too_large",
+        "requests",
+        "server_error",
+        "string_above_max_length",
+        "timeout_error",
+        "tokens",
+        "unsupported_parameter",
+        "unsupported_value",
+    }
+)
 
 
-class EndpointOptions(BaseModel):
-    """Options of any language model behind HTTP."""
+class ConnectionOptions(BaseModel):
+    """Options of any provider behind HTTP."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -37,158 +71,175 @@ class EndpointOptions(BaseModel):
     api_key: SecretStr | None = Field(None, description="Key; from the environment where it is not given.")
     parallel: int = Field(8, ge=1, le=256, description="Requests in flight at once.")
     timeout_seconds: float = Field(60.0, gt=0.0, le=3_600.0, description="Longest silence of the endpoint.")
-    retries: int = Field(2, ge=0, le=10, description="Further tries after the first.")
+    retries: int = Field(2, ge=0, le=10, description="Attempts after the first.")
     longest_wait_seconds: float = Field(10.0, ge=0.0, le=600.0, description="A longer Retry-After fails at once.")
+
+    @property
+    def answer_seconds(self) -> float:
+        """Bound of a whole response."""
+        return self.timeout_seconds
+
+
+class EndpointOptions(ConnectionOptions):
+    """Options of any language model behind HTTP."""
+
+    longest_answer_seconds: float = Field(
+        600.0, gt=0.0, le=86_400.0, description="Bound of a whole answer, however steadily it arrives."
+    )
+
+    @property
+    def answer_seconds(self) -> float:
+        """Bound of a whole response."""
+        return self.longest_answer_seconds
 
 
 class Endpoint:
-    """Where a model is called.
+    """Calls one URL of a provider.
 
     Args:
-        path: After the base URL.
-        headers: Sent with every request, the key among them.
-        options: Address, limits.
-        transport: Another than the network.
+        kind: What error messages call it.
+        path: Path after the base URL.
+        headers: Headers of every request, the key among them.
+        options: Address and limits.
+        most_bytes: Bound of the body of one response.
+        transport: Replaces the network.
     """
 
     def __init__(
         self,
+        kind: str,
         path: str,
         headers: Mapping[str, str],
-        options: EndpointOptions,
+        options: ConnectionOptions,
+        *,
+        most_bytes: int = MOST_BYTES,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._url = f"{options.base_url.rstrip('/')}{path}"
-        self._options = options
+        # Without credentials, which some addresses hold.
+        self._shown = f"{kind} endpoint {re.sub('//[^/@]*@', '//', self._url)}"
+        self._model = options.model
+        self._seconds = options.answer_seconds
+        self._most_bytes = most_bytes
         self._client = httpx.AsyncClient(
             headers=headers, timeout=options.timeout_seconds, transport=transport, follow_redirects=False
         )
+        self._policy = RetryPolicy(options.retries, options.longest_wait_seconds)
+        self._transport = RetryTransport(ClientTransport(self._client, self._seconds), self._policy)
         self._slots = asyncio.Semaphore(options.parallel)
 
-    async def post(self, body: Mapping[str, Any], deadline: float | None) -> dict[str, Any]:
-        """The JSON object that the endpoint answers.
+    async def post(self, body: Mapping[str, Any], deadline: float | None = None) -> dict[str, Any]:
+        """Send a request and return the JSON object of the response.
+
+        Args:
+            body: The request, sent as JSON.
+            deadline: Seconds of ``time.monotonic`` after which no attempt begins.
 
         Raises:
-            ProviderUnavailable: It failed, refused, or sent something else.
-            DeadlineExceeded: The next try would begin after the deadline.
+            ProviderUnavailable: The endpoint failed, refused, or sent no JSON object within the bounds.
+            DeadlineExceeded: The next attempt would begin after the deadline.
         """
         async with self._answer(body, deadline) as response:
-            return self.decoded(await self._read(response))
+            return self.decoded(await self._read(response, self._most_bytes))
 
     async def events(self, body: Mapping[str, Any], deadline: float | None) -> AsyncGenerator[str, None]:
-        """The data of each server-sent event, until the endpoint ends its answer.
+        """Send a request and yield the data of each server-sent event of the response.
 
         Raises:
-            ProviderUnavailable: It failed, refused, sent something else, or broke off.
-            DeadlineExceeded: The next try would begin after the deadline.
+            ProviderUnavailable: The endpoint failed, refused, sent no event stream within the bounds, or broke off.
+            DeadlineExceeded: The next attempt would begin after the deadline.
         """
         async with self._answer(body, deadline) as response:
             if not response.headers.get("content-type", "").startswith("text/event-stream"):
-                raise self.failure("sent no stream of events")
-            data: list[str] = []
-            size = 0
-            try:
-                async for line in response.aiter_lines():
-                    size += len(line)
-                    if size > MOST_BYTES:
-                        raise self.failure("sent an answer without end")
-                    if line.startswith("data:"):
-                        data.append(line.removeprefix("data:").removeprefix(" "))
-                    elif not line and data:
-                        yield "\n".join(data)
-                        data = []
-            except httpx.TransportError as error:
-                raise self.failure(f"broke off ({type(error).__name__})") from error
-            if data:
-                yield "\n".join(data)
+                raise self.failure("sent no event stream")
+            async with aclosing(
+                response_body.chunks(
+                    response,
+                    most_bytes=self._most_bytes,
+                    most_line_bytes=MOST_LINE_BYTES,
+                    most_lines=MOST_LINES,
+                    seconds=self._seconds,
+                )
+            ) as chunks:
+                # A response of our own, for httpx-sse joins lines without a bound.
+                bounded = httpx.Response(200, headers={"content-type": "text/event-stream"}, content=chunks)
+                try:
+                    async for event in EventSource(bounded).aiter_sse():
+                        if event.data:
+                            yield event.data
+                except httpx.HTTPError as error:
+                    raise self._broken(error) from error
 
     def decoded(self, text: str | bytes) -> dict[str, Any]:
-        """A JSON object.
+        """Return the JSON object of a text.
 
         Raises:
-            ProviderUnavailable: It is none.
+            ProviderUnavailable: The text is something else.
         """
         try:
             value = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise self.failure("sent something else than JSON") from error
+        except (ValueError, RecursionError):
+            raise self.failure("sent something else than JSON") from None
         if not isinstance(value, dict):
             raise self.failure("sent something else than a JSON object")
         return value
 
     def failure(self, problem: str, **metadata: str) -> ProviderUnavailable:
-        """What went wrong here, as our error."""
-        return ProviderUnavailable(
-            f"language model endpoint {self._url} {problem}",
-            metadata={"model": self._options.model, "url": self._url, **metadata},
-        )
+        """Return the error for a problem of this endpoint."""
+        return ProviderUnavailable(f"{self._shown} {problem}", metadata={"model": self._model, **metadata})
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._client.aclose()
+        await self._transport.aclose()
 
     @asynccontextmanager
     async def _answer(self, body: Mapping[str, Any], deadline: float | None) -> AsyncIterator[httpx.Response]:
-        """An answer of status 200 that has begun, after as many tries as it takes."""
+        """Yield a response of status 200 whose body has not been read."""
         async with self._slots:
             response = await self._begun(body, deadline)
             try:
+                if response.status_code != httpx.codes.OK:
+                    code = error_code(await self._read(response, MOST_ERROR_BYTES))
+                    named = f" ({code})" if code else ""
+                    status = str(response.status_code)
+                    raise self.failure(f"answered {status}{named}", status=status)
                 yield response
             finally:
                 await response.aclose()
 
     async def _begun(self, body: Mapping[str, Any], deadline: float | None) -> httpx.Response:
-        longest = self._options.longest_wait_seconds
-        for attempt in range(self._options.retries + 1):
-            last = attempt == self._options.retries
-            request = self._client.build_request("POST", self._url, json=body)
-            try:
-                response = await self._client.send(request, stream=True)
-            except httpx.TransportError as error:
-                if last:
-                    raise self.failure(f"gave no answer ({type(error).__name__})") from error
-                await self._sleep(wait_seconds(attempt, None, longest), deadline)
-                continue
-            if response.status_code == httpx.codes.OK:
-                return response
-            wait = wait_seconds(attempt, response.headers.get("retry-after"), longest)
-            try:
-                code = error_code(await self._read(response))
-            finally:
-                await response.aclose()
-            if last or response.status_code not in RETRIED or wait > longest:
-                named = f" ({code})" if code else ""
-                raise self.failure(f"answered {response.status_code}{named}", status=str(response.status_code))
-            await self._sleep(wait, deadline)
-        raise AssertionError("the last try returns or raises")
-
-    async def _sleep(self, seconds: float, deadline: float | None) -> None:
-        if deadline is not None and time.monotonic() + seconds >= deadline:
-            raise DeadlineExceeded(
-                f"language model endpoint {self._url} was busy until the deadline",
-                metadata={"model": self._options.model, "url": self._url},
-            )
-        await asyncio.sleep(seconds)
-
-    async def _read(self, response: httpx.Response) -> bytes:
-        parts: list[bytes] = []
-        size = 0
+        extensions = {"retry": self._policy.until(deadline)}
+        request = self._client.build_request("POST", self._url, json=body, extensions=extensions)
         try:
-            async for part in response.aiter_bytes():
-                size += len(part)
-                if size > MOST_BYTES:
-                    raise self.failure("sent an answer without end")
-                parts.append(part)
-        except (httpx.TransportError, httpx.DecodingError) as error:
-            raise self.failure(f"broke off ({type(error).__name__})") from error
-        return b"".join(parts)
+            return await self._transport.handle_async_request(request)
+        except httpx.TransportError as error:
+            raise self.failure(f"gave no answer ({type(error).__name__})") from error
+        except WaitRefusedError as refused:
+            if refused.after_deadline:
+                raise DeadlineExceeded(
+                    f"{self._shown} was busy until the deadline", metadata={"model": self._model}
+                ) from None
+            status = str(refused.status)
+            wait = f"asked to wait {refused.seconds:.0f} s, longer than longest_wait_seconds"
+            raise self.failure(f"answered {status} and {wait}", status=status) from None
+
+    async def _read(self, response: httpx.Response, most_bytes: int) -> bytes:
+        try:
+            return await response_body.read(response, most_bytes=most_bytes, seconds=self._seconds)
+        except httpx.HTTPError as error:
+            raise self._broken(error) from error
+
+    def _broken(self, error: httpx.HTTPError) -> ProviderUnavailable:
+        if isinstance(error, response_body.BodyTooLarge):
+            return self.failure(f"sent too much: {error}")
+        return self.failure(f"broke off ({type(error).__name__})")
 
 
 def error_code(body: str | bytes) -> str:
-    """The provider's name of an error, out of its answer; empty where there is none."""
+    """Return the code of an error response if it is a documented one, else an empty string."""
     try:
         error = json.loads(body)["error"]
         named = error.get("code") or error.get("type")
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return ""
-    return named if isinstance(named, str) and CODE.match(named) else ""
+    return named if isinstance(named, str) and named in CODES else ""

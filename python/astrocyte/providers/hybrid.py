@@ -16,6 +16,8 @@ from astrocyte.errors import ConfigError, ValidationError
 from astrocyte.providers.engines import EngineProvider
 from astrocyte.providers.options import read_options
 
+ENGINE_METHODS = ("capabilities", "health", "retain", "recall", "reflect", "forget", "close")
+
 
 class PipelineOrchestrator:
     """Stands for the pipeline of the `Astrocyte` that a hybrid engine is given to, which has but one.
@@ -50,6 +52,20 @@ class PipelineOrchestrator:
                 )
 
 
+def check_engine(engine: object) -> None:
+    """Refuse what is no engine.
+
+    Raises:
+        ValidationError: It lacks a method of `EngineProvider`.
+    """
+    missing = [name for name in ENGINE_METHODS if not callable(getattr(engine, name, None))]
+    if missing:
+        raise ValidationError(
+            f"expected an EngineProvider, got {type(engine).__name__}, which has no {', '.join(missing)}",
+            field="engine",
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class HybridEngineProvider:
     """An engine, and how it shares the work with the pipeline; see `astrocyte.config.engines.HybridSettings`.
@@ -72,6 +88,10 @@ class HybridEngineProvider:
     name: str = "engine"
     options: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Refuse what is no engine."""
+        check_engine(self.engine)
+
     def settings(self) -> HybridSettings:
         """The block of settings that says the same.
 
@@ -82,5 +102,7 @@ class HybridEngineProvider:
             "retain_target": "pipeline" if self.retain_target == "local" else self.retain_target,
             "engine_recall_weight": self.engine_recall_weight,
             "pipeline_recall_weight": self.pipeline_recall_weight,
+            # An engine that can answer is asked to.
+            "reflect_target": "engine" if self.engine.capabilities().reflect else "pipeline",
         }
         return read_options(HybridSettings, {**said, **self.options}, "HybridEngineProvider")

@@ -55,7 +55,7 @@ class OpenAIModel:
         self.modalities = options.modalities
         key = options.api_key.get_secret_value() if options.api_key else None
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        self._endpoint = Endpoint("/chat/completions", headers, options, transport)
+        self._endpoint = Endpoint("language model", "/chat/completions", headers, options, transport=transport)
 
     async def complete(self, prompt: Prompt, *, deadline: float | None = None) -> Completion:
         """The whole answer."""

@@ -34,6 +34,7 @@ class Embedder(Protocol):
 
         Raises:
             ProviderUnavailable: The provider failed, refused, timed out, or answered with something else than vectors.
+                The message must not repeat what was sent or received.
         """
 
     async def close(self) -> None:

@@ -25,6 +25,7 @@ from astrocyte.model import (
     Reference,
 )
 from astrocyte.stores.outbox import CopyOrder
+from astrocyte.stores.quarantine import Quarantine
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +242,10 @@ class MemoryStore(Protocol):
     @property
     def healthy(self) -> bool:
         """True if the store takes writes. Once False it stays so: the disk failed, and only a restart helps."""
+
+    @property
+    def quarantine(self) -> Quarantine:
+        """Damaged rows, which answers leave out."""
 
     @property
     def waiting_writes(self) -> int:

@@ -16,6 +16,7 @@ from astrocyte.core import Core
 from astrocyte.pipelines.external_stores.stores import OutsideStores
 from astrocyte.pipelines.index.checkpoints import Checkpoints, remove_directory
 from astrocyte.pipelines.index.registry import IndexRegistry
+from astrocyte.pipelines.retain.drafts import hash_fits
 from astrocyte.providers.registry import IN_MEMORY
 from astrocyte.stores.sqlite import open_store
 from astrocyte.stores.sqlite.engine.data_directory import CHECKPOINTS
@@ -71,8 +72,13 @@ def build_storage(
         StoreError: The store cannot be opened; `StoreLocked` when another process has it.
     """
     data_dir = None if settings.vector_store == IN_MEMORY else settings.data_dir.expanduser()
-    store = open_store(data_dir, clock=clock, **settings.store.model_dump())
+    store = open_store(
+        data_dir, clock=clock, hash_fits=hash_fits, read_only=settings.read_only, **settings.store.model_dump()
+    )
     undo.callback(store.close)
+    if settings.read_only:
+        # Scratch files, checkpoints and quotas would be written beside the database.
+        data_dir = None
     threads = settings.index.threads or os.cpu_count() or 1
     executor = ThreadPoolExecutor(threads, thread_name_prefix="astrocyte-core")
     undo.callback(executor.shutdown)

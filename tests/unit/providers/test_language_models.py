@@ -13,6 +13,7 @@ from astrocyte.model import ContentPart, PartKind
 from astrocyte.providers.messages import Completion, FinishReason, Message, Prompt, Role, TokenUsage, Tool, ToolCall
 from astrocyte.providers.protocols import LanguageModel, modalities
 from astrocyte.providers.registry import create_language_model
+from dripping import HEAD, dripping
 from language_models import (
     FakeServer,
     Reply,
@@ -316,7 +317,7 @@ async def test_garbage_in_a_stream_is_no_answer(vendor: str, events: list[str]) 
 async def test_a_stream_that_is_cut_short_is_no_answer(vendor: str) -> None:
     with serve(good_stream(vendor, done=False)) as server, pytest.raises(ProviderUnavailable, match="broke off"):
         await stream(vendor, server)
-    with serve(good(vendor)) as server, pytest.raises(ProviderUnavailable, match="no stream"):
+    with serve(good(vendor)) as server, pytest.raises(ProviderUnavailable, match="no event stream"):
         await stream(vendor, server)
     told = Reply(events=['event: error\ndata: {"type": "error", "error": {"type": "overloaded_error"}}\n\n'])
     with serve(told) as server, pytest.raises(ProviderUnavailable, match=r"broke off \(overloaded_error\)"):
@@ -433,3 +434,54 @@ async def test_anthropic_is_shown_images() -> None:
         {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
         {"type": "text", "text": "What?"},
     ]
+
+
+STREAM = HEAD + b"Content-Type: text/event-stream\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("begin", "drop", "pause", "problem"),
+    [
+        (STREAM, b"data: " + b"x" * 65_536, 0.0, "a line of the response exceeds"),
+        (STREAM, b": " + b"x" * 1_000 + b"\n", 0.0, "exceeds"),
+        (STREAM, b"\n" * 65_536, 0.0, "lines"),
+        (STREAM, b":\n", 0.02, "takes longer than"),
+        (HEAD, b"X-A: b\r\n", 0.02, "gave no answer"),
+    ],
+)
+@pytest.mark.parametrize("vendor", VENDORS)
+async def test_a_stream_that_tells_nothing_is_cut(
+    vendor: str, begin: bytes, drop: bytes, pause: float, problem: str
+) -> None:
+    seconds = 0.5 if pause else 30.0
+    async with dripping(begin, drop, pause) as url:
+        model = create_language_model(
+            vendor, {"model": "m", "base_url": url, "retries": 0, "longest_answer_seconds": seconds}
+        )
+        assert model is not None
+        with pytest.raises(ProviderUnavailable, match=problem):
+            async for _ in model.stream(ASK):
+                pass
+        await model.close()
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+async def test_a_body_that_drips_is_cut(vendor: str) -> None:
+    async with dripping(HEAD + b"\r\n", b" ", 0.02) as url:
+        model = create_language_model(vendor, {"model": "m", "base_url": url, "longest_answer_seconds": 0.3})
+        assert model is not None
+        with pytest.raises(ProviderUnavailable, match="takes longer than"):
+            await model.complete(ASK)
+        await model.close()
+
+
+async def test_a_proxy_of_the_environment_holds_for_each_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve(Reply({}, 503), good("openai")) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        model = create_language_model("openai", {"model": "m", "base_url": "http://models.example/v1"})
+        assert model is not None
+        assert (await model.complete(ASK)).text == "Ann."
+        await model.close()
+    assert proxy.paths == ["http://models.example/v1/chat/completions"] * 2

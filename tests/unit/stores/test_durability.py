@@ -1,6 +1,7 @@
 """What happens when the disk is slow, full, broken, locked or already taken."""
 
 import asyncio
+import contextlib
 import multiprocessing
 import os
 import subprocess
@@ -16,7 +17,7 @@ from astrocyte.errors import DiskFull, RateLimited, StoreError, StoreLocked
 from astrocyte.model import Bank, ForgetSelector
 from astrocyte.stores.protocols import IndexBatch, Insert, NewMemory, RequestKey
 from astrocyte.stores.sqlite import SqliteStore, open_store
-from astrocyte.stores.sqlite.engine.data_directory import BALLAST, DATABASE
+from astrocyte.stores.sqlite.engine.data_directory import BALLAST, DATABASE, LOCK
 from faulty_disk import FaultyDisk, failing_sync, faulty_disk, no_space
 from memories import current, insert, listed, make_bank, memory, memory_id
 
@@ -319,6 +320,9 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
     said = attempt()
     assert str(tmp_path) in said
     assert f"pid {os.getpid()}" in said
+    # The lock does not end with its file.
+    (tmp_path / LOCK).unlink()
+    assert str(tmp_path) in attempt()
     with pytest.raises(StoreLocked):
         open_store(tmp_path)
     store.close()
@@ -387,3 +391,10 @@ async def test_a_failure_nobody_foresaw_shows_no_content(tmp_path: Path, capsys:
     assert "write_failed" in said.out + said.err
     assert "listener_failed" in said.out + said.err
     assert secret not in said.out + said.err + str(caught.value) + repr(caught.value.metadata)
+
+
+@pytest.mark.parametrize("name", [BALLAST, LOCK])
+async def test_a_fifo_in_place_of_a_file_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with contextlib.suppress(StoreError):
+        open_store(tmp_path, ballast_bytes=4_096).close()

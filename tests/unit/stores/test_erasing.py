@@ -448,3 +448,60 @@ def test_the_first_page_begins_after_the_header_of_the_file() -> None:
 
 def test_a_gap_of_the_largest_page_ends_at_64_kibibytes() -> None:
     assert gap(page(13, 0, 1 << 16, size=1 << 16), 0, first=False) == (8, 1 << 16)
+
+
+ALL = ForgetSelector(scope="all")
+ONCE = RequestKey("once", "erase", b"fingerprint")
+
+
+def _run_killed_erasure(data_dir: Path, slice_: int, request: RequestKey | None) -> None:
+    async def run() -> None:
+        store = SqliteStore(data_dir)
+        bank = await make_bank(store)
+        await insert(store, bank, *[secretive(number) for number in range(1, 301)])
+        transact, done = store._writer.transact, 0
+
+        def counted(work: Callable[[Transaction], object]) -> object:
+            nonlocal done
+            done += 1
+            if done > slice_:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return transact(work)
+
+        store._writer.transact = counted  # type: ignore[assignment, method-assign]
+        await store.erase(bank, ALL, reason="asked to", principal="user:ann", request=request)
+
+    asyncio.run(run())
+
+
+# Without a request id nothing names the answer that a purge made.
+@pytest.mark.parametrize(("request_", "purged"), [(ONCE, False), (ONCE, True), (None, False)])
+@pytest.mark.parametrize("slice_", [1, 3, 4])
+async def test_an_erasure_that_was_killed_gives_its_whole_receipt_when_it_is_repeated(
+    tmp_path: Path, slice_: int, request_: RequestKey | None, purged: bool
+) -> None:
+    work = (tmp_path / "data", slice_, request_)
+    process = multiprocessing.get_context("spawn").Process(target=_run_killed_erasure, args=work)
+    process.start()
+    await asyncio.to_thread(process.join)
+    assert process.exitcode == -signal.SIGKILL
+    store = SqliteStore(tmp_path / "data")
+    bank = store.get_bank("default", "bank")
+    assert bank is not None
+    await insert(store, bank, memory(5_000, "The tent is in the attic."))
+    if purged:
+        assert await store.purge(0) == 300
+    ids, _, receipt = await store.erase(bank, ALL, reason="asked to", principal="user:ann", request=request_)
+    assert sorted(ids) == [memory_id(number) for number in range(1, 301)]
+    assert receipt.counts["memories"] == receipt.counts["versions"] == len(receipt.salted_ids) == 300
+    assert receipt.counts["chunks"] == 300
+    assert receipt.root_hash_after == hashlib.sha256(b"").hexdigest()
+    hashes = sorted(hashlib.sha256(f"{receipt.salt}{one}".encode()).hexdigest() for one in ids)
+    assert receipt.root_hash_before == hashlib.sha256("".join(hashes).encode()).hexdigest()
+    events, _, _ = store.audit.read("default", bank_key=bank.key, after=0, limit=10)
+    kinds = [(str(event.event), event.actor) for event in events]
+    assert kinds == [("erase_begun", "user:ann"), ("erase_completed", "user:ann")]
+    assert events[1].details["root_hash_before"] == receipt.root_hash_before
+    # What came after the crash was not chosen.
+    assert listed(store, bank) == [memory_id(5_000)]
+    store.close()

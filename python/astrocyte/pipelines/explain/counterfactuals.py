@@ -236,6 +236,9 @@ def _shown(value: object) -> str:
             return "none"
         case MultiBankStrategy():
             said = {part.name: getattr(value, part.name) for part in fields(value)}
-            return ", ".join(f"{name} {one}" for name, one in said.items() if one is not None)
+            usual = MultiBankStrategy()
+            return ", ".join(
+                f"{name} {one}" for name, one in said.items() if one is not None and one != getattr(usual, name)
+            )
         case _:
             return str(value)

@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 
 from astrocyte.errors import ValidationError
-from astrocyte.model import Counterfactual, ExplainStage, Explanation, MultiBankMode, MultiBankStrategy, RecallQuery
+from astrocyte.model import Counterfactual, ExplainStage, Explanation, MultiBankMode, RecallQuery
+from astrocyte.model.multi_bank import OPEN_STRATEGY
 from astrocyte.pipelines.explain.counterfactuals import RANKED, counterfactual, suggested
 from astrocyte.pipelines.explain.filter_conditions import Changes
 from astrocyte.pipelines.explain.pipeline import Subject
@@ -107,7 +108,7 @@ class SeveralCounterfactuals:
     @staticmethod
     def _of_banks(trial: _Trial) -> Iterator[Changes]:
         """Changes of how several banks are asked."""
-        strategy, told = trial.query.strategy or MultiBankStrategy(), trial.told
+        strategy, told = trial.query.strategy or OPEN_STRATEGY, trial.told
         if not told.bank_id:
             return
         weights = strategy.bank_weights or {}

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import structlog
+
 from astrocyte.core import Bank as CoreBank
 from astrocyte.core import Row
 from astrocyte.model import Bank, BankIndexStats
 from astrocyte.pipelines.index.rows import event_time, row_of
 from astrocyte.stores.protocols import IndexBatch, VersionRecord
 
+log = structlog.get_logger(__name__)
+
 # What is measured walks the bank's labels and conversations, so it is done when this share of the rows is new.
 MEASURED_SHARE = 16
+# What a version raises whose id or time is none.
+MALFORMED = (ValueError, TypeError, AttributeError, LookupError, OverflowError)
 # What a loaded bank holds besides its core's bytes: the registry's objects, and the sizes that allocators round up to.
 BYTES_PER_BANK = 8 << 10
 
@@ -88,14 +94,25 @@ class BankIndex:
         return (self.row_count - self.measured_rows) * MEASURED_SHARE > self.row_count
 
     def rows(self, versions: tuple[VersionRecord, ...] | list[VersionRecord]) -> list[Row]:
-        """Index rows of the versions, whose times widen the span."""
+        """Return index rows of the versions, whose times widen the span. Malformed versions are left out."""
         rows = []
         for version in versions:
+            row = _row_or_none(version)
+            if row is None:
+                continue
             time = event_time(version)
             if self.earliest is None or time < self.earliest:
                 self.earliest = time
             if self.latest is None or time > self.latest:
                 self.latest = time
             self.row_count += 1 + len(version.memory.chunks)
-            rows.append(row_of(version))
+            rows.append(row)
         return rows
+
+
+def _row_or_none(version: VersionRecord) -> Row | None:
+    try:
+        return row_of(version)
+    except MALFORMED as error:
+        log.error("row_skipped", row_key=version.row_key, error=type(error).__name__)  # noqa: TRY400 - no content
+        return None

@@ -20,6 +20,7 @@ purge or a crash leaves behind.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import logging
 import os
@@ -103,14 +104,14 @@ class Checkpoints:
         for generation in self._of(bank.key):
             start = monotonic()
             try:
-                position, note = describe_checkpoint(str(generation))
+                position, note = _described(generation)
                 if position > bank.position or not self._known(bank, note):
                     raise StoreError("it is of another history than the database")
                 core = self._core.load(str(generation), bank.dimensions, self._label(bank))
             except AstrocyteError as error:
                 # The reason names files of the checkpoint and numbers, no content.
                 log.warning("checkpoint_refused", bank_key=bank.key, generation=generation.name, reason=str(error))
-                shutil.rmtree(generation, ignore_errors=True)
+                _remove(generation)
                 continue
             self._positions[bank.key] = position
             self._unsaved.pop(bank.key, None)
@@ -274,7 +275,7 @@ class Checkpoints:
     def _stale(self, bank: Bank, generation: Path) -> bool:
         """Whether it may hold what was erased since it was written."""
         try:
-            position, _ = describe_checkpoint(str(generation))
+            position, _ = _described(generation)
         except AstrocyteError:
             return True
         return self._erased_since(bank, position)
@@ -357,12 +358,36 @@ def remove_directory(path: Path) -> None:
     """
     deadline = monotonic() + REMOVE_SECONDS
     while path.exists():
-        shutil.rmtree(path, ignore_errors=True)
+        _remove(path)
         if monotonic() > deadline:
             raise StoreError(
                 "checkpoints of indexes cannot be removed, so nothing was erased; "
                 "make the directory `checkpoints` of the data directory writable and try again"
             )
+
+
+def _remove(path: Path) -> None:
+    """Remove a directory, or what is in its place."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
+def _described(generation: Path) -> tuple[int, str]:
+    """Return position and note of a checkpoint that has nothing but regular files: opening a FIFO waits for its writer.
+
+    Raises:
+        StoreError: It has something else, or cannot be read.
+    """
+    try:
+        entries = list(os.scandir(generation))
+    except OSError as error:
+        raise StoreError(f"its directory cannot be read ({type(error).__name__})") from error
+    if not all(entry.is_file(follow_symlinks=False) for entry in entries):
+        raise StoreError("it contains something else than regular files")
+    return describe_checkpoint(str(generation))
 
 
 def _number(path: Path) -> int:

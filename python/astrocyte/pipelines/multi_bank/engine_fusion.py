@@ -38,27 +38,44 @@ class _Candidate:
     hit: MemoryHit
     value: float
     arms: tuple[ArmScore, ...]
+    banks: tuple[str, ...] = ()
 
 
-def fuse_sides(sides: Sequence[SideList], method: FusionMethod, rank_constant: float) -> list[MemoryHit]:
-    """All hits of all sides, best first, each text once; equal scores in the order of sides, then of ranks.
+def fuse_sides(
+    sides: Sequence[SideList], method: FusionMethod, rank_constant: float, *, across_banks: bool = False
+) -> list[MemoryHit]:
+    """Return the hits of all sides, best first, each text of a bank once.
+
+    Equal scores are in the order of sides, then of ranks.
 
     Args:
         sides: Those that answered, the pipeline first.
         method: relative_score or rrf.
         rank_constant: k of rrf.
+        across_banks: Whether a text that several banks hold is one hit, which names the other banks.
     """
     best: dict[object, _Candidate] = {}
     for one in _candidates(sides, method, rank_constant):
-        key: object = (one.hit.bank_id, content_hash(one.hit.text))
+        same = content_hash(one.hit.text)
+        key: object = same if across_banks else (one.hit.bank_id, same)
         kept = best.get(key)
         if kept is None:
             best[key] = one
             continue
+        if one.hit.bank_id != kept.hit.bank_id:
+            kept.banks = (*kept.banks, *one.hit.also_in, one.hit.bank_id or "", kept.hit.bank_id or "")
+            if one.value > kept.value and kept.hit.engine:
+                # Of the bank where it is worth most; a hit of the database stays.
+                kept.hit, kept.side, kept.rank = one.hit, one.side, one.rank
         kept.value = max(kept.value, one.value)
         kept.arms += tuple(arm for arm in one.arms if arm.arm not in {known.arm for known in kept.arms})
     ranked = sorted(best.values(), key=lambda one: (-one.value, one.side, one.rank))
-    return [replace(one.hit, score=one.value, arms=one.arms) for one in ranked]
+    return [replace(one.hit, score=one.value, arms=one.arms, also_in=_also_in(one.hit, one.banks)) for one in ranked]
+
+
+def _also_in(hit: MemoryHit, banks: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the other banks that hold a hit, each once."""
+    return tuple(dict.fromkeys(bank for bank in (*hit.also_in, *banks) if bank != hit.bank_id))
 
 
 def _candidates(sides: Sequence[SideList], method: FusionMethod, rank_constant: float) -> list[_Candidate]:

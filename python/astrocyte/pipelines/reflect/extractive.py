@@ -20,19 +20,21 @@ from astrocyte.pipelines.text import detail_levels
 MOST_SENTENCES = 6
 # How much a sentence loses for the words that it shares with those chosen before: enough to pass over repetitions.
 REDUNDANCY = 0.6
-# Sentences that count for less than this share of the best one are left out: they only make the answer longer.
-LEAST_SHARE = 0.35
+# Sentences that count for less than this share of the best one are left out, by literalism: a literal answer says only
+# what comes closest to the words of the question, a free one also what is related to it.
+LEAST_SHARES = {1: 0.05, 2: 0.2, 3: 0.35, 4: 0.6, 5: 0.85}
 
 
-def compose(evidence: Evidence, *, max_tokens: int, by_time: bool) -> Draft:
-    """The answer that the sentences give; its confidence is for the caller to say.
+def compose(evidence: Evidence, *, max_tokens: int, by_time: bool, literalism: int = 3) -> Draft:
+    """Return the answer that the sentences give, without a confidence.
 
     Args:
         evidence: At least one sentence.
         max_tokens: Of the answer; the first sentence is cut to it rather than left out.
         by_time: Tell the memories in the order of their time, with their dates; else the best one first.
+        literalism: 1 to 5; how close to the question a sentence must be.
     """
-    chosen = _choose(evidence.sentences, max_tokens)
+    chosen = _choose(evidence.sentences, max_tokens, LEAST_SHARES[literalism])
     order = list(dict.fromkeys(sentence.hit for sentence in chosen))
     if by_time:
         order.sort(key=lambda number: _when(evidence.hits[number]))
@@ -69,10 +71,10 @@ def remarks(evidence: Evidence) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _choose(sentences: Sequence[Sentence], max_tokens: int) -> list[Sentence]:
+def _choose(sentences: Sequence[Sentence], max_tokens: int, least_share: float) -> list[Sentence]:
     """Sentences by score, each less what it repeats, while they fit."""
     tokens = count_tokens_many([sentence.text for sentence in sentences])
-    floor = LEAST_SHARE * sentences[0].score if sentences and sentences[0].score > 0 else float("-inf")
+    floor = least_share * sentences[0].score if sentences and sentences[0].score > 0 else float("-inf")
     repeats = [0.0] * len(sentences)
     pool = list(range(len(sentences)))
     chosen: list[Sentence] = []

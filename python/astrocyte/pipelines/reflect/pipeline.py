@@ -78,7 +78,7 @@ class ReflectPipeline:
             ProviderUnavailable: The language model, or the embedder, failed, and there is nothing to fall back on.
             DeadlineExceeded: The language model did not answer in time, and there is nothing to fall back on.
         """
-        mode = self._mode(query)
+        mode = self._checked_mode(query)
         work = await self._begin(query, mode, allowance)
         early = await self._early(work, mode)
         if early is not None:
@@ -95,7 +95,7 @@ class ReflectPipeline:
         A language model in one call is streamed; other answers come as one piece. What fails after the first piece
         raises, since that piece cannot be taken back.
         """
-        mode = self._mode(query)
+        mode = self._checked_mode(query)
         work = await self._begin(query, mode, allowance)
         result = await self._early(work, mode)
         if result is None and mode is ReflectMode.LLM and self._model is not None:
@@ -122,6 +122,21 @@ class ReflectPipeline:
                 result = await self._fall_back(work, mode, error)
         yield result.answer
         yield result
+
+    def _checked_mode(self, query: ReflectQuery) -> ReflectMode:
+        """Return the mode of the answer.
+
+        Raises:
+            CapabilityNotSupported: The answer is extractive, and the query asks for empathy.
+        """
+        mode = self._mode(query)
+        if mode is ReflectMode.EXTRACTIVE and query.dispositions is not None and query.dispositions.empathy != NEUTRAL:
+            raise CapabilityNotSupported(
+                "dispositions.empathy needs a language model: an extractive answer quotes memories as they are; "
+                f"set llm_provider, or leave empathy at {NEUTRAL}",
+                metadata={"parameter": "dispositions.empathy", "mode": str(mode)},
+            )
+        return mode
 
     def _mode(self, query: ReflectQuery) -> ReflectMode:
         """The mode that is to answer."""
@@ -248,11 +263,13 @@ class ReflectPipeline:
         return await self._synthesis.answer(self._task(work))
 
     def _extract(self, work: Work) -> Draft:
+        dispositions = work.query.dispositions
         wish = work.query.max_tokens or self._settings.extractive_max_tokens
         draft = extractive.compose(
             work.evidence,
             max_tokens=min(wish, work.allowance.most_tokens),
             by_time=work.intent is Intent.TEMPORAL,
+            literalism=NEUTRAL if dispositions is None else dispositions.literalism,
         )
         return replace(draft, confidence=work.confidence)
 

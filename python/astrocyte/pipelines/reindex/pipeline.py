@@ -26,7 +26,14 @@ import structlog
 
 from astrocyte.config import ReindexSettings
 from astrocyte.core import failpoint
-from astrocyte.errors import AstrocyteError, BankNotFound, FailedPrecondition, Unavailable, frames
+from astrocyte.errors import (
+    AstrocyteError,
+    BankNotFound,
+    FailedPrecondition,
+    ProviderUnavailable,
+    Unavailable,
+    frames,
+)
 from astrocyte.model import Bank, Comparison, OperationError, ReindexPhase
 from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.index.embedding_spaces import Spaces
@@ -178,6 +185,11 @@ class Reindexer:
             log.info("bank_reindexed", bank_key=bank.key, seconds=round(time.monotonic() - start, 3))
         except (OperationEnded, BankNotFound):
             log.info("reindex_cancelled", bank_key=bank.key)
+        except ProviderUnavailable as error:
+            # Not its message: an embedder of another package may repeat the text, and the row outlives an erasure.
+            status = error.metadata.get("status", "")
+            problem = f"status {status}" if status.isdigit() else error.reason
+            await self._failed(work, OperationError(error.reason, f"the embedder failed ({problem})"))
         except AstrocyteError as error:
             await self._failed(work, OperationError(error.reason, error.message))
         except Exception as error:  # noqa: BLE001 - as above

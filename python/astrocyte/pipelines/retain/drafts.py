@@ -138,6 +138,16 @@ def identity_hash(content: str, speaker: str | None, session_id: str | None, occ
     return content_hash(f"{speaker}{PART_END}{content}" if speaker else content)
 
 
+def hash_fits(
+    stored: bytes, content: str, speaker: str | None, session_id: str | None, occurred_at: int | None
+) -> bool:
+    """Return whether a stored hash is that of a memory, or of content and speaker, as earlier versions have it."""
+    return stored in {
+        identity_hash(content, speaker, session_id, occurred_at),
+        identity_hash(content, speaker, None, None),
+    }
+
+
 async def compute(executor: Executor, work: Callable[[], T], contents: Sequence[str], *, inline: bool = True) -> T:
     """The result of ``work`` on contents: on the loop where it is sure to be short, and ``inline`` allows it."""
     if inline and len(contents) <= INLINE_ITEMS and max(map(len, contents), default=0) <= INLINE_CHARS:

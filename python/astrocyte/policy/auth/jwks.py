@@ -1,7 +1,7 @@
-"""An issuer's public keys: read from a file or fetched, kept for a while, and never fetched because a token says so.
+"""The signing keys of a token issuer, read from a file or fetched from a URL.
 
-A token may name any key it likes. One that is not known makes the keys be fetched again only when they have not been
-for `jwks_min_refresh_seconds`; until then it is refused at once, however many such tokens come.
+A token cannot make the server fetch keys at will: a key that is not known triggers a fetch only if the last attempt is
+at least `jwks_min_refresh_seconds` old. Until then the token is refused at once.
 """
 
 from __future__ import annotations
@@ -9,184 +9,138 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import json
+import math
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable
-from http.client import HTTPMessage
-from typing import IO, Any
+from collections.abc import Awaitable, Callable
+from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import structlog
-from jwt import PyJWK
+from jwt import PyJWK, PyJWKClient
 from jwt.exceptions import PyJWTError
 
 from astrocyte.config import JwtSettings
 from astrocyte.errors import ConfigError, Unavailable
+from astrocyte.providers import response_body
 
-# An issuer has a few keys; a hundred of the largest kind are less.
+# A hundred RSA keys of the largest common size fit.
 MOST_BYTES = 262_144
 MOST_KEYS = 100
-# What each signature needs of its key.
-KEY_TYPES = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
-CURVES = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}
-# Shorter moduli can be broken.
-LEAST_RSA_BITS = 2_048
 
-Clock = Callable[[], float]
 log = structlog.get_logger(__name__)
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
-    ) -> None:
-        """Follow none: the keys are where the configuration says."""
-
-
-class KeySet:
-    """The keys of one issuer.
+class KeySet(PyJWKClient):
+    """The signing keys of one issuer, cached for `jwks_max_age_seconds`.
 
     Args:
-        settings: Where they are, and how long they are good for.
-        clock: Seconds that never go back.
-        fetch: Bytes of a URL; tests bring their own.
+        settings: Where the keys are and how long they are valid.
+        fetch: Returns the bytes of a URL within a time limit.
 
     Raises:
-        ConfigError: The address is not a safe one, or the file holds no keys.
+        ConfigError: The URL is not safe, or the file contains no usable key.
     """
 
-    def __init__(
-        self,
-        settings: JwtSettings,
-        *,
-        clock: Clock = time.monotonic,
-        fetch: Callable[[str, float], bytes] | None = None,
-    ) -> None:
-        self._settings = settings
-        self._clock = clock
-        self._fetch = fetch or _fetch
-        self._keys: dict[str | None, PyJWK] = {}
-        self._fetched_at: float | None = None
-        self._tried_at: float | None = None
-        self._refreshing: asyncio.Task[None] | None = None
-        # Counts the times that the keys changed: what was verified with earlier ones is verified anew.
-        self.generation = 0
+    def __init__(self, settings: JwtSettings, *, fetch: Callable[[str, float], Awaitable[bytes]] | None = None) -> None:
         if settings.jwks_url is not None:
             _check_url(settings.jwks_url)
-        elif settings.jwks_file is not None:
+        # The base class demands a URL even where the keys come from a file; its own `fetch_data` is never called.
+        lifespan = math.inf if settings.jwks_url is None else settings.jwks_max_age_seconds
+        super().__init__(settings.jwks_url or "https://localhost", lifespan=lifespan)
+        self._settings = settings
+        self._fetch = fetch or _fetch
+        self._document: object = None
+        self._tried_at = -math.inf
+        self._refreshing: asyncio.Task[None] | None = None
+        # Increases with each new set of keys, so that tokens verified with an older set are verified again.
+        self.generation = 0
+        if settings.jwks_file is not None:
             try:
-                self._take(settings.jwks_file.read_bytes())
-            except (OSError, ValueError) as error:
+                self._replace(settings.jwks_file.read_bytes())
+            except (OSError, ValueError, RecursionError, PyJWTError) as error:
                 raise ConfigError(
-                    f"{settings.jwks_file}: no keys can be read from it: {error}",
+                    f"{settings.jwks_file}: contains no usable signing key ({type(error).__name__}); "
+                    "expected a JSON Web Key Set",
                     metadata={"file": str(settings.jwks_file)},
                 ) from error
 
-    def find(self, kid: str | None) -> PyJWK | None:
-        """The key of that id; without an id the only key there is."""
-        if kid is None and len(self._keys) == 1:
-            return next(iter(self._keys.values()))
-        return self._keys.get(kid)
+    def find(self, kid: str | None) -> list[PyJWK]:
+        """Return the key with an ID, once for each algorithm it may verify; without an ID the only key of the set."""
+        keys = self._cached()
+        if kid is None:
+            return keys if len({key.key_id for key in keys}) == 1 else []
+        return [key for key in keys if key.key_id == kid]
 
     @property
     def usable(self) -> bool:
-        """Whether the keys are there and not too old. Begins to fetch new ones where they are getting old."""
-        if self._settings.jwks_url is None:
-            return True
-        if self._fetched_at is None:
-            return False
-        age = self._clock() - self._fetched_at
-        if age > self._settings.jwks_max_age_seconds / 2:
+        """Whether keys are present and not expired. Starts a refresh when half of their lifetime is over."""
+        half = self._settings.jwks_max_age_seconds / 2
+        if self._settings.jwks_url is not None and self._cached() and time.monotonic() - self._tried_at > half:
             self._begin()
-        return age <= self._settings.jwks_max_age_seconds
+        return bool(self._cached())
 
     @property
     def refreshable(self) -> bool:
-        """Whether the keys may be fetched now: they have not been lately, or are being fetched."""
+        """Whether a refresh is running, or the last attempt is old enough for another."""
         if self._settings.jwks_url is None:
             return False
-        waited = self._tried_at is None or self._clock() - self._tried_at >= self._settings.jwks_min_refresh_seconds
+        waited = time.monotonic() - self._tried_at >= self._settings.jwks_min_refresh_seconds
         return waited or self._refreshing is not None
 
     async def refresh(self) -> None:
-        """Fetch the keys; calls that come meanwhile wait for the same answer."""
+        """Fetch the keys; concurrent calls share one request."""
         self._begin()
         if self._refreshing is not None:
             await asyncio.shield(self._refreshing)
 
+    def fetch_data(self) -> dict[str, Any]:
+        """Return the usable entries of the last document; called by the base class.
+
+        An entry without ``alg`` is listed once for each accepted algorithm; PyJWT drops those that its key type does
+        not support. A key therefore verifies its own algorithms only, whatever a token's header says.
+        """
+        entries = self._document.get("keys") if isinstance(self._document, dict) else None
+        usable = [entry for entry in entries[:MOST_KEYS] if _verifies(entry)] if isinstance(entries, list) else []
+        accepted = self._settings.algorithms
+        named = [(entry, [entry["alg"]] if "alg" in entry else accepted) for entry in usable]
+        return {"keys": [{**entry, "alg": name} for entry, names in named for name in names]}
+
+    def _cached(self) -> list[PyJWK]:
+        keys = None if self.jwk_set_cache is None else self.jwk_set_cache.get()
+        return [] if keys is None else keys.keys
+
     def _begin(self) -> None:
         if self._refreshing is None and self.refreshable:
-            self._tried_at = self._clock()
+            self._tried_at = time.monotonic()
             self._refreshing = asyncio.get_running_loop().create_task(self._refresh(), name="astrocyte-jwks")
 
     async def _refresh(self) -> None:
-        url = self._settings.jwks_url or ""
         try:
-            raw = await asyncio.to_thread(self._fetch, url, self._settings.jwks_timeout_seconds)
-            self._take(raw)
-            self._fetched_at = self._clock()
-        except (OSError, ValueError) as error:
-            # The keys that are there stay good for their time.
+            self._replace(await self._fetch(self._settings.jwks_url or "", self._settings.jwks_timeout_seconds))
+        except (OSError, ValueError, RecursionError, PyJWTError, httpx.HTTPError) as error:
+            # The present keys stay valid for the rest of their lifetime.
             log.warning("jwks_failed", error=type(error).__name__)
         finally:
             self._refreshing = None
 
-    def _take(self, raw: bytes) -> None:
-        """Replace the keys by those of a document.
-
-        Raises:
-            ValueError: It is no key set.
-        """
-        document = json.loads(raw)
-        entries = document.get("keys") if isinstance(document, dict) else None
-        keys: dict[str | None, PyJWK] = {}
-        for entry in entries[:MOST_KEYS] if isinstance(entries, list) else ():
-            key = _key(entry)
-            if key is not None:
-                keys[key.key_id] = key
-        if not keys:
-            raise ValueError("it is no list of keys with one for signatures that are known")
-        self._keys = keys
+    def _replace(self, raw: bytes) -> None:
+        self._document = json.loads(raw)
+        self.get_jwk_set(refresh=True)
         self.generation += 1
 
 
-def fits(key: PyJWK, entry_algorithm: str | None, algorithm: str) -> bool:
-    """Whether a key may verify signatures of an algorithm: by its own kind, not by what a token says."""
-    if entry_algorithm is not None and entry_algorithm != algorithm:
-        return False
-    data: dict[str, Any] = key._jwk_data  # noqa: SLF001 - PyJWT keeps the entry, and shows no other part of it
-    if data.get("kty") != KEY_TYPES[algorithm[:2]]:
-        return False
-    return algorithm not in CURVES or data.get("crv") == CURVES[algorithm]
-
-
-def declared_algorithm(key: PyJWK) -> str | None:
-    """The algorithm that the key itself says it is for."""
-    algorithm = key._jwk_data.get("alg")  # noqa: SLF001 - as in `fits`
-    return algorithm if isinstance(algorithm, str) else None
-
-
 def unreachable() -> Unavailable:
-    """What a call gets while there are no keys to verify its token with."""
-    return Unavailable("the keys of the token issuer cannot be fetched at the moment; try again")
+    """The error of a call whose token cannot be verified for want of keys."""
+    return Unavailable("the token issuer's keys cannot be fetched at the moment; retry later")
 
 
-def _key(entry: object) -> PyJWK | None:
-    """A key for signatures, or None for one of another use or kind."""
-    if not isinstance(entry, dict) or entry.get("use", "sig") != "sig":
-        return None
-    if "key_ops" in entry and "verify" not in entry["key_ops"]:
-        return None
-    if entry.get("kty") not in set(KEY_TYPES.values()):
-        return None
-    try:
-        key = PyJWK(entry)
-    except (PyJWTError, ValueError, TypeError, KeyError):
-        return None
-    if entry["kty"] == "RSA" and key.key.key_size < LEAST_RSA_BITS:
-        return None
-    return key
+def _verifies(entry: object) -> bool:
+    """Whether an entry of a key set is a public key for signatures."""
+    if not isinstance(entry, dict) or entry.get("use", "sig") != "sig" or entry.get("kty") == "oct":
+        return False
+    operations = entry.get("key_ops", ["verify"])
+    return isinstance(operations, list) and "verify" in operations
 
 
 def _check_url(url: str) -> None:
@@ -198,16 +152,17 @@ def _check_url(url: str) -> None:
         local = False
     if not host or parts.scheme not in {"http", "https"} or (parts.scheme == "http" and not local):
         raise ConfigError(
-            f"auth.jwt.jwks_url: expected an https address, got {url!r}; over http others could put in keys of theirs",
+            f"auth.jwt.jwks_url: expected an https address, got {url!r}; plain http is accepted for loopback only",
             metadata={"key": "auth.jwt.jwks_url"},
         )
 
 
-def _fetch(url: str, timeout: float) -> bytes:
-    opener = urllib.request.build_opener(_NoRedirects())
-    request = urllib.request.Request(url, headers={"Accept": "application/json"})  # noqa: S310 - `_check_url` was there
-    with opener.open(request, timeout=timeout) as response:
-        raw: bytes = response.read(MOST_BYTES + 1)
-    if len(raw) > MOST_BYTES:
-        raise ValueError(f"the keys have more than {MOST_BYTES} bytes")
-    return raw
+async def _fetch(url: str, seconds: float) -> bytes:
+    # The limit holds for the whole exchange: httpx bounds each read only. Redirects are not followed.
+    async with (
+        asyncio.timeout(seconds),
+        httpx.AsyncClient(timeout=seconds) as client,
+        client.stream("GET", url, headers={"Accept": "application/json"}) as response,
+    ):
+        response.raise_for_status()
+        return await response_body.read(response, most_bytes=MOST_BYTES, seconds=seconds)

@@ -6,7 +6,7 @@ Nothing is looked up here: a bank that does not exist is named like any other, a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from astrocyte.model import (
     RecallQuery,
     ReflectQuery,
 )
+from astrocyte.model.multi_bank import OPEN_STRATEGY
 from astrocyte.policy.requests import field_checks
 
 # Far beyond what any caller can be given.
@@ -84,7 +85,7 @@ class BankSets:
     def groups(self) -> list[BankGroup]:
         """The groups of the configuration, with placeholders as they stand there."""
         return [
-            BankGroup(name, group.banks, MultiBankStrategy(**_of_group(group, {bank: bank for bank in group.banks})))
+            BankGroup(name, group.banks, replace(OPEN_STRATEGY, **_of_group(group, {one: one for one in group.banks})))
             for name, group in self._settings.bank_groups.items()
         ]
 

@@ -238,7 +238,9 @@ class Hybrid:
                 SideList(side.engine.name, side.judged.hits, {side.bank.bank_id: side.weight}) for side in answered
             ]
             method = FusionMethod(answered[0].engine.settings.fusion_method)
-            fused = fuse_sides(lists, method, query.rank_constant or self._rank_constant)
+            across = asking.strategy is not None and asking.strategy.dedup_across_banks
+            constant = query.rank_constant or self._rank_constant
+            fused = fuse_sides(lists, method, constant, across_banks=across)
             if asking.watch is not None:
                 asking.watch(fused)
             available += sum(bool(hit.engine) for hit in fused)

@@ -245,17 +245,14 @@ class Engines:
         Raises:
             ConfigError: As `add`.
         """
-        target = "engine" if engine.capabilities().reflect else PIPELINE
-        options = {"reflect_target": target}
-        self.attach(
-            HybridEngineProvider(engine, retain_target="engine", pipeline_recall_weight=0.0, name=name, options=options)
-        )
+        self.attach(HybridEngineProvider(engine, retain_target="engine", pipeline_recall_weight=0.0, name=name))
 
     def attach(self, hybrid: HybridEngineProvider | EngineProvider) -> None:
         """As `add`, for an engine that a program brings; a bare one takes the place of the pipeline.
 
         Raises:
             ConfigError: As `add`; or the pipeline of the hybrid is not the one that there is.
+            ValidationError: It is no engine.
         """
         if not isinstance(hybrid, HybridEngineProvider):
             hybrid = HybridEngineProvider(hybrid, retain_target="engine", pipeline_recall_weight=0.0)

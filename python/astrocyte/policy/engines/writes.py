@@ -172,9 +172,13 @@ class EngineWriting:
             # What is copied here it will be told all the same, whether the caller comes again or not.
             self._deliveries.note(engine.name)
             raise
+        deleted = result.deleted_count
         if engine.settings.retain_target != BOTH:
             count += await self._further(engine, call, selector, result, compliance=compliance, reason=reason)
-        return replace(result, engines=(EngineForget(engine.name, EngineOutcome.ANSWERED, count),))
+            # Its memories are its own; copies of ours are counted already.
+            deleted = result.deleted_count + count
+        done = EngineForget(engine.name, EngineOutcome.ANSWERED, count)
+        return replace(result, deleted_count=deleted, engines=(done,))
 
     @staticmethod
     async def _further(

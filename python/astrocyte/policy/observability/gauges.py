@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 
@@ -40,6 +41,7 @@ class Levels(Collector):
             "retry": queue.queued_count,
             "writes": lambda: store.waiting_writes,
         }
+        self._quarantine = store.quarantine
         self._registry = registry
         self._settings = settings
         self._outboxes = outboxes
@@ -55,7 +57,10 @@ class Levels(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All of it."""
-        depth, floor, sampled, behind = self._families()
+        depth, floor, sampled, behind, damaged = self._families()
+        banks = Counter(row.bank_key for row in self._quarantine.rows)
+        for bank_key, count in banks.items():
+            damaged.add_metric((str(bank_key),), count)
         for queue, read in self._queues.items():
             # A store that cannot be read says so elsewhere; the other metrics are wanted then more than ever.
             with contextlib.suppress(StoreError):
@@ -70,7 +75,7 @@ class Levels(Collector):
                 depth.add_metric((f"engine:{engine}",), state.waiting)
                 waited = 0.0 if state.since is None else (datetime.now(UTC) - state.since).total_seconds()
                 behind.add_metric((engine,), max(0.0, waited))
-        yield from (depth, floor, sampled, behind)
+        yield from (depth, floor, sampled, behind, damaged)
 
     @staticmethod
     def _families() -> tuple[GaugeMetricFamily, ...]:
@@ -81,4 +86,5 @@ class Levels(Collector):
             GaugeMetricFamily(
                 "astrocyte_engine_behind_seconds", "How long an engine has not had what it should.", labels=("engine",)
             ),
+            GaugeMetricFamily("astrocyte_damaged_rows", "Damaged rows in quarantine.", labels=("bank_key",)),
         )

@@ -13,6 +13,7 @@ from astrocyte.api import Backend
 from astrocyte.config import Settings
 from astrocyte.model import EngineOutbox, ServerInfo
 from astrocyte.pipelines.index.registry import IndexRegistry
+from astrocyte.policy import events
 from astrocyte.policy.gate import Gate
 from astrocyte.policy.observability.hooks import Hooks, load
 from astrocyte.policy.observability.hooks_middleware import HooksMiddleware
@@ -43,6 +44,7 @@ class Telemetry:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        events.set_provider(settings.vector_store)
         self.metrics: Metrics | None = None
         self.tracing: Tracing | None = None
         self._levels: Levels | None = None

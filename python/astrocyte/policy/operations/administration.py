@@ -61,7 +61,9 @@ class BankAdministration:
         """The server, and the memory of the indexes of all banks; the same for every caller."""
         del request
         self._access.require_name(caller, "GetServerInfo")
-        return replace(self._info, index_memory=self._registry.memory)
+        damaged = len(self._store.quarantine)
+        store = f"{self._info.store}, {damaged} damaged rows (see astrocyte verify)" if damaged else self._info.store
+        return replace(self._info, store=store, index_memory=self._registry.memory)
 
     async def list_bank_templates(self, caller: Caller, request: ListBankTemplates) -> list[BankTemplate]:
         """The templates of the configuration."""

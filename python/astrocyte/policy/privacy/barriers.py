@@ -113,7 +113,7 @@ class Barriers:
         bank = self._of[bank_id]
         barriers = bank.settings.barriers
         shape = barriers.validation
-        is_long = len(item.content) > shape.max_content_length
+        is_long = shape.max_content_length is not None and len(item.content) > shape.max_content_length
         if is_long or shape.allowed_content_types is not None or content_rules.SUSPECT.search(item.content):
             content_rules.check_item(item, shape, at)
         warnings: tuple[str, ...] = ()

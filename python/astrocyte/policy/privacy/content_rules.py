@@ -37,15 +37,15 @@ def check_item(item: RetainItem, settings: ContentSettings, at: str) -> None:
 
 
 def check_content(content: str, settings: ContentSettings, path: str) -> None:
-    """A length and a look that text has.
+    """Refuse content that is too long or binary.
 
     Raises:
         ValidationError: It is too long, or binary.
     """
-    if len(content) > settings.max_content_length:
+    if settings.max_content_length is not None and len(content) > settings.max_content_length:
         raise ValidationError(
-            f"has {len(content):,} characters, the limit is {settings.max_content_length:,}; cut it into several "
-            "memories",
+            f"has {len(content):,} characters, the limit of the bank is {settings.max_content_length:,} "
+            "(barriers.validation.max_content_length); split it into several memories",
             field=path,
             metadata={"limit": str(settings.max_content_length)},
         )

@@ -25,6 +25,7 @@ from astrocyte.model import (
     RetainItem,
     TagMatch,
 )
+from astrocyte.model.memory import MEMORY_LAYERS
 from astrocyte.pipelines.query.date_parser import may_name_time
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.field_checks import check_parts
@@ -130,9 +131,9 @@ class Validator:
         field_checks.integer(query.min_position, f"{at}min_position", 0, LARGEST_POSITION)
         self._filters(query, at)
         self._times(query, at)
-        self._ranking(query, at)
         if query.external_context != ():
             self._external(query.external_context, f"{at}external_context")
+        self._ranking(query, at)
 
     @staticmethod
     def history(query: RecallQuery) -> datetime:
@@ -346,8 +347,14 @@ class Validator:
         if query.layer_weights != {}:
             field_checks.mapping(query.layer_weights, f"{at}layer_weights")
             field_checks.count(query.layer_weights, f"{at}layer_weights", self._limits.fact_types)
+            known = {*MEMORY_LAYERS, *(getattr(item, "memory_layer", None) for item in query.external_context)}
             for layer in query.layer_weights:
                 field_checks.label(layer, f"{at}layer_weights", self._limits.label_chars)
+                if layer not in known:
+                    raise ValidationError(
+                        f"names a layer that does not exist; the layers are {', '.join(MEMORY_LAYERS)}",
+                        field=f"{at}layer_weights",
+                    )
             field_checks.weights(query.layer_weights, f"{at}layer_weights")
         if query.rank_constant is not None:
             field_checks.number(query.rank_constant, f"{at}rank_constant", 1e-6, 1e6)

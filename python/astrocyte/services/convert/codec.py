@@ -52,10 +52,12 @@ _SHARED = (str, int, float, bytes, tuple, frozenset, datetime, types.NoneType)
 class Unset(Enum):
     """Meaning of a field that is unset on the wire, where the wire does not tell unset from empty.
 
-    NONE: None where the annotation allows it, else empty. EMPTY: empty always. DEFAULT: the default of the class.
+    NONE: None where the annotation allows it, else empty; repeated fields are empty. NULL: None where the annotation
+    allows it, for repeated fields too. EMPTY: empty always. DEFAULT: the default of the class.
     """
 
     NONE = "none"
+    NULL = "null"
     EMPTY = "empty"
     DEFAULT = "default"
 
@@ -300,6 +302,8 @@ def _field(name: str, annotation: Any, default: Any, wire: FieldDescriptor, unse
     always = wire.has_presence or wire.enum_type is not None or wire.type == FieldDescriptor.TYPE_DOUBLE
     if unset is Unset.DEFAULT and default is not MISSING:
         return Field(name, wire.name, read, write, None, always)
+    if unset is Unset.NULL and optional:
+        return Field(name, wire.name, read, write, _none, always)
     if wire.is_repeated or not optional or (unset is Unset.EMPTY and not wire.has_presence):
         # The empty value of an enum is no name; its class has a default, or an unset field fails.
         return Field(name, wire.name, read, write, empty, always)

@@ -62,7 +62,7 @@ class QueryCodec(Codec[Any]):
 
 register(MemoryHit, HitCodec)
 register(RecallTrace, unset=Unset.EMPTY)
-register(MultiBankStrategy, unset=Unset.DEFAULT)
+register(MultiBankStrategy, unset=Unset.NULL)
 register(RecallQuery, QueryCodec)
 register(ReflectQuery, QueryCodec)
 register(ExplainQuery, names={"query": "recall"})

@@ -1,7 +1,8 @@
-"""Recall's last word: what the index proposed is read back, and the database decides what leaves.
+"""Reading the hits that the index proposes from the database, which decides what leaves.
 
 The tenant, the bank, forgetting and both clocks are checked here again, in SQL, whatever the index believed. This is on
 the path of every recall: one prepared statement for any number of passages, three look-ups by primary key for each.
+Damaged rows are left out: a damaged page or row must not fail the answers of its whole bank.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import apsw
 
 from astrocyte.model import Bank
 from astrocyte.stores.protocols import HydratedRow, Visibility
+from astrocyte.stores.quarantine import HashFits, Quarantine
+from astrocyte.stores.sqlite import damage
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.rows import PASSAGES_PER_ROW, Row, decode_metadata, decode_tags
 
@@ -58,22 +61,81 @@ _GUARDED_EACH = {
 }
 
 
+# Answers of which one is compared with the content hashes of its rows, the first among them.
+ANSWERS_PER_CHECK = 64
+
+
 class Hydration:
     """Reads passages back.
 
     Args:
         connections: The store's.
+        quarantine: Where damaged rows go.
+        hash_fits: Tells whether a content hash fits; None checks none.
         guarded: False switches the checks off, for the test that shows that they are what holds.
     """
 
-    def __init__(self, connections: Connections, *, guarded: bool = True) -> None:
+    def __init__(
+        self,
+        connections: Connections,
+        quarantine: Quarantine,
+        hash_fits: HashFits | None = None,
+        *,
+        guarded: bool = True,
+    ) -> None:
         self._connections = connections
+        self._quarantine = quarantine
+        self._hash_fits = hash_fits
         self._guarded = guarded
+        self._answers = 0
 
     def hydrate(self, bank: Bank, passages: Sequence[tuple[int, int]], visibility: Visibility) -> list[HydratedRow]:
         """See `MemoryStore.hydrate`."""
         if not passages:
             return []
+        try:
+            rows = self._read(bank, passages, visibility)
+        except Exception as error:
+            if damage.problem_of(error) is None:
+                raise
+            rows = self._around_damage(bank, passages, visibility)
+        return self._checked(bank, rows)
+
+    def _around_damage(
+        self, bank: Bank, passages: Sequence[tuple[int, int]], visibility: Visibility
+    ) -> list[HydratedRow]:
+        """Return the rows that can be read, in the order of the passages."""
+        by_row = {row_key: [one for one in passages if one[0] == row_key] for row_key, _ in passages}
+        found = damage.around(
+            lambda row_key: self._read(bank, by_row[row_key], visibility), iter(by_row), bank, self._quarantine
+        )
+        places = {passage: place for place, passage in reversed(list(enumerate(passages)))}
+        return sorted((row for rows in found for row in rows), key=lambda row: places[row.row_key, row.ordinal])
+
+    def _checked(self, bank: Bank, rows: list[HydratedRow]) -> list[HydratedRow]:
+        """Return the rows that are not damaged, as far as that is known."""
+        self._answers += 1
+        if self._hash_fits is not None and self._answers % ANSWERS_PER_CHECK == 1:
+            self._check_hashes(bank, rows)
+        for row in rows:
+            if not damage.sound(row):
+                self._quarantine.add(bank.key, row.row_key, damage.ROW)
+        if not self._quarantine:
+            return rows
+        return [row for row in rows if row.row_key not in self._quarantine]
+
+    def _check_hashes(self, bank: Bank, rows: list[HydratedRow]) -> None:
+        if self._hash_fits is None:
+            return
+        keys = apsw.carray(array("q", [row.row_key for row in rows]))
+        sql = "SELECT m.row_key, m.content_hash FROM carray(?) w CROSS JOIN memories m ON m.row_key = w.value"
+        hashes: dict[int, bytes] = dict(self._connections.query(sql, (keys,))) if rows else {}
+        for row in rows:
+            stored = hashes.get(row.row_key, b"")
+            if not self._hash_fits(stored, row.content, row.speaker, row.session_id, row.occurred_at):
+                self._quarantine.add(bank.key, row.row_key, damage.HASH)
+
+    def _read(self, bank: Bank, passages: Sequence[tuple[int, int]], visibility: Visibility) -> list[HydratedRow]:
         keys = array("q")
         for row_key, ordinal in passages:
             keys.append(row_key * PASSAGES_PER_ROW + ordinal + 1)
@@ -99,12 +161,17 @@ class Hydration:
         sql, count = _GUARDED_EACH[as_of is not None, valid_at is not None]
         keys = apsw.carray(array("q", [passage for passage, *_ in owners]))
         rows: list[list[Row]] = [[] for _ in asked]
-        for row in self._connections.query(sql, (keys, None, None, None, as_of, valid_at)[:count]):
-            # A row comes once for each bank of which it was asked, and is that of one.
-            place = owners.pop((row[0], *row[-3:]), None)
-            if place is not None:
-                rows[place].append(row[:-3])
-        return [_decoded(own) for own in rows]
+        try:
+            for row in self._connections.query(sql, (keys, None, None, None, as_of, valid_at)[:count]):
+                # A row comes once for each bank of which it was asked, and is that of one.
+                place = owners.pop((row[0], *row[-3:]), None)
+                if place is not None:
+                    rows[place].append(row[:-3])
+            return [self._checked(bank, _decoded(own)) for (bank, _), own in zip(asked, rows, strict=True)]
+        except Exception as error:
+            if damage.problem_of(error) is None:
+                raise
+            return [self.hydrate(bank, passages, visibility) for bank, passages in asked]
 
 
 def _decoded(rows: list[Row]) -> list[HydratedRow]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
 
 from astrocyte.model import Bank, BankStats, Change, ChangeKind, ForgetSelector, Memory, Reference
 from astrocyte.stores.protocols import RequestKey, VersionRecord
+from astrocyte.stores.quarantine import HashFits, Quarantine
 from astrocyte.stores.queue import QueuedItem
+from astrocyte.stores.sqlite import damage
 from astrocyte.stores.sqlite.deletion.soft_delete import LISTED_IDS, selection
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.rows import BANK_COLUMNS, MEMORY_COLUMNS, decode_bank, decode_memory, fetch, to_datetime
@@ -28,11 +32,17 @@ _LISTED = (
 _INDEXED = "m.forgotten_at IS NULL AND m.position <= ? AND (m.restored_position IS NULL OR m.restored_position <= ?)"
 
 
+# Rows of which one is compared with its content hash when an index is loaded.
+ROWS_PER_CHECK = 64
+
+
 class Reads:
     """The methods of `MemoryStore` and `RetryQueue` that read; see there for what each returns."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, quarantine: Quarantine, hash_fits: HashFits | None = None) -> None:
         self._connections = connections
+        self._quarantine = quarantine
+        self._hash_fits = hash_fits
 
     def get_bank(self, tenant: str, bank_id: str) -> Bank | None:
         """The bank, or None."""
@@ -178,18 +188,28 @@ class Reads:
             marks = ",".join("?" * len(tags))
             clause += f" AND m.row_key IN (SELECT row_key FROM tags WHERE bank_key = ? AND tag IN ({marks}))"
             bindings += [bank.key, *tags]
+        listing = f"{_MEMORIES} WHERE {clause} AND m.row_key > ? AND {_BANK_HOLDS} ORDER BY m.row_key LIMIT ?"
+
+        def read(after: int, limit: int) -> tuple[list[tuple[int, Memory]], int]:
+            with self._connections.snapshot() as connection:
+                ((total,),) = fetch(connection, f"SELECT count(*) FROM memories m WHERE {clause}", bindings)
+                rows = fetch(connection, listing, (*bindings, after, bank.key, bank.tenant, bank.bank_id, limit))
+            return [(row[0], decode_memory(row, bank.bank_id)) for row in rows], total
+
+        try:
+            return read(after, limit)
+        except Exception as error:
+            if damage.problem_of(error) is None:
+                raise
         with self._connections.snapshot() as connection:
-            ((total,),) = fetch(
-                connection,
-                f"SELECT count(*) FROM memories m WHERE {clause}",
-                bindings,
-            )
-            rows = fetch(
-                connection,
-                f"{_MEMORIES} WHERE {clause} AND m.row_key > ? AND {_BANK_HOLDS} ORDER BY m.row_key LIMIT ?",
-                (*bindings, after, bank.key, bank.tenant, bank.bank_id, limit),
-            )
-        return [(row[0], decode_memory(row, bank.bank_id)) for row in rows], total
+            ((total,),) = fetch(connection, f"SELECT count(*) FROM memories m WHERE {clause}", bindings)
+            keys = damage.keys_of(connection, bank, after, total)
+
+        def read_one(row_key: int) -> tuple[int, Memory] | None:
+            found, _ = read(row_key - 1, 1)
+            return found[0] if found and found[0][0] == row_key else None
+
+        return list(islice(damage.around(read_one, iter(keys), bank, self._quarantine), limit)), total
 
     def select(self, bank: Bank, selector: ForgetSelector, *, include_forgotten: bool = False) -> tuple[int, list[str]]:
         """The number of memories that the selector meets, and the first 1,000 ids."""
@@ -224,19 +244,55 @@ class Reads:
         clause = f"m.bank_key = ? AND m.row_key > ? AND {_INDEXED}"
         after = 0
         while True:
-            with self._connections.snapshot() as connection:
-                batch = records(
-                    connection,
-                    bank,
-                    clause,
-                    (bank.key, after, position, position),
-                    at_position=position,
-                    limit=batch_size,
-                )
-            if not batch:
+            try:
+                with self._connections.snapshot() as connection:
+                    batch = records(
+                        connection,
+                        bank,
+                        clause,
+                        (bank.key, after, position, position),
+                        at_position=position,
+                        limit=batch_size,
+                    )
+            except Exception as error:
+                if damage.problem_of(error) is None:
+                    raise
+                with self._connections.snapshot() as connection:
+                    keys = damage.keys_of(connection, bank, after, batch_size)
+                batch = list(damage.around(partial(self._record, bank, position), iter(keys), bank, self._quarantine))
+                after = keys[-1] if keys else after
+            else:
+                keys = [record.row_key for record in batch]
+                after = keys[-1] if keys else after
+            if not keys:
                 return
-            yield batch
-            after = batch[-1].row_key
+            if whole := [record for record in batch if self._whole(bank, record)]:
+                yield whole
+
+    def _record(self, bank: Bank, position: int, row_key: int) -> VersionRecord | None:
+        clause = f"m.bank_key = ? AND m.row_key = ? AND {_INDEXED}"
+        bindings = (bank.key, row_key, position, position)
+        with self._connections.snapshot() as connection:
+            found = records(connection, bank, clause, bindings, at_position=position)
+        return found[0] if found else None
+
+    def _whole(self, bank: Bank, record: VersionRecord) -> bool:
+        """Return whether a version is not damaged, as far as that is known."""
+        memory = record.memory
+        if record.row_key in self._quarantine:
+            return False
+        problem = damage.record_problem(record, bank)
+        if problem is not None:
+            self._quarantine.add(bank.key, record.row_key, problem)
+            return False
+        if self._hash_fits is None or record.row_key % ROWS_PER_CHECK:
+            return True
+        fits = self._hash_fits(
+            memory.content_hash, memory.content, memory.speaker, memory.session_id, memory.occurred_at
+        )
+        if not fits:
+            self._quarantine.add(bank.key, record.row_key, damage.HASH)
+        return fits
 
     def version_records(self, bank: Bank, memory_ids: Sequence[str], *, at_position: int) -> list[VersionRecord]:
         """Every version of these memories that recall may ever see."""

@@ -21,12 +21,14 @@ from astrocyte.stores.outbox import CopyOrder
 from astrocyte.stores.protocols import (
     BatchFlag,
     HydratedRow,
+    IndexBatch,
     IndexListener,
     RequestKey,
     Visibility,
     Write,
     WriteOutcome,
 )
+from astrocyte.stores.quarantine import HashFits, Quarantine
 from astrocyte.stores.queue import QueuedItem
 from astrocyte.stores.sqlite import commits
 from astrocyte.stores.sqlite.deletion import soft_delete
@@ -55,6 +57,7 @@ from astrocyte.stores.sqlite.tables.grants import SqliteAccess
 from astrocyte.stores.sqlite.tables.holds import SqliteHolds
 from astrocyte.stores.sqlite.tables.operations import SqliteOperations
 from astrocyte.stores.sqlite.tables.outbox import SqliteOutbox
+from astrocyte.stores.sqlite.verification import Verification, verify
 
 DEFAULTS = StoreSettings()
 # Responses that one purge job removes.
@@ -67,7 +70,7 @@ def system_clock() -> int:
     return time.time_ns() // 1_000_000
 
 
-def open_store(
+def open_store(  # noqa: PLR0913 - a setting each
     data_dir: Path | None,
     *,
     clock: Clock = system_clock,
@@ -75,6 +78,8 @@ def open_store(
     waiting_limit: int = DEFAULTS.waiting_limit,
     busy_seconds: float = DEFAULTS.busy_seconds,
     request_keep_hours: float = DEFAULTS.request_keep_hours,
+    hash_fits: HashFits | None = None,
+    read_only: bool = False,
 ) -> SqliteStore:
     """Open, or make, the store of a data directory; None keeps everything in memory, for as long as the store is open.
 
@@ -85,6 +90,8 @@ def open_store(
         waiting_limit: Writes that may wait before more are refused.
         busy_seconds: How long to wait for another process's lock on the database.
         request_keep_hours: How long answers to request ids are kept.
+        hash_fits: Tells whether a content hash fits; rows whose hash does not are damaged.
+        read_only: Write nothing, into the database or its directory.
 
     Raises:
         StoreLocked: Another process owns the directory.
@@ -98,6 +105,8 @@ def open_store(
         waiting_limit=waiting_limit,
         busy_seconds=busy_seconds,
         request_keep_hours=request_keep_hours,
+        hash_fits=hash_fits,
+        read_only=read_only,
     )
 
 
@@ -108,7 +117,7 @@ class SqliteStore(Reads):
     beneath, to show that the guard is what holds.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - as `open_store`
         self,
         data_dir: Path | None,
         *,
@@ -117,6 +126,8 @@ class SqliteStore(Reads):
         waiting_limit: int = DEFAULTS.waiting_limit,
         busy_seconds: float = DEFAULTS.busy_seconds,
         request_keep_hours: float = DEFAULTS.request_keep_hours,
+        hash_fits: HashFits | None = None,
+        read_only: bool = False,
         _guarded: bool = True,
         _secure_delete: bool = True,
         _scrub: bool = True,
@@ -132,12 +143,16 @@ class SqliteStore(Reads):
         path = None if data_dir is None else data_dir / DATABASE
         try:
             if data_dir is not None and path is not None:
-                data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._lock = DirectoryLock(data_dir)
-                create_private(path)
-            connections = Connections(path, busy_seconds=busy_seconds, secure_delete=_secure_delete, vfs=_vfs)
-            self.schema_version = migrate(connections.writer, load_migrations(), clock())
-            if data_dir is not None and path is not None:
+                if not read_only:
+                    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._lock = DirectoryLock(data_dir, shared=read_only)
+                if not read_only:
+                    create_private(path)
+            connections = Connections(
+                path, busy_seconds=busy_seconds, secure_delete=_secure_delete, vfs=_vfs, read_only=read_only
+            )
+            self.schema_version = migrate(connections.writer, load_migrations(), clock(), read_only=read_only)
+            if data_dir is not None and path is not None and not read_only:
                 sync_directory(data_dir)
                 if _scrub:
                     self._scrubber = Scrubber(path, connections.writer.pragma("page_size"))
@@ -151,10 +166,12 @@ class SqliteStore(Reads):
                     metadata={"data_dir": str(data_dir)},
                 ) from error
             raise
-        super().__init__(connections)
-        ballast = Ballast(data_dir / BALLAST if data_dir is not None else None, ballast_bytes)
+        self.quarantine = Quarantine()
+        super().__init__(connections, self.quarantine, hash_fits)
+        ballast = Ballast(data_dir / BALLAST if data_dir is not None and not read_only else None, ballast_bytes)
         ballast.build()
-        self._writer = Writer(self._connections, ballast, clock=clock, waiting_limit=waiting_limit)
+        self._writer = Writer(self._connections, ballast, clock=clock, waiting_limit=waiting_limit, read_only=read_only)
+        self._writer.subscribe(self._forget_damaged, "erased")
         self._eraser = Eraser(self._writer, Cleaner(self._writer, self._scrubber, round(busy_seconds * 1_000)))
         self.access = SqliteAccess(self._writer, self._connections)
         self.holds = SqliteHolds(self._writer, self._connections)
@@ -164,11 +181,15 @@ class SqliteStore(Reads):
         self.following = SqliteFollowing(self._connections)
         self.operations = SqliteOperations(self._writer, self._connections)
         # The hot ones, without a frame of their own in between.
-        hydration = Hydration(self._connections, guarded=_guarded)
+        hydration = Hydration(self._connections, self.quarantine, hash_fits, guarded=_guarded)
         self.hydrate: Callable[[Bank, Sequence[tuple[int, int]], Visibility], list[HydratedRow]] = hydration.hydrate
         self.hydrate_each: Callable[
             [Sequence[tuple[Bank, Sequence[tuple[int, int]]]], Visibility], list[list[HydratedRow]]
         ] = hydration.hydrate_each
+
+    def _forget_damaged(self, batch: IndexBatch) -> None:
+        for row_key in batch.removed if len(self.quarantine) else ():
+            self.quarantine.discard(row_key)
 
     @property
     def healthy(self) -> bool:
@@ -179,6 +200,10 @@ class SqliteStore(Reads):
     def waiting_writes(self) -> int:
         """Writes that wait for the disk."""
         return self._writer.waiting
+
+    def verify(self) -> Verification:
+        """Read every row, and check the database file."""
+        return verify(self._connections, self._hash_fits)
 
     def subscribe(self, listener: IndexListener, flag: BatchFlag | None = None) -> None:
         """Call the listener after every commit, or after those whose batch has a flag set."""

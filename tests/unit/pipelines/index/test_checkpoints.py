@@ -561,3 +561,23 @@ def test_what_is_indexed_of_a_memory_is_as_the_recipe_says() -> None:
     assert rows.speaker_label("ana") == ("speaker", "@ana")
     pairs = rows.metadata_pairs({"a": None, "b": True, "c": "x", "d": 3, "e": -0.0, "f": 1.5})
     assert pairs == [("a", "n"), ("b", "t"), ("c", "sx"), ("d", "i3"), ("e", "d0.0"), ("f", "d1.5")]
+
+
+@pytest.mark.parametrize("name", [*FILES, ""])
+async def test_a_fifo_in_place_of_a_file_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    app = opened(tmp_path)
+    await fill(app, 40)
+    before = await answers(app)
+    await app.close()
+    for generation in generations(tmp_path):
+        place = generation / name if name else generation
+        if not name:
+            shutil.rmtree(generation)
+        else:
+            place.unlink()
+        os.mkfifo(place)
+    app = opened(tmp_path)
+    async with asyncio.timeout(10):
+        assert await answers(app) == before
+    await app.close()
+    assert not any(path.is_fifo() for path in (tmp_path / CHECKPOINTS).rglob("*"))

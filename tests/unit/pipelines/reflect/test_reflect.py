@@ -62,6 +62,33 @@ async def test_scepticism_moves_the_floor() -> None:
         assert not (await ask(app, "What is green?", dispositions=Dispositions(skepticism=1))).abstained
 
 
+async def test_literalism_says_how_close_a_quoted_sentence_must_be() -> None:
+    async with memory() as app:
+        answers = {n: await ask(app, dispositions=Dispositions(literalism=n)) for n in range(1, 6)}
+        lengths = [len(answers[n].sources or ()) for n in range(1, 6)]
+        assert lengths == sorted(lengths, reverse=True)
+        assert lengths[0] > lengths[-1] == 1
+        assert TEA in answers[5].answer
+        assert answers[3].answer == (await ask(app)).answer
+
+
+@pytest.mark.parametrize("empathy", [1, 2, 4, 5])
+async def test_empathy_needs_a_model(empathy: int) -> None:
+    leaning = Dispositions(empathy=empathy)
+    async with memory() as app:
+        with pytest.raises(CapabilityNotSupported, match=r"dispositions\.empathy needs a language model"):
+            await ask(app, dispositions=leaning)
+        with pytest.raises(CapabilityNotSupported):
+            await pieces(app, dispositions=leaning)
+    async with memory(Model(f"{TEA} [1]", None)) as app:
+        assert (await ask(app, dispositions=leaning)).mode is ReflectMode.LLM
+        with pytest.raises(CapabilityNotSupported):
+            await ask(app, dispositions=leaning, mode=ReflectMode.EXTRACTIVE)
+    # A model that fails leaves what can be said without one.
+    async with memory(Model(DOWN), fallback_strategy="extractive") as app:
+        assert (await ask(app, dispositions=leaning)).fallback_used
+
+
 async def test_an_empty_bank_holds_no_answer() -> None:
     async with memory(Model("unused")) as app:
         result = await ask(app, tags=("nowhere",))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,8 +18,12 @@ from astrocyte.model import Caller
 
 pytest.importorskip("jwt", reason="an extra that is not installed")
 
+import httpx
+
+from astrocyte.policy.auth import jwks as key_sets
 from astrocyte.policy.auth.jwks import KeySet
 from astrocyte.policy.auth.jwt_verifier import Tokens
+from dripping import HEAD, dripping
 from tokens import (
     AUDIENCE,
     ISSUER,
@@ -41,11 +47,35 @@ class Clock:
         return self.now
 
 
+@pytest.fixture(autouse=True)
+def now(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The time of day, here and in PyJWT."""
+    clock = Clock(NOW)
+
+    class Datetime(dt.datetime):
+        @classmethod
+        def now(cls, tz: dt.tzinfo | None = None) -> Datetime:
+            return cls.fromtimestamp(clock.now, tz)
+
+    monkeypatch.setattr("jwt.api_jwt.datetime", Datetime)
+    monkeypatch.setattr("astrocyte.policy.auth.jwt_verifier.time", SimpleNamespace(time=clock))
+    return clock
+
+
+@pytest.fixture
+def monotonic(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Seconds that never go back, here and in PyJWT's cache of keys."""
+    clock = Clock(1_000.0)
+    for module in ("astrocyte.policy.auth.jwks", "jwt.jwk_set_cache", "jwt.api_jwk"):
+        monkeypatch.setattr(f"{module}.time", SimpleNamespace(monotonic=clock))
+    return clock
+
+
 def verifier(tmp_path: Path, **changes: Any) -> Tokens:
     (tmp_path / "keys.json").write_bytes(jwks())
     values = {"issuer": ISSUER, "audience": (AUDIENCE,), "jwks_file": tmp_path / "keys.json", **changes}
     settings = JwtSettings(**values)
-    return Tokens(settings, KeySet(settings), clock=Clock(NOW))
+    return Tokens(settings, KeySet(settings))
 
 
 def tampered(part: int, change: Callable[[str], str]) -> str:
@@ -77,7 +107,7 @@ def test_a_good_token_stands_for_its_subject(tmp_path: Path, name: str) -> None:
 def test_tenant_and_principal_come_from_the_claims_that_are_configured(tmp_path: Path) -> None:
     tokens = verifier(tmp_path, tenant_claim="org", principal_claim="azp", principal_prefix="service:")
     assert tokens.caller(token(claims(org="acme", azp="billing"))) == Caller("acme", "service:billing")
-    with pytest.raises(AuthorizationError, match="org is missing"):
+    with pytest.raises(AuthorizationError, match="claim 'org' must be"):
         tokens.caller(token(claims(azp="billing")))
 
 
@@ -114,7 +144,7 @@ FORGED: dict[str, tuple[str, str]] = {
     "a kid that is empty": (token(kid=""), "kid_malformed"),
     "an endless kid": (token(kid="k" * 257), "kid_malformed"),
     "a key for encryption": (token(kid="enc"), "kid_unknown"),
-    "a key that is too short": (token(kid="weak", signer=WEAK_KEY), "kid_unknown"),
+    "a key that is too short": (token(kid="weak", signer=WEAK_KEY), "key_weak"),
     "jku": (token(header={"jku": "https://evil.example/keys"}), "header_jku"),
     "x5u": (token(header={"x5u": "https://evil.example/chain"}), "header_x5u"),
     "x5c": (token(header={"x5c": ["MIIB"]}), "header_x5c"),
@@ -186,13 +216,13 @@ def test_a_name_without_prefix_cannot_be_that_of_callers_without_one(tmp_path: P
         verifier(tmp_path, principal_prefix="").caller(token(claims(sub="local")))
 
 
-def test_a_remembered_token_expires(tmp_path: Path) -> None:
+def test_a_remembered_token_expires(tmp_path: Path, now: Clock) -> None:
     tokens = verifier(tmp_path)
     given = token(claims(exp=NOW + 60))
     tokens.caller(given)
-    tokens._clock.now = NOW + 89  # type: ignore[attr-defined]
+    now.now = NOW + 89
     tokens.caller(given)
-    tokens._clock.now = NOW + 90  # type: ignore[attr-defined]
+    now.now = NOW + 90
     with pytest.raises(AuthorizationError, match="expired"):
         tokens.caller(given)
 
@@ -205,8 +235,8 @@ class Issuer:
         self.fetched = 0
         self.broken = False
 
-    def __call__(self, url: str, timeout: float) -> bytes:
-        assert (url, timeout) == ("https://issuer.example/keys", 5.0)
+    async def __call__(self, url: str, seconds: float) -> bytes:
+        assert (url, seconds) == ("https://issuer.example/keys", 5.0)
         self.fetched += 1
         if self.broken:
             raise OSError("unreachable")
@@ -214,10 +244,10 @@ class Issuer:
 
 
 @pytest.fixture
-def fetched() -> tuple[Tokens, Issuer, Clock]:
-    issuer, clock = Issuer(), Clock(1_000.0)
+def fetched(monotonic: Clock) -> tuple[Tokens, Issuer, Clock]:
+    issuer = Issuer()
     settings = JwtSettings(issuer=ISSUER, audience=(AUDIENCE,), jwks_url="https://issuer.example/keys")
-    return Tokens(settings, KeySet(settings, clock=clock, fetch=issuer), clock=Clock(NOW)), issuer, clock
+    return Tokens(settings, KeySet(settings, fetch=issuer)), issuer, monotonic
 
 
 async def ask(tokens: Tokens, given: str) -> Caller:
@@ -308,5 +338,49 @@ def test_keys_come_over_a_safe_way_only(url: str) -> None:
 )
 def test_a_file_without_keys_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "keys.json").write_text(text)
-    with pytest.raises(ConfigError, match="no keys can be read"):
+    with pytest.raises(ConfigError, match="no usable signing key"):
         KeySet(JwtSettings(issuer="i", audience=("a",), jwks_file=tmp_path / "keys.json"))
+
+
+def test_a_key_of_another_curve_verifies_nothing(tmp_path: Path) -> None:
+    entry = json.loads(jwks("ec"))["keys"][0]
+    entry["crv"] = "P-384"
+    (tmp_path / "odd.json").write_text(json.dumps({"keys": [entry, *json.loads(jwks("rsa"))["keys"]]}))
+    tokens = verifier(tmp_path, jwks_file=tmp_path / "odd.json")
+    with pytest.raises(AuthorizationError):
+        tokens.caller(token(alg="ES256", kid="ec"))
+    assert tokens.caller(token()) == Caller("default", "user:ann")
+
+
+@pytest.mark.parametrize(
+    ("algorithms", "alg"), [(("PS256", "RS256"), "PS256"), (("RS512", "RS256"), "RS512"), (("RS256",), "RS256")]
+)
+def test_a_key_that_names_no_algorithm_verifies_all_of_its_kind(
+    tmp_path: Path, algorithms: tuple[str, ...], alg: str
+) -> None:
+    assert verifier(tmp_path, algorithms=algorithms).caller(token(alg=alg)) == Caller("default", "user:ann")
+
+
+@pytest.mark.parametrize(
+    ("begin", "drop"), [(HEAD, b"X-A: b\r\n"), (HEAD + b"\r\n", b" "), (HEAD + b"\r\n" + b'{"keys": [', b"1,")]
+)
+async def test_keys_that_come_drop_by_drop_are_given_up(begin: bytes, drop: bytes) -> None:
+    async with dripping(begin, drop, 0.05) as url:
+        settings = JwtSettings(issuer=ISSUER, audience=(AUDIENCE,), jwks_url=url, jwks_timeout_seconds=0.3)
+        started = asyncio.get_running_loop().time()
+        with pytest.raises(Unavailable):
+            await ask(Tokens(settings, KeySet(settings)), token())
+        assert asyncio.get_running_loop().time() - started < 3
+
+
+async def test_keys_without_end_are_cut() -> None:
+    async with dripping(HEAD + b"\r\n", b" " * 65_536) as url:
+        with pytest.raises(httpx.HTTPError, match="exceeds"):
+            await key_sets._fetch(url, 30.0)
+
+
+async def test_keys_that_are_moved_are_not_followed() -> None:
+    moved = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"
+    async with dripping(moved, b"") as url:
+        with pytest.raises(httpx.HTTPStatusError):
+            await key_sets._fetch(url, 5.0)

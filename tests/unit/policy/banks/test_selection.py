@@ -59,7 +59,7 @@ def test_a_group_is_filled_from_whom_the_call_is_made_for() -> None:
 
 
 def test_what_the_call_says_wins_over_the_group_and_the_rest_stays() -> None:
-    own = MultiBankStrategy("parallel", bank_weights={"user-ann": 3.0}, cascade_order=[])
+    own = MultiBankStrategy("parallel", None, bank_weights={"user-ann": 3.0}, cascade_order=[])
     bank_ids, strategy = resolved(ask(bank_group="support", strategy=own))
     assert bank_ids == ("user-ann", "team-support", "org-policies")
     assert strategy.mode is MultiBankMode.PARALLEL

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -22,6 +22,7 @@ from astrocyte.api.requests import (
     UpdateMemory,
 )
 from astrocyte.app import App
+from astrocyte.astrocyte import Astrocyte
 from astrocyte.errors import (
     AccessDenied,
     DeadlineExceeded,
@@ -29,6 +30,7 @@ from astrocyte.errors import (
     LimitReached,
     ProviderUnavailable,
     StoreError,
+    ValidationError,
 )
 from astrocyte.model import (
     Caller,
@@ -45,6 +47,7 @@ from astrocyte.model import (
     RetainItem,
 )
 from astrocyte.providers.engines import EngineAnswer, EngineCapabilities
+from astrocyte.providers.hybrid import HybridEngineProvider
 from engines import Shelf, hybrid_app
 
 ANN = Caller(principal="user:ann")
@@ -516,3 +519,39 @@ async def test_what_an_engine_brings_has_no_authority_whatever_it_says() -> None
         assert "nowhere" in rest
     finally:
         await app.close()
+
+
+async def test_a_text_that_engines_of_two_banks_hold_is_one_hit() -> None:
+    shelf = Shelf()
+    app = hybrid_app(shelf, banks=("a", "b"))
+    try:
+        for bank in ("a", "b"):
+            await app.gate.call(ANN, CreateBank(bank))
+        shelf.put("The coffee machine is on the shelf.")
+        result = await ask(app, bank_id="", banks=("a", "b"))
+        assert [(hit.bank_id, hit.also_in) for hit in result.hits] == [("a", ("b",))]
+        apart = MultiBankStrategy(dedup_across_banks=False)
+        result = await ask(app, bank_id="", banks=("a", "b"), strategy=apart)
+        assert [(hit.bank_id, hit.also_in) for hit in result.hits] == [("a", ()), ("b", ())]
+    finally:
+        await app.close()
+
+
+@pytest.mark.parametrize("engine", [None, object(), "mem0"])
+def test_what_is_no_engine_is_refused(engine: Any) -> None:
+    with pytest.raises(ValidationError, match="expected an EngineProvider"):
+        HybridEngineProvider(engine=engine)
+
+
+async def test_the_answer_of_an_engine_that_can_reflect_is_asked_for() -> None:
+    shelf = Shelf(able=EngineCapabilities(reflect=True))
+    brain = Astrocyte.from_config_dict({"vector_store": "in_memory"})
+    try:
+        with pytest.raises(ValidationError, match="expected an EngineProvider"):
+            brain.set_engine_provider(cast(Any, None))
+        brain.set_engine_provider(HybridEngineProvider(engine=shelf, retain_target="engine"))
+        await brain.create_bank("notes")
+        await brain.retain("tea", bank_id="notes")
+        assert (await brain.reflect("what is there?", bank_id="notes")).answer == "The shelf says: tea"
+    finally:
+        await brain.close()

@@ -297,3 +297,16 @@ async def test_a_bare_engine_takes_the_place_of_the_pipeline() -> None:
         ]
     finally:
         await brain.close()
+
+
+@pytest.mark.parametrize("compliance", [False, True])
+async def test_memories_that_an_engine_alone_keeps_count_as_forgotten(*, compliance: bool) -> None:
+    shelf = Shelf()
+    app = hybrid_app(shelf, retain_target="engine")
+    try:
+        for text in ("tea", "jam", "bread"):
+            await app.gate.call(ANN, Retain("notes", RetainItem(text, tags=("a",))))
+        result = await app.gate.call(ANN, Forget("notes", ForgetSelector(tags=("a",)), compliance=compliance))
+        assert (result.deleted_count, shelf.texts) == (3, [])
+    finally:
+        await app.close()

@@ -70,13 +70,25 @@ async def test_every_act_leaves_one_row_and_the_trail_is_whole(gate: Gate) -> No
     assert (found.rows, found.head_hash) == (page.head_sequence, page.head_hash) == (7, page.events[-1].hash)
 
 
-async def test_a_row_says_nothing_that_anybody_wrote(gate: Gate) -> None:
+async def test_a_row_says_nothing_that_anybody_wrote_but_the_reason_of_a_forget(gate: Gate) -> None:
     await gate.call(ME, Retain("canarybank", RetainItem("canarytext", tags=("canarytag",))))
     await gate.call(ME, PlaceHold("canarybank", reason="canaryreason", hold_id="canaryhold", tags=["canarytag"]))
     await gate.call(ME, ReleaseHold("canarybank", "canaryhold"))
-    await gate.call(ME, Forget("canarybank", ALL, reason="canaryreason", compliance=True))
+    await gate.call(ME, Forget("canarybank", ALL, reason="Case 4711", compliance=True))
     await gate.call(ME, DeleteBank("canarybank"))
     assert "canary" not in repr(await gate.call(ME, ListAuditEvents()))
+
+
+@pytest.mark.parametrize("compliance", [False, True])
+async def test_the_reason_of_a_forget_can_be_read_in_the_trail(gate: Gate, compliance: bool) -> None:
+    kept = await gate.call(ME, Retain("b", RetainItem("Mara likes tea.")))
+    selector = ForgetSelector(memory_ids=(str(kept.memory_id),))
+    await gate.call(ME, Forget("b", selector, reason="Case 4711", compliance=compliance))
+    events = (await gate.call(ME, ListAuditEvents(bank_id="b"))).events
+    assert next(event.details.get("reason") for event in events) == "Case 4711"
+    # None was given.
+    await gate.call(ME, Forget("b", selector, compliance=compliance))
+    assert "reason" not in (await gate.call(ME, ListAuditEvents(bank_id="b"))).events[-1].details
 
 
 async def test_grants_and_keys_are_rows_and_a_repeated_request_is_none() -> None:

@@ -66,6 +66,8 @@ PROMISED = {
     "astrocyte_queue_depth": ("gauge", {"queue"}),
     # Without a sample as long as no engine keeps copies.
     "astrocyte_engine_behind_seconds": ("gauge", set()),
+    # Without a sample as long as no row is damaged.
+    "astrocyte_damaged_rows": ("gauge", set()),
     "astrocyte_recall_floor": ("gauge", set()),
     # Without a sample as long as there is no graph.
     "astrocyte_sampled_recall": ("gauge", set()),

@@ -258,7 +258,7 @@ async def test_an_update_passes_the_same_barrier(opened: Open) -> None:
     assert memory.metadata == {"of": "[EMAIL_REDACTED]"}
     for wrong in (
         MemoryUpdate(made.memory_id, frozenset({"metadata"}), metadata={"password": "x"}),
-        MemoryUpdate(made.memory_id, frozenset({"content"}), "x" * 50_001),
+        MemoryUpdate(made.memory_id, frozenset({"content"}), "x" * 102_401),
     ):
         with pytest.raises(ValidationError):
             await gate.call(ME, UpdateMemory("b", wrong))

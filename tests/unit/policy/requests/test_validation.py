@@ -205,6 +205,7 @@ def test_batches_have_a_size(count: int) -> None:
         ({"weights": {"semantic": 0, "keyword": 0, "temporal": 0}}, "weights"),
         ({"layer_weights": {"semantic": -0.1}}, "layer_weights[semantic]"),
         ({"layer_weights": {"a\n": 1}}, "layer_weights"),
+        ({"layer_weights": {"semantik": 1.0}}, "layer_weights"),
         ({"rank_constant": 0.0}, "rank_constant"),
         ({"rank_constant": float("inf")}, "rank_constant"),
         ({"dedup_threshold": -0.1}, "dedup_threshold"),

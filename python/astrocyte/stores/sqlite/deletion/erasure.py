@@ -1,9 +1,9 @@
-"""Erasing for good: what is to go is hidden, its rows go in slices, then the files are cleaned.
+"""Erasure: hide the memories, delete their rows in slices, then clean the files.
 
 A slice is one transaction, small enough for the ballast and short enough for the writes that wait: they come between
-two slices. From the first commit on the work will be done, whatever happens: after a crash `purge` finishes it at the
-next start. It knows it by banks that have no tenant any more, memories that an erasure marked, and the notes of
-erasures that were not hidden to the end.
+two slices. From the first commit on the work will be done, whatever happens. After a crash the next erasure, or `purge`
+at the next start, finishes what has a note, so that a repeated call gets the whole receipt and the audit trail has the
+end of each erasure. Deleted banks are those without a tenant.
 
 Erasures take turns: a receipt counts what its own erasure took, and a cleaning is of all that was erased before it.
 Only a bank's hiding does not wait.
@@ -93,8 +93,12 @@ class Eraser:
         return count
 
     def purge(self, now: int) -> Slices[int]:
-        """Erase the memories that are due and the rows of deleted banks; returns how many memories were due."""
-        total = 0
+        """Finish interrupted erasures, erase the memories that are due and the rows of deleted banks.
+
+        Returns:
+            How many memories went.
+        """
+        total = sum([len(done.chosen) for done, _ in (yield from self._in_turn(self._finish_interrupted()))])
         while (erased := (yield from self._in_turn(self._purge_slice(now)))) is not None:
             total += erased
             yield
@@ -117,16 +121,36 @@ class Eraser:
         request: RequestKey | None,
         copies: CopyOrder | None,
     ) -> Slices[Answer]:
-        erasure = self._writer.transact(
+        finished = yield from self._finish_interrupted()
+        if request is None:
+            selector_digest = tombstones.digest(selector, tombstone.principal)
+            for erasure, answer in finished:
+                if erasure.bank.key == bank.key and erasure.selector == selector_digest:
+                    return answer
+        begun = self._writer.transact(
             lambda transaction: tombstones.begin(transaction, bank, selector, tombstone, request, copies)
         )
-        if not isinstance(erasure, tombstones.Erasure):
-            return erasure
+        if not isinstance(begun, tombstones.Erasure):
+            return begun
+        return (yield from self._finish(begun))
+
+    def _finish_interrupted(self) -> Slices[list[tuple[tombstones.Erasure, Answer]]]:
+        """Finish the erasures that have notes."""
+        finished: list[tuple[tombstones.Erasure, Answer]] = []
+        # Without a transaction where there is none, which is nearly always.
+        while tombstones.interrupted(self._writer.connection):
+            erasure = self._writer.transact(tombstones.unfinished)
+            finished.append((erasure, (yield from self._finish(erasure))))
+        return finished
+
+    def _finish(self, erasure: tombstones.Erasure) -> Slices[Answer]:
+        """Carry out an erasure that has begun, up to its receipt."""
+        bank = erasure.bank
         try:
             yield
             hidden_at, position = yield from self._hide(bank, erasure)
             yield from self._repeat(lambda transaction: _blank(transaction, bank, hidden_at))
-            counts, position = yield from self._erase_all(bank, erasure.chosen, position)
+            counts, position = yield from self._erase_all(erasure, position)
             if erasure.queued:
                 counts["queued"] = len(erasure.queued)
             yield from self._cleaner.clean()
@@ -140,29 +164,26 @@ class Eraser:
             erasure.chosen, counts, before=erasure.before, after=after, completed_at=to_datetime(completed_at)
         )
         answer = ([*erasure.chosen, *erasure.queued][: soft_delete.LISTED_IDS], position, receipt)
-        self._writer.transact(lambda transaction: _complete(transaction, bank, request, answer, tombstone.principal))
+        self._writer.transact(lambda transaction: _complete(transaction, erasure, answer))
         return answer
 
     def _hide(self, bank: Bank, erasure: tombstones.Erasure) -> Slices[tuple[int, int]]:
         """Hide what is not hidden yet; returns when that was done, and the position after it."""
         done = erasure.begun
-        key = erasure.key
-        if key is None:
-            return done
         for start in range(0, len(erasure.chosen), tombstones.HIDE_AT_ONCE):
             part = erasure.chosen[start : start + tombstones.HIDE_AT_ONCE]
             done = self._writer.transact(partial(tombstones.hide, bank=bank, chosen=part, tombstone=erasure.tombstone))
             yield
-        self._writer.transact(lambda transaction: tombstones.hidden(transaction.connection, key))
         return done
 
-    def _erase_all(self, bank: Bank, chosen: Sequence[str], position: int) -> Slices[tuple[Counter[str], int]]:
-        """The rows that went, by table, and the position of the last change."""
+    def _erase_all(self, erasure: tombstones.Erasure, position: int) -> Slices[tuple[Counter[str], int]]:
+        """Delete the rows; returns how many, by table, and the position of the last change."""
         counts: Counter[str] = Counter(dict.fromkeys(("memories", "versions", "chunks", "embeddings"), 0))
-        erased = 0
+        counts.update(erasure.counts)
+        chosen, erased = erasure.chosen, 0
         while erased < len(chosen):
             rest = chosen[erased : erased + SLICE_MEMORIES]
-            went, some, position = self._writer.transact(partial(_erase_slice, bank=bank, rest=rest))
+            went, some, position = self._writer.transact(partial(_erase_slice, erasure=erasure, rest=rest))
             counts.update(some)
             erased += went
             yield
@@ -190,11 +211,14 @@ def _blank(transaction: Transaction, bank: Bank, until: int) -> bool:
     return idempotency.blank(transaction.connection, bank.key, until) > 0
 
 
-def _erase_slice(transaction: Transaction, *, bank: Bank, rest: Sequence[str]) -> tuple[int, Counter[str], int]:
+def _erase_slice(
+    transaction: Transaction, *, erasure: tombstones.Erasure, rest: Sequence[str]
+) -> tuple[int, Counter[str], int]:
     """The number of memories of this slice, the rows that went, and the position after it."""
-    part = first_slice(transaction.connection, bank.key, rest)
-    work = transaction.bank(bank)
+    part = first_slice(transaction.connection, erasure.bank.key, rest)
+    work = transaction.bank(erasure.bank)
     counts = _erase_memories(transaction.connection, work, part)
+    tombstones.note_counts(transaction.connection, erasure.key, counts)
     return len(part), counts, work.position
 
 
@@ -231,11 +255,13 @@ def _left(transaction: Transaction, bank: Bank, before: Sequence[str]) -> tuple[
     return left, transaction.bank(bank).now
 
 
-def _complete(transaction: Transaction, bank: Bank, request: RequestKey | None, answer: Answer, principal: str) -> None:
-    """Write down what the receipt says, and keep the answer for the retries of its request."""
+def _complete(transaction: Transaction, erasure: tombstones.Erasure, answer: Answer) -> None:
+    """Record what the receipt says, and keep the answer for the retries of its request."""
+    bank, request = erasure.bank, erasure.request
     now = transaction.bank(bank).now
     event, details = AuditEventKind.ERASE_COMPLETED, _proof(answer[2])
-    audit.record(transaction, bank.tenant, event, principal, bank_key=bank.key, details=details)
+    audit.record(transaction, bank.tenant, event, erasure.tombstone.principal, bank_key=bank.key, details=details)
+    tombstones.complete(transaction.connection, erasure.key)
     if request is None:
         return
     response = receipts.encode(answer)
@@ -254,8 +280,6 @@ def _purge_slice(transaction: Transaction, now: int) -> int | None:
     if going:
         # Its memories were counted when it was deleted.
         _drop_slice(connection, going[0][0])
-        return 0
-    if tombstones.resume(transaction):
         return 0
     due = fetch(
         connection,

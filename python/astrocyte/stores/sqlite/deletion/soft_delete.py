@@ -33,6 +33,11 @@ class Tombstone:
     purge_after: int
     erasing: bool = False
 
+    @property
+    def said(self) -> dict[str, str]:
+        """The reason as a detail of an audit event; empty where none was given."""
+        return {"reason": self.reason} if self.reason else {}
+
 
 def selection(bank: Bank, selector: ForgetSelector, *, forgotten: bool = False) -> tuple[str, list[object]]:
     """A query for the ids of the memories that the selector meets, in order of arrival, by their latest versions.
@@ -89,7 +94,7 @@ def forget(
     # What waits to be stored is not stored any more.
     memory_ids += retry_queue.drop(connection, bank, selector)
     answer = (len(memory_ids), memory_ids[:LISTED_IDS], work.position)
-    details = {"count": len(memory_ids), "position": work.position}
+    details: dict[str, str | int] = {"count": len(memory_ids), "position": work.position, **tombstone.said}
     actor = tombstone.principal
     audit.record(transaction, bank.tenant, AuditEventKind.FORGET, actor, bank_key=bank.key, details=details)
     if request is not None:

@@ -1,8 +1,14 @@
-"""Hides what is to be erased first: at once or, where it is a lot, some at a time behind a durable note."""
+"""The first step of an erasure: a durable note of what goes, then hiding it.
+
+The note stays until the erasure is complete. After a crash the next process reads it and finishes the erasure, receipt
+and audit event included.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,18 +33,31 @@ HIDE_AT_ONCE = 512
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """The memories of an erasure, and all that the bank had then.
+    """An erasure that has begun.
 
-    ``begun`` is when, and the position after it; ``key`` is the note's, None where all is hidden already. ``queued`` is
-    what waited to be stored, and went at once.
+    Attributes:
+        bank: Bank of the memories.
+        key: Key of the note.
+        before: All memories of the bank when the erasure began.
+        chosen: The memories to erase.
+        tombstone: Reason and principal.
+        begun: Time and position at which it began.
+        queued: Items of the retry queue that were dropped at the beginning.
+        counts: Rows deleted so far, by table.
+        request: The request that it answers.
+        selector: Digest of principal and selector.
     """
 
+    bank: Bank
+    key: int
     before: list[str]
     chosen: list[str]
     tombstone: Tombstone
     begun: tuple[int, int]
-    key: int | None
     queued: list[str]
+    counts: Counter[str]
+    request: RequestKey | None
+    selector: bytes
 
 
 def begin(
@@ -49,7 +68,10 @@ def begin(
     request: RequestKey | None,
     copies: CopyOrder | None = None,
 ) -> Answer | Erasure:
-    """Decide what goes; after this commit it will go, whatever happens. Or what an equal request was answered."""
+    """Choose the memories and write the note, or return the answer of an equal request.
+
+    After this commit the erasure will be completed, whatever happens.
+    """
     connection = transaction.connection
     earlier = idempotency.stored(connection, bank.tenant, request)
     if earlier is not None:
@@ -62,15 +84,79 @@ def begin(
     queued = retry_queue.drop(connection, bank, selector)
     outbox.put(connection, work, copies, CopyAction.ERASE, [(one, work.position) for one in chosen])
     before = memory_ids(connection, bank)
-    event, details = AuditEventKind.ERASE_BEGUN, {"count": len(chosen), "queued": len(queued)}
+    event = AuditEventKind.ERASE_BEGUN
+    details: dict[str, str | int] = {"count": len(chosen), "queued": len(queued), **tombstone.said}
     audit.record(transaction, bank.tenant, event, tombstone.principal, bank_key=bank.key, details=details)
-    if len(chosen) <= HIDE_AT_ONCE:
-        return Erasure(before, chosen, tombstone, hide(transaction, bank, chosen, tombstone), None, queued)
+    asked = (None, None, None) if request is None else (request.request_id, request.operation, request.fingerprint)
+    selector_digest = digest(selector, tombstone.principal)
     connection.execute(
-        "INSERT INTO erasures (bank_key, memory_ids, reason, principal) VALUES (?, ?, ?, ?)",
-        (bank.key, json.dumps(chosen), tombstone.reason, tombstone.principal),
+        "INSERT INTO erasures (bank_key, memory_ids, reason, principal, queued, position, request_id, operation,"
+        " fingerprint, selector) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            bank.key,
+            json.dumps(chosen),
+            tombstone.reason,
+            tombstone.principal,
+            json.dumps(queued),
+            work.position,
+            *asked,
+            selector_digest,
+        ),
     )
-    return Erasure(before, chosen, tombstone, (work.now, work.position), connection.last_insert_rowid(), queued)
+    key = connection.last_insert_rowid()
+    begun = work.now, work.position
+    if len(chosen) <= HIDE_AT_ONCE:
+        begun = hide(transaction, bank, chosen, tombstone)
+    return Erasure(bank, key, before, chosen, tombstone, begun, queued, Counter(), request, selector_digest)
+
+
+def digest(selector: ForgetSelector, principal: str) -> bytes:
+    """Return what tells whether a call repeats an erasure that was not completed."""
+    return hashlib.sha256(repr((principal, selector)).encode()).digest()
+
+
+def interrupted(connection: apsw.Connection) -> bool:
+    """Return whether a crash or an error interrupted an erasure."""
+    return bool(fetch(connection, "SELECT 1 FROM erasures LIMIT 1"))
+
+
+def unfinished(transaction: Transaction) -> Erasure:
+    """Return the oldest erasure that was interrupted."""
+    connection = transaction.connection
+    rows = fetch(
+        connection,
+        "SELECT erasure_key, bank_key, memory_ids, reason, principal, queued, counts, position, request_id, operation,"
+        " fingerprint, selector FROM erasures ORDER BY erasure_key LIMIT 1",
+    )
+    key, bank_key, chosen_text, reason, principal, queued, counts, position, *asked, selector = rows[0]
+    (row,) = fetch(connection, f"SELECT {BANK_COLUMNS} FROM banks WHERE bank_key = ?", (bank_key,))
+    bank, chosen = decode_bank(row), json.loads(chosen_text)
+    there = fetch(
+        connection,
+        "SELECT memory_id FROM memories WHERE bank_key = ? GROUP BY memory_id HAVING min(position) <= ?",
+        (bank_key, position),
+    )
+    before = list(dict.fromkeys([*chosen, *[one for (one,) in there]]))
+    work = transaction.bank(bank)
+    return Erasure(
+        bank,
+        key,
+        before,
+        chosen,
+        Tombstone(reason, principal, 0, erasing=True),
+        (work.now, min(position, work.position)),
+        json.loads(queued),
+        Counter(json.loads(counts)),
+        None if asked[0] is None else RequestKey(*asked),
+        selector or b"",
+    )
+
+
+def note_counts(connection: apsw.Connection, key: int, counts: Counter[str]) -> None:
+    """Add the rows that a slice deleted to the note, in the transaction of the slice."""
+    ((text,),) = fetch(connection, "SELECT counts FROM erasures WHERE erasure_key = ?", (key,))
+    total = Counter(json.loads(text)) + counts
+    connection.execute("UPDATE erasures SET counts = ? WHERE erasure_key = ?", (json.dumps(total), key))
 
 
 def hide(transaction: Transaction, bank: Bank, chosen: Sequence[str], tombstone: Tombstone) -> tuple[int, int]:
@@ -93,30 +179,9 @@ def hide(transaction: Transaction, bank: Bank, chosen: Sequence[str], tombstone:
     return work.now, work.position
 
 
-def hidden(connection: apsw.Connection, key: int) -> None:
-    """All of the erasure of that note is hidden."""
+def complete(connection: apsw.Connection, key: int) -> None:
+    """Delete the note of an erasure that is complete."""
     connection.execute("DELETE FROM erasures WHERE erasure_key = ?", (key,))
-
-
-def resume(transaction: Transaction) -> bool:
-    """Hide some of what an erasure that was cut short left visible; False when there is none."""
-    connection = transaction.connection
-    rows = fetch(connection, "SELECT erasure_key, bank_key, memory_ids, reason, principal FROM erasures LIMIT 1")
-    if not rows:
-        return False
-    key, bank_key, chosen, reason, principal = rows[0]
-    left = fetch(
-        connection,
-        "SELECT memory_id FROM memories WHERE bank_key = ? AND memory_id IN (SELECT value FROM json_each(?))"
-        " AND known_until IS NULL AND erasing IS NULL LIMIT ?",
-        (bank_key, chosen, HIDE_AT_ONCE),
-    )
-    if left:
-        (row,) = fetch(connection, f"SELECT {BANK_COLUMNS} FROM banks WHERE bank_key = ?", (bank_key,))
-        hide(transaction, decode_bank(row), [one for (one,) in left], Tombstone(reason, principal, 0, erasing=True))
-    else:
-        hidden(connection, key)
-    return True
 
 
 def memory_ids(connection: apsw.Connection, bank: Bank) -> list[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from math import inf
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -82,8 +84,17 @@ class _Reader:
 class Connections:
     """All connections of a store. ``path`` None is a database in memory, which one connection and a lock serve."""
 
-    def __init__(self, path: Path | None, *, busy_seconds: float, secure_delete: bool = True, vfs: str = "") -> None:
+    def __init__(
+        self,
+        path: Path | None,
+        *,
+        busy_seconds: float,
+        secure_delete: bool = True,
+        vfs: str = "",
+        read_only: bool = False,
+    ) -> None:
         self._path = path
+        self._read_only = read_only
         self._busy_milliseconds = round(busy_seconds * 1_000)
         self._secure_delete = secure_delete
         self._vfs = vfs or None
@@ -92,7 +103,7 @@ class Connections:
         self._registering = threading.Lock()
         self._closed = False
         self.writer = self._open()
-        if path is not None:
+        if path is not None and not read_only:
             try:
                 self._make_durable()
             except BaseException:
@@ -141,6 +152,14 @@ class Connections:
         except apsw.Error as error:
             raise _read_failure(error) from error
 
+    @contextmanager
+    def unlimited(self) -> Iterator[apsw.Connection]:
+        """A connection whose reads may take longer than `READ_LIMIT_SECONDS`."""
+        with self.snapshot() as connection:
+            if self._shared is None:
+                self._reader().deadline = inf
+            yield connection
+
     def close(self, *, checkpoint: bool) -> None:
         """Close all; without ``checkpoint`` nothing more is synced, which a disk that failed to sync once demands."""
         with self._registering:
@@ -173,8 +192,11 @@ class Connections:
     def _open(self) -> apsw.Connection:
         if self._closed:
             raise StoreError("the store is closed")
-        name = ":memory:" if self._path is None else str(self._path)
-        connection = apsw.Connection(name, vfs=self._vfs)
+        if self._read_only and self._path is not None:
+            flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+            connection = apsw.Connection(_read_only_uri(self._path), flags=flags, vfs=self._vfs)
+        else:
+            connection = apsw.Connection(":memory:" if self._path is None else str(self._path), vfs=self._vfs)
         connection.set_busy_timeout(self._busy_milliseconds)
         for pragma, value in _COMMON:
             connection.pragma(pragma, value)
@@ -193,6 +215,17 @@ class Connections:
         self.writer.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
         self.writer.pragma("journal_size_limit", LOG_LIMIT_BYTES)
         self.writer.pragma("cache_size", WRITER_CACHE_KIB)
+
+
+def _read_only_uri(path: Path) -> str:
+    """Return the URI of a database that is only read.
+
+    Where its directory cannot be written, SQLite cannot make the index of the write-ahead log. Without a log the file
+    is complete, and cannot change.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    fixed = not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
+    return f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if fixed else ''}"
 
 
 def _read_failure(error: apsw.Error) -> Exception:

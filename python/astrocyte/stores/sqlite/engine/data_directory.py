@@ -1,4 +1,4 @@
-"""The files of a data directory: the database, the lock that makes it one process's, the ballast, others' names."""
+"""The files of a data directory: names, the lock and the ballast."""
 
 from __future__ import annotations
 
@@ -21,27 +21,51 @@ BLOCK_BYTES = 1 << 20
 
 
 class DirectoryLock:
-    """An exclusive lock on a data directory, held until it is released or the process dies."""
+    """A lock on a data directory, held until it is released or the process dies.
 
-    def __init__(self, directory: Path) -> None:
+    The directory itself is locked, so that the lock survives the removal of the lock file. The file names the owner,
+    and is locked as well for versions that lock nothing else.
+
+    Args:
+        directory: The data directory.
+        shared: Allow other readers; the directory need not be writable.
+
+    Raises:
+        StoreLocked: Another process owns the directory.
+        OSError: The lock file cannot be opened.
+    """
+
+    def __init__(self, directory: Path, *, shared: bool = False) -> None:
+        self._fds = [os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
         path = directory / LOCK
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not shared or path.exists():
+                flags = os.O_RDONLY if shared else os.O_RDWR | os.O_CREAT
+                # A FIFO in its place must not be waited for.
+                self._fds.append(os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o600))
+            for fd in self._fds:
+                fcntl.flock(fd, kind | fcntl.LOCK_NB)
+            if not shared:
+                os.ftruncate(self._fds[-1], 0)
+                os.pwrite(self._fds[-1], str(os.getpid()).encode(), 0)
         except BlockingIOError:
-            owner = os.read(self._fd, 32).decode("ascii", "replace").strip() or "unknown"
-            os.close(self._fd)
+            owner = os.read(self._fds[-1], 32).decode("ascii", "replace").strip() if len(self._fds) > 1 else ""
+            self.release()
             raise StoreLocked(
-                f"the data directory {str(directory)!r} is in use by another process (pid {owner}); "
+                f"the data directory {str(directory)!r} is in use by another process (pid {owner or 'unknown'}); "
                 "stop it, or give this one another data_dir",
-                metadata={"data_dir": str(directory), "pid": owner},
+                metadata={"data_dir": str(directory), "pid": owner or "unknown"},
             ) from None
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, str(os.getpid()).encode(), 0)
+        except OSError:
+            self.release()
+            raise
 
     def release(self) -> None:
         """Let another process open the directory. The file stays: removing it would race with the next owner."""
-        os.close(self._fd)
+        for fd in self._fds:
+            os.close(fd)
+        self._fds.clear()
 
 
 class Ballast:
@@ -77,8 +101,12 @@ class Ballast:
         if self.held or self._path is None:
             return True
         try:
-            with self._path.open("wb") as file:
-                _reserve(file.fileno(), self._size)
+            # Without blocking: a FIFO in its place has no reader.
+            fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+            try:
+                _reserve(fd, self._size)
+            finally:
+                os.close(fd)
         except OSError:
             self._path.unlink(missing_ok=True)
             return False

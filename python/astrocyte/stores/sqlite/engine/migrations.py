@@ -43,12 +43,13 @@ def load_migrations() -> list[Migration]:
     return sorted(found, key=lambda migration: migration.version)
 
 
-def migrate(connection: apsw.Connection, migrations: Sequence[Migration], now: int) -> int:
+def migrate(connection: apsw.Connection, migrations: Sequence[Migration], now: int, *, read_only: bool = False) -> int:
     """Bring the schema up to date; returns its version. A step that is interrupted leaves no trace and is taken again.
 
     Raises:
         SchemaTooNew: The file was written by a newer version.
-        StoreError: It is not this program's file, or an applied step has another text than ours.
+        StoreError: It is not this program's file, or an applied step has another text than ours; or it is to be read
+            only, and has an older schema.
     """
     applied = _applied(connection)
     known = {migration.version: migration for migration in migrations}
@@ -66,6 +67,12 @@ def migrate(connection: apsw.Connection, migrations: Sequence[Migration], now: i
                 "install the version that wrote the database",
                 metadata={"migration": str(version)},
             )
+    if read_only and len(applied) < len(migrations):
+        raise StoreError(
+            f"the database has schema {max(applied, default=0)}, reading needs {newest}; "
+            "open it once without read_only",
+            metadata={"found": str(max(applied, default=0)), "needed": str(newest)},
+        )
     for migration in migrations:
         if migration.version not in applied:
             _apply(connection, migration, now)

@@ -21,7 +21,7 @@ import apsw
 import structlog
 
 from astrocyte.core import failpoint
-from astrocyte.errors import AstrocyteError, DiskFull, RateLimited, StoreError
+from astrocyte.errors import AstrocyteError, DiskFull, FailedPrecondition, RateLimited, StoreError
 from astrocyte.stores.protocols import BatchFlag, IndexBatch, IndexListener
 from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.engine.data_directory import Ballast
@@ -63,7 +63,10 @@ class Job(Generic[T]):
 class Writer:
     """Owns the writing connection. `submit` may be called from any event loop."""
 
-    def __init__(self, connections: Connections, ballast: Ballast, *, clock: Clock, waiting_limit: int) -> None:
+    def __init__(
+        self, connections: Connections, ballast: Ballast, *, clock: Clock, waiting_limit: int, read_only: bool = False
+    ) -> None:
+        self._read_only = read_only
         self._connections = connections
         self.connection = connections.writer
         self._ballast = ballast
@@ -93,6 +96,7 @@ class Writer:
 
         Raises:
             RateLimited: Too much waits, or another process holds the database for too long.
+            FailedPrecondition: The data directory is open read-only.
             DiskFull, StoreError: Nothing was changed, unless the message says that this is not known.
         """
         result: T = await self._enqueue(run, weight=weight, frees=frees, sliced=False)
@@ -123,6 +127,10 @@ class Writer:
         self._thread.join()
 
     async def _enqueue(self, run: Callable[..., Any], *, weight: int, frees: bool, sliced: bool) -> Any:  # noqa: ANN401 - what the job returns
+        if self._read_only:
+            raise FailedPrecondition(
+                "the data directory is open read-only; nothing was changed; start without read_only"
+            )
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         job: Job[Any] = Job(run, future, weight, frees, sliced)
         with self._changed:

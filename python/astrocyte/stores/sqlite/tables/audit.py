@@ -1,4 +1,4 @@
-"""The trail in SQLite: one chained row for each act, in the act's own transaction, so that there is neither alone."""
+"""The audit trail in SQLite: one chained row for each act, in the transaction of the act."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def record(
     bank_key: int = 0,
     details: Mapping[str, str | int],
 ) -> None:
-    """Write down what the transaction does; what this raises undoes it.
+    """Record what the transaction does; an error here undoes it.
 
     Args:
         transaction: That of the act.
@@ -37,7 +37,7 @@ def record(
         event: What is done.
         actor: The principal that does it.
         bank_key: The store's number of the bank, 0 for none.
-        details: Numbers, words of ours, hashes; no name and no text that anybody wrote.
+        details: Numbers, words of ours and hashes, and the reason that the caller gave; no other text of a caller.
     """
     connection = transaction.connection
     rows = fetch(connection, _HEAD, (tenant,))

@@ -1,0 +1,64 @@
+"""Damaged rows: found on reading, left out of answers, and named to operators."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+# Returns whether a content hash fits content, speaker, session and time.
+HashFits = Callable[[bytes, str, str | None, str | None, int | None], bool]
+# More damage than this is a damaged disk; the list must not grow without bound.
+MOST_NAMED = 10_000
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedRow:
+    """A version of a memory that cannot be used.
+
+    Attributes:
+        bank_key: Key of the bank.
+        row_key: Key of the version.
+        problem: What is wrong with it; no content.
+    """
+
+    bank_key: int
+    row_key: int
+    problem: str
+
+
+class Quarantine:
+    """The damaged rows that this process has met. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rows: dict[int, DamagedRow] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, row_key: int) -> bool:
+        return row_key in self._rows
+
+    @property
+    def rows(self) -> list[DamagedRow]:
+        """All of them, by row key."""
+        with self._lock:
+            return [self._rows[key] for key in sorted(self._rows)]
+
+    def add(self, bank_key: int, row_key: int, problem: str) -> None:
+        """Leave a row out of answers from now on."""
+        with self._lock:
+            if row_key in self._rows or len(self._rows) >= MOST_NAMED:
+                return
+            self._rows[row_key] = DamagedRow(bank_key, row_key, problem)
+        log.error("row_quarantined", bank_key=bank_key, row_key=row_key, problem=problem)
+
+    def discard(self, row_key: int) -> None:
+        """Take a row off the list: it was erased."""
+        with self._lock:
+            self._rows.pop(row_key, None)

@@ -1,0 +1,161 @@
+"""Verification of a whole data directory: pages, rows, content hashes and vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from astrocyte.errors import StoreError
+from astrocyte.model import Bank
+from astrocyte.stores.protocols import VersionRecord
+from astrocyte.stores.quarantine import HashFits, Quarantine
+from astrocyte.stores.sqlite import damage
+from astrocyte.stores.sqlite.engine.connections import Connections
+from astrocyte.stores.sqlite.rows import BANK_COLUMNS, decode_bank
+from astrocyte.stores.sqlite.tables.version_records import records
+
+# Versions read at once.
+ROWS_AT_ONCE = 256
+# Problems that SQLite names before it stops.
+MOST_PROBLEMS = 100
+INTACT = "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A damaged version of a memory.
+
+    Attributes:
+        tenant: Tenant of the bank.
+        bank_id: ID of the bank.
+        memory_id: ID of the memory, None where it cannot be read.
+        row_key: Key of the version.
+        problem: What is wrong with it; no content.
+    """
+
+    tenant: str
+    bank_id: str
+    memory_id: str | None
+    row_key: int
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The result of a verification.
+
+    Attributes:
+        banks: How many banks were read.
+        versions: How many versions of memories were read, forgotten ones included.
+        damaged: The damaged versions.
+        database: Problems of the database file, as SQLite names them.
+    """
+
+    banks: int
+    versions: int
+    damaged: tuple[Damage, ...]
+    database: tuple[str, ...]
+
+    @property
+    def intact(self) -> bool:
+        """Whether nothing is damaged."""
+        return not self.damaged and not self.database
+
+
+def verify(connections: Connections, hash_fits: HashFits | None) -> Verification:
+    """Read every row of every bank, and check the database file.
+
+    Args:
+        connections: Of the store.
+        hash_fits: Tells whether a content hash fits; None checks none.
+    """
+    rows = connections.query(f"SELECT {BANK_COLUMNS} FROM banks WHERE tenant <> '' ORDER BY tenant, bank_id")
+    banks = [decode_bank(row) for row in rows]
+    quarantine = Quarantine()
+    versions = 0
+    for bank in banks:
+        for record in _all_records(connections, bank, quarantine):
+            versions += 1
+            problem = _problem(record, bank, hash_fits)
+            if problem is not None:
+                quarantine.add(bank.key, record.row_key, problem)
+    by_key = {bank.key: bank for bank in banks}
+    damaged = tuple(
+        Damage(
+            by_key[row.bank_key].tenant,
+            by_key[row.bank_key].bank_id,
+            _memory_id(connections, row.row_key),
+            row.row_key,
+            row.problem,
+        )
+        for row in quarantine.rows
+    )
+    return Verification(len(banks), versions + len(damaged), damaged, _file_problems(connections))
+
+
+def _all_records(connections: Connections, bank: Bank, quarantine: Quarantine) -> Iterator[VersionRecord]:
+    after = 0
+    while True:
+        with connections.snapshot() as connection:
+            keys = damage.keys_of(connection, bank, after, ROWS_AT_ONCE)
+        if not keys:
+            return
+        after = keys[-1]
+        read = partial(_read, connections, bank)
+        try:
+            yield from read(keys)
+        except Exception as error:
+            if damage.problem_of(error) is None:
+                raise
+            yield from damage.around(_one(read), iter(keys), bank, quarantine)
+
+
+def _one(read: Callable[[Sequence[int]], list[VersionRecord]]) -> Callable[[int], VersionRecord | None]:
+    def one(row_key: int) -> VersionRecord | None:
+        found = read([row_key])
+        if not found:
+            # It is in the index, and its parts are not.
+            raise ValueError(f"row {row_key} is not complete")
+        return found[0]
+
+    return one
+
+
+def _read(connections: Connections, bank: Bank, keys: Sequence[int]) -> list[VersionRecord]:
+    marks = ",".join("?" * len(keys))
+    clause = f"m.bank_key = ? AND m.row_key IN ({marks})"
+    with connections.snapshot() as connection:
+        found = records(connection, bank, clause, (bank.key, *keys), at_position=bank.position)
+    if len(found) != len(keys):
+        raise ValueError(f"{len(keys) - len(found)} rows are not complete")
+    return found
+
+
+def _problem(record: VersionRecord, bank: Bank, hash_fits: HashFits | None) -> str | None:
+    problem, memory = damage.record_problem(record, bank), record.memory
+    if problem is not None:
+        return problem
+    if hash_fits is not None and not hash_fits(
+        memory.content_hash, memory.content, memory.speaker, memory.session_id, memory.occurred_at
+    ):
+        return damage.HASH
+    return None
+
+
+def _memory_id(connections: Connections, row_key: int) -> str | None:
+    try:
+        rows = connections.query("SELECT memory_id FROM memories WHERE row_key = ?", (row_key,))
+    except (StoreError, ValueError):
+        return None
+    return str(rows[0][0]) if rows else None
+
+
+def _file_problems(connections: Connections) -> tuple[str, ...]:
+    """Return what SQLite says of the file; its texts name tables and pages, never values."""
+    try:
+        with connections.unlimited() as connection:
+            found = [str(row[0]) for row in connection.execute(f"PRAGMA integrity_check({MOST_PROBLEMS})")]
+    except StoreError as error:
+        return (error.message,)
+    return tuple(problem for problem in found if problem != INTACT)

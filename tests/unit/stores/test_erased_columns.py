@@ -1,0 +1,112 @@
+"""After an erasure no column of any table holds a word of what was erased."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from astrocyte.api.requests import Forget, GetMemory, Recall, Reflect, Retain, StartReindex, UpdateMemory
+from astrocyte.app import App
+from astrocyte.config import Settings
+from astrocyte.model import ForgetSelector, MemoryUpdate, OperationState, RecallQuery, ReflectQuery, RetainItem
+from astrocyte.providers.bounded import BoundedModel
+from astrocyte.providers.messages import Completion, Prompt
+from astrocyte.stores.sqlite.engine.data_directory import DATABASE
+from language_models import Reply, serve
+from moving import BANK, EMBEDDERS, ME, done
+
+pytest.importorskip("httpx_retries", reason="an extra that is not installed")
+
+# A word of its own for each text; none of them is a word of the program's.
+WORDS = ("qzxalpha", "qzxbravo", "qzxcharly", "qzxdelta", "qzxecho", "qzxfox", "qzxgolf")
+ECHO = {"error": {"message": " ".join(WORDS), "code": WORDS[0], "type": WORDS[1], "param": WORDS[2]}}
+
+
+class Chatty:
+    """A language model that repeats what it is shown in all of its answers."""
+
+    model_id = "chatty"
+
+    async def complete(self, prompt: Prompt, *, deadline: float | None = None) -> Completion:
+        said = {"action": "add", "target": 0, "memory_layer": "fact", "content": "", "reason": " ".join(WORDS)}
+        return Completion(json.dumps(said))
+
+    async def stream(self, prompt: Prompt, *, deadline: float | None = None) -> AsyncIterator[str | Completion]:
+        yield await self.complete(prompt, deadline=deadline)
+
+    async def close(self) -> None:
+        return
+
+
+def columns(path: Path) -> dict[str, list[bytes]]:
+    """All values of each TEXT, BLOB or untyped column, by table and column."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    found: dict[str, list[bytes]] = {}
+    for table in tables:
+        for _, column, *_ in list(connection.execute(f'PRAGMA table_xinfo("{table}")')):
+            rows = connection.execute(f'SELECT CAST("{column}" AS BLOB) FROM "{table}"')  # noqa: S608 - names of the schema
+            found[f"{table}.{column}"] = [value for (value,) in rows if value]
+    connection.close()
+    return found
+
+
+def places(path: Path) -> set[str]:
+    """The columns in which a word of the texts stands."""
+    needles = [word.encode() for word in WORDS]
+    return {
+        column
+        for column, values in columns(path).items()
+        if any(needle in value.lower() for value in values for needle in needles)
+    }
+
+
+@pytest.fixture
+async def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[App]:
+    monkeypatch.setattr("astrocyte.wiring.providers.create_language_model", lambda *_: BoundedModel(Chatty()))
+    with serve(Reply(ECHO, 400)) as endpoint:
+        echo = {"provider": "openai", "options": {"model": "m", "dimensions": 8, "base_url": endpoint.url}}
+        settings = {
+            "data_dir": str(tmp_path / "data"),
+            "llm_provider": "mock",
+            "curated_retain": {"enabled": True},
+            "embedders": {**EMBEDDERS, "echo": echo},
+            "reindex": {"attempts": 1, "retry_seconds": 0.001, "sample": 0},
+        }
+        opened = App(Settings.from_mapping(settings))
+        yield opened
+        await opened.close()
+
+
+async def test_no_column_holds_a_word_of_what_was_erased(app: App, tmp_path: Path) -> None:
+    item = RetainItem(
+        "\n\n".join(f"In year {year} {WORDS[0]} sings with {WORDS[1]}. " * 20 for year in range(1990, 2000)),
+        tags=(WORDS[2],),
+        metadata={WORDS[3]: WORDS[4]},
+        session_id=WORDS[5],
+        speaker=WORDS[6],
+        source=WORDS[0],
+    )
+    kept = await app.gate.call(ME, Retain(BANK, item, request_id="once"))
+    other = await app.gate.call(ME, Retain(BANK, RetainItem("The boat lies in the harbour.")))
+    assert kept.memory_id is not None
+    update = MemoryUpdate(kept.memory_id, frozenset({"content"}), content=f"{WORDS[1]} sings alone")
+    await app.gate.call(ME, UpdateMemory(BANK, update))
+    await app.gate.call(ME, Recall(RecallQuery(WORDS[0], BANK)))
+    await app.gate.call(ME, Reflect(ReflectQuery(WORDS[1], BANK)))
+    operation = await done(app, await app.gate.call(ME, StartReindex(BANK, embedding_model="m/8")))
+    assert operation.state is OperationState.FAILED
+    assert operation.error is not None
+    assert "400" in operation.error.message
+    path = tmp_path / "data" / DATABASE
+    assert {"contents.content", "contents.tags", "contents.metadata", "chunks.text"} <= places(path)
+    await app.gate.call(
+        ME, Forget(BANK, ForgetSelector(memory_ids=(kept.memory_id,)), compliance=True, reason="asked to")
+    )
+    assert places(path) == set()
+    left = await app.gate.call(ME, GetMemory(BANK, str(other.memory_id)))
+    assert left.memory_id == other.memory_id
