@@ -16,7 +16,8 @@ from astrocyte.errors import ConfigError, ValidationError
 from astrocyte.providers.engines import EngineProvider
 from astrocyte.providers.options import read_options
 
-ENGINE_METHODS = ("capabilities", "health", "retain", "recall", "reflect", "forget", "close")
+# An engine is never asked for what its capabilities leave out, so it need not have the other methods.
+ENGINE_METHODS = ("capabilities", "recall")
 
 
 class PipelineOrchestrator:
