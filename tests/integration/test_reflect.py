@@ -214,7 +214,7 @@ def test_the_command_line_answers(tmp_path: Path) -> None:
     run("retain", "prefs", CONTENT)
     shown = run("reflect", "prefs", ASKED)
     assert f"{CONTENT} [1]" in shown
-    assert "by llm" in shown
+    assert "mode llm" in shown
     assert CONTENT in run("reflect", "prefs", ASKED, "--stream")
     run("retain", "own", "Calvin is a customer who prefers dark-mode UI at night.")
     shown = run("--json", "reflect", "prefs", ASKED, "--also", "own", "--mode", "extractive")
