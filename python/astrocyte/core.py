@@ -547,6 +547,42 @@ def count_tokens_many(texts: Sequence[str]) -> list[int]:
         raise _translation(error) from error
 
 
+def split_sentences(text: str, *, every_stop: bool = False) -> list[str]:
+    """Sentences and lines of ``text``, by UAX #29; joined they are the text.
+
+    White space belongs to the piece that follows it, as it does for tokens, so that the token counts of pieces add up.
+    Abbreviations, initials and list numbers end no sentence.
+
+    Args:
+        text: Text of any script.
+        every_stop: Whether a stop before a lower-case letter ends a sentence too, for texts without capitals.
+
+    Raises:
+        ValidationError: The text has a lone surrogate.
+    """
+    try:
+        return _core.split_sentences(text, every_stop=every_stop)
+    except _CORE_ERRORS as error:
+        raise _translation(error) from error
+
+
+def split_words(text: str, most_chars: int) -> list[str]:
+    """Words of ``text`` with the white space before them; joined they are the text.
+
+    Args:
+        text: Text of any script.
+        most_chars: A longer run without white space is cut, at a word boundary of UAX #29 where there is one, never inside
+            a grapheme cluster.
+
+    Raises:
+        ValidationError: The text has a lone surrogate.
+    """
+    try:
+        return _core.split_words(text, most_chars)
+    except _CORE_ERRORS as error:
+        raise _translation(error) from error
+
+
 def vector_bytes(values: Sequence[float]) -> bytes:
     """``values``, a list of numbers or a one-dimensional array, as little-endian f32.
 

@@ -47,7 +47,9 @@ mod core_module {
     #[pymodule_export]
     use super::server::{GrpcCall, GrpcServer};
     #[pymodule_export]
-    use super::text::{build_info, content_hash, count_tokens, count_tokens_many};
+    use super::text::{
+        build_info, content_hash, count_tokens, count_tokens_many, split_sentences, split_words,
+    };
 
     #[pymodule_init]
     fn init(module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {
@@ -89,6 +91,8 @@ fn declare_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
             "fuse_banks",
             "pii_kinds",
             "split_budget",
+            "split_sentences",
+            "split_words",
             "summarise",
         ],
     )

@@ -5,7 +5,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use super::arguments::Text;
 use super::errors::detached;
-use astrocyte_text::{hash, tokens};
+use astrocyte_text::{boundaries, hash, tokens};
 
 #[pyfunction]
 pub(super) fn build_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
@@ -43,4 +43,23 @@ pub(super) fn count_tokens_many(py: Python<'_>, texts: Vec<Text>) -> PyResult<Ve
             .map(|text| tokens::count_tokens(&text.0))
             .collect())
     })
+}
+
+#[pyfunction]
+#[pyo3(signature = (text, *, every_stop))]
+pub(super) fn split_sentences(
+    py: Python<'_>,
+    text: Text,
+    every_stop: bool,
+) -> PyResult<Vec<String>> {
+    detached(py, || Ok(owned(boundaries::sentences(&text.0, every_stop))))
+}
+
+#[pyfunction]
+pub(super) fn split_words(py: Python<'_>, text: Text, most_chars: usize) -> PyResult<Vec<String>> {
+    detached(py, || Ok(owned(boundaries::words(&text.0, most_chars))))
+}
+
+fn owned(pieces: Vec<&str>) -> Vec<String> {
+    pieces.into_iter().map(str::to_owned).collect()
 }

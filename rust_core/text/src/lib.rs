@@ -1,6 +1,7 @@
-//! Text analysis for search: words and stems, token counts, content hashes and static embeddings.
+//! Text analysis for search: words and stems, cuts, token counts, content hashes and static embeddings.
 
 pub mod analysis;
+pub mod boundaries;
 pub mod embed;
 pub mod hash;
 pub mod tokens;

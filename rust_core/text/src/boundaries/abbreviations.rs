@@ -1,0 +1,80 @@
+//! Abbreviations after which a sentence goes on, although a capital or a number follows.
+
+/// Abbreviations that stand before a name or a number, without their stop, in lower case and ascending order.
+///
+/// Those that as often end a sentence ("etc.", "Inc.", "usw.") are left out: before a lower-case letter no sentence ends
+/// anyway. Single letters and letters with stops between ("U.S.", "z.B.") need no entry.
+const ABBREVIATIONS: &[&str] = &[
+    // Ascending by bytes, because membership is a binary search.
+    "al", "approx", "assoc", "avv", "bgm", "bijv", "blvd", "brig", "bzgl", "bzw", "ca", "capt",
+    "cf", "cmdr", "col", "cpl", "dept", "dhr", "dipl", "dott", "dr", "dra", "dña", "evtl", "geb",
+    "gen", "ggf", "gov", "hon", "hr", "hrsg", "incl", "ing", "inkl", "lt", "maj", "mevr", "mgr",
+    "mlle", "mme", "mr", "mrs", "ms", "msgr", "mt", "núm", "prof", "pvt", "rev", "sgt", "sigg",
+    "sog", "sr", "sra", "srta", "st", "ste", "uds", "vgl", "vs", "zzgl", "д-р", "им", "мр", "напр",
+    "проф", "ред", "св", "см", "ул",
+];
+
+/// Abbreviations only before a number, in ascending order: "no. 5" against "no. And".
+const BEFORE_NUMBERS: &[&str] = &[
+    "abb", "abs", "abt", "apr", "art", "aug", "av", "bd", "cap", "ch", "dec", "ed", "feb", "fig",
+    "figs", "fri", "g", "jan", "jul", "jun", "kap", "mar", "max", "min", "mio", "mon", "mrd", "n",
+    "no", "nos", "nov", "nr", "num", "nº", "oct", "okt", "op", "p", "pag", "pp", "pág", "s", "sat",
+    "sep", "sept", "sun", "tel", "thu", "tue", "vol", "vols", "wed", "г", "гл", "п", "пр", "рис",
+    "с", "стр", "табл", "ч", "№",
+];
+
+/// German words after which an ordinal number ("3. Mai") is no end; elsewhere such words are in lower case.
+const AFTER_ORDINALS: &[&str] = &[
+    "April",
+    "August",
+    "Auflage",
+    "Dezember",
+    "Etage",
+    "Februar",
+    "Geburtstag",
+    "Jahrhundert",
+    "Jahrhunderts",
+    "Jan",
+    "Januar",
+    "Jänner",
+    "Juli",
+    "Juni",
+    "Kapitel",
+    "Klasse",
+    "Liga",
+    "Mai",
+    "März",
+    "November",
+    "Oktober",
+    "Platz",
+    "Runde",
+    "September",
+    "Stock",
+    "Weltkrieg",
+];
+
+/// Whether the sentence goes on after `word` and its stop, given the text that follows without white space before it.
+pub(super) fn goes_on_after(word: &str, next: &str) -> bool {
+    let lower = word.to_lowercase();
+    let before_number = next.starts_with(char::is_numeric);
+    ABBREVIATIONS.binary_search(&lower.as_str()).is_ok()
+        || (before_number && BEFORE_NUMBERS.binary_search(&lower.as_str()).is_ok())
+}
+
+/// Whether `next` begins with a word that an ordinal number precedes.
+pub(super) fn follows_ordinal(next: &str) -> bool {
+    let end = next
+        .find(|character: char| !character.is_alphabetic())
+        .unwrap_or(next.len());
+    AFTER_ORDINALS.contains(&&next[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ABBREVIATIONS, BEFORE_NUMBERS};
+
+    #[test]
+    fn abbreviations_ascend() {
+        assert!(ABBREVIATIONS.is_sorted() && BEFORE_NUMBERS.is_sorted());
+    }
+}
