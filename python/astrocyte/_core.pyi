@@ -75,8 +75,10 @@ def failpoint(name: str) -> None:
     """Die here if the environment variable ASTROCYTE_FAILPOINT, read once, names this point: ``NAME`` or ``NAME:3``."""
 
 def split_sentences(text: str, *, every_stop: bool) -> list[str]:
-    """Sentences and lines by UAX #29, each with the white space before it; ``every_stop`` also ends one before a lower-case
-    letter."""
+    """Sentences and lines by UAX #29, each with the white space before it.
+
+    ``every_stop`` also ends one before a lower-case letter.
+    """
 
 def split_words(text: str, most_chars: int) -> list[str]:
     """Words, each with the white space before it; longer runs are cut, never inside a grapheme cluster."""

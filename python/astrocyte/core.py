@@ -571,8 +571,8 @@ def split_words(text: str, most_chars: int) -> list[str]:
 
     Args:
         text: Text of any script.
-        most_chars: A longer run without white space is cut, at a word boundary of UAX #29 where there is one, never inside
-            a grapheme cluster.
+        most_chars: A longer run without white space is cut, at a word boundary of UAX #29 where there is one, never
+            inside a grapheme cluster.
 
     Raises:
         ValidationError: The text has a lone surrogate.

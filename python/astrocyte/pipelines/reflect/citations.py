@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
+from astrocyte.core import split_sentences
 from astrocyte.model import Citation, MemoryHit
-from astrocyte.pipelines.text.chunking import SENTENCE_END
 
 # What the model says where the memories hold no answer; its own kind of marker.
 NO_ANSWER = "[none]"
@@ -67,7 +68,7 @@ class CitedText:
     def citations(self, memories: Sequence[MemoryHit]) -> tuple[Citation, ...]:
         """The citations of each sentence; numbers that name no memory are dropped."""
         text = self.text
-        ends = [match.end() for match in SENTENCE_END.finditer(text)]
+        ends = list(accumulate(map(len, split_sentences(text, every_stop=True))))
         found: list[Citation] = []
         last = 0
         for at, numbers in self.marks:

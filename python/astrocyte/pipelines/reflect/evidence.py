@@ -15,9 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import mul
 
-from astrocyte.core import vector_values
+from astrocyte.core import split_sentences, vector_values
 from astrocyte.model import MemoryHit, TimeRange
-from astrocyte.pipelines.text.chunking import SENTENCE_END, cut_at
 from astrocyte.pipelines.text.stemming import content_of, content_words, words_of
 
 Embed = Callable[[Sequence[str]], list[bytes]]
@@ -155,7 +154,7 @@ def _question(text: str, hits: Sequence[MemoryHit]) -> _Question:
 
 
 def _sentences(number: int, hit: MemoryHit) -> list[Sentence]:
-    pieces = cut_at(hit.text, SENTENCE_END)
+    pieces = split_sentences(hit.text, every_stop=True)
     if "[" in hit.text:
         pieces = [part for piece in pieces for part in CAPTION_START.split(piece)]
     texts = [text for piece in pieces if (text := piece.strip())]

@@ -6,14 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from astrocyte.core import count_tokens
+from astrocyte.core import count_tokens, split_sentences
 from astrocyte.errors import ProviderUnavailable
 from astrocyte.model import Citation, Dispositions, MemoryHit, ReflectQuery
 from astrocyte.pipelines.reflect.citations import CitedText
 from astrocyte.pipelines.reflect.draft import Draft, abstention
 from astrocyte.pipelines.reflect.prompts import Variant, question, system
 from astrocyte.pipelines.text import detail_levels
-from astrocyte.pipelines.text.chunking import SENTENCE_END, cut_at
 from astrocyte.pipelines.text.prompt_fence import Fence
 from astrocyte.providers.messages import Completion, FinishReason, Message, Prompt
 from astrocyte.providers.protocols import LanguageModel
@@ -146,7 +145,7 @@ def finish(
 def _confidence(text: str, citations: tuple[Citation, ...], evidence: float) -> float:
     """With a memory for every sentence, half way from that of the evidence to 1; with none, 0."""
     places, at = [], 0
-    for piece in cut_at(text, SENTENCE_END):
+    for piece in split_sentences(text, every_stop=True):
         places.append((at, at + len(piece)))
         at += len(piece)
     backed = [any(c.start < end and start < c.end for c in citations) for start, end in places]

@@ -1,21 +1,22 @@
-"""Cutting a long content into chunks of bounded token count, at the boundaries of its kind."""
+"""Cutting a long content into chunks of bounded token count, at the boundaries of its kind.
+
+A chunk that begins inside a section, a turn or a table says so: it repeats the heading, the speaker or the header.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+
+from astrocyte.core import split_sentences, split_words
+from astrocyte.pipelines.text.blocks import Block, blocks
 
 CountTokens = Callable[[Sequence[str]], list[int]]
 
-# White space after a full stop, the stops of scripts without spaces, and line ends.
-SENTENCE_END = re.compile(r"(?<=[.!?\u2026])[\"'\u201d\u2019)\]]*\s+|(?<=[\u3002\uff01\uff1f\uff61])|\n+")
-PARAGRAPH_END = re.compile(r"\n[ \t]*\n\s*")
-# "Name:" at the start of a line; names of up to four words.
-TURN = re.compile(r"(?m)^(?=[^\W\d_][\w.'\u2019-]*(?: [\w.'\u2019-]+){0,3}:(?:[ \t]|$))")
-SPEAKER = re.compile(r"[^:\n]{1,80}:[ \t]*")
-# A word with the space before it, which is how tokens fall. Longer ones are cut: text without spaces, or data.
-WORD = re.compile(r"\s*\S{1,32}(?:\s+$)?")
+# Longer runs without white space are cut: text of scripts without spaces, or data.
+WORD_CHARS = 32
+# A heading, or the header of a table, that takes more of a chunk than this is not repeated.
+LEAD_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,16 @@ class Chunk:
 
     text: str
     tokens: int
+
+
+@dataclass(slots=True)
+class _Unit:
+    """What is not cut further, and what stands before it in a chunk that begins with it."""
+
+    text: str
+    tokens: int
+    lead: str = ""
+    apart: bool = False
 
 
 def split(content: str, strategy: str, *, size: int, overlap: int, count_tokens: CountTokens) -> list[Chunk]:
@@ -41,114 +52,106 @@ def split(content: str, strategy: str, *, size: int, overlap: int, count_tokens:
     Returns:
         Chunks whose texts are not blank. A unit that no boundary can cut further may stay above ``size``.
     """
-    cutter = _Cutter(size, overlap, count_tokens)
-    match strategy:
-        case "paragraph":
-            pieces = cutter.paragraphs(content)
-        case "dialogue":
-            pieces = cutter.turns(content)
-        case "fixed":
-            pieces = cutter.windows(content)
-        case _:
-            pieces = cutter.sentences(content, size)
+    if strategy == "fixed":
+        pieces = _windows(content, size, overlap, count_tokens)
+    else:
+        pieces = _Cutter(strategy, size, count_tokens).pieces(content)
     texts = [text for piece in pieces if (text := piece.strip())]
     return [Chunk(text, tokens) for text, tokens in zip(texts, count_tokens(texts), strict=True)]
 
 
-def cut_at(text: str, boundary: re.Pattern[str]) -> list[str]:
-    """Pieces that end at each boundary, so that joining them gives the text again.
-
-    White space goes to the piece that follows, since that is how tokens fall: their counts then add up.
-    """
-    pieces, start = [], 0
-    for match in boundary.finditer(text):
-        end = match.start() + len(match.group().rstrip())
-        if end > start:
-            pieces.append(text[start:end])
-            start = end
-    if start < len(text):
-        pieces.append(text[start:])
-    return pieces
-
-
 class _Cutter:
-    def __init__(self, size: int, overlap: int, count_tokens: CountTokens) -> None:
+    def __init__(self, strategy: str, size: int, count_tokens: CountTokens) -> None:
+        self._strategy = strategy
         self._size = size
-        self._overlap = overlap
         self._count = count_tokens
+        self._leads: dict[str, int] = {"": 0}
 
-    def paragraphs(self, text: str) -> list[str]:
-        return self._merge(self._fit(cut_at(text, PARAGRAPH_END), self._size, self._small_sentences), self._size)
+    def pieces(self, content: str) -> list[str]:
+        """Texts of chunks."""
+        found = blocks(content, dialogue=self._strategy == "dialogue")
+        counts = self._count([block.text for block in found])
+        units = [unit for block, tokens in zip(found, counts, strict=True) for unit in self._units(block, tokens)]
+        return self._merged(units)
 
-    def turns(self, text: str) -> list[str]:
-        turns = cut_at(text, TURN)
-        pieces: list[tuple[str, int]] = []
-        for turn, tokens in zip(turns, self._count(turns), strict=True):
-            if tokens <= self._size:
-                pieces.append((turn, tokens))
-            else:
-                pieces.extend(self._long_turn(turn))
-        return self._merge(pieces, self._size)
+    def _units(self, block: Block, tokens: int) -> list[_Unit]:
+        """A block that fits as one unit, or its sentences."""
+        begin, rest = self._lead(block.begin), self._lead(block.rest)
+        room = self._size - self._leads[begin]
+        whole = tokens <= room and (self._strategy != "sentence" or block.header > 0)
+        if whole:
+            return [_Unit(block.text, tokens, begin, block.apart)]
+        room = max(1, self._size - max(self._leads[begin], self._leads[rest]))
+        texts = _rows(block) if block.header else split_sentences(block.text)
+        units = [_Unit(text, count, rest) for text, count in self._fitted(texts, room)]
+        units[0].lead, units[0].apart = begin, block.apart
+        return units
 
-    def windows(self, text: str) -> list[str]:
-        words = WORD.findall(text)
-        counts = self._count(words)
-        pieces, start = [], 0
-        while start < len(words):
-            end, total = start, 0
-            while end < len(words) and (end == start or total + counts[end] <= self._size):
-                total += counts[end]
-                end += 1
-            pieces.append("".join(words[start:end]))
-            if end == len(words):
-                break
-            back, shared = end, 0
-            while back - 1 > start and shared + counts[back - 1] <= self._overlap:
-                back -= 1
-                shared += counts[back]
-            start = back
-        return pieces
+    def _lead(self, lead: str) -> str:
+        """What a chunk repeats: all of it, only its last line where that is too much, or nothing."""
+        for shown in (lead, lead.rpartition("\n")[2], ""):
+            if shown not in self._leads:
+                self._leads[shown] = self._count([shown])[0]
+            if self._leads[shown] <= self._size * LEAD_SHARE:
+                return shown
+        return ""
 
-    def sentences(self, text: str, size: int) -> list[str]:
-        return self._merge(self._fit(cut_at(text, SENTENCE_END), size, self._words), size)
+    def _fitted(self, texts: Sequence[str], room: int) -> Iterable[tuple[str, int]]:
+        """Texts with their tokens; those beyond ``room`` by every stop, then by word."""
+        for text, tokens in zip(texts, self._count(texts), strict=True):
+            if tokens <= room:
+                yield text, tokens
+                continue
+            parts = split_sentences(text, every_stop=True)
+            for part, count in zip(parts, self._count(parts), strict=True):
+                if count <= room:
+                    yield part, count
+                else:
+                    words = split_words(part, WORD_CHARS)
+                    yield from zip(words, self._count(words), strict=True)
 
-    def _small_sentences(self, text: str, size: int) -> list[tuple[str, int]]:
-        return list(self._fit(cut_at(text, SENTENCE_END), size, self._words))
-
-    def _words(self, text: str, _size: int) -> list[tuple[str, int]]:
-        words = WORD.findall(text)
-        return list(zip(words, self._count(words), strict=True))
-
-    def _long_turn(self, turn: str) -> Iterator[tuple[str, int]]:
-        match = SPEAKER.match(turn)
-        prefix = match.group() if match and TURN.match(turn) else ""
-        room = max(1, self._size - self._count([prefix])[0]) if prefix else self._size
-        parts = [part.strip() for part in self.sentences(turn[len(prefix) :], room)]
-        pieces = [f"{prefix}{part}\n" for part in parts if part]
-        yield from zip(pieces, self._count(pieces), strict=True)
-
-    def _fit(
-        self, units: list[str], size: int, finer: Callable[[str, int], list[tuple[str, int]]]
-    ) -> Iterator[tuple[str, int]]:
-        """The units with their token counts, those above ``size`` replaced by finer ones."""
-        for unit, tokens in zip(units, self._count(units), strict=True):
-            if tokens <= size:
-                yield unit, tokens
-            else:
-                yield from finer(unit, size)
-
-    @staticmethod
-    def _merge(units: Iterator[tuple[str, int]] | list[tuple[str, int]], size: int) -> list[str]:
-        """Neighbours joined while their counts stay within ``size``."""
+    def _merged(self, units: Iterable[_Unit]) -> list[str]:
+        """Neighbours joined while their counts stay within the size."""
         pieces: list[str] = []
         current: list[str] = []
         total = 0
-        for unit, tokens in units:
-            if current and total + tokens > size:
+        for unit in units:
+            if current and (unit.apart or total + unit.tokens > self._size):
                 pieces.append("".join(current))
                 current, total = [], 0
-            current.append(unit)
-            total += tokens
+            if not current and unit.lead and pieces:
+                current, total = [unit.lead, unit.text.lstrip()], self._leads[unit.lead] + unit.tokens
+            else:
+                current.append(unit.text)
+                total += unit.tokens
         if current:
             pieces.append("".join(current))
         return pieces
+
+
+def _rows(block: Block) -> list[str]:
+    """The header of a table with what stands before it, then each row with the line end before it."""
+    lines = block.text[block.header :].split("\n")
+    rows = [f"\n{line}" for line in lines[1:]]
+    return [f"{block.text[: block.header]}{lines[0]}", *rows]
+
+
+def _windows(text: str, size: int, overlap: int, count_tokens: CountTokens) -> list[str]:
+    """Windows of words that share ``overlap`` tokens."""
+    words = split_words(text, WORD_CHARS)
+    counts = count_tokens(words)
+    pieces, start = [], 0
+    while start < len(words):
+        end, total = start, 0
+        while end < len(words) and (end == start or total + counts[end] <= size):
+            total += counts[end]
+            end += 1
+        pieces.append("".join(words[start:end]))
+        if end == len(words):
+            break
+        back, shared = end, 0
+        while back - 1 > start and shared + counts[back - 1] <= overlap:
+            back -= 1
+            shared += counts[back]
+        start = back
+    return pieces

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from astrocyte.core import count_tokens, count_tokens_many
+from itertools import accumulate
+
+from astrocyte.core import count_tokens, count_tokens_many, split_sentences, split_words
 from astrocyte.pipelines.index.rows import date_words
-from astrocyte.pipelines.text.chunking import SENTENCE_END, WORD, cut_at
+from astrocyte.pipelines.text.chunking import WORD_CHARS
 from astrocyte.stores.protocols import HydratedRow
 
 # A title is a line in a list.
@@ -22,7 +24,9 @@ def title(memory: HydratedRow) -> str:
     begin = given if isinstance(given, str) and given.strip() else memory.content
     line = begin.strip().partition("\n")[0].strip()
     if len(line) > TITLE_CHARS:
-        line = f"{line[:TITLE_CHARS].rsplit(' ', 1)[0].rstrip()}\u2026"
+        words = split_words(line, TITLE_CHARS)
+        ends = accumulate(map(len, words))
+        line = f"{''.join(word for word, end in zip(words, ends, strict=True) if end <= TITLE_CHARS)}\u2026"
     parts = []
     if memory.occurred_at is not None:
         parts.append(date_words(memory.occurred_at))
@@ -37,7 +41,11 @@ def cut(text: str, budget: int) -> str:
 
     Empty when not even the first word fits.
     """
-    kept = _fitting(cut_at(text, SENTENCE_END), budget) or _fitting(WORD.findall(text), budget)
+    kept = (
+        _fitting(split_sentences(text), budget)
+        or _fitting(split_sentences(text, every_stop=True), budget)
+        or _fitting(split_words(text, WORD_CHARS), budget)
+    )
     return kept.rstrip()
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
+
+from astrocyte.core import split_words
 
 WORD = re.compile(r"\w+")
 # Shorter words are in every text.
@@ -35,10 +38,9 @@ def passage(question: str, text: str, most_chars: int) -> str:
 
 def _cut(text: str, start: int, most_chars: int) -> str:
     """So many characters from a place on, without the parts of words at both ends."""
-    end = start + most_chars
-    piece = text[start:end]
-    if start and not text[start - 1].isspace():
-        piece = piece.partition(" ")[2] or piece
-    if end < len(text) and not text[end].isspace():
-        piece = piece.rpartition(" ")[0] or piece
-    return piece.strip()
+    # A word longer than what is wanted is cut itself, between two characters as a reader sees them.
+    words = split_words(text, most_chars)
+    ends = [0, *accumulate(map(len, words))]
+    first = bisect_left(ends, start)
+    last = bisect_right(ends, start + most_chars) - 1
+    return "".join(words[first : max(last, first + 1)])[:most_chars].strip()

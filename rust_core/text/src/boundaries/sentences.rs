@@ -82,7 +82,7 @@ fn window_end(text: &str, start: usize) -> usize {
     if text.len() - start <= WINDOW {
         return text.len();
     }
-    let end = text.floor_char_boundary(start + WINDOW);
+    let end = char_border(text, start + WINDOW);
     let mut after = None;
     for (at, character) in text[start..end].char_indices().rev() {
         let is_letter = character.is_alphabetic();
@@ -92,6 +92,14 @@ fn window_end(text: &str, start: usize) -> usize {
         after = is_letter.then_some(start + at);
     }
     end
+}
+
+/// The last character border at or before `at`.
+fn char_border(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
 }
 
 /// The place behind the closing signs at `at`. A closing guillemet may stand after a space.
@@ -184,7 +192,7 @@ fn is_end(text: &str, end: usize, every_stop: bool) -> bool {
 /// Whether the stop at the end of `before` belongs to an abbreviation, an initial or a list number.
 fn goes_on(before: &str, next: &str) -> bool {
     let before = &before[..before.len() - 1];
-    let near = &before[before.floor_char_boundary(before.len().saturating_sub(LOOK_BACK))..];
+    let near = &before[char_border(before, before.len().saturating_sub(LOOK_BACK))..];
     let begins_line = near.len() == before.len() || near.contains('\n');
     let line = &near[near.rfind('\n').map_or(0, |at| at + 1)..];
     let (earlier, token) = line.rsplit_once(char::is_whitespace).unwrap_or(("", line));
