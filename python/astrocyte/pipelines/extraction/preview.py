@@ -14,6 +14,7 @@ from astrocyte.config.source import SourceLines, check_keys, refuse
 from astrocyte.errors import NotFound, ValidationError
 from astrocyte.model import Metadata, RetainItem
 from astrocyte.pipelines.extraction.profiles import Profiles
+from astrocyte.pipelines.text import mail
 from astrocyte.pipelines.text.normalisation import normalise
 
 OwnProfiles = Mapping[str, ExtractionProfileSettings | Mapping[str, Any]]
@@ -72,7 +73,7 @@ def prepare_retain_input(
     profile = chosen.of("", item)
     applied, told = chosen.applied("", item)
     kind = profile.content_type or content_type
-    text = normalise(content, kind)
+    text = normalise(mail.decoded(content) if kind == mail.CONTENT_TYPE else content, kind)
     if not text:
         raise ValidationError("is empty; there is nothing to remember", field="content")
     return PreparedRetainInput(

@@ -1,10 +1,13 @@
-"""Completes items on their way in: parts become text, and profile and bank add metadata and tags."""
+"""Completes items on their way in: parts become text, mails are decoded, profile and bank add metadata and tags."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from astrocyte.config.per_bank import PerBank
 from astrocyte.model import RetainItem
 from astrocyte.pipelines.extraction.profiles import PLAIN
+from astrocyte.pipelines.text import mail
 from astrocyte.policy.operations.parts import OperationParts
 
 
@@ -15,7 +18,7 @@ class Intake:
         parts: What the operations share.
 
     Attributes:
-        adds: Whether anything is added to items of a bank that have no parts and name no profile.
+        adds: Whether anything is added to items of a bank that have no parts, name no profile and are no mails.
     """
 
     def __init__(self, parts: OperationParts) -> None:
@@ -42,9 +45,16 @@ class Intake:
             CapabilityNotSupported: No provider can take in one of its parts.
             ProviderUnavailable, DeadlineExceeded: A provider that was to look at it could not.
         """
-        text = await self._describer.described(item, at, dry=quiet)
+        text = self._decoded(bank_id, await self._describer.described(item, at, dry=quiet))
         completed, told = self._profiles.applied(bank_id, self._authority.stamped(bank_id, text))
         if completed is not item:
             most_bytes = self._overrides.of[bank_id].homeostasis.retain_max_content_bytes
             self._check.item(completed, most_bytes, at)
         return completed, told
+
+    def _decoded(self, bank_id: str, item: RetainItem) -> RetainItem:
+        """The item, a mail decoded: a transfer encoding would hide from the barriers what is stored."""
+        if (self._profiles.of(bank_id, item).content_type or item.content_type) != mail.CONTENT_TYPE:
+            return item
+        content = mail.decoded(item.content)
+        return item if content == item.content else replace(item, content=content)

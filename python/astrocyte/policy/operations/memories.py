@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Executor
+from dataclasses import replace
 
 from astrocyte.api import LimitKind
 from astrocyte.api.requests import Forget, GetMemory, ListMemories, UndeleteMemory, UpdateMemory
 from astrocyte.errors import MemoryNotFound, ValidationError
 from astrocyte.model import Bank, Caller, ForgetResult, Memory, MemoryPage, MemoryUpdate
+from astrocyte.pipelines.text import mail
 from astrocyte.policy.limits.rate_limits import Demand
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.permissions import FORGET_ALL
@@ -76,6 +78,7 @@ class Memories:
         self._check.request_id(request.request_id)
         bank = self._banks.handle(caller, "UpdateMemory", bank_id)
         key = key_of(request.request_id, "update", bank_id, update)
+        update = self._decoded(bank, update)
         update = await self._policies.barriers.update(bank_id, update, quiet=request.validate_only)
         if request.validate_only:
             await self._update.check(bank, update)
@@ -86,6 +89,14 @@ class Memories:
             memory = await self._update.run(bank, update, key, self._engines.order(caller, bank_id))
         await self._engines.changed(caller, bank, memory, "UpdateMemory")
         return memory
+
+    def _decoded(self, bank: Bank, update: MemoryUpdate) -> MemoryUpdate:
+        """The update, the content of a mail decoded, as that of a retained one is."""
+        if "content" not in update.fields or (content := mail.decoded(update.content)) == update.content:
+            return update
+        memory = self._store.memory(bank, update.memory_id)
+        is_mail = memory is not None and memory.content_type == mail.CONTENT_TYPE
+        return replace(update, content=content) if is_mail else update
 
     async def forget(self, caller: Caller, request: Forget) -> ForgetResult:
         """Forget the memories that the selector matches, or erase them."""

@@ -16,6 +16,7 @@ from astrocyte.errors import (
 from astrocyte.model import DEFAULT_PRINCIPAL, Bank, Caller, RetainItem, RetainResult, RetentionAction
 from astrocyte.pipelines.retain.drafts import Draft
 from astrocyte.pipelines.retain.pipeline import Replay
+from astrocyte.pipelines.text import mail
 from astrocyte.policy.engines.registry import Engine
 from astrocyte.policy.events import emit
 from astrocyte.policy.limits.rate_limits import Demand
@@ -263,7 +264,7 @@ class Retaining:
         for item, at in items:
             completed = item
             told: Warnings = ()
-            if adds or item.parts or item.extraction_profile:
+            if adds or item.parts or item.extraction_profile or item.content_type == mail.CONTENT_TYPE:
                 completed, told = await self._intake.completed(bank_id, item, at, quiet=quiet)
             screened, said = await self._barriers.item(bank_id, "Retain", completed, at, quiet=quiet)
             passed.append((screened, at))
