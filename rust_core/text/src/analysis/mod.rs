@@ -1,10 +1,11 @@
 //! Text to search terms, the same way for what is indexed and what is asked.
 //!
-//! 1. Fold: NFKC, plain punctuation, Latin letters without diacritics (`fold`).
-//! 2. Cut: words by UAX #29, compounds whole and in parts, pairs of characters for scripts without spaces (`segment`).
-//! 3. Lower case; English Snowball stem; stop words dropped, on both sides, so that they cost no memory. A text of
-//!    nothing but stop words keeps them, so "Who are you?" is found by "who are you"; "IT", "US" and "WHO" in capitals
-//!    are names.
+//! 1. Fold: NFKC, plain punctuation and digits, and one spelling of what each script spells in several (`fold`).
+//! 2. Cut: words by UAX #29, compounds whole and in parts, symbols, pairs of characters for scripts without spaces
+//!    (`segment`).
+//! 3. Lower case; Snowball stem of the bank's language, or of the script's (`language`); English stop words dropped, on
+//!    both sides, so that they cost no memory. A text of nothing but stop words keeps them, so "Who are you?" is found by
+//!    "who are you"; "IT", "US" and "WHO" in capitals are names, and so is the letter in "plan A".
 //! 4. A second name space holds surface forms: a word as written where its stem differs, and compounds as a whole. It
 //!    lifts exact matches, at its own weight.
 //!
@@ -12,10 +13,15 @@
 //! share a fingerprint with a probability of about n² / 2^64: 5e-8 for a million terms.
 
 mod fold;
+mod identifiers;
+mod language;
 mod segment;
 mod stems;
 mod stop_words;
 
+use std::borrow::Cow;
+
+pub use language::Language;
 use segment::Piece;
 pub use stems::is_stem;
 
@@ -62,58 +68,119 @@ impl AnalyzedQuery {
     }
 }
 
-/// The terms of `text` for the index.
+/// The terms of `text` for the index of an English bank.
 pub fn analyze_text(text: &str) -> AnalyzedText {
-    let folded = fold::fold(text);
-    let mut collector = Collector::new(text.len(), true);
-    collector.read(&folded);
-    let Collector {
-        mut stems,
-        surfaces,
-        ..
-    } = collector;
-    let length = stems.len() as u32;
-    stems.extend(surfaces);
-    stems.sort_unstable();
-    let mut terms: Vec<(u64, u32)> = Vec::with_capacity(stems.len());
-    for term in stems {
-        match terms.last_mut() {
-            Some((last, frequency)) if *last == term => *frequency += 1,
-            _ => terms.push((term, 1)),
-        }
-    }
-    AnalyzedText { terms, length }
+    Language::English.analyze_text(text)
 }
 
-/// The terms of `text` for a search.
+/// The terms of `text` for a search of an English bank.
 pub fn analyze_query(text: &str) -> AnalyzedQuery {
-    let folded = fold::fold(text);
-    let mut collector = Collector::new(text.len(), false);
-    collector.read(&folded);
-    let stems = collector.stems.into_iter().map(|term| (term, 1.0));
-    let surfaces = collector
-        .surfaces
-        .into_iter()
-        .map(|term| (term, SURFACE_WEIGHT));
-    let mut terms: Vec<(u64, f32)> = stems.chain(surfaces).collect();
-    terms.sort_unstable_by_key(|&(term, _)| term);
-    terms.dedup_by_key(|&mut (term, _)| term);
-    AnalyzedQuery { terms }
+    Language::English.analyze_query(text)
 }
 
-struct Collector {
+impl Language {
+    /// The terms of `text` for the index.
+    pub fn analyze_text(self, text: &str) -> AnalyzedText {
+        let folded = fold::fold(text);
+        let mut collector = Collector::new(&folded, self, true);
+        collector.read();
+        let Collector {
+            mut stems,
+            surfaces,
+            ..
+        } = collector;
+        let length = stems.len() as u32;
+        stems.extend(surfaces);
+        stems.sort_unstable();
+        let mut terms: Vec<(u64, u32)> = Vec::with_capacity(stems.len());
+        for term in stems {
+            match terms.last_mut() {
+                Some((last, frequency)) if *last == term => *frequency += 1,
+                _ => terms.push((term, 1)),
+            }
+        }
+        AnalyzedText { terms, length }
+    }
+
+    /// The terms of `text` for a search.
+    pub fn analyze_query(self, text: &str) -> AnalyzedQuery {
+        let folded = fold::fold(text);
+        let mut collector = Collector::new(&folded, self, false);
+        collector.read();
+        let stems = collector.stems.into_iter().map(|term| (term, 1.0));
+        let surfaces = collector
+            .surfaces
+            .into_iter()
+            .map(|term| (term, SURFACE_WEIGHT));
+        let mut terms: Vec<(u64, f32)> = stems.chain(surfaces).collect();
+        // A word that is a part of another, too, counts as the word.
+        terms.sort_unstable_by(|left, right| left.0.cmp(&right.0).then(right.1.total_cmp(&left.1)));
+        terms.dedup_by_key(|&mut (term, _)| term);
+        AnalyzedQuery { terms }
+    }
+
+    /// The words of `text` in order, in lower case, each with its stem; none for a stop word.
+    pub fn words(self, text: &str) -> Vec<(String, Option<String>)> {
+        let folded = fold::fold(text);
+        let mut words = Vec::new();
+        segment::for_each_piece(&folded, |piece| match piece {
+            Piece::Word(word) => {
+                let lower = lower_word(cut(word));
+                let kept = is_acronym(word) || is_letter_name(&folded, word);
+                let stem = stems::stem_of(&lower, self).map(Cow::into_owned);
+                let stem = stem.or_else(|| kept.then(|| lower.clone()));
+                words.push((lower, stem));
+            }
+            Piece::Pair(part) | Piece::Symbol(part) => {
+                words.push((part.to_owned(), Some(part.to_owned())))
+            }
+            Piece::Compound(_) | Piece::Character(_) => {}
+        });
+        words
+    }
+
+    /// A number that is another one where analysis makes other terms of a text: what was indexed by it does not fit then.
+    pub fn fingerprint(self) -> u64 {
+        let mut bytes = self.name().as_bytes().to_vec();
+        for sample in SAMPLES {
+            let text = self.analyze_text(sample);
+            bytes.extend_from_slice(&text.length.to_le_bytes());
+            for (term, frequency) in text.terms {
+                bytes.extend_from_slice(&term.to_le_bytes());
+                bytes.extend_from_slice(&frequency.to_le_bytes());
+            }
+        }
+        xxhash_rust::xxh3::xxh3_64(&bytes)
+    }
+}
+
+// One text for each rule.
+const SAMPLES: &[&str] = &[
+    "The gardener's naïve cats are running to 3 cafés; Ärzte waited, or didn't. 10² résumés in IT, plan A.",
+    "l'horloge O'Brien Bursa'da rock'n'roll parseHTMLTable HTTP2Server snake_case C++ ann.lee@example.com 1,000.5",
+    "東京タワー 臺灣圖書館 서울에서 ข้าว မြန်မာ ខ្មែរ ລາວ",
+    "أُسَامَة إيمان مستشفى کتاب שָׁלוֹם צה״ל हिन्दी ज़िंदगी १२ ३٫٥",
+    "Ёлка за́мок Мюллера Ωμέγα ὀδός இல்லை Mueller Haakon Sørensen Straße",
+    "✅🎈🇧🇷👍🏽👩\u{200D}👦 → €5 ½ ﬁne",
+];
+
+struct Collector<'a> {
+    folded: &'a str,
+    language: Language,
     stems: Vec<u64>,
     surfaces: Vec<u64>,
     lower: String,
-    // Adds what only an index needs so that more queries find the text: parts of camelCase, single Han characters.
+    // Adds what only an index needs so that more queries find the text: parts of identifiers, single Han characters.
     for_index: bool,
 }
 
-impl Collector {
-    fn new(bytes: usize, for_index: bool) -> Self {
+impl<'a> Collector<'a> {
+    fn new(folded: &'a str, language: Language, for_index: bool) -> Self {
         // English has about six bytes a word, and half of the words are stop words.
-        let expected = bytes / 8 + 4;
+        let expected = folded.len() / 8 + 4;
         Self {
+            folded,
+            language,
             stems: Vec::with_capacity(expected * 2),
             surfaces: Vec::with_capacity(expected),
             lower: String::new(),
@@ -121,69 +188,149 @@ impl Collector {
         }
     }
 
-    fn read(&mut self, folded: &str) {
+    fn read(&mut self) {
+        let folded = self.folded;
         segment::for_each_piece(folded, |piece| self.piece(piece, false));
         if self.stems.is_empty() {
             segment::for_each_piece(folded, |piece| self.piece(piece, true));
         }
     }
 
-    fn piece(&mut self, piece: Piece<'_>, keep_stop_words: bool) {
+    fn piece(&mut self, piece: Piece<'a>, keep_stop_words: bool) {
         match piece {
             Piece::Word(word) => self.word(cut(word), keep_stop_words),
-            Piece::Compound(whole) => {
-                self.lower.clear();
-                fold::lower_into(cut(whole), &mut self.lower);
-                self.surfaces.push(stems::surface_term(&self.lower));
-            }
+            Piece::Compound(whole) => self.compound(cut(whole)),
             Piece::Pair(pair) => self.stems.push(stems::stem_term(pair)),
             Piece::Character(character) if self.for_index => {
                 self.surfaces.push(stems::stem_term(character));
             }
             Piece::Character(_) => {}
+            Piece::Symbol(symbol) => self.symbol(symbol),
         }
     }
 
-    fn word(&mut self, word: &str, keep_stop_words: bool) {
+    fn word(&mut self, word: &'a str, keep_stop_words: bool) {
         self.lower.clear();
-        fold::lower_into(word, &mut self.lower);
-        if word.as_bytes()[0].is_ascii_digit() {
-            // 1,000 and 1000 are one number.
-            self.lower.retain(|character| character != ',');
+        lower_word_into(word, &mut self.lower);
+        let terms = stems::word_terms(&self.lower, self.language);
+        let is_name = word.len() == 1 && is_letter_name(self.folded, word);
+        if is_name {
+            self.named_letter(word);
         }
-        let terms = stems::word_terms(&self.lower);
         if !terms.is_stop_word() {
             self.stems.push(terms.stem);
             if terms.differs {
                 self.surfaces.push(terms.surface);
             }
-            if self.for_index {
-                self.camel_parts(word);
-            }
-        } else if keep_stop_words || is_acronym(word) {
+            self.spellings(word);
+            self.parts(word);
+        } else if keep_stop_words || is_name || is_acronym(word) {
             self.stems.push(stems::stem_term(&self.lower));
         }
     }
 
-    /// Adds the parts of `getUserName`, so that "user name" finds it. They do not count for the length.
-    fn camel_parts(&mut self, word: &str) {
-        let bytes = word.as_bytes();
-        let is_hump =
-            |at: usize| bytes[at - 1].is_ascii_lowercase() && bytes[at].is_ascii_uppercase();
-        let Some(first) = (1..bytes.len()).find(|&at| is_hump(at)) else {
-            return;
-        };
-        let mut start = 0;
-        for end in (first..bytes.len())
-            .filter(|&at| is_hump(at))
-            .chain([bytes.len()])
-        {
-            let terms = stems::word_terms(&word[start..end].to_ascii_lowercase());
+    /// Adds the compound, and of one with apostrophes the spelling without them: "obrien". They do not count for the length.
+    fn compound(&mut self, whole: &str) {
+        self.lower.clear();
+        lower_word_into(whole, &mut self.lower);
+        self.surfaces.push(stems::surface_term(&self.lower));
+        if self.lower.contains('\'') {
+            self.lower.retain(|character| character != '\'');
+            let terms = stems::word_terms(&self.lower, self.language);
             if !terms.is_stop_word() {
                 self.surfaces.push(terms.stem);
             }
-            start = end;
         }
+    }
+
+    /// Adds other spellings of umlauts: "mueller" for "müller" in an index, "muller" for "mueller". They do not count for the
+    /// length.
+    fn spellings(&mut self, word: &str) {
+        let other = if word.is_ascii() {
+            fold::drawn_together(&self.lower)
+        } else if self.for_index {
+            let mut lower = String::new();
+            fold::lower_into(word, &mut lower);
+            let out = fold::written_out(&lower);
+            (out != lower).then_some(out)
+        } else {
+            None
+        };
+        if let Some(other) = other {
+            let terms = stems::word_terms(&other, self.language);
+            if !terms.is_stop_word() {
+                self.surfaces.push(terms.stem);
+            }
+        }
+    }
+
+    /// Adds the parts of `getUserName` and `HTTP2Server`, so that "user name" and "http server" find them. They do not count
+    /// for the length.
+    fn parts(&mut self, word: &str) {
+        identifiers::for_each_part(word, |part, is_whole_hump| {
+            // A question names an identifier by its humps; what is inside them is for the index alone.
+            if self.for_index || is_whole_hump {
+                let terms = stems::word_terms(&part.to_ascii_lowercase(), self.language);
+                if !terms.is_stop_word() {
+                    self.surfaces.push(terms.stem);
+                }
+            }
+        });
+    }
+
+    /// Adds a noun and its letter as one: "device a".
+    fn named_letter(&mut self, letter: &'a str) {
+        let mut pair = String::new();
+        lower_word_into(word_before(self.folded, letter), &mut pair);
+        if !pair.is_empty() {
+            pair.push(' ');
+            pair.push_str(&self.lower);
+            self.surfaces.push(stems::surface_term(&pair));
+        }
+    }
+
+    fn symbol(&mut self, symbol: &str) {
+        let plain: String = symbol
+            .chars()
+            .filter(|&character| !segment::is_skin_tone(character))
+            .collect();
+        self.stems.push(stems::stem_term(&plain));
+        if plain.len() < symbol.len() {
+            self.surfaces.push(stems::surface_term(symbol));
+        }
+        if self.for_index && plain.contains(segment::JOINER) {
+            for part in plain.split(segment::JOINER) {
+                self.surfaces.push(stems::stem_term(part));
+            }
+        }
+    }
+}
+
+/// `word`, folded, in the spelling that terms are made of.
+fn lower_word(word: &str) -> String {
+    let mut lower = String::with_capacity(word.len());
+    lower_word_into(word, &mut lower);
+    lower
+}
+
+/// Appends [`lower_word`] of `word`.
+fn lower_word_into(word: &str, lower: &mut String) {
+    let start = lower.len();
+    fold::lower_into(word, lower);
+    if word.is_ascii() {
+        if word.as_bytes().first().is_some_and(u8::is_ascii_digit) {
+            // 1,000 and 1000 are one number.
+            lower.retain(|character| character != ',');
+        }
+        return;
+    }
+    let plain = fold::plain_umlauts(&lower[start..]);
+    lower.truncate(start);
+    if plain.is_ascii() {
+        lower.push_str(&plain);
+    } else {
+        // Beyond Latin an apostrophe is a letter that may be left out.
+        lower.extend(plain.chars().filter(|&character| character != '\''));
     }
 }
 
@@ -201,11 +348,50 @@ fn is_acronym(word: &str) -> bool {
     word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_uppercase())
 }
 
+/// Whether a letter, a part of `text`, names something: "plan A", "vitamin D", "is it box a?".
+fn is_letter_name(text: &str, letter: &str) -> bool {
+    let &[byte] = letter.as_bytes() else {
+        return false;
+    };
+    let before = word_before(text, letter);
+    let after_noun = before.len() > 1 && !stop_words::is_stop_word(&lower_word(before));
+    let rest = &text[offset(text, letter) + 1..];
+    let ends = |rest: &str| rest.is_empty() || rest.starts_with(char::is_whitespace);
+    let is_last = rest.trim().is_empty()
+        || rest
+            .strip_prefix(['.', '?', '!', ',', ';', ':', ')'])
+            .is_some_and(ends);
+    match byte {
+        b'A' => after_noun,
+        b'I' | b'a' => after_noun && is_last,
+        _ => byte.is_ascii_uppercase(),
+    }
+}
+
+/// The word that a single space divides from `word`, a part of `text`; empty where there is none.
+fn word_before<'a>(text: &'a str, word: &str) -> &'a str {
+    let Some(before) = text[..offset(text, word)].strip_suffix(' ') else {
+        return "";
+    };
+    let start = before
+        .char_indices()
+        .rev()
+        .take_while(|&(_, character)| character.is_alphanumeric())
+        .last()
+        .map_or(before.len(), |(at, _)| at);
+    &before[start..]
+}
+
+/// Where `part` begins in `text`, of which it is a part.
+fn offset(text: &str, part: &str) -> usize {
+    part.as_ptr() as usize - text.as_ptr() as usize
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::{SURFACE_WEIGHT, analyze_query, analyze_text};
+    use super::{Language, SURFACE_WEIGHT, analyze_query, analyze_text};
 
     /// How much of the query's weight the text meets.
     fn overlap(query: &str, text: &str) -> f32 {
@@ -278,6 +464,203 @@ mod tests {
         ] {
             assert!(overlap(query, text) >= 0.9, "{query}");
         }
+    }
+
+    #[test]
+    fn every_spelling_of_a_word_finds_the_others() {
+        for spellings in [
+            &["Müller", "Mueller", "Muller", "MÜLLER"][..],
+            &["Håkon", "Haakon", "Hakon"],
+            &["Sørensen", "Soerensen", "Sorensen"],
+            &["Österreich", "Oesterreich", "Osterreich"],
+            &["Straße", "Strasse", "STRASSE"],
+            &["أحمد", "احمد", "أَحْمَد", "احـمد"],
+            &["مدرسة", "مدرسه", "مَدْرَسَة"],
+            &["موسى", "موسي"],
+            &["مسؤول", "مسوول"],
+            &["کتاب", "كتاب"],
+            &["١٢٣٤", "۱۲۳۴", "१२३४", "๑๒๓๔", "１２３４", "1234"],
+            &["λόγος", "ΛΟΓΟΣ", "λογος", "λόγοσ"],
+            &["Королёв", "Королев"],
+            &["שָׁלוֹם", "שלום"],
+            &["צה״ל", "צה\"ל", "צהל"],
+            &["ज़मीन", "जमीन"],
+            &["臺灣", "台湾", "台灣"],
+            &["圖書館", "图书馆"],
+            &["п’ять", "п'ять", "пять"],
+            &["O'Brien", "O’Brien", "OBrien", "o'brien"],
+            &["Qur'an", "Quran"],
+            &["naïve", "naive", "NAÏVE"],
+            &["İzmir", "izmir", "IZMIR"],
+        ] {
+            for query in spellings {
+                for text in spellings {
+                    assert!(overlap(query, text) > 0.0, "{query} {text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn symbols_are_terms() {
+        for symbol in [
+            "🎈",
+            "✅",
+            "❌",
+            "🇧🇷",
+            "👍🏽",
+            "👩\u{200D}👩\u{200D}👦",
+            "❤\u{FE0F}",
+            "→",
+            "€",
+            "☎",
+            "★",
+        ] {
+            assert!(
+                overlap(symbol, &format!("We saw {symbol}{symbol} today")) >= 1.0,
+                "{symbol}"
+            );
+            assert!(overlap(symbol, "We saw nothing today") == 0.0, "{symbol}");
+        }
+        assert!(overlap("1\u{FE0F}\u{20E3}", "Step 1\u{FE0F}\u{20E3}: wait") >= 1.0);
+        assert!(overlap("🇧🇷", "🇧🇪🇷🇸") == 0.0);
+        assert!(overlap("👍", "👍🏽") >= 1.0);
+        assert!(overlap("👍🏽", "👍🏽") > overlap("👍🏽", "👍🏿"));
+        assert!(overlap("👦", "👩\u{200D}👩\u{200D}👦") >= 1.0);
+    }
+
+    #[test]
+    fn words_beside_apostrophes_are_found() {
+        for (query, text) in [
+            ("horloge", "devant l'horloge"),
+            ("encre", "manque d’encre noire"),
+            ("école", "jusqu'à l'école"),
+            ("armadio", "nell'armadio"),
+            ("amica", "un'amica dell'università"),
+            ("Bursa", "Bursa'da olacak"),
+            ("Ankara", "Ankara’nın"),
+            ("Brien", "Mr O'Brien"),
+            ("Angelo", "D'Angelo"),
+            ("rock", "rock'n'roll"),
+            ("roll", "rock 'n' roll"),
+            ("l'horloge", "une horloge"),
+            ("caroline", "Caroline's"),
+        ] {
+            assert!(overlap(query, text) >= 1.0, "{query}");
+        }
+        assert!(overlap("don't", "the tide") == 0.0);
+    }
+
+    #[test]
+    fn parts_of_identifiers_are_found() {
+        for (query, text) in [
+            ("html", "parseHTMLTable"),
+            ("parse table", "parseHTMLTable()"),
+            ("http server", "HTTP2Server"),
+            ("http2", "HTTP2Server"),
+            ("covid", "covid19"),
+            ("snake case", "snake_case"),
+            ("utf 8", "utf8_decode"),
+            ("xml request", "XMLHttpRequest"),
+            ("iphone 15", "iPhone15"),
+            ("case", "kebab-case"),
+        ] {
+            assert!(overlap(query, text) >= 1.0, "{query}");
+        }
+        assert!(overlap("parseHTMLTable", "parse an html table") > 0.0);
+    }
+
+    #[test]
+    fn a_letter_after_a_noun_is_a_name() {
+        for (query, text) in [
+            ("what is device A?", "Device A is old."),
+            ("tell me about plan A", "Plan A failed"),
+            ("is it in box a?", "Box A is full."),
+            ("what does vitamin D do", "Vitamin D is low"),
+            ("Gate S", "Gate S is shut"),
+            ("hepatitis A", "Hepatitis A and B"),
+            ("World War I", "It was in World War I."),
+            ("team T", "Team T won"),
+            ("group M", "Group M, group S"),
+            ("apartment A.", "Apartment A, second floor"),
+        ] {
+            let other = text
+                .replace(" A", " X")
+                .replace(" D", " X")
+                .replace(" S", " X")
+                .replace(" I", " X")
+                .replace(" T", " X")
+                .replace(" M", " X");
+            assert!(
+                overlap(query, text) > overlap(query, &other) + 0.9,
+                "{query}"
+            );
+        }
+        assert!(overlap("I have a cat", "I have a dog") == 0.0);
+        assert!(overlap("She is a friend", "This is a dog. A cat.") == 0.0);
+    }
+
+    #[test]
+    fn words_are_stemmed_as_the_language_or_the_script_says() {
+        let meets = |language: Language, query: &str, text: &str| {
+            let text = language.analyze_text(text);
+            language
+                .analyze_query(query)
+                .terms
+                .iter()
+                .any(|&(term, _)| {
+                    text.terms
+                        .binary_search_by_key(&term, |&(one, _)| one)
+                        .is_ok()
+                })
+        };
+        for (language, query, text) in [
+            (Language::English, "running", "runs"),
+            (Language::English, "книга", "книги"),
+            (Language::English, "δρόμοι", "δρόμος"),
+            (Language::English, "كتاب", "كتابين"),
+            (Language::German, "Häuser", "Hauses"),
+            (Language::French, "chantait", "chanter"),
+            (Language::Spanish, "gatos", "gato"),
+            (Language::Italian, "libri", "libro"),
+            (Language::Portuguese, "gatos", "gato"),
+            (Language::Dutch, "honden", "hond"),
+            (Language::Swedish, "hundar", "hunden"),
+            (Language::Finnish, "talossa", "talo"),
+            (Language::Turkish, "evler", "ev"),
+        ] {
+            assert!(meets(language, query, text), "{language:?} {query}");
+        }
+        assert!(!meets(Language::Unstemmed, "running", "runs"));
+        assert!(!meets(Language::English, "chantait", "chanter"));
+    }
+
+    #[test]
+    fn words_come_with_their_stems() {
+        let words = Language::English.words("The dogs' IT plan A, l'École 🎈");
+        let words: Vec<(&str, Option<&str>)> = words
+            .iter()
+            .map(|(word, stem)| (word.as_str(), stem.as_deref()))
+            .collect();
+        assert_eq!(
+            words,
+            [
+                ("the", None),
+                ("dogs", Some("dog")),
+                ("it", Some("it")),
+                ("plan", Some("plan")),
+                ("a", Some("a")),
+                ("ecole", Some("ecol")),
+                ("🎈", Some("🎈"))
+            ]
+        );
+    }
+
+    #[test]
+    fn languages_have_fingerprints_of_their_own() {
+        let all: std::collections::HashSet<u64> =
+            Language::ALL.iter().map(|one| one.fingerprint()).collect();
+        assert_eq!(all.len(), Language::ALL.len());
     }
 
     #[test]

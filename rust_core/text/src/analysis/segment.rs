@@ -1,10 +1,12 @@
 //! Folded text to words, compounds and pieces of scripts without spaces.
 //!
 //! Words follow UAX #29 (default word boundaries) with these tailorings: a period, colon or underscore between letters
-//! divides, because the compound keeps them together; a comma joins digits only in groups of three; scripts without
+//! divides, because the compound keeps them together, and so does an apostrophe between Latin letters that begins no English
+//! ending; a comma joins digits only in groups of three; scripts without
 //! spaces, and Hangul, whose particles hang on the word, come as overlapping pairs of characters.
 
 use unicode_normalization::char::is_combining_mark;
+use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
 /// What [`for_each_piece`] finds, in the order of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub(super) enum Piece<'a> {
     Pair(&'a str),
     /// A single Han character that also is in a pair: it is a word often enough.
     Character(&'a str),
+    /// A symbol: an emoji with what belongs to it, a flag, an arrow.
+    Symbol(&'a str),
 }
 
 /// Kinds of characters; the number of an unspaced script divides runs of different scripts.
@@ -26,6 +30,7 @@ enum Kind {
     Digit,
     Mark,
     Unspaced(u8),
+    Symbol,
     Other,
 }
 
@@ -37,23 +42,87 @@ pub(super) fn for_each_piece<'a>(text: &'a str, mut found: impl FnMut(Piece<'a>)
         match kind {
             Kind::Letter | Kind::Digit => at = compound(text, at, &mut found),
             Kind::Unspaced(script) => at = pairs(text, at, script, &mut found),
+            Kind::Symbol => {
+                let end = symbol_end(text, at);
+                found(Piece::Symbol(&text[at..end]));
+                at = end;
+            }
             Kind::Mark | Kind::Other => at += width,
         }
     }
 }
 
+/// End of the symbol at `start`, with the modifiers, joined symbols and tags that make one emoji of it.
+fn symbol_end(text: &str, start: usize) -> usize {
+    let mut end = start;
+    let mut joins = false;
+    for character in text[start..].chars() {
+        let belongs = end == start
+            || joins
+            || character == JOINER
+            || is_modifier(character)
+            || is_combining_mark(character)
+            || (end == start + REGIONAL_BYTES
+                && is_regional(character)
+                && text[start..].starts_with(is_regional));
+        if !belongs {
+            break;
+        }
+        joins = character == JOINER;
+        end += character.len_utf8();
+    }
+    end
+}
+
+/// Joins emoji to one.
+pub(super) const JOINER: char = '\u{200D}';
+const REGIONAL_BYTES: usize = '\u{1F1E6}'.len_utf8();
+
+/// Whether the character is a symbol beyond ASCII.
+pub(super) fn is_symbol(character: char) -> bool {
+    !character.is_ascii()
+        && (matches!(
+            character.general_category(),
+            GeneralCategory::OtherSymbol
+                | GeneralCategory::MathSymbol
+                | GeneralCategory::CurrencySymbol
+        ) || is_modifier(character))
+}
+
+/// Whether the character says of which colour the emoji before it is.
+pub(super) fn is_skin_tone(character: char) -> bool {
+    matches!(character, '\u{1F3FB}'..='\u{1F3FF}')
+}
+
+/// Skin tones, and the letters of the tags that make a flag of a region.
+fn is_modifier(character: char) -> bool {
+    matches!(character, '\u{1F3FB}'..='\u{1F3FF}' | '\u{E0020}'..='\u{E007F}')
+}
+
+fn is_regional(character: char) -> bool {
+    matches!(character, '\u{1F1E6}'..='\u{1F1FF}')
+}
+
 /// Emits the words that begin at `start` and are joined by signs, then the whole; returns where they end.
+///
+/// A single letter beside an apostrophe is no word: the article of "l'horloge", the beginning of "O'Brien".
 fn compound<'a>(text: &'a str, start: usize, found: &mut impl FnMut(Piece<'a>)) -> usize {
-    let mut end = word_end(text, start);
-    found(Piece::Word(&text[start..end]));
-    let mut joined = false;
-    while let Some(next) = joined_word(text, end) {
-        end = word_end(text, next);
-        found(Piece::Word(&text[next..end]));
-        joined = true;
+    let (mut from, mut end) = (start, word_end(text, start));
+    let mut after_apostrophe = false;
+    loop {
+        let next = joined_word(text, end);
+        let before_apostrophe = next.is_some() && text.as_bytes()[end] == b'\'';
+        let is_elided =
+            (before_apostrophe || after_apostrophe) && text[from..end].chars().nth(1).is_none();
+        if !is_elided {
+            found(Piece::Word(&text[from..end]));
+        }
+        let Some(next) = next else { break };
+        after_apostrophe = before_apostrophe;
+        (from, end) = (next, word_end(text, next));
     }
     let suffix = language_suffix(text, start, end);
-    if joined || suffix > 0 {
+    if from > start || suffix > 0 {
         found(Piece::Compound(&text[start..end + suffix]));
     }
     end + suffix
@@ -64,7 +133,7 @@ fn joined_word(text: &str, end: usize) -> Option<usize> {
     let sign = *text.as_bytes().get(end)?;
     if !matches!(
         sign,
-        b'_' | b'-' | b'.' | b'@' | b'/' | b':' | b'+' | b'#' | b'&' | b'='
+        b'_' | b'-' | b'.' | b'@' | b'/' | b':' | b'+' | b'#' | b'&' | b'=' | b'\''
     ) {
         return None;
     }
@@ -92,7 +161,7 @@ fn word_end(text: &str, start: usize) -> usize {
         let (kind, width) = kind_at(text, at);
         match kind {
             Kind::Letter | Kind::Digit => last = kind,
-            Kind::Unspaced(_) => break,
+            Kind::Unspaced(_) | Kind::Symbol => break,
             Kind::Other if !joins_inside(text, at, last) => break,
             Kind::Mark | Kind::Other => {}
         }
@@ -108,7 +177,10 @@ fn joins_inside(text: &str, at: usize, last: Kind) -> bool {
         return false;
     }
     match (bytes[at], last) {
-        (b'\'', Kind::Letter) => kind_at(text, at + 1).0 == Kind::Letter,
+        (b'\'', Kind::Letter) => {
+            kind_at(text, at + 1).0 == Kind::Letter
+                && (is_ending(&text[at + 1..]) || !is_latin_before(text, at))
+        }
         (b'.', Kind::Digit) => kind_at(text, at + 1).0 == Kind::Digit,
         (b',', Kind::Digit) => {
             let group = bytes[at + 1..]
@@ -119,6 +191,25 @@ fn joins_inside(text: &str, at: usize, last: Kind) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether the letters at the beginning of `rest` are an ending of an English word: "don't", "she's".
+fn is_ending(rest: &str) -> bool {
+    const ENDINGS: [&str; 7] = ["s", "t", "d", "m", "ll", "re", "ve"];
+    let end = rest
+        .find(|letter: char| !letter.is_alphanumeric())
+        .unwrap_or(rest.len());
+    ENDINGS
+        .iter()
+        .any(|ending| rest[..end].eq_ignore_ascii_case(ending))
+}
+
+/// Whether a Latin letter stands before `at`. In other scripts an apostrophe is a letter.
+fn is_latin_before(text: &str, at: usize) -> bool {
+    text[..at]
+        .chars()
+        .next_back()
+        .is_some_and(|letter| letter < '\u{250}')
 }
 
 /// Emits the overlapping pairs of the run at `start`; returns where it ends.
@@ -210,6 +301,7 @@ fn kind_beyond_ascii(character: char) -> Kind {
         '\u{1100}'..='\u{11FF}' | '\u{AC00}'..='\u{D7A3}' => Kind::Unspaced(5),
         _ if character.is_numeric() => Kind::Digit,
         _ if character.is_alphabetic() => Kind::Letter,
+        _ if is_symbol(character) => Kind::Symbol,
         _ => Kind::Other,
     }
 }
@@ -275,6 +367,47 @@ mod tests {
     }
 
     #[test]
+    fn apostrophes_divide_but_before_english_endings() {
+        assert_eq!(
+            words("l'horloge d'encre nell'armadio"),
+            ["horloge", "encre", "nell", "armadio"]
+        );
+        assert_eq!(
+            words("Bursa'da O'Brien rock'n'roll"),
+            ["Bursa", "da", "Brien", "rock", "roll"]
+        );
+        assert_eq!(
+            words("don't she's we'll they've I'd"),
+            ["don't", "she's", "we'll", "they've", "I'd"]
+        );
+        assert_eq!(words("п'ять об'єкт"), ["п'ять", "об'єкт"]);
+        assert_eq!(compounds("O'Brien's"), ["O'Brien's"]);
+    }
+
+    #[test]
+    fn symbols_are_pieces_of_their_own() {
+        let symbols = |text| -> Vec<String> {
+            pieces(text)
+                .into_iter()
+                .filter_map(|piece| {
+                    if let Piece::Symbol(one) = piece {
+                        Some(one.to_owned())
+                    } else {
+                        None
+                    }
+                })
+                .collect()
+        };
+        assert_eq!(symbols("a ✅🎈🎈 → €5"), ["✅", "🎈", "🎈", "→", "€"]);
+        assert_eq!(symbols("🇳🇴🇧🇷🇧"), ["🇳🇴", "🇧🇷", "🇧"]);
+        assert_eq!(
+            symbols("👍🏽👩\u{200D}👦 🏴\u{E0067}\u{E0062}\u{E007F}!"),
+            ["👍🏽", "👩\u{200D}👦", "🏴\u{E0067}\u{E0062}\u{E007F}"]
+        );
+        assert_eq!(symbols("$5 + 3 = x^2 ~ `y`"), [""; 0]);
+    }
+
+    #[test]
     fn scripts_without_spaces_become_overlapping_pairs() {
         assert_eq!(
             pieces("猫だ"),
@@ -296,7 +429,8 @@ mod tests {
         #[test]
         fn any_text_is_cut_at_character_borders(text in "\\PC{0,60}") {
             for piece in pieces(&text) {
-                let (Piece::Word(part) | Piece::Compound(part) | Piece::Pair(part) | Piece::Character(part)) = piece;
+                let (Piece::Word(part) | Piece::Compound(part) | Piece::Pair(part) | Piece::Character(part) | Piece::Symbol(part)) =
+                    piece;
                 prop_assert!(!part.is_empty());
             }
         }

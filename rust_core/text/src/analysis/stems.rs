@@ -1,10 +1,12 @@
 //! A word's search terms, remembered per thread, because stemming costs more than everything else in analysis.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 
-use rust_stemmers::{Algorithm, Stemmer};
+use rust_stemmers::Stemmer;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::language::Language;
 use super::stop_words::is_stop_word;
 
 // Seeds that keep equal spellings of the two name spaces apart.
@@ -35,7 +37,7 @@ impl WordTerms {
 }
 
 thread_local! {
-    static KNOWN: RefCell<Vec<WordTerms>> = const { RefCell::new(Vec::new()) };
+    static KNOWN: RefCell<[Vec<WordTerms>; Language::COUNT]> = const { RefCell::new([const { Vec::new() }; Language::COUNT]) };
 }
 
 /// Fingerprint of a form that is searched as it is written: a compound.
@@ -53,66 +55,67 @@ pub fn is_stem(term: u64) -> bool {
     term & SURFACE_BIT == 0
 }
 
-/// The terms of the word `lower`, in lower case.
-pub(super) fn word_terms(lower: &str) -> WordTerms {
+/// The terms of the word `lower`, in lower case, of a text of `language`.
+pub(super) fn word_terms(lower: &str, language: Language) -> WordTerms {
     let surface = surface_term(lower);
     KNOWN.with_borrow_mut(|known| {
+        let known = &mut known[language as usize];
         if known.is_empty() {
             known.resize(SLOTS, WordTerms::default());
         }
         let slot = &mut known[surface as usize & (SLOTS - 1)];
         if slot.surface != surface {
-            *slot = compute(lower, surface);
+            *slot = compute(lower, surface, language);
         }
         *slot
     })
 }
 
-fn compute(lower: &str, surface: u64) -> WordTerms {
+/// The stem of `lower`; none for a stop word.
+pub(super) fn stem_of(lower: &str, language: Language) -> Option<Cow<'_, str>> {
     if is_stop_word(lower) {
-        return WordTerms {
-            stem: 0,
-            surface,
-            differs: false,
-        };
+        return None;
     }
-    // Snowball's English rules know letters and apostrophes; anything else is compared as it is.
-    if !lower
-        .bytes()
-        .all(|byte| byte.is_ascii_lowercase() || byte == b'\'')
-    {
-        return WordTerms {
-            stem: stem_term(lower),
-            surface,
-            differs: false,
-        };
-    }
-    let stem = Stemmer::create(Algorithm::English).stem(lower);
+    Some(match language.algorithm_for(lower) {
+        Some(algorithm) => Stemmer::create(algorithm).stem(lower),
+        None => Cow::Borrowed(lower),
+    })
+}
+
+fn compute(lower: &str, surface: u64, language: Language) -> WordTerms {
+    let stem = stem_of(lower, language);
     WordTerms {
-        stem: stem_term(&stem),
+        stem: stem.as_deref().map_or(0, stem_term),
         surface,
-        differs: stem != lower,
+        differs: stem.is_some_and(|stem| stem != lower),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::language::Language;
     use super::{stem_term, word_terms};
 
     #[test]
     fn forms_of_a_word_share_the_stem() {
-        assert_eq!(word_terms("running").stem, stem_term("run"));
-        assert_eq!(word_terms("caroline's").stem, word_terms("caroline").stem);
-        assert!(word_terms("running").differs);
-        assert!(!word_terms("run").differs);
+        assert_eq!(
+            word_terms("running", Language::English).stem,
+            stem_term("run")
+        );
+        assert_eq!(
+            word_terms("caroline's", Language::English).stem,
+            word_terms("caroline", Language::English).stem
+        );
+        assert!(word_terms("running", Language::English).differs);
+        assert!(!word_terms("run", Language::English).differs);
     }
 
     #[test]
     fn a_known_word_answers_as_a_new_one() {
-        let fresh = word_terms("conversations");
+        let fresh = word_terms("conversations", Language::English);
         for number in 0..20_000 {
-            word_terms(&format!("w{number}"));
+            word_terms(&format!("w{number}"), Language::English);
         }
-        assert_eq!(word_terms("conversations"), fresh);
+        assert_eq!(word_terms("conversations", Language::English), fresh);
     }
 }
