@@ -30,18 +30,12 @@ def main() -> None:
 
 def variants(text: str) -> dict[int, int]:
     """Characters with the form that stands for them; no value is a key."""
-    found: dict[str, dict[int, list[int]]] = {field: {} for field in FIELDS}
-    for line in text.splitlines():
-        if not line.startswith("#") and line.strip():
-            character, field, values = line.split("\t")
-            # Of what means the same, only what is the same character in another drawing.
-            if field in found or (field == "kSemanticVariant" and "kHKGlyph" in values):
-                codes = [int(value.split("<")[0].removeprefix("U+"), 16) for value in values.split()]
-                kind = found["kZVariant"] if field == "kSemanticVariant" else found[field]
-                kind.setdefault(int(character.removeprefix("U+"), 16), []).extend(codes)
+    found = _fields(text)
     forms: dict[int, int] = {}
     for character, codes in found["kSimplifiedVariant"].items():
-        forms.update({character: code for code in codes[::-1] if code != character})
+        other = next((code for code in codes if code != character), None)
+        if other is not None:
+            forms[character] = other
     for character, codes in found["kTraditionalVariant"].items():
         for traditional in codes:
             if traditional != character:
@@ -52,6 +46,22 @@ def variants(text: str) -> dict[int, int]:
             first, second = sorted((character, other), key=lambda code: (code not in forms, code))
             forms.setdefault(second, first)
     return _settled({key: value for key, value in forms.items() if max(key, value) <= LARGEST and key != value})
+
+
+def _fields(text: str) -> dict[str, dict[int, list[int]]]:
+    """The variants of each character by field."""
+    found: dict[str, dict[int, list[int]]] = {field: {} for field in FIELDS}
+    for line in text.splitlines():
+        if line.startswith("#") or not line.strip():
+            continue
+        character, field, values = line.split("\t")
+        # Of what means the same, only what is the same character in another drawing.
+        if field == "kSemanticVariant" and "kHKGlyph" in values:
+            field = "kZVariant"
+        if field in found:
+            codes = [int(value.split("<")[0].removeprefix("U+"), 16) for value in values.split()]
+            found[field].setdefault(int(character.removeprefix("U+"), 16), []).extend(codes)
+    return found
 
 
 def _settled(forms: dict[int, int]) -> dict[int, int]:

@@ -35,10 +35,12 @@ __all__ = [
     "encode_trace",
     "failpoint",
     "fuse_banks",
+    "languages",
     "pii_kinds",
     "split_budget",
     "split_sentences",
     "split_words",
+    "stemmed_words",
     "summarise",
 ]
 
@@ -73,6 +75,12 @@ def describe_checkpoint(directory: str) -> tuple[int, str]:
 
 def failpoint(name: str) -> None:
     """Die here if the environment variable ASTROCYTE_FAILPOINT, read once, names this point: ``NAME`` or ``NAME:3``."""
+
+def languages() -> list[str]:
+    """Names of the languages whose Latin words can be stemmed; the default is the first."""
+
+def stemmed_words(text: str) -> list[tuple[str, str | None]]:
+    """Words of an English text in the spelling that search compares, each with its stem; None for a stop word."""
 
 def split_sentences(text: str, *, every_stop: bool) -> list[str]:
     """Sentences and lines by UAX #29, each with the white space before it.
@@ -503,8 +511,8 @@ class Core:
         recall_floor: float = 0.98,
         threads: int = 0,
     ) -> Core: ...
-    def bank(self, dimensions: int) -> Bank: ...
-    def load(self, directory: str, dimensions: int, bank: str, model: str, recipe: str) -> Bank:
+    def bank(self, dimensions: int, language: str) -> Bank: ...
+    def load(self, directory: str, dimensions: int, bank: str, model: str, recipe: str, language: str) -> Bank:
         """The bank of a checkpoint, at its position. A CoreFault says why it is not used."""
     def release_memory(self) -> None:
         """Give freed memory back to the system, as far as the allocator can."""

@@ -47,6 +47,7 @@ from astrocyte._core import (
 from astrocyte.errors import DimensionMismatch, StoreError, ValidationError
 
 __all__ = [
+    "ENGLISH",
     "Bank",
     "Core",
     "Explanation",
@@ -74,8 +75,12 @@ __all__ = [
     "encode_trace",
     "failpoint",
     "fuse_banks",
+    "languages",
     "pii_kinds",
     "split_budget",
+    "split_sentences",
+    "split_words",
+    "stemmed_words",
     "summarise",
     "translated_errors",
     "vector_bytes",
@@ -131,6 +136,10 @@ def translated_errors() -> Iterator[None]:
         yield
     except _CORE_ERRORS as error:
         raise _translation(error) from error
+
+
+# The language of banks that name none.
+ENGLISH = "english"
 
 
 class Label(NamedTuple):
@@ -339,24 +348,28 @@ class Core:
                 threads=threads,
             )
 
-    def bank(self, dimensions: int) -> Bank:
-        """A new and empty bank for vectors of ``dimensions`` values.
+    def bank(self, dimensions: int, language: str = ENGLISH) -> Bank:
+        """A new and empty bank.
+
+        Args:
+            dimensions: Values of a vector.
+            language: Language of the Latin words, of `languages`.
 
         Raises:
-            ValidationError: The number is out of its range.
+            ValidationError: The number is out of its range, or there is no such language.
         """
         with translated_errors():
-            return Bank(self._core.bank(dimensions))
+            return Bank(self._core.bank(dimensions, language))
 
-    def load(self, directory: str, dimensions: int, label: Label) -> Bank:
+    def load(self, directory: str, dimensions: int, label: Label, language: str = ENGLISH) -> Bank:
         """The bank of a checkpoint, at the checkpoint's position; what came later is to be applied.
 
         Raises:
-            StoreError: It is another bank's, model's or version's, or not what was written.
+            StoreError: It is another bank's, model's, text analysis' or version's, or not what was written.
             ValidationError: The number of dimensions is out of its range.
         """
         with translated_errors():
-            return Bank(self._core.load(directory, dimensions, *label[:3]))
+            return Bank(self._core.load(directory, dimensions, *label[:3], language))
 
     def release_memory(self) -> None:
         """Give freed memory back to the system, as far as the allocator can: after evictions, not after each drop."""
@@ -543,6 +556,26 @@ def count_tokens_many(texts: Sequence[str]) -> list[int]:
     """`count_tokens` of each text, in one crossing."""
     try:
         return _core.count_tokens_many(texts)
+    except _CORE_ERRORS as error:
+        raise _translation(error) from error
+
+
+def languages() -> list[str]:
+    """Names of the languages whose Latin words can be stemmed; the default is the first."""
+    return _core.languages()
+
+
+def stemmed_words(text: str) -> list[tuple[str, str | None]]:
+    """Words of ``text`` in order, in the spelling that search compares, each with its stem; None for a stop word.
+
+    Latin words are stemmed as English, those of scripts that one language mostly uses as that language's. Scripts
+    without spaces come as pairs of characters.
+
+    Raises:
+        ValidationError: The text has a lone surrogate.
+    """
+    try:
+        return _core.stemmed_words(text)
     except _CORE_ERRORS as error:
         raise _translation(error) from error
 

@@ -17,6 +17,11 @@ from astrocyte.config.source import KeyPath
 if TYPE_CHECKING:
     from astrocyte.config import Settings
 
+# Those of the core.
+Language = Literal[
+    "english", "danish", "dutch", "finnish", "french", "german", "hungarian", "italian", "norwegian", "portuguese",
+    "romanian", "spanish", "swedish", "turkish", "none",
+]  # fmt: skip
 Chunking = Literal["sentence", "paragraph", "dialogue", "fixed", "custom"]
 EntityMode = Literal["rules", "metadata", "llm", "custom", "disabled"]
 # A metadata key, a tag or a label, within the default limits of requests.
@@ -83,8 +88,13 @@ class ExtractionProfileSettings(Section):
 
 
 class ExtractionSettings(Section):
-    """Default extraction profile."""
+    """Default extraction profile, and language of the words in keyword search."""
 
+    language: Language = Field(
+        "english",
+        description="Language by which Latin words are stemmed in keyword search; none compares words as they are. "
+        "A bank's index is built anew after a change.",
+    )
     profile: ProfileKey | None = Field(None, description="Profile of extraction_profiles, or a built-in profile.")
 
 

@@ -17,6 +17,7 @@ from astrocyte.pipelines.external_stores.stores import OutsideStores
 from astrocyte.pipelines.index.checkpoints import Checkpoints, remove_directory
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.retain.drafts import hash_fits
+from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.providers.registry import IN_MEMORY
 from astrocyte.stores.sqlite import open_store
 from astrocyte.stores.sqlite.engine.data_directory import CHECKPOINTS
@@ -87,7 +88,15 @@ def build_storage(
     core = _core(settings, data_dir)
     checkpoints = _checkpoints(settings, store, core, data_dir)
     memory_bytes = settings.index.memory_bytes or memory_limit() // 2
-    registry = IndexRegistry(store, core, executor, memory_bytes=memory_bytes, checkpoints=checkpoints)
+    of = Overrides(settings).of
+    registry = IndexRegistry(
+        store,
+        core,
+        executor,
+        memory_bytes=memory_bytes,
+        checkpoints=checkpoints,
+        language_of=lambda bank_id: of[bank_id].extraction.language,
+    )
     # After the registry: an index has moved before anybody hears of it.
     store.subscribe(providers.spaces.on_commit, "moved")
     return Storage(

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use hashbrown::HashMap;
 
 use crate::api::{RecallRequest, RecallResponse, Result};
-use crate::bank::Bank;
+use crate::bank::{Bank, BankOptions};
 use crate::dense::TOGETHER;
 use crate::recall::Query;
 
@@ -29,7 +29,7 @@ pub(crate) fn recall(requests: &[(&Bank, &RecallRequest)]) -> Result<Vec<RecallR
     let prepare = |at: usize| {
         let (bank, request) = requests[at];
         prepared[places[at]]
-            .get_or_init(|| Query::new(request, bank.dimensions()).ok())
+            .get_or_init(|| Query::new(request, bank.options()).ok())
             .as_ref()
             .map(|query| (request, query))
     };
@@ -79,13 +79,13 @@ fn groups(requests: &[(&Bank, &RecallRequest)], threads: usize) -> Vec<Range<usi
 /// For each request the place of its prepared form, shared by all that are the same object and ask for vectors of the
 /// same length.
 fn shared(requests: &[(&Bank, &RecallRequest)]) -> (Vec<usize>, Vec<Prepared>) {
-    let mut known: HashMap<(*const RecallRequest, usize), usize> = HashMap::new();
+    let mut known: HashMap<(*const RecallRequest, BankOptions), usize> = HashMap::new();
     let places = requests
         .iter()
         .map(|&(bank, request)| {
             let next = known.len();
             *known
-                .entry((std::ptr::from_ref(request), bank.dimensions()))
+                .entry((std::ptr::from_ref(request), bank.options()))
                 .or_insert(next)
         })
         .collect();

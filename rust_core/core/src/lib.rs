@@ -72,7 +72,7 @@ pub use api::{
     Fate, FusionMethod, Hit, LabelBoost, MemoryId, RecallRequest, RecallResponse, Result, Row,
     Standing, Step, TagMatch,
 };
-pub use bank::Bank;
+pub use bank::{Bank, BankOptions};
 pub use dense::{MAX_DIMENSIONS, simd_path};
 pub use recall::{KEYWORD, PlannerOptions, SEMANTIC, TEMPORAL};
 pub use registry::{Core, CoreOptions, MOST_CORES};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::api::Result;
 use crate::api::{RecallRequest, RecallResponse};
+use crate::bank::BankOptions;
 use crate::bank::{Bank, Shared, check_dimensions};
 use crate::batch;
 use crate::checkpoint::Label;
@@ -109,12 +110,16 @@ impl Core {
         })
     }
 
-    /// A new and empty bank for vectors of `dimensions`.
+    /// A new and empty bank.
     ///
     /// # Errors
     /// [`CoreError::Invalid`](crate::CoreError::Invalid) outside 1 to [`MAX_DIMENSIONS`](crate::dense::MAX_DIMENSIONS).
-    pub fn bank(&self, dimensions: usize) -> Result<Bank> {
-        Bank::new(dimensions, self.scratch.clone(), Arc::clone(&self.shared))
+    pub fn bank(&self, options: impl Into<BankOptions>) -> Result<Bank> {
+        Bank::new(
+            options.into(),
+            self.scratch.clone(),
+            Arc::clone(&self.shared),
+        )
     }
 
     /// The bank of a checkpoint in `directory`, as it was at the checkpoint's position; later changes are to be
@@ -123,10 +128,16 @@ impl Core {
     /// # Errors
     /// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when it is another's, or not what was written; the
     /// directory and this core are as before. [`CoreError::Io`](crate::CoreError::Io) when the scratch file fails.
-    pub fn load(&self, directory: &Path, label: &Label, dimensions: usize) -> Result<Bank> {
-        check_dimensions(dimensions)?;
+    pub fn load(
+        &self,
+        directory: &Path,
+        label: &Label,
+        options: impl Into<BankOptions>,
+    ) -> Result<Bank> {
+        let options = options.into();
+        check_dimensions(options.dimensions)?;
         let (scratch, shared) = (self.scratch.clone(), Arc::clone(&self.shared));
-        Bank::load(directory, label, dimensions, scratch, shared)
+        Bank::load(directory, label, options, scratch, shared)
     }
 
     /// Gives freed memory back to the system, as far as the allocator can: after evictions, not after each drop.

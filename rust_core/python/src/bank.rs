@@ -6,14 +6,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use super::arguments::{Id, Text, Vector};
-use super::errors::detached;
+use super::errors::{detached, invalid};
 use super::explanation::Explanation;
 use super::request::RecallRequest;
 use super::response::RecallResponse;
 use super::row::Row;
 use astrocyte_core::checkpoint::{self, Label};
 use astrocyte_core::failpoint::reach;
-use astrocyte_core::{CoreOptions, PlannerOptions, api};
+use astrocyte_core::{BankOptions, CoreOptions, PlannerOptions, api};
+use astrocyte_text::analysis::Language;
 
 #[pyclass(frozen, module = "astrocyte._core")]
 pub(super) struct Core {
@@ -61,11 +62,16 @@ impl Core {
         Ok(Self { core })
     }
 
-    fn bank(&self, py: Python<'_>, dimensions: usize) -> PyResult<Bank> {
-        let bank = detached(py, || self.core.bank(dimensions))?;
+    fn bank(&self, py: Python<'_>, dimensions: usize, language: Text) -> PyResult<Bank> {
+        let options = options(dimensions, &language)?;
+        let bank = detached(py, || self.core.bank(options))?;
         Ok(Bank { bank })
     }
 
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one argument per part of the call"
+    )]
     fn load(
         &self,
         py: Python<'_>,
@@ -74,10 +80,12 @@ impl Core {
         bank: Text,
         model: Text,
         recipe: Text,
+        language: Text,
     ) -> PyResult<Bank> {
+        let options = options(dimensions, &language)?;
         let directory = PathBuf::from(directory.into_string());
         let label = label(bank, model, recipe, String::new());
-        let bank = detached(py, || self.core.load(&directory, &label, dimensions))?;
+        let bank = detached(py, || self.core.load(&directory, &label, options))?;
         Ok(Bank { bank })
     }
 
@@ -274,5 +282,17 @@ pub(super) fn failpoint(py: Python<'_>, name: Text) -> PyResult<()> {
     detached(py, || {
         reach(&name.into_string());
         Ok(())
+    })
+}
+
+/// What a bank of Python's arguments holds.
+fn options(dimensions: usize, language: &Text) -> PyResult<BankOptions> {
+    let language = Language::from_name(&language.0).ok_or_else(|| {
+        let names: Vec<&str> = Language::ALL.iter().map(|one| one.name()).collect();
+        invalid("language", format!("expected one of {}", names.join(", ")))
+    })?;
+    Ok(BankOptions {
+        dimensions,
+        language,
     })
 }

@@ -48,7 +48,8 @@ mod core_module {
     use super::server::{GrpcCall, GrpcServer};
     #[pymodule_export]
     use super::text::{
-        build_info, content_hash, count_tokens, count_tokens_many, split_sentences, split_words,
+        build_info, content_hash, count_tokens, count_tokens_many, languages, split_sentences,
+        split_words, stemmed_words,
     };
 
     #[pymodule_init]
@@ -89,10 +90,12 @@ fn declare_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
             "encode_trace",
             "failpoint",
             "fuse_banks",
+            "languages",
             "pii_kinds",
             "split_budget",
             "split_sentences",
             "split_words",
+            "stemmed_words",
             "summarise",
         ],
     )

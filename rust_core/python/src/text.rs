@@ -5,6 +5,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use super::arguments::Text;
 use super::errors::detached;
+use astrocyte_text::analysis::Language;
 use astrocyte_text::{boundaries, hash, tokens};
 
 #[pyfunction]
@@ -58,6 +59,19 @@ pub(super) fn split_sentences(
 #[pyfunction]
 pub(super) fn split_words(py: Python<'_>, text: Text, most_chars: usize) -> PyResult<Vec<String>> {
     detached(py, || Ok(owned(boundaries::words(&text.0, most_chars))))
+}
+
+#[pyfunction]
+pub(super) fn languages() -> Vec<&'static str> {
+    Language::ALL
+        .iter()
+        .map(|language| language.name())
+        .collect()
+}
+
+#[pyfunction]
+pub(super) fn stemmed_words(py: Python<'_>, text: Text) -> PyResult<Vec<(String, Option<String>)>> {
+    detached(py, || Ok(Language::English.words(&text.0)))
 }
 
 fn owned(pieces: Vec<&str>) -> Vec<String> {

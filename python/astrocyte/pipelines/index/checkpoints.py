@@ -36,8 +36,8 @@ from typing import TypeVar
 
 import structlog
 
+from astrocyte.core import ENGLISH, Core, Label, describe_checkpoint, failpoint
 from astrocyte.core import Bank as CoreBank
-from astrocyte.core import Core, Label, describe_checkpoint, failpoint
 from astrocyte.errors import AstrocyteError, StoreError, frames
 from astrocyte.model import Bank, Change, ChangeKind
 from astrocyte.pipelines.index.bank_index import BankIndex
@@ -99,15 +99,20 @@ class Checkpoints:
         # The directory that is being written.
         self._writing: Path | None = None
 
-    def load(self, bank: Bank) -> CoreBank | None:
-        """The bank as its newest good checkpoint has it, or None; what is no good is removed."""
+    def load(self, bank: Bank, language: str = ENGLISH) -> CoreBank | None:
+        """The bank as its newest good checkpoint has it, or None; what is no good is removed.
+
+        Args:
+            bank: Which one.
+            language: Language of its Latin words.
+        """
         for generation in self._of(bank.key):
             start = monotonic()
             try:
                 position, note = _described(generation)
                 if position > bank.position or not self._known(bank, note):
                     raise StoreError("it is of another history than the database")
-                core = self._core.load(str(generation), bank.dimensions, self._label(bank))
+                core = self._core.load(str(generation), bank.dimensions, self._label(bank), language)
             except AstrocyteError as error:
                 # The reason names files of the checkpoint and numbers, no content.
                 log.warning("checkpoint_refused", bank_key=bank.key, generation=generation.name, reason=str(error))

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import structlog
 
-from astrocyte.core import Core, Row, failpoint
+from astrocyte.core import ENGLISH, Core, Row, failpoint
 from astrocyte.errors import AstrocyteError, StoreError, frames
 from astrocyte.model import Bank
 from astrocyte.pipelines.index.bank_index import BankIndex
@@ -31,15 +31,25 @@ BUILT_AT_ONCE = 96
 log = structlog.get_logger(__name__)
 
 
-def load_index(store: MemoryStore, core: Core, checkpoints: Checkpoints | None, bank: Bank) -> BankIndex:
-    """The bank's index at its position or later; what came later may be applied over it again."""
-    index = None if checkpoints is None else _from_checkpoint(store, checkpoints, bank)
-    return _from_rows(store, core, bank) if index is None else index
+def load_index(
+    store: MemoryStore, core: Core, checkpoints: Checkpoints | None, bank: Bank, language: str = ENGLISH
+) -> BankIndex:
+    """The bank's index at its position or later; what came later may be applied over it again.
+
+    Args:
+        store: Whose bank.
+        core: What holds the index.
+        checkpoints: Where it may have been saved.
+        bank: The bank.
+        language: Language of its Latin words.
+    """
+    index = None if checkpoints is None else _from_checkpoint(store, checkpoints, bank, language)
+    return _from_rows(store, core, bank, language) if index is None else index
 
 
-def _from_rows(store: MemoryStore, core: Core, bank: Bank) -> BankIndex:
+def _from_rows(store: MemoryStore, core: Core, bank: Bank, language: str) -> BankIndex:
     """All rows, read by this thread while another applies those before: a large bank is never in memory twice."""
-    index = BankIndex(core.bank(bank.dimensions), bank.embedding_model)
+    index = BankIndex(core.bank(bank.dimensions, language), bank.embedding_model)
     waiting: list[Row] = []
     part = READ_AT_ONCE
     with ThreadPoolExecutor(1, "astrocyte-load") as applier:
@@ -59,9 +69,11 @@ def _from_rows(store: MemoryStore, core: Core, bank: Bank) -> BankIndex:
     return index
 
 
-def load_slowly(store: MemoryStore, core: Core, bank: Bank, pace: Callable[[], None]) -> BankIndex:
+def load_slowly(
+    store: MemoryStore, core: Core, bank: Bank, pace: Callable[[], None], language: str = ENGLISH
+) -> BankIndex:
     """As `load_index` from all rows, in small steps: it takes one thread, and less of that where ``pace`` rests."""
-    index = BankIndex(core.bank(bank.dimensions), bank.embedding_model)
+    index = BankIndex(core.bank(bank.dimensions, language), bank.embedding_model)
     for step, versions in enumerate(store.iter_versions(bank, batch_size=BUILT_AT_ONCE), start=1):
         # Each version has a change of its own, so there are positions enough; the last is the bank's.
         index.core.apply(step, index.rows(versions))
@@ -70,8 +82,8 @@ def load_slowly(store: MemoryStore, core: Core, bank: Bank, pace: Callable[[], N
     return index
 
 
-def _from_checkpoint(store: MemoryStore, checkpoints: Checkpoints, bank: Bank) -> BankIndex | None:
-    core = checkpoints.load(bank)
+def _from_checkpoint(store: MemoryStore, checkpoints: Checkpoints, bank: Bank, language: str) -> BankIndex | None:
+    core = checkpoints.load(bank, language)
     if core is None:
         return None
     index = BankIndex(core, bank.embedding_model)

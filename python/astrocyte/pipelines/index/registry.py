@@ -26,7 +26,7 @@ from dataclasses import replace
 
 import structlog
 
-from astrocyte.core import Core, failpoint
+from astrocyte.core import ENGLISH, Core, failpoint
 from astrocyte.errors import BankNotFound, FailedPrecondition, frames
 from astrocyte.model import Bank, IndexMemory
 from astrocyte.pipelines.index.bank_index import BankIndex
@@ -54,6 +54,7 @@ class IndexRegistry:
         memory_bytes: Bytes that all indexes together may hold; 0 is without bounds. The bank that was used last stays
             in memory whatever its size.
         checkpoints: Where large banks are kept over a restart; None keeps none.
+        language_of: The language of a bank's Latin words, by its id.
     """
 
     def __init__(
@@ -64,7 +65,9 @@ class IndexRegistry:
         *,
         memory_bytes: int = 0,
         checkpoints: Checkpoints | None = None,
+        language_of: Callable[[str], str] = lambda _: ENGLISH,
     ) -> None:
+        self._language_of = language_of
         self._checkpoints = checkpoints
         self._store = store
         self._core = core
@@ -187,7 +190,8 @@ class IndexRegistry:
         position = self._store.get_bank(bank.tenant, bank.bank_id)
         if position is None or position.key != bank.key:
             raise BankNotFound(bank.bank_id)
-        index = load_slowly(self._store, self._core, replace(bank, position=position.position), pace)
+        language = self._language_of(bank.bank_id)
+        index = load_slowly(self._store, self._core, replace(bank, position=position.position), pace, language)
         for _ in range(CATCH_UP_ROUNDS):
             with slot.lock:
                 batches, slot.next_pending = slot.next_pending or [], []
@@ -275,7 +279,10 @@ class IndexRegistry:
             if current is None or current.key != bank.key:
                 raise BankNotFound(bank.bank_id)
             slot.bank = current
-            index = self._caught_up(slot, load_index(self._store, self._core, self._checkpoints, current))
+            index = self._caught_up(
+                slot,
+                load_index(self._store, self._core, self._checkpoints, current, self._language_of(current.bank_id)),
+            )
         with self._lock:
             self._loads += 1
         self._keep(slot.bank, index)

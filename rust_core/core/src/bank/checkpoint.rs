@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Bank, Shared};
+use super::{Bank, BankOptions, Shared};
 use crate::api::MemoryId;
 use crate::api::Result;
 use crate::checkpoint::{self, Label, Written};
@@ -23,20 +23,26 @@ impl Bank {
         // Graphs that are not restored yet would be missing in it.
         maintenance::restore(&Arc::downgrade(&self.index));
         let _running = self.enter();
-        checkpoint::write(&self.index, directory, label, durable)
+        checkpoint::write(
+            &self.index,
+            self.options.language,
+            directory,
+            label,
+            durable,
+        )
     }
 
     /// The bank of a checkpoint.
     pub(crate) fn load(
         directory: &Path,
         label: &Label,
-        dimensions: usize,
+        options: BankOptions,
         scratch: Option<Arc<Scratch>>,
         shared: Arc<Shared>,
     ) -> Result<Self> {
         let mut index = {
             let _running = shared.planner.enter();
-            checkpoint::load(directory, label, dimensions, scratch)?
+            checkpoint::load(directory, label, options, scratch)?
         };
         let (rows, graph_rows) = (index.rows(), shared.worker.graph_rows());
         let due = index.segments.due(rows, graph_rows);
@@ -51,7 +57,7 @@ impl Bank {
             shared.worker.queue(Arc::downgrade(&index));
         }
         Ok(Self {
-            dimensions,
+            options,
             index,
             shared,
         })

@@ -5,6 +5,8 @@ mod checkpoint;
 use std::borrow::Borrow;
 use std::sync::Arc;
 
+use astrocyte_text::analysis::Language;
+
 use crate::api::{
     BankStats, ContentHash, Duplicate, Explained, MemoryId, RecallRequest, RecallResponse, Row,
 };
@@ -22,9 +24,27 @@ use crate::recall::{self, Comparison, Planner, Running};
 /// for its analysis, its files, a compaction that follows, or a commit that waits for another recall.
 #[derive(Debug, Clone)]
 pub struct Bank {
-    dimensions: usize,
+    options: BankOptions,
     index: Arc<IndexLock>,
     shared: Arc<Shared>,
+}
+
+/// What a bank holds. Made of a number of dimensions, its words are English.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BankOptions {
+    /// Values of a vector.
+    pub dimensions: usize,
+    /// Language of the Latin words.
+    pub language: Language,
+}
+
+impl From<usize> for BankOptions {
+    fn from(dimensions: usize) -> Self {
+        Self {
+            dimensions,
+            language: Language::default(),
+        }
+    }
 }
 
 /// The parts that all banks of a core share.
@@ -36,14 +56,14 @@ pub(crate) struct Shared {
 
 impl Bank {
     pub(crate) fn new(
-        dimensions: usize,
+        options: BankOptions,
         scratch: Option<Arc<Scratch>>,
         shared: Arc<Shared>,
     ) -> Result<Self> {
-        check_dimensions(dimensions)?;
+        check_dimensions(options.dimensions)?;
         Ok(Self {
-            dimensions,
-            index: Arc::new(IndexLock::new(Index::new(dimensions, scratch))),
+            options,
+            index: Arc::new(IndexLock::new(Index::new(options.dimensions, scratch))),
             shared,
         })
     }
@@ -67,7 +87,7 @@ impl Bank {
         }
         let prepared = {
             let _running = self.enter();
-            index::prepare(upserts, self.dimensions)?
+            index::prepare(upserts, self.options)?
         };
         let index = self.index.intend();
         // Another thread may have applied it meanwhile.
@@ -102,7 +122,7 @@ impl Bank {
     /// [`CoreError::Invalid`] for a parameter out of range, [`CoreError::Dimensions`] and [`CoreError::Vector`] for the
     /// query's vector, [`CoreError::Io`] when the scratch file cannot be read.
     pub fn recall(&self, request: &RecallRequest) -> Result<RecallResponse> {
-        let query = recall::Query::new(request, self.dimensions)?;
+        let query = recall::Query::new(request, self.options)?;
         self.answer(request, &query)
     }
 
@@ -155,7 +175,7 @@ impl Bank {
     /// # Errors
     /// As [`recall`](Self::recall).
     pub fn explain(&self, request: &RecallRequest, ids: &[MemoryId]) -> Result<Explained> {
-        let query = recall::Query::new(request, self.dimensions)?;
+        let query = recall::Query::new(request, self.options)?;
         recall::explain(&self.index.read(), request, &query, ids)
     }
 
@@ -180,7 +200,7 @@ impl Bank {
         let units = vectors
             .iter()
             .enumerate()
-            .map(|(row, vector)| crate::dense::normalise(row, vector, self.dimensions))
+            .map(|(row, vector)| crate::dense::normalise(row, vector, self.options.dimensions))
             .collect::<Result<Vec<_>>>()?;
         self.index.read().near_duplicates(&units, threshold)
     }
@@ -204,7 +224,12 @@ impl Bank {
 
     /// Length of the bank's vectors.
     pub fn dimensions(&self) -> usize {
-        self.dimensions
+        self.options.dimensions
+    }
+
+    /// What the bank holds.
+    pub(crate) fn options(&self) -> BankOptions {
+        self.options
     }
 
     /// Builds now, and without rests, all segments that the background would build in time.
@@ -225,7 +250,7 @@ impl Bank {
         let graph_rows = self.shared.worker.graph_rows();
         if graph_rows > 0 && stats.rows >= u64::from(graph_rows) {
             let due = stats.rows.saturating_sub(stats.graph_rows);
-            stats.bytes += due.max(building) * build_bytes(self.dimensions) as u64;
+            stats.bytes += due.max(building) * build_bytes(self.options.dimensions) as u64;
         }
         stats
     }

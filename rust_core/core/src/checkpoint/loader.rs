@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use super::manifest::{self, Label, Manifest};
 use super::{FILES, MEMBERS, NAMES, PLANES, VECTORS, VERSIONS, WORDS, graphs};
 use crate::api::Result;
+use crate::bank::BankOptions;
 use crate::bitmap::Bitmap;
 use crate::dense::FlatIndex;
 use crate::dense::exact_vectors::{ExactVectors, NO_SLOT, Scratch, finite};
@@ -28,11 +29,12 @@ use crate::system::failpoint;
 pub(crate) fn load(
     directory: &Path,
     label: &Label,
-    dimensions: usize,
+    options: BankOptions,
     scratch: Option<Arc<Scratch>>,
 ) -> Result<Index> {
+    let dimensions = options.dimensions;
     let manifest = manifest::read(directory)?;
-    manifest.expect(label, dimensions)?;
+    manifest.expect(label, options)?;
     let [versions, planes, words, vectors, names, members] = verify(directory, &manifest)?;
     failpoint::reach("checkpoint.load");
     let names = Names::read(reader(names, NAMES, &manifest))?;

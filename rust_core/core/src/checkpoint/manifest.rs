@@ -9,13 +9,14 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::FILES;
 use crate::api::{CoreError, Result};
+use crate::bank::BankOptions;
 use crate::system::checked_file::refused;
 use crate::system::checked_file::{Sum, create, put_text};
 
 pub(super) const MANIFEST: &str = "MANIFEST";
 const MAGIC: &[u8; 8] = b"astrockp";
 /// Raised with every change of what is in the files.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 /// A manifest is some hundred bytes; what is longer is none.
 const LARGEST: u64 = 64 << 10;
 /// Bytes of the checksum at the end.
@@ -39,6 +40,8 @@ pub struct Label {
 pub(super) struct Manifest {
     pub(super) label: Label,
     pub(super) position: u64,
+    /// Of the text analysis that made the terms.
+    pub(super) analysis: u64,
     pub(super) dimensions: u32,
     pub(super) versions: u32,
     pub(super) rows: u32,
@@ -55,6 +58,7 @@ impl Manifest {
         bytes.extend_from_slice(&FORMAT.to_le_bytes());
         bytes.extend_from_slice(&probe().to_le_bytes());
         bytes.extend_from_slice(&self.position.to_le_bytes());
+        bytes.extend_from_slice(&self.analysis.to_le_bytes());
         for number in [self.dimensions, self.versions, self.rows, self.vectors] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
@@ -74,7 +78,7 @@ impl Manifest {
 
     fn decode(bytes: &[u8]) -> Option<Self> {
         let mut parts = Parts(bytes);
-        let position = parts.u64()?;
+        let (position, analysis) = (parts.u64()?, parts.u64()?);
         let [dimensions, versions, rows, vectors] =
             [parts.u32()?, parts.u32()?, parts.u32()?, parts.u32()?];
         let label = Label {
@@ -92,6 +96,7 @@ impl Manifest {
         parts.0.is_empty().then_some(Self {
             label,
             position,
+            analysis,
             dimensions,
             versions,
             rows,
@@ -108,14 +113,18 @@ impl Manifest {
     }
 
     /// # Errors
-    /// [`CoreError::Checkpoint`] when it is of another bank, model or version than expected.
-    pub(super) fn expect(&self, label: &Label, dimensions: usize) -> Result<()> {
+    /// [`CoreError::Checkpoint`] when it is of another bank, model, text analysis or version than expected.
+    pub(super) fn expect(&self, label: &Label, options: BankOptions) -> Result<()> {
         for (what, same) in [
             ("bank", self.label.bank == label.bank),
             ("embedding model", self.label.model == label.model),
             (
                 "number of dimensions",
-                self.dimensions as usize == dimensions,
+                self.dimensions as usize == options.dimensions,
+            ),
+            (
+                "text analysis",
+                self.analysis == options.language.fingerprint(),
             ),
             ("version", self.label.recipe == label.recipe),
         ] {
@@ -159,18 +168,11 @@ pub(super) fn read(directory: &Path) -> Result<Manifest> {
     Manifest::decode(parts.0).ok_or_else(damaged)
 }
 
-/// A hash of the analysis, hashes and quantisation of a sample: a checkpoint of code with other results is not used.
+/// What hashing and quantisation make of a sample: a checkpoint of code that did otherwise is not used.
 fn probe() -> u64 {
     static PROBE: OnceLock<u64> = OnceLock::new();
     *PROBE.get_or_init(|| {
-        let sample = "The gardener's naïve cats are running to 3 cafés; 東京 and Ärzte waited, or didn't. 10² résumés";
-        let text = astrocyte_text::analysis::analyze_text(sample);
-        let mut bytes = text.length().to_le_bytes().to_vec();
-        for (term, frequency) in text.terms {
-            bytes.extend_from_slice(&term.to_le_bytes());
-            bytes.extend_from_slice(&frequency.to_le_bytes());
-        }
-        bytes.extend_from_slice(&astrocyte_text::hash::content_hash(sample));
+        let mut bytes = astrocyte_text::hash::content_hash("naïve 東京 10² résumés").to_vec();
         let vector: Vec<f32> = (0..130u16).map(|n| f32::from(n % 17) - 7.5).collect();
         crate::dense::quantised_bytes(&vector, &mut bytes);
         xxh3_64(&bytes)

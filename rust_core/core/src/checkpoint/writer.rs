@@ -11,6 +11,8 @@ use super::manifest::{self, Manifest, io};
 use super::{
     FILES, Label, MEMBERS, NAMES, PLANES, VECTORS, VERSIONS, WORDS, Written, graphs, loader,
 };
+use astrocyte_text::analysis::Language;
+
 use crate::api::Result;
 use crate::dense::FlatIndex;
 use crate::dense::exact_vectors::NO_SLOT;
@@ -31,6 +33,7 @@ const ATTEMPTS: usize = 3;
 /// [`CoreError::Checkpoint`](crate::CoreError::Checkpoint) when a file cannot be written, or is not what was written.
 pub(crate) fn write(
     bank: &IndexLock,
+    language: Language,
     directory: &Path,
     label: &Label,
     durable: bool,
@@ -38,7 +41,7 @@ pub(crate) fn write(
     failpoint::reach("checkpoint.begin");
     for _ in 0..ATTEMPTS {
         let mut slices = Slices::begin(bank);
-        let Some(manifest) = slices.write(directory, label, durable)? else {
+        let Some(manifest) = slices.write(language, directory, label, durable)? else {
             continue;
         };
         failpoint::reach("checkpoint.files");
@@ -110,6 +113,7 @@ impl<'a> Slices<'a> {
     /// Writes all data files; None when rows or terms got other numbers meanwhile.
     fn write(
         &mut self,
+        language: Language,
         directory: &Path,
         label: &Label,
         durable: bool,
@@ -148,6 +152,7 @@ impl<'a> Slices<'a> {
         Ok(Some(Manifest {
             label: label.clone(),
             position: self.position,
+            analysis: language.fingerprint(),
             dimensions: self.dimensions,
             versions: self.versions,
             rows: self.rows,

@@ -8,12 +8,13 @@ use rayon::prelude::*;
 use super::state::Index;
 use crate::api::Row;
 use crate::api::{CoreError, Result};
+use crate::bank::BankOptions;
 use crate::dense::exact_vectors::NO_SLOT;
 use crate::dense::{DenseIndex, QuantisedRow, normalise};
 use crate::index::columns::Tables;
 use crate::lexical::{LexicalIndex, MAX_ROWS};
 use crate::system::arrays::reserve_tight;
-use astrocyte_text::analysis::{AnalyzedText, analyze_text};
+use astrocyte_text::analysis::AnalyzedText;
 
 /// A batch of this many rows is prepared by all cores: a load, not a write, which would only wake them in vain.
 const SPREAD_ROWS: usize = 128;
@@ -51,9 +52,9 @@ pub(crate) struct Room {
 /// Checks and analyses the rows; needs no lock.
 pub(crate) fn prepare<R: Borrow<Row> + Sync>(
     rows: &[R],
-    dimensions: usize,
+    options: BankOptions,
 ) -> Result<Vec<Prepared>> {
-    let one = |(index, row): (usize, &R)| prepare_row(index, row.borrow(), dimensions);
+    let one = |(index, row): (usize, &R)| prepare_row(index, row.borrow(), options);
     if rows.len() < SPREAD_ROWS {
         return rows.iter().enumerate().map(one).collect();
     }
@@ -62,7 +63,7 @@ pub(crate) fn prepare<R: Borrow<Row> + Sync>(
     all.into_iter().collect()
 }
 
-fn prepare_row(index: usize, row: &Row, dimensions: usize) -> Result<Prepared> {
+fn prepare_row(index: usize, row: &Row, options: BankOptions) -> Result<Prepared> {
     let whole = (row.vector.as_deref(), row.text.as_str(), row.tokens);
     let chunks = row
         .chunks
@@ -71,10 +72,10 @@ fn prepare_row(index: usize, row: &Row, dimensions: usize) -> Result<Prepared> {
     let parts = std::iter::once(whole)
         .chain(chunks)
         .map(|(vector, text, tokens)| {
-            let vector = vector.map(|vector| embedded(index, vector, dimensions));
+            let vector = vector.map(|vector| embedded(index, vector, options.dimensions));
             Ok(Part {
                 vector: vector.transpose()?,
-                text: analyze_text(text),
+                text: options.language.analyze_text(text),
                 tokens,
             })
         });

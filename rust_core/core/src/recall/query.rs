@@ -1,8 +1,9 @@
 //! A request, checked and prepared for the search.
 
 use crate::api::{CoreError, RecallRequest, Result};
+use crate::bank::BankOptions;
 use crate::dense::{QuantisedQuery, normalise};
-use astrocyte_text::analysis::{AnalyzedQuery, analyze_query};
+use astrocyte_text::analysis::AnalyzedQuery;
 
 /// A request's text and vector, checked and ready to search with.
 pub(crate) struct Query {
@@ -17,12 +18,12 @@ impl Query {
     }
 
     /// Checks the request and prepares its text and vector. An arm of weight 0 is left out.
-    pub(crate) fn new(request: &RecallRequest, dimensions: usize) -> Result<Self> {
+    pub(crate) fn new(request: &RecallRequest, options: BankOptions) -> Result<Self> {
         check(request)?;
         let vector = request
             .vector
             .as_deref()
-            .map(|vector| normalise(0, vector, dimensions))
+            .map(|vector| normalise(0, vector, options.dimensions))
             .transpose()?;
         let [semantic, keyword, _] = request.weights;
         Ok(Self {
@@ -30,7 +31,7 @@ impl Query {
                 .text
                 .as_deref()
                 .filter(|_| keyword > 0.0)
-                .map(analyze_query),
+                .map(|text| options.language.analyze_query(text)),
             vector: vector.filter(|_| semantic > 0.0).map(|unit| {
                 let quantised = QuantisedQuery::new(&unit);
                 (unit, quantised)

@@ -9,7 +9,8 @@ const MOST_PARTS: usize = 8;
 /// between small and capital letters or between letters and digits has no parts.
 pub(super) fn for_each_part(word: &str, mut found: impl FnMut(&str, bool)) {
     let bytes = word.as_bytes();
-    if !bytes.iter().all(u8::is_ascii_alphanumeric) {
+    // "1990s" and "20th" are numbers.
+    if bytes[0].is_ascii_digit() || !bytes.iter().all(u8::is_ascii_alphanumeric) {
         return;
     }
     let is_border = |at: usize| is_hump(bytes, at) || is_digit_border(bytes, at);
@@ -85,6 +86,7 @@ mod tests {
             ("word", &[]),
             ("HTML", &[]),
             ("2024", &[]),
+            ("1990s", &[]),
             ("v1.2", &[]),
             ("a1b2c3d4e5f6", &[]),
         ] {
