@@ -361,10 +361,11 @@ fn is_letter_name(text: &str, letter: &str) -> bool {
         || rest
             .strip_prefix(['.', '?', '!', ',', ';', ':', ')'])
             .is_some_and(ends);
+    // "William D. Leahy": an initial, of which a text has many.
+    let is_initial = rest.starts_with(". ") && before.starts_with(char::is_uppercase);
     match byte {
-        b'A' => after_noun,
         b'I' | b'a' => after_noun && is_last,
-        _ => byte.is_ascii_uppercase(),
+        _ => byte.is_ascii_uppercase() && after_noun && !is_initial,
     }
 }
 
