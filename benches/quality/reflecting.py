@@ -29,7 +29,7 @@ from statistics import mean, median
 
 from astrocyte import Astrocyte
 from astrocyte.core import count_tokens
-from astrocyte.pipelines.text.stemming import content_words
+from astrocyte.pipelines.text.content_words import content_words
 from benches.quality.data import QuestionSet, read_set
 from benches.quality.runner import fill
 

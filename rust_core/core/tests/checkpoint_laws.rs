@@ -6,8 +6,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use astrocyte_core::BankOptions;
 use astrocyte_core::checkpoint::{Label, describe};
 use astrocyte_core::{Bank, Core, RecallRequest, RecallResponse, Row};
+use astrocyte_text::analysis::Language;
 use common::Random;
 use common::commits::{Commit, DIMENSIONS, commits, random_request};
 use common::files::{FILES, TemporaryFolder, forge};
@@ -253,6 +255,17 @@ fn a_checkpoint_is_of_one_bank_one_model_and_one_version() {
         assert!(error.to_string().contains("it is of another"), "{error}");
     }
     assert!(core().load(&directory, &label(), DIMENSIONS + 1).is_err());
+    let german = BankOptions {
+        dimensions: DIMENSIONS,
+        language: Language::German,
+    };
+    let error = core()
+        .load(&directory, &label(), german)
+        .expect_err("its words are English");
+    assert!(
+        error.to_string().contains("another text analysis"),
+        "{error}"
+    );
     // The note is the writer's own.
     let noted = Label {
         note: other(),

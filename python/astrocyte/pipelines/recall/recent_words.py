@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from astrocyte.pipelines.text.stemming import content_of, words_of
+from astrocyte.pipelines.text.content_words import analysed, content_words
 from astrocyte.stores.protocols import IndexBatch, VersionRecord
 
 # Words of one memory that are kept: a document is not what was said a moment ago.
@@ -71,13 +71,13 @@ class RecentWords:
         spellings = frozenset[str]().union(*(words for _, words, _ in held))
         known = frozenset[str]().union(*(stems for _, _, stems in held))
         wanted, further = set(), []
-        for word in dict.fromkeys(words_of(query)):
-            stems = content_of([word])
+        for word in dict.fromkeys(analysed(query)[0]):
+            stems = content_words(word)
             if stems and stems[0] not in known:
                 other = _nearest(word, spellings)
                 if other != word:
                     further.append(other)
-                    stems = content_of([other])
+                    stems = content_words(other)
             wanted.update(stems)
         ids = [memory_id for memory_id, _, stems in held if wanted and len(wanted & stems) >= share * len(wanted)]
         return Match(tuple(ids), tuple(further))
@@ -86,8 +86,8 @@ class RecentWords:
 def _words(version: VersionRecord) -> tuple[frozenset[str], frozenset[str]]:
     """The first words of a memory, and the stems of those that carry content."""
     memory = version.memory
-    words = words_of(f"{memory.speaker or ''} {memory.content}")[:MOST_WORDS]
-    return frozenset(words), frozenset(content_of(words))
+    words, stems = analysed(f"{memory.speaker or ''} {memory.content}", MOST_WORDS)
+    return frozenset(words), frozenset(stems)
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:

@@ -27,7 +27,7 @@ from astrocyte.pipelines.recall.query_rewriting import rewritten
 from astrocyte.pipelines.recall.recent_words import RecentWords
 from astrocyte.pipelines.recall.trace import AGENTIC, FAST_PATH
 from astrocyte.pipelines.text import detail_levels
-from astrocyte.pipelines.text.stemming import content_words
+from astrocyte.pipelines.text.content_words import content_words
 from astrocyte.providers.protocols import LanguageModel
 from astrocyte.stores.protocols import MemoryStore
 

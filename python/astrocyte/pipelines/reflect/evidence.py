@@ -17,7 +17,7 @@ from operator import mul
 
 from astrocyte.core import split_sentences, vector_values
 from astrocyte.model import MemoryHit, TimeRange
-from astrocyte.pipelines.text.stemming import content_of, content_words, words_of
+from astrocyte.pipelines.text.content_words import analysed, content_words
 
 Embed = Callable[[Sequence[str]], list[bytes]]
 
@@ -33,7 +33,7 @@ QUESTION_BACK, CAPTION = 0.5, 0.2
 # New words up to which a sentence is worth more.
 MOST_NEWS = 6
 # Who speaks of himself, and who of whom he speaks to.
-CONTRACTED = ("", *[f"{mark}{ending}" for mark in "'\u2019" for ending in ("m", "ve", "d", "ll", "re")])
+CONTRACTED = ("", "'m", "'ve", "'d", "'ll", "'re")
 FIRST_PERSON = frozenset(
     {
         "my",
@@ -144,7 +144,7 @@ def gather(question: str, hits: Sequence[MemoryHit], embed: Embed, windows: Sequ
 
 
 def _question(text: str, hits: Sequence[MemoryHit]) -> _Question:
-    said = {word.partition("'")[0].partition("\u2019")[0] for word in words_of(text)}
+    said = {word.partition("'")[0] for word in analysed(text)[0]}
     speakers = {hit.speaker for hit in hits if hit.speaker}
     # A name of spaces alone is none.
     named = sorted(speaker for speaker in speakers if (words := speaker.lower().split()) and words[0] in said)
@@ -162,12 +162,12 @@ def _sentences(number: int, hit: MemoryHit) -> list[Sentence]:
 
 
 def _sentence(text: str, number: int, place: int) -> Sentence:
-    words = words_of(text)
+    words, stems = analysed(text)
     return Sentence(
         text,
         number,
         place,
-        frozenset(content_of(words)),
+        frozenset(stems),
         first_person=not FIRST_PERSON.isdisjoint(words),
         second_person=not SECOND_PERSON.isdisjoint(words),
     )

@@ -16,6 +16,7 @@ from astrocyte.model import Bank, Caller, ExplainQuery, ExplainResult, MemoryHit
 from astrocyte.pipelines.explain.counterfactuals import CounterfactualSearch
 from astrocyte.policy.operations.explain_multi_bank import SeveralExplaining, Sides
 from astrocyte.policy.operations.parts import OperationParts
+from astrocyte.policy.requests.composed_text import composed
 
 OPERATION = "Explain"
 BY_TIERS = "tiers: this is the full recall; where the trace names a cheaper tier, that one answered and saw less"
@@ -51,7 +52,7 @@ class Explaining:
         self._check.explain(asked)
         handles = tuple([self._banks.handle(caller, OPERATION, bank_id) for bank_id in banks.bank_ids])
         beside = self._relevance.beside(caller, handles)
-        query, warnings = await self._policies.barriers.query(OPERATION, asked.query, banks.bank_ids)
+        query, warnings = await self._policies.barriers.query(OPERATION, composed(asked.query), banks.bank_ids)
         screened = replace(asked, query=query)
         if banks.strategy is None and not beside and not self._hybrid.concerns(handles):
             return await self._told(handles[0], screened, asked, warnings)

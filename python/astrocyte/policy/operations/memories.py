@@ -14,6 +14,7 @@ from astrocyte.pipelines.text import mail
 from astrocyte.policy.limits.rate_limits import Demand
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.permissions import FORGET_ALL
+from astrocyte.policy.requests.composed_text import composed, composed_name
 from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_token, encode_token
 from astrocyte.policy.requests.validation import LARGEST_POSITION
@@ -50,6 +51,8 @@ class Memories:
         bank_id, tags, session_id = request.bank_id, request.tags, request.session_id
         self._banks.require(caller, "ListMemories", bank_id)
         self._check.listing(tags, session_id)
+        tags = [composed_name(tag) for tag in tags]
+        session_id = None if session_id is None else composed_name(session_id)
         limit = self._check.page_size(request.page_size)
         bank = self._banks.current(caller, "ListMemories", bank_id)
         scope = ("memories", caller.tenant, bank.key, tuple(tags), session_id)
@@ -78,7 +81,7 @@ class Memories:
         self._check.request_id(request.request_id)
         bank = self._banks.handle(caller, "UpdateMemory", bank_id)
         key = key_of(request.request_id, "update", bank_id, update)
-        update = self._decoded(bank, update)
+        update = composed(self._decoded(bank, update))
         update = await self._policies.barriers.update(bank_id, update, quiet=request.validate_only)
         if request.validate_only:
             await self._update.check(bank, update)
@@ -103,7 +106,7 @@ class Memories:
         bank_id, compliance, reason = request.bank_id, request.compliance, request.reason
         operation = FORGET_ALL if request.selector.scope else "Forget"
         self._banks.require(caller, operation, bank_id)
-        selector = self._check.selector(request.selector)
+        selector = composed(self._check.selector(request.selector))
         self._check.reason(reason)
         self._check.request_id(request.request_id)
         bank = self._banks.handle(caller, operation, bank_id)

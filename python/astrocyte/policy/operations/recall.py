@@ -20,6 +20,7 @@ from astrocyte.pipelines.multi_bank.bank_answers import Question
 from astrocyte.policy.banks.selection import BankSet
 from astrocyte.policy.engines.recall import Asking
 from astrocyte.policy.operations.parts import OperationParts
+from astrocyte.policy.requests.composed_text import composed
 
 
 class Recalling:
@@ -69,6 +70,7 @@ class Recalling:
         if self._is_limited:
             await self._limits.admit_each(caller.tenant, asked.bank_ids, LimitKind.RECALL)
         self._check.query(query)
+        query = composed(query)
         banks: Sequence[Bank]
         if known is None or self._access.enabled or self._spaces.moved:
             banks = self._banks.expected_each(caller, operation, asked.bank_ids)
@@ -98,6 +100,7 @@ class Recalling:
         every = [bank_id for place in places for bank_id in sets[place].bank_ids]
         await self._limits.admit_each(caller.tenant, every, LimitKind.RECALL)
         self._check.queries(queries)
+        queries = [composed(query) for query in queries]
         expected = [self._banks.expected_each(caller, "BatchRecall", one.bank_ids) for one in sets]
         screened = await self._barriers.queries("BatchRecall", queries, [one.bank_ids for one in sets], places)
         banks = [await self._banks.ready_each(caller, "BatchRecall", own) for own in expected]

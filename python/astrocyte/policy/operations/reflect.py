@@ -26,6 +26,7 @@ from astrocyte.pipelines.reflect.work import Allowance
 from astrocyte.policy.banks.selection import BankSet
 from astrocyte.policy.engines.reflect import EngineReflecting
 from astrocyte.policy.operations.parts import OperationParts
+from astrocyte.policy.requests.composed_text import composed
 
 # Finds the memories of one bank, where there is no strategy, or of several, for a caller by a call.
 Recall = Callable[[Caller, str, BankStrategy | None, Sequence[Bank], RecallQuery], Awaitable[RecallResult]]
@@ -110,6 +111,7 @@ class Reflecting:
         self._banks.require_each(caller, operation, asked)
         await self._policies.limits.admit_each(caller.tenant, asked.bank_ids, LimitKind.REFLECT)
         self._check.reflect(query)
+        query = composed(query)
         expected = self._banks.expected_each(caller, operation, asked.bank_ids)
         query, warnings = await self._policies.barriers.query(operation, query, asked.bank_ids)
         banks = await self._banks.ready_each(caller, operation, expected)

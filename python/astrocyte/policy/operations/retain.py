@@ -25,6 +25,7 @@ from astrocyte.policy.operations.media_intake import Intake
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.operations.retain_results import Warnings, retelling, with_warnings
 from astrocyte.policy.quality.signal_quality import with_refusals
+from astrocyte.policy.requests.composed_text import composed
 from astrocyte.policy.requests.idempotency import decode_results, encode_results, key_of
 from astrocyte.providers.engines import EngineItem
 
@@ -266,7 +267,7 @@ class Retaining:
             told: Warnings = ()
             if adds or item.parts or item.extraction_profile or item.content_type == mail.CONTENT_TYPE:
                 completed, told = await self._intake.completed(bank_id, item, at, quiet=quiet)
-            screened, said = await self._barriers.item(bank_id, "Retain", completed, at, quiet=quiet)
+            screened, said = await self._barriers.item(bank_id, "Retain", composed(completed), at, quiet=quiet)
             passed.append((screened, at))
             warnings.append((*told, *said))
         return passed, warnings

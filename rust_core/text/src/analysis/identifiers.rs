@@ -29,11 +29,19 @@ pub(super) fn for_each_part(word: &str, mut found: impl FnMut(&str, bool)) {
         if end - hump < bytes.len() {
             found(&word[hump..end], true);
         }
-        let mut start = hump;
-        for at in hump + 1..=end {
-            if (at == end || is_digit_border(bytes, at)) && at - start < end - hump {
-                found(&word[start..at], false);
-                start = at;
+        // A number with one letter before it is a name as a whole: "v2", "a4".
+        if bytes[hump..end]
+            .iter()
+            .filter(|byte| byte.is_ascii_alphabetic())
+            .count()
+            > 1
+        {
+            let mut start = hump;
+            for at in hump + 1..=end {
+                if (at == end || is_digit_border(bytes, at)) && at - start < end - hump {
+                    found(&word[start..at], false);
+                    start = at;
+                }
             }
         }
         hump = end;
@@ -62,11 +70,8 @@ mod tests {
     fn parts(word: &str) -> Vec<&str> {
         let mut all = Vec::new();
         for_each_part(word, |part, _| {
-            all.push(
-                word.find(part)
-                    .map(|at| &word[at..at + part.len()])
-                    .unwrap(),
-            )
+            let at = word.find(part).expect("a part of the word");
+            all.push(&word[at..at + part.len()]);
         });
         all
     }
@@ -87,6 +92,7 @@ mod tests {
             ("HTML", &[]),
             ("2024", &[]),
             ("1990s", &[]),
+            ("v2", &[]),
             ("v1.2", &[]),
             ("a1b2c3d4e5f6", &[]),
         ] {

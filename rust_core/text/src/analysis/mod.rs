@@ -132,7 +132,7 @@ impl Language {
                 words.push((lower, stem));
             }
             Piece::Pair(part) | Piece::Symbol(part) => {
-                words.push((part.to_owned(), Some(part.to_owned())))
+                words.push((part.to_owned(), Some(part.to_owned())));
             }
             Piece::Compound(_) | Piece::Character(_) => {}
         });

@@ -40,7 +40,8 @@ mod tests {
         assert!(rest.is_empty());
         assert!(pairs.is_sorted_by_key(|pair| u16::from_le_bytes([pair[0], pair[1]])));
         for pair in pairs {
-            let form = char::from_u32(u32::from(u16::from_le_bytes([pair[2], pair[3]]))).unwrap();
+            let form = char::from_u32(u32::from(u16::from_le_bytes([pair[2], pair[3]])))
+                .expect("a character");
             assert_eq!(simplified(form), form);
         }
     }

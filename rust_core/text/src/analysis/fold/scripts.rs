@@ -113,7 +113,7 @@ mod tests {
         assert!(ZEROS.is_sorted());
         for &zero in ZEROS {
             for value in 0..10 {
-                let character = char::from_u32(zero + value).unwrap();
+                let character = char::from_u32(zero + value).expect("a digit");
                 assert!(character.is_numeric(), "{zero:x}");
                 assert_eq!(digit(character), char::from_digit(value, 10));
             }
