@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from astrocyte import Astrocyte
+from astrocyte.errors import ConfigError
 
 REST = (
     "The kettle whistles.",
@@ -47,7 +48,7 @@ async def test_a_bank_has_a_language() -> None:
     german = {"banks": {"b": {"extraction": {"language": "german"}}}}
     assert "keyword" in await arms("Zwei Katzen liegen am Fluss.", "Katze", **german)
     assert "keyword" not in await arms("Zwei Katzen liegen am Fluss.", "Katze")
-    with pytest.raises(ValueError, match="language"):
+    with pytest.raises(ConfigError, match="language"):
         Astrocyte.from_config_dict({"extraction": {"language": "klingon"}})
 
 
