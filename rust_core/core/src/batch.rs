@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
 
+use crate::api::BankOptions;
 use crate::api::{RecallRequest, RecallResponse, Result};
-use crate::bank::{Bank, BankOptions};
+use crate::bank::Bank;
 use crate::dense::TOGETHER;
 use crate::recall::Query;
 

@@ -68,11 +68,11 @@ mod system;
 mod topk;
 
 pub use api::{
-    ArmScore, BankStats, Boost, Chunk, ContentHash, CoreError, Duplicate, Explained, ExternalList,
-    Fate, FusionMethod, Hit, LabelBoost, MemoryId, RecallRequest, RecallResponse, Result, Row,
-    Standing, Step, TagMatch,
+    ArmScore, BankOptions, BankStats, Boost, Chunk, ContentHash, CoreError, Duplicate, Explained,
+    ExternalList, Fate, FusionMethod, Hit, LabelBoost, MemoryId, RecallRequest, RecallResponse,
+    Result, Row, Standing, Step, TagMatch,
 };
-pub use bank::{Bank, BankOptions};
+pub use bank::Bank;
 pub use dense::{MAX_DIMENSIONS, simd_path};
 pub use recall::{KEYWORD, PlannerOptions, SEMANTIC, TEMPORAL};
 pub use registry::{Core, CoreOptions, MOST_CORES};

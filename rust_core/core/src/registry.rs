@@ -4,9 +4,9 @@ use std::borrow::Borrow;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::api::BankOptions;
 use crate::api::Result;
 use crate::api::{RecallRequest, RecallResponse};
-use crate::bank::BankOptions;
 use crate::bank::{Bank, Shared, check_dimensions};
 use crate::batch;
 use crate::checkpoint::Label;

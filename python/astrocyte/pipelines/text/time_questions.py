@@ -9,7 +9,7 @@ from enum import Enum
 
 from astrocyte.pipelines.query.calendar import Calendar
 from astrocyte.pipelines.query.date_parser import may_name_time, read_dates, without
-from astrocyte.pipelines.text.stemming import content_words
+from astrocyte.pipelines.text.content_words import content_words
 
 # Words of a question for whatever happened at a time, of which no memory need hold any.
 GENERAL = frozenset(

@@ -10,14 +10,13 @@ from unicodedata import is_normalized, normalize
 from astrocyte.model import ForgetSelector, MemoryUpdate, RecallQuery, ReflectQuery, RetainItem
 
 T = TypeVar("T", RetainItem, MemoryUpdate, RecallQuery, ReflectQuery, ForgetSelector)
-FORM = "NFC"
 # Fields that memories are found by, of any of these requests.
 NAMES = ("session_id", "speaker", "source")
 
 
 def composed_name(name: str) -> str:
     """One name."""
-    return name if name.isascii() or is_normalized(FORM, name) else normalize(FORM, name)
+    return name if name.isascii() or is_normalized("NFC", name) else normalize("NFC", name)
 
 
 def composed(request: T) -> T:

@@ -2,6 +2,7 @@
 
 mod error;
 mod explain;
+mod options;
 mod request;
 mod response;
 mod row;
@@ -11,6 +12,7 @@ pub use astrocyte_text::hash::ContentHash;
 
 pub use error::{CoreError, Result};
 pub use explain::{Explained, Fate, Standing, Step};
+pub use options::BankOptions;
 pub use request::{ExternalList, FusionMethod, LabelBoost, RecallRequest, TagMatch};
 pub use response::{ArmScore, Boost, Duplicate, Hit, RecallResponse};
 pub use row::{Chunk, MemoryId, Row};

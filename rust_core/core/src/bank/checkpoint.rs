@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Bank, BankOptions, Shared};
+use super::{Bank, Shared};
+use crate::api::BankOptions;
 use crate::api::MemoryId;
 use crate::api::Result;
 use crate::checkpoint::{self, Label, Written};

@@ -5,10 +5,9 @@ mod checkpoint;
 use std::borrow::Borrow;
 use std::sync::Arc;
 
-use astrocyte_text::analysis::Language;
-
 use crate::api::{
-    BankStats, ContentHash, Duplicate, Explained, MemoryId, RecallRequest, RecallResponse, Row,
+    BankOptions, BankStats, ContentHash, Duplicate, Explained, MemoryId, RecallRequest,
+    RecallResponse, Row,
 };
 use crate::api::{CoreError, Result};
 use crate::dense::MAX_DIMENSIONS;
@@ -27,24 +26,6 @@ pub struct Bank {
     options: BankOptions,
     index: Arc<IndexLock>,
     shared: Arc<Shared>,
-}
-
-/// What a bank holds. Made of a number of dimensions, its words are English.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct BankOptions {
-    /// Values of a vector.
-    pub dimensions: usize,
-    /// Language of the Latin words.
-    pub language: Language,
-}
-
-impl From<usize> for BankOptions {
-    fn from(dimensions: usize) -> Self {
-        Self {
-            dimensions,
-            language: Language::default(),
-        }
-    }
 }
 
 /// The parts that all banks of a core share.

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::manifest::{self, Label, Manifest};
 use super::{FILES, MEMBERS, NAMES, PLANES, VECTORS, VERSIONS, WORDS, graphs};
+use crate::api::BankOptions;
 use crate::api::Result;
-use crate::bank::BankOptions;
 use crate::bitmap::Bitmap;
 use crate::dense::FlatIndex;
 use crate::dense::exact_vectors::{ExactVectors, NO_SLOT, Scratch, finite};

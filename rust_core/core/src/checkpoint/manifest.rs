@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::FILES;
+use crate::api::BankOptions;
 use crate::api::{CoreError, Result};
-use crate::bank::BankOptions;
 use crate::system::checked_file::refused;
 use crate::system::checked_file::{Sum, create, put_text};
 

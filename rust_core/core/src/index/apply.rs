@@ -6,9 +6,9 @@ use hashbrown::HashTable;
 use rayon::prelude::*;
 
 use super::state::Index;
+use crate::api::BankOptions;
 use crate::api::Row;
 use crate::api::{CoreError, Result};
-use crate::bank::BankOptions;
 use crate::dense::exact_vectors::NO_SLOT;
 use crate::dense::{DenseIndex, QuantisedRow, normalise};
 use crate::index::columns::Tables;

@@ -1,7 +1,7 @@
 //! A request, checked and prepared for the search.
 
+use crate::api::BankOptions;
 use crate::api::{CoreError, RecallRequest, Result};
-use crate::bank::BankOptions;
 use crate::dense::{QuantisedQuery, normalise};
 use astrocyte_text::analysis::AnalyzedQuery;
 

@@ -74,7 +74,7 @@ async def test_names_that_look_the_same_are_the_same() -> None:
     composed, apart = "Caf\u00e9", "Cafe\u0301"
     brain = Astrocyte.from_config_dict({"vector_store": "in_memory"})
     kept = await brain.retain("A cup.", bank_id="b", tags=[apart], metadata={apart: apart}, session_id=apart)
-    memory = await brain.get(kept.memory_id, "b")
+    memory = await brain.get(kept.memory_id or "", "b")
     assert (memory.tags, memory.metadata, memory.session_id) == ((composed,), {composed: composed}, composed)
     for name in (composed, apart):
         assert len((await brain.recall("cup", bank_id="b", tags=[name])).hits) == 1
@@ -89,9 +89,9 @@ async def test_personal_data_in_an_encoded_mail_is_seen() -> None:
     brain = Astrocyte.from_config_dict({"vector_store": "in_memory"})
     head = "From: Lea\nSubject: Shed\nContent-Type: text/plain\nContent-Transfer-Encoding: quoted-printable\n\n"
     kept = await brain.retain(f"{head}Write to mara.l=\n=40example.org today.", bank_id="b", content_type="email")
-    memory = await brain.get(kept.memory_id, "b")
+    memory = await brain.get(kept.memory_id or "", "b")
     assert "mara" not in memory.content
     assert memory.content.startswith("Shed\n\nWrite to ")
-    await brain.update(kept.memory_id, "b", content=f"{head}Or to mara.l=\n=40example.org.")
-    assert "mara" not in (await brain.get(kept.memory_id, "b")).content
+    await brain.update(kept.memory_id or "", "b", content=f"{head}Or to mara.l=\n=40example.org.")
+    assert "mara" not in (await brain.get(kept.memory_id or "", "b")).content
     await brain.close()

@@ -40,9 +40,9 @@ COFFEE = hit("I only drink coffee, black and strong.", 0.9, speaker="Ben")
 
 def test_words_lose_their_endings_and_the_small_ones_go() -> None:
     assert content_words("The planned stories of Mara's cats are planning") == ["plan", "stori", "mara", "cat", "plan"]
-    assert content_words("stress buses class glass") == ["stress", "bus", "class", "glass"]
+    assert content_words("stress buses class glass") == ["stress", "buse", "class", "glass"]
     assert content_words("is it of the") == []
-    assert content_words("Überraschung 2023") == ["überraschung", "2023"]
+    assert content_words("Überraschung 2023") == ["uberraschung", "2023"]
 
 
 def test_the_answer_is_the_sentence_that_bears_on_the_question() -> None:

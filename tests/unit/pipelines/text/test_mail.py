@@ -7,7 +7,7 @@ from email.charset import QP, Charset
 from email.message import EmailMessage, MIMEPart
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
-from email.policy import SMTP, SMTPUTF8, EmailPolicy
+from email.policy import SMTP, SMTPUTF8
 from random import Random
 
 import pytest
@@ -43,7 +43,7 @@ CHARSETS = (
     "euc-kr",
     "windows-1256",
 )
-POLICIES: tuple[EmailPolicy, ...] = (SMTP, SMTPUTF8, SMTP.clone(cte_type="8bit"), SMTP.clone(max_line_length=64))
+POLICIES = (SMTP, SMTPUTF8, SMTP.clone(cte_type="8bit"), SMTP.clone(max_line_length=64))
 
 
 def read(text: str) -> str:
