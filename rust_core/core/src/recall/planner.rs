@@ -1,5 +1,6 @@
-//! Chooses how the nearest rows are found: by reading all that pass or by searching the graphs. The exact number of
-//! rows that pass decides, by cost.
+//! Chooses how the nearest rows are found: by a scan of all rows that pass or by a graph search. The cheaper one is
+//! used, by the bytes that each reads of the coarse planes. A graph search whose sampled recall is too low keeps more
+//! candidates, which raises its cost, and is excluded in the end.
 
 use std::fmt;
 use std::hint::black_box;
@@ -110,10 +111,47 @@ pub(crate) enum Way {
     },
 }
 
+/// The reason for a choice between a scan and a graph search, for the trace.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) enum Basis {
+    /// There are no graphs, or `scan_rows` decides.
+    #[default]
+    Settings,
+    /// The sampled recall of graph searches is below the floor at the largest number of candidates.
+    LowRecall,
+    /// The estimated costs.
+    Costs {
+        /// Bytes that a scan reads.
+        scan_bytes: u64,
+        scan_nanos: f64,
+        graph_nanos: f64,
+    },
+}
+
+impl fmt::Display for Basis {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Settings => Ok(()),
+            Self::LowRecall => write!(out, "; graphs excluded: sampled recall below the floor"),
+            Self::Costs {
+                scan_bytes,
+                scan_nanos,
+                graph_nanos,
+            } => write!(
+                out,
+                "; estimated: {:.0} us to scan {scan_bytes} bytes, {:.0} us by graphs",
+                scan_nanos / 1e3,
+                graph_nanos / 1e3
+            ),
+        }
+    }
+}
+
 /// A way, and what it was chosen from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) way: Way,
+    pub(crate) basis: Basis,
     passing: u32,
     rows: u32,
     segments: usize,
@@ -124,14 +162,15 @@ impl fmt::Display for Plan {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { passing, rows, .. } = self;
         match self.way {
-            Way::Scan => write!(out, "scan: {passing} of {rows} rows"),
-            Way::Gather => write!(out, "gather: {passing} of {rows} rows"),
+            Way::Scan => write!(out, "scan: {passing} of {rows} rows")?,
+            Way::Gather => write!(out, "gather: {passing} of {rows} rows")?,
             Way::Graph { candidates, .. } => write!(
                 out,
                 "graph: {passing} of {rows} rows, {candidates} candidates from each of {} segments, {} rows scanned",
                 self.segments, self.tail
-            ),
+            )?,
         }
+        self.basis.fmt(out)
     }
 }
 
@@ -168,6 +207,7 @@ impl Planner {
         let covered = index.segments.covered.len().min(passing);
         let mut plan = Plan {
             way: Way::Gather,
+            basis: Basis::Settings,
             passing,
             rows,
             segments: index.segments.all.len(),
@@ -178,29 +218,38 @@ impl Planner {
             plan.way = Way::Scan;
         }
         let widened = index.segments.quality.widened.load(Ordering::Relaxed);
-        if index.segments.all.is_empty() || passing <= self.options.scan_rows || widened > WIDENINGS
-        {
+        if index.segments.all.is_empty() || passing <= self.options.scan_rows {
+            return plan;
+        }
+        if widened > WIDENINGS {
+            plan.basis = Basis::LowRecall;
             return plan;
         }
         let largest = index.segments.all.iter().map(Segment::len).max();
         let candidates = for_size(self.options.candidates, largest.unwrap_or(0));
         let candidates = candidates.max(depth) << widened;
-        let costs = Costs::measured();
-        let scan = f64::from(passing)
-            * if plan.way == Way::Scan {
-                costs.in_order
-            } else {
-                costs.random
-            };
+        let graphs = Way::Graph {
+            candidates,
+            most_pass: share >= MOST,
+        };
+        if self.options.scan_rows > 0 {
+            plan.way = graphs;
+            return plan;
+        }
+        let row_bytes = index.vectors.coarse_row_bytes();
+        let costs = Costs::measured().of_row(row_bytes);
+        let scan_nanos = f64::from(passing) * costs.of(plan.way);
         let reads = HOPS * candidates as f64 * share.max(1e-9).powf(FILTER_EXPONENT);
-        let graphs = plan.segments as f64 * reads * READS_PER_HOP * costs.random
+        let graph_nanos = plan.segments as f64 * reads * READS_PER_HOP * costs.random
             + f64::from(plan.tail) * costs.random
             + CANDIDATES_NANOS;
-        if self.options.scan_rows > 0 || graphs < scan {
-            plan.way = Way::Graph {
-                candidates,
-                most_pass: share >= MOST,
-            };
+        plan.basis = Basis::Costs {
+            scan_bytes: u64::from(passing) * row_bytes as u64,
+            scan_nanos,
+            graph_nanos,
+        };
+        if graph_nanos < scan_nanos {
+            plan.way = graphs;
         }
         plan
     }
@@ -236,8 +285,8 @@ fn for_size(candidates: usize, vectors: u32) -> usize {
     (candidates as f64 * growth).round() as usize
 }
 
-/// Nanoseconds to read and score one row.
-#[derive(Debug, Clone, Copy)]
+/// Nanoseconds to read and score one row of the coarse planes.
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Costs {
     in_order: f64,
     random: f64,
@@ -277,6 +326,26 @@ impl Costs {
             Self { in_order, random }
         })
     }
+
+    /// The costs of rows of so many bytes. A scan takes time in proportion to its bytes. A random read waits for the
+    /// row's first cache line; the others take as long as in a scan.
+    fn of_row(self, bytes: usize) -> Self {
+        let measured = (MEASURED_BLOCKS * size_of::<Block>()) as f64;
+        let in_order = self.in_order * bytes as f64 / measured;
+        Self {
+            in_order,
+            random: self.random - self.in_order + in_order,
+        }
+    }
+
+    /// The cost of one row that passes, by this way.
+    fn of(self, way: Way) -> f64 {
+        if way == Way::Scan {
+            self.in_order
+        } else {
+            self.random
+        }
+    }
 }
 
 #[cfg(test)]
@@ -289,6 +358,19 @@ mod tests {
         assert_eq!(for_size(160, ENOUGH), 160);
         assert_eq!(for_size(160, 1_000_000), 207);
         assert_eq!(for_size(10, 60_000_000), 100);
+    }
+
+    #[test]
+    fn a_scan_costs_as_many_bytes_as_it_reads() {
+        let measured = Costs {
+            in_order: 6.0,
+            random: 30.0,
+        };
+        assert_eq!(measured.of_row(MEASURED_BLOCKS * 64), measured);
+        let small = measured.of_row(2 * 64);
+        assert_eq!((small.in_order, small.random), (4.0, 28.0));
+        let large = measured.of_row(12 * 64);
+        assert_eq!((large.in_order, large.random), (24.0, 48.0));
     }
 
     #[test]
