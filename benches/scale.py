@@ -6,8 +6,9 @@
 Rows are synthetic (benches/corpus.py): clustered vectors and words by Zipf's law, which have nothing to do with each
 other; or sentences of question sets and mixtures of them (benches/sentences.py). Say which where the figures go. Each
 size fills one bank that only scans and one that folds, from the same rows; both answer the same questions in turn.
-Processor time is that of all threads, which other load on the machine changes less. The second is written to a checkpoint and read from it, and its graphs are put back. With
---memory-only the originals stay in memory, as without a scratch file.
+Processor time is that of all threads, which other load on the machine changes less. The second is written to a
+checkpoint and read from it, and its graphs are put back. With --memory-only the originals stay in memory, as without a
+scratch file.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ pub(crate) fn run(
             let plan = planner.plan(index, recall.allowed, request.depth);
             if plan.way != Way::Scan {
                 let searches = matches!(plan.way, Way::Graph { .. }) && query.vector.is_some();
-                let compared = searches && planner.samples();
+                let compared = searches && planner.samples(&index.segments.quality);
                 let mut candidates =
                     GraphCandidates::new(recall, plan, compared, running.alone(), graph);
                 let response = pipeline::answer(recall, &mut candidates, fusion, None);

@@ -32,8 +32,9 @@ const MOST: f64 = 0.9;
 /// Vectors of a graph up to which the candidates that are set are enough; beyond, they grow with the root of its size.
 /// 160 find .984 of the ten nearest of 200,000 rows of real text, and 207 .990 of a million.
 const ENOUGH: u32 = 600_000;
-/// Samples of the production's recall before anything is concluded from them.
-const SAMPLES: u64 = 16;
+/// Samples of a bank's graph searches before anything is concluded from them: fewer do not tell the default floor from a
+/// hundredth more. Until there are so many, every search is a sample, so that bad graphs are not used for long.
+const SAMPLES: u64 = 64;
 /// Samples after which old ones count half.
 const MEMORY: u64 = 256;
 /// Number of times that a search is widened, each time to twice as many candidates, before the scan replaces it.
@@ -158,6 +159,23 @@ pub(crate) struct Plan {
     tail: u32,
 }
 
+impl Plan {
+    /// The share of the rows that passes.
+    fn share(&self) -> f64 {
+        f64::from(self.passing) / f64::from(self.rows.max(1))
+    }
+
+    /// Nanoseconds of reading what passes, in this plan's way, and of a graph search that keeps so many candidates.
+    fn costs(&self, row: Costs, candidates: usize) -> (f64, f64) {
+        let scan = f64::from(self.passing) * row.of(self.way);
+        let reads = HOPS * candidates as f64 * self.share().max(1e-9).powf(FILTER_EXPONENT);
+        let graphs = self.segments as f64 * reads * READS_PER_HOP * row.random
+            + f64::from(self.tail) * row.random
+            + CANDIDATES_NANOS;
+        (scan, graphs)
+    }
+}
+
 impl fmt::Display for Plan {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { passing, rows, .. } = self;
@@ -213,7 +231,7 @@ impl Planner {
             segments: index.segments.all.len(),
             tail: passing - covered,
         };
-        let share = f64::from(passing) / f64::from(rows.max(1));
+        let share = plan.share();
         if share >= IN_ORDER {
             plan.way = Way::Scan;
         }
@@ -237,12 +255,7 @@ impl Planner {
             return plan;
         }
         let row_bytes = index.vectors.coarse_row_bytes();
-        let costs = Costs::measured().of_row(row_bytes);
-        let scan_nanos = f64::from(passing) * costs.of(plan.way);
-        let reads = HOPS * candidates as f64 * share.max(1e-9).powf(FILTER_EXPONENT);
-        let graph_nanos = plan.segments as f64 * reads * READS_PER_HOP * costs.random
-            + f64::from(plan.tail) * costs.random
-            + CANDIDATES_NANOS;
+        let (scan_nanos, graph_nanos) = plan.costs(Costs::measured().of_row(row_bytes), candidates);
         plan.basis = Basis::Costs {
             scan_bytes: u64::from(passing) * row_bytes as u64,
             scan_nanos,
@@ -254,10 +267,15 @@ impl Planner {
         plan
     }
 
-    /// Whether this search is one of those that are compared with a scan.
-    pub(crate) fn samples(&self) -> bool {
+    /// Whether this search is one of those that are compared with a scan: a share of all, and the first of a bank.
+    pub(crate) fn samples(&self, quality: &Quality) -> bool {
         if self.options.sampling <= 0.0 {
             return false;
+        }
+        // Counted when they start: comparisons may take longer than the searches meanwhile.
+        if quality.started.load(Ordering::Relaxed) < SAMPLES {
+            quality.started.fetch_add(1, Ordering::Relaxed);
+            return true;
         }
         let every = (1.0 / self.options.sampling).max(1.0) as u64;
         self.searches
@@ -273,6 +291,7 @@ impl Planner {
         if samples >= SAMPLES && (found as f64) < self.options.recall_floor * wanted as f64 {
             quality.widened.fetch_add(1, Ordering::Relaxed);
             quality.forget(1);
+            quality.started.store(0, Ordering::Relaxed);
         } else if samples >= MEMORY {
             quality.forget(2);
         }
@@ -296,13 +315,15 @@ struct Costs {
 const MEASURED_ROWS: usize = 1 << 16;
 /// Half of a row of 384 dimensions, which a scan and a search read.
 const MEASURED_BLOCKS: usize = 3;
+/// Measurements of each kind, of which the least counts.
+const MEASURED_TIMES: usize = 4;
 /// Rows that are scored together, as those around one vector are.
 const MEASURED_TOGETHER: usize = 32;
 /// Odd, so that all rows are met once in an order that nothing foresees.
 const STRIDE: usize = 20_011;
 
 impl Costs {
-    /// The costs of this machine, measured once, in about 10 ms.
+    /// The costs of this machine, measured once, in about 10 ms. The least of several times is not raised by other load.
     fn measured() -> Self {
         static COSTS: OnceLock<Costs> = OnceLock::new();
         *COSTS.get_or_init(|| {
@@ -321,8 +342,13 @@ impl Costs {
                 }
                 start.elapsed().as_nanos() as f64 / MEASURED_ROWS as f64
             };
-            let in_order = time(1).min(time(1));
-            let random = time(STRIDE).min(time(STRIDE)).max(in_order);
+            let least = |stride| {
+                (0..MEASURED_TIMES)
+                    .map(|_| time(stride))
+                    .fold(f64::MAX, f64::min)
+            };
+            let in_order = least(1);
+            let random = least(STRIDE).max(in_order);
             Self { in_order, random }
         })
     }
@@ -358,6 +384,58 @@ mod tests {
         assert_eq!(for_size(160, ENOUGH), 160);
         assert_eq!(for_size(160, 1_000_000), 207);
         assert_eq!(for_size(10, 60_000_000), 100);
+    }
+
+    #[test]
+    fn a_graph_is_used_where_it_reads_less() {
+        let measured = Costs {
+            in_order: 6.0,
+            random: 30.0,
+        };
+        let graphs_win = |rows: u32, row_bytes: usize, candidates: usize| {
+            let plan = Plan {
+                way: Way::Scan,
+                basis: Basis::Settings,
+                passing: rows,
+                rows,
+                segments: 1,
+                tail: 0,
+            };
+            let (scan, graphs) = plan.costs(measured.of_row(row_bytes), candidates);
+            graphs < scan
+        };
+        assert!(!graphs_win(105_000, 128, 160));
+        assert!(graphs_win(1_000_000, 128, 207));
+        // Equal rows, more bytes.
+        assert!(!graphs_win(150_000, 128, 160));
+        assert!(graphs_win(150_000, 384, 160));
+        // Equal rows, more candidates for the same recall.
+        assert!(graphs_win(200_000, 128, 160));
+        assert!(!graphs_win(200_000, 128, 320));
+    }
+
+    #[test]
+    fn the_first_searches_are_compared_until_enough_is_known() {
+        let planner = Planner::new(PlannerOptions {
+            sampling: 1e-9,
+            ..PlannerOptions::default()
+        });
+        let quality = Quality::default();
+        let first = (0..SAMPLES).filter(|_| planner.samples(&quality));
+        assert_eq!(first.count() as u64, SAMPLES);
+        // The first of the share of all.
+        assert!(planner.samples(&quality));
+        assert!(!planner.samples(&quality));
+        for _ in 0..SAMPLES {
+            planner.learn(&quality, 9, 10);
+        }
+        assert_eq!(quality.widened.load(Ordering::Relaxed), 1);
+        assert!(planner.samples(&quality), "wider searches are new ones");
+        let none = Planner::new(PlannerOptions {
+            sampling: 0.0,
+            ..PlannerOptions::default()
+        });
+        assert!(!none.samples(&Quality::default()));
     }
 
     #[test]
