@@ -4,10 +4,10 @@
     python -m benches.builds --rows 100000 --sentences sentences.npz
 
 Vectors alone, without texts. Each engine builds graphs by all processors, with parameters from a list that starts at
-its defaults; each graph is searched with more and more candidates, up to a maximum that is the same for all. An engine's
-result is its first graph and its fewest candidates with which it finds the wanted share of the ten nearest rows. The
-core's build has no parameters. PostgreSQL is that of `make bench-engines`, usearch that of `make bench-peers`; without
-them they are left out.
+its defaults; each graph is searched with more and more candidates, up to a maximum that is the same for all. The result
+of an engine is its first graph and its fewest candidates with which it finds the wanted share of the ten nearest rows.
+The core's build has no parameters; it builds in the background while it takes rows, so compare the sums. PostgreSQL is
+that of `make bench-engines`, usearch that of `make bench-peers`; without them they are left out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from astrocyte.core import Bank, Core, Label, RecallRequest, Row
+from astrocyte.core import Core, Label, RecallRequest, Row
 from benches.corpus import Corpus, Queries
 from benches.machine import PROCESSORS, describe, native_float
 from benches.peers.embedded import TOP, Answer, Numpy
@@ -101,12 +101,14 @@ class Ours:
     def build(self, parameters: Parameters | None) -> None:
         assert parameters is None, "the build has no parameters"
         self._bank.fold()
-        (checkpoint := self._folder / "checkpoint").mkdir()
-        self._bank.checkpoint(str(checkpoint), LABEL)
 
     def keep(self, candidates: int) -> None:
         # The number is one of the core, so another core loads the same graphs.
-        bank: Bank = self._core(candidates).load(str(self._folder / "checkpoint"), self._dimensions, LABEL)
+        checkpoint = self._folder / "checkpoint"
+        if not checkpoint.exists():
+            checkpoint.mkdir()
+            self._bank.checkpoint(str(checkpoint), LABEL)
+        bank = self._core(candidates).load(str(checkpoint), self._dimensions, LABEL)
         bank.fold()
         self._bank = bank
 
@@ -277,7 +279,7 @@ def main() -> None:
             "links, build",
             "candidates",
             f"recall@{TOP}",
-            "rows in s",
+            "rows s",
             "graph s",
             "all s",
             "x ours",
