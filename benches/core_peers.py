@@ -2,9 +2,11 @@
 
     python -m benches.core_peers                       10,000 and 50,000 rows
     python -m benches.core_peers --rows 10000 --only astrocyte,numpy
+    python -m benches.core_peers --rows 40000 --sentences sentences.npz
 
 Peers that are not installed are left out (`make bench-peers` installs them). Each block of queries goes to every peer
-before the next block, so that noise of the machine meets all alike; medians are compared as ratios.
+before the next block, so that noise of the machine meets all alike; medians are compared as ratios. A filtered query is
+compared with those peers that take the filter: usearch's Python package has none.
 """
 
 from __future__ import annotations
@@ -31,13 +33,12 @@ from rich.console import Console
 from rich.table import Table
 
 from astrocyte import core
-from benches.corpus import make_corpus, make_queries
-from benches.machine import describe, resident_bytes
+from benches.corpus import make_corpus
+from benches.machine import describe, native_float, resident_bytes
 from benches.peers.embedded import (
     BATCH,
     DEPTH,
     DIMENSIONS,
-    QUERY_WORDS,
     SEED,
     TOP,
     WORDS,
@@ -46,11 +47,13 @@ from benches.peers.embedded import (
     QdrantEdge,
     Search,
     UsearchTantivy,
+    load,
 )
 
 QUERIES = 300
 # Queries that one peer answers before it is the next one's turn: long enough for caches to be its own.
 BLOCK = 25
+FILTERED = ", 2 % filter"
 Peer = TypeVar("Peer")
 
 
@@ -60,23 +63,27 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 50_000])
     parser.add_argument("--queries", type=int, default=QUERIES)
     parser.add_argument("--only", default="astrocyte,numpy,usearch,qdrant", help="peers, with commas between")
+    parser.add_argument("--sentences", type=Path, help="what benches.sentences wrote, in place of synthetic rows")
     options = parser.parse_args()
     # One processor: no peer gains by a thread that it was asked not to start.
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     print(
         describe(
             "numpy", "usearch", "tantivy", "qdrant-edge-py",
-            dimensions=DIMENSIONS, words=WORDS, top=TOP, depth=DEPTH, queries=options.queries, seed=SEED,
+            rows=options.rows, texts="sentences" if options.sentences else "synthetic", top=TOP, depth=DEPTH,
+            queries=options.queries, seed=SEED, threads=1, usearch_type=native_float(),
         )
     )  # fmt: skip
     for rows in options.rows:
-        run(rows, options.queries, set(options.only.split(",")))
+        run(rows, options.queries, set(options.only.split(",")), options.sentences)
 
 
-def run(rows: int, count: int, only: set[str]) -> None:
+def run(rows: int, count: int, only: set[str], source: Path | None) -> None:
     """Build all peers over ``rows`` rows, ask them in turn, print the table."""
-    corpus = make_corpus(rows, dimensions=DIMENSIONS, words=WORDS, seed=SEED)
-    queries = make_queries(corpus, count, words=QUERY_WORDS)
+    corpus, queries = load(rows, count, source)
+    # A file of sentences may have fewer questions.
+    count = len(queries.texts)
+    print(f"{rows:,} rows of {corpus.vectors.shape[1]} dimensions, {count} queries")
     with tempfile.TemporaryDirectory() as name:
         ours = Ours(corpus, queries, folder := Path(name))
         numpy = Numpy(corpus, queries)
@@ -84,16 +91,20 @@ def run(rows: int, count: int, only: set[str]) -> None:
             "astrocyte hybrid": ours.hybrid,
             "astrocyte hybrid, 2 % filter": ours.filtered,
             "astrocyte dense": ours.dense,
+            "astrocyte dense, 2 % filter": ours.filtered_dense,
             "astrocyte keyword": ours.keyword,
         }
         found: dict[str, Search] = {"astrocyte": ours.dense}
         if "numpy" in only:
             searches["numpy f32 scan (dense only)"] = numpy.dense
-        if "usearch" in only and (peer := available(lambda: UsearchTantivy(corpus, queries))):
-            searches["usearch f16 + tantivy, fused in Python"] = peer.hybrid
-            found["usearch f16"] = peer.dense
-        if "qdrant" in only and (edge := available(lambda: QdrantEdge(corpus, queries, folder / "edge"))):
+            searches["numpy f32 scan (dense only), 2 % filter"] = numpy.filtered
+        if "usearch" in only and (peer := available(lambda: UsearchTantivy(corpus, queries, threads=1))):
+            kind = f"usearch {native_float()} ({peer.kernel})"
+            searches[f"{kind} + tantivy, fused in Python"] = peer.hybrid
+            searches[f"{kind} (dense only)"] = found[kind] = peer.dense
+        if "qdrant" in only and (edge := available(lambda: QdrantEdge(corpus, queries, folder / "edge", threads=1))):
             searches["qdrant-edge hybrid"] = edge.hybrid
+            searches["qdrant-edge hybrid, 2 % filter"] = edge.filtered
             found["qdrant-edge"] = edge.dense
         medians = measure(searches, count)
         print_table(rows, medians)
@@ -137,7 +148,9 @@ def print_table(rows: int, medians: dict[str, tuple[float, float]]) -> None:
     for name in ("", "median ms", "p95 ms", "x ours"):
         table.add_column(name, justify="left" if not name else "right")
     for name, (median, high) in medians.items():
-        ours = medians["astrocyte dense" if "dense" in name else "astrocyte hybrid"][0]
+        kind = "dense" if "dense" in name else "keyword" if "keyword" in name else "hybrid"
+        # Filtered queries are compared with filtered ones.
+        ours = medians[f"astrocyte {kind}{FILTERED if name.endswith(FILTERED) else ''}"][0]
         table.add_row(name, f"{median:.3f}", f"{high:.3f}", f"{median / ours:.2f}")
     Console(width=100).print(table)
 

@@ -26,6 +26,15 @@ def describe(*packages: str, **parameters: object) -> str:
     )
 
 
+def native_float() -> str:
+    """The shortest float type for which the processor has instructions of its own: bf16, f16 or f32."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    flags = {flag for line in lines if line.startswith(("flags", "Features")) for flag in line.split(":", 1)[1].split()}
+    if flags & {"avx512_bf16", "amx_bf16", "bf16"}:
+        return "bf16"
+    return "f16" if flags & {"f16c", "avx512_fp16", "asimdhp"} else "f32"
+
+
 def resident_bytes(pid: int | str = "self") -> int:
     """Resident memory of a process, from /proc."""
     pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])

@@ -5,9 +5,10 @@
 
 Rows are synthetic (benches/corpus.py): clustered vectors and words by Zipf's law, which have nothing to do with each
 other; or sentences of question sets and mixtures of them (benches/sentences.py). Say which where the figures go. Each
-size fills one bank that only scans and one that folds, from the same rows; both answer the same questions in turn. The
-second is written to a checkpoint and read from it, and its graphs are put back. With
---memory-only the originals stay in memory, as without a scratch file.
+size fills one bank that only scans and one that folds, from the same rows; both answer the same questions in turn.
+Processor time is that of all threads, which other load on the machine changes less. The second is written to a
+checkpoint and read from it, and its graphs are put back. With --memory-only the originals stay in memory, as without a
+scratch file.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
@@ -114,16 +116,24 @@ def _built(console: Console, core: Core, corpus: Corpus, folder: Path) -> Bank:
     return bank
 
 
-def _ask(bank: Bank, requests: Sequence[RecallRequest]) -> tuple[list[float], list[list[int]], str]:
-    """Milliseconds, keys of the hits, and the plan of the last answer."""
-    times, keys, plan = [], [], ""
-    for request in requests:
-        start = time.perf_counter()
-        response = bank.recall(request)
-        times.append((time.perf_counter() - start) * 1e3)
-        keys.append([hit.key for hit in response.hits])
-        plan = response.plan
-    return times, keys, plan
+@dataclass
+class Answers:
+    """Milliseconds and processor milliseconds of each question, keys of the hits, and the plan of the last response."""
+
+    times: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
+    keys: list[list[int]] = field(default_factory=list)
+    plan: str = ""
+
+    def ask(self, bank: Bank, requests: Sequence[RecallRequest]) -> None:
+        """Add the responses of one block of questions."""
+        for request in requests:
+            start, used = time.perf_counter(), time.process_time()
+            response = bank.recall(request)
+            self.processor.append((time.process_time() - used) * 1e3)
+            self.times.append((time.perf_counter() - start) * 1e3)
+            self.keys.append([hit.key for hit in response.hits])
+            self.plan = response.plan
 
 
 def _recall(found: list[list[int]], wanted: list[list[int]]) -> float:
@@ -131,10 +141,10 @@ def _recall(found: list[list[int]], wanted: list[list[int]]) -> float:
     return met / sum(len(one) for one in wanted)
 
 
-def corpus_of(console: Console, rows: int, source: Path | None) -> tuple[Corpus, Queries]:
+def corpus_of(console: Console, rows: int, source: Path | None, dimensions: int = DIMENSIONS) -> tuple[Corpus, Queries]:
     """Rows and questions: synthetic, or what `benches.sentences` wrote and as much as is wanted of its mixtures."""
     if source is None:
-        corpus = make_corpus(rows, dimensions=DIMENSIONS, words=WORDS, seed=SEED)
+        corpus = make_corpus(rows, dimensions=dimensions, words=WORDS, seed=SEED)
         return corpus, make_queries(corpus, QUERIES, words=QUERY_WORDS)
     corpus, queries, real = sentences.load(source, rows, seed=SEED)
     words = sum(len(text.split()) for text in corpus.texts) / rows
@@ -154,7 +164,17 @@ def _measure(
     flat = Core(scratch, graph_rows=0).bank(corpus.vectors.shape[1])
     _fill(flat, corpus)
     table = Table(box=None, pad_edge=False)
-    for name in ("question", "scan p50 ms", "large p50 ms", "large p95 ms", "x", "hits of the scan's", "plan"):
+    columns = (
+        "scan p50 ms",
+        "large p50 ms",
+        "large p95 ms",
+        "x",
+        "scan CPU ms",
+        "large CPU ms",
+        "x",
+        "hits of the scan's",
+    )
+    for name in ("question", *columns, "plan"):
         table.add_column(name, justify="left" if name in {"question", "plan"} else "right")
     for name, with_text, with_vector, tags in (
         ("hybrid", True, True, ()),
@@ -166,28 +186,27 @@ def _measure(
             RecallRequest(text=text if with_text else None, vector=vector.tobytes() if with_vector else None, tags=tags)
             for text, vector in zip(queries.texts, queries.vectors, strict=True)
         ]
-        _ask(large, requests[:20])
-        _ask(flat, requests[:5])
-        scan, wanted, walk, found, plan = [], [], [], [], ""
-        # In turn, so that what else the machine does meets both.
+        Answers().ask(large, requests[:20])
+        Answers().ask(flat, requests[:5])
+        scan, graphs = Answers(), Answers()
+        # In turn, so that other load on the machine affects both.
         for first in range(0, len(requests), BLOCK):
             part = requests[first : first + BLOCK]
-            times, keys, _ = _ask(flat, part)
-            scan += times
-            wanted += keys
-            times, keys, plan = _ask(large, part)
-            walk += times
-            found += keys
-        slow, fast = statistics.median(scan), statistics.median(walk)
-        p95 = statistics.quantiles(walk, n=20)[18]
+            scan.ask(flat, part)
+            graphs.ask(large, part)
+        slow, fast = statistics.median(scan.times), statistics.median(graphs.times)
+        used, less = statistics.median(scan.processor), statistics.median(graphs.processor)
         table.add_row(
             name,
             f"{slow:.2f}",
             f"{fast:.2f}",
-            f"{p95:.2f}",
+            f"{statistics.quantiles(graphs.times, n=20)[18]:.2f}",
             f"{slow / fast:.1f}",
-            f"{_recall(found, wanted):.4f}",
-            plan,
+            f"{used:.2f}",
+            f"{less:.2f}",
+            f"{used / less:.1f}",
+            f"{_recall(graphs.keys, scan.keys):.4f}",
+            graphs.plan,
         )
     console.print(table)
 
@@ -199,14 +218,15 @@ def main() -> None:
     parser.add_argument("--memory-only", action="store_true", help="keep the original vectors in memory")
     parser.add_argument("--scan-rows", type=int, default=0, help="index.scan_rows; 0 leaves the plan to the costs")
     parser.add_argument("--sentences", type=Path, help="what benches.sentences wrote, in place of synthetic rows")
+    parser.add_argument("--dimensions", type=int, default=DIMENSIONS, help="of synthetic rows")
     parser.add_argument("--keep", type=Path, help="a folder for checkpoints, from which the next run of it begins")
     options = parser.parse_args()
     console = Console(highlight=False, width=200)
-    own = {} if options.sentences else {"dimensions": DIMENSIONS, "words": WORDS, "queries": QUERIES}
+    own = {} if options.sentences else {"dimensions": options.dimensions, "words": WORDS, "queries": QUERIES}
     console.print(describe("numpy", rows=options.rows, **own, seed=SEED))
     with tempfile.TemporaryDirectory() as folder:
         for rows in options.rows:
-            corpus, queries = corpus_of(console, rows, options.sentences)
+            corpus, queries = corpus_of(console, rows, options.sentences, options.dimensions)
             scratch, kept = None if options.memory_only else folder, (options.keep or Path(folder)) / str(rows)
             _measure(console, corpus, queries, scratch, options.scan_rows, kept)
 

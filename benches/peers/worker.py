@@ -11,9 +11,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from benches.corpus import Corpus, Queries, make_corpus, make_queries
+from benches.corpus import Corpus, Queries
 from benches.peers.databases import Chroma, Lance, Postgres
-from benches.peers.embedded import DIMENSIONS, QUERY_WORDS, SEED, WORDS, Answer, Ours, QdrantEdge, UsearchTantivy
+from benches.peers.embedded import Answer, Ours, QdrantEdge, UsearchTantivy, load
 
 # From so many rows on the second of ours has a graph.
 GRAPH_ROWS = 50_000
@@ -55,10 +55,9 @@ class Load:
     seconds: float
 
 
-def work(pipe: Connection, name: str, rows: int, count: int, folder: Path) -> None:
+def work(pipe: Connection, name: str, rows: int, count: int, source: Path | None, folder: Path) -> None:
     """Build the peer, tell so (or what went wrong, as text), and answer until None comes."""
-    corpus = make_corpus(rows, dimensions=DIMENSIONS, words=WORDS, seed=SEED)
-    queries = make_queries(corpus, count, words=QUERY_WORDS)
+    corpus, queries = load(rows, count, source)
     before = _resident()
     started = time.perf_counter()
     try:

@@ -28,8 +28,8 @@ class IndexSettings(Section):
     scratch: bool = Field(
         True, description="Keep exact vectors of large banks in an unlinked temporary file instead of memory."
     )
-    # At this size of 384 dimensions a scan takes about as long as a graph search. A larger bank may have as many rows
-    # outside its graphs, which are scanned in every recall.
+    # A floor: below this size a scan of any dimensions takes about as long as a graph search, or less. Above it the
+    # planner decides. A larger bank may have as many rows outside its graphs, which are scanned in every recall.
     graph_rows: int = Field(
         100_000,
         ge=0,
@@ -55,13 +55,14 @@ class IndexSettings(Section):
         ge=0,
         le=1 << 28,
         description="Number of rows passing the filter up to which a scan is used instead of graphs. 0 decides by "
-        "costs measured at startup.",
+        "the bytes to read, at costs measured at startup.",
     )
     sampling: float = Field(
         0.01,
         ge=0,
         le=1,
-        description="Share of graph searches that are compared with a full scan in the background.",
+        description="Share of graph searches that are compared with a full scan in the background. Of new graphs, the "
+        "first 64 are compared. 0 compares none.",
     )
     recall_floor: float = Field(
         0.98,

@@ -314,6 +314,21 @@ fn what_is_gone_leads_on_to_its_neighbours() {
 }
 
 #[test]
+fn a_bank_that_is_scanned_faster_than_its_graphs_are_searched_is_scanned() {
+    let mut random = Random(4);
+    let rows = rows(&mut random, 4000, Kind::Notes);
+    let mut pair = Pair::new(&core(1000, PlannerOptions::default()));
+    pair.apply(&rows, &[], &[]);
+    pair.large.build_graphs().expect("there is memory");
+    assert!(pair.large.stats().segments > 0);
+    let (large, flat) = pair.recall(&question(&mut random, &rows));
+    assert_eq!(ids(&large), ids(&flat));
+    let (plan, basis) = large.plan.split_once(';').expect("the plan says why");
+    assert_eq!(plan, flat.plan);
+    assert!(basis.starts_with(" estimated: "), "{basis}");
+}
+
+#[test]
 fn a_narrow_filter_is_read_row_by_row_and_exact() {
     let mut random = Random(3);
     let rows = rows(&mut random, 4000, Kind::Turns);
@@ -390,6 +405,7 @@ fn bad_walks_are_noticed_and_given_up() {
         let (large, flat) = pair.recall(&request);
         if large.plan.starts_with("scan") {
             assert_eq!(ids(&large), ids(&flat));
+            assert!(large.plan.contains("graphs excluded"), "{}", large.plan);
             return;
         }
     }

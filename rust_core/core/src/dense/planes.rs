@@ -50,6 +50,11 @@ impl FlatIndex {
         }
     }
 
+    /// Bytes of one row in the high plane, which every scan and graph search reads.
+    pub(crate) fn coarse_row_bytes(&self) -> usize {
+        self.width * size_of::<Block>()
+    }
+
     /// Notes where all of it lies.
     pub(crate) fn note_ranges(&self, ranges: &mut MemoryRanges) {
         for part in &self.parts {

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// Counts of graph searches of one bank that were compared with scans.
 #[derive(Debug, Default)]
 pub(crate) struct Quality {
+    /// Comparisons that were started because too little was known, since the last widening.
+    pub(crate) started: AtomicU64,
     pub(crate) samples: AtomicU64,
     pub(crate) found: AtomicU64,
     pub(crate) wanted: AtomicU64,

@@ -29,7 +29,7 @@ use candidates::scan::{Scan, ScanMode, coarse_scan_serves};
 use explain::Probe;
 use filter::Allowed;
 pub use planner::PlannerOptions;
-use planner::Way;
+use planner::{Basis, Way};
 pub(crate) use planner::{Planner, Running};
 pub(crate) use query::Query;
 
@@ -69,20 +69,22 @@ pub(crate) fn run(
             query,
             allowed: filter::compile(index, request, filter),
         };
+        let mut basis = Basis::default();
         if !index.segments.all.is_empty() {
             let plan = planner.plan(index, recall.allowed, request.depth);
             if plan.way != Way::Scan {
                 let searches = matches!(plan.way, Way::Graph { .. }) && query.vector.is_some();
-                let compared = searches && planner.samples();
+                let compared = searches && planner.samples(&index.segments.quality);
                 let mut candidates =
                     GraphCandidates::new(recall, plan, compared, running.alone(), graph);
                 let response = pipeline::answer(recall, &mut candidates, fusion, None);
                 let sample = candidates.finish();
                 return Ok((response?, sample));
             }
+            basis = plan.basis;
         }
         let mode = ScanMode::for_size(index, running.alone());
-        let mut candidates = Scan::new(recall, mode, scan);
+        let mut candidates = Scan::new(recall, mode, basis, scan);
         let response = pipeline::answer(recall, &mut candidates, fusion, None)?;
         Ok((response, None))
     })
@@ -131,7 +133,8 @@ pub(crate) fn run_together(
                     allowed,
                 };
                 let mode = ScanMode::Done(scores, share);
-                pipeline::answer(recall, &mut Scan::new(recall, mode, scan), fusion, None)
+                let mut candidates = Scan::new(recall, mode, Basis::default(), scan);
+                pipeline::answer(recall, &mut candidates, fusion, None)
             })
             .collect()
     }))
@@ -158,7 +161,7 @@ pub(crate) fn explain(
             query,
             allowed: filter::compile(index, request, filter),
         };
-        let mut candidates = Scan::new(recall, ScanMode::Alone, scan);
+        let mut candidates = Scan::new(recall, ScanMode::Alone, Basis::default(), scan);
         pipeline::answer(recall, &mut candidates, fusion, Some(&mut probe))
     })?;
     Ok(Explained {

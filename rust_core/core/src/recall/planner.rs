@@ -1,5 +1,6 @@
-//! Chooses how the nearest rows are found: by reading all that pass or by searching the graphs. The exact number of
-//! rows that pass decides, by cost.
+//! Chooses how the nearest rows are found: by a scan of all rows that pass or by a graph search. The cheaper one is
+//! used, by the bytes that each reads of the coarse planes. A graph search whose sampled recall is too low keeps more
+//! candidates, which raises its cost, and is excluded in the end.
 
 use std::fmt;
 use std::hint::black_box;
@@ -23,6 +24,9 @@ const FILTER_EXPONENT: f64 = -0.8;
 const READS_PER_HOP: f64 = 2.5;
 /// Additional cost of scoring candidates, their neighbours and a sample apart from the search.
 const CANDIDATES_NANOS: f64 = 500_000.0;
+/// A graph search is used where it is estimated to take less than this share of the scan's time: the scan is exact, and
+/// on real text a graph needs up to twice the default candidates for the recall that is asked for.
+const WORTHWHILE: f64 = 0.75;
 /// One row in so many has to pass, or the arrays of the scan, which are as long as the bank, cost more than they save:
 /// of 200,000 rows of 384 dimensions 2,000 took 0.93 ms by it and 1.70 without, 200 took 0.63 and 0.44.
 const SPARSE: u64 = 256;
@@ -31,8 +35,9 @@ const MOST: f64 = 0.9;
 /// Vectors of a graph up to which the candidates that are set are enough; beyond, they grow with the root of its size.
 /// 160 find .984 of the ten nearest of 200,000 rows of real text, and 207 .990 of a million.
 const ENOUGH: u32 = 600_000;
-/// Samples of the production's recall before anything is concluded from them.
-const SAMPLES: u64 = 16;
+/// Samples of a bank's graph searches before anything is concluded from them: fewer do not tell the default floor from a
+/// hundredth more. Until there are so many, every search is a sample, so that bad graphs are not used for long.
+const SAMPLES: u64 = 64;
 /// Samples after which old ones count half.
 const MEMORY: u64 = 256;
 /// Number of times that a search is widened, each time to twice as many candidates, before the scan replaces it.
@@ -110,28 +115,83 @@ pub(crate) enum Way {
     },
 }
 
+/// The reason for a choice between a scan and a graph search, for the trace.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) enum Basis {
+    /// There are no graphs, or `scan_rows` decides.
+    #[default]
+    Settings,
+    /// The sampled recall of graph searches is below the floor at the largest number of candidates.
+    LowRecall,
+    /// The estimated costs.
+    Costs {
+        /// Bytes that a scan reads.
+        scan_bytes: u64,
+        scan_nanos: f64,
+        graph_nanos: f64,
+    },
+}
+
+impl fmt::Display for Basis {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Settings => Ok(()),
+            Self::LowRecall => write!(out, "; graphs excluded: sampled recall below the floor"),
+            Self::Costs {
+                scan_bytes,
+                scan_nanos,
+                graph_nanos,
+            } => write!(
+                out,
+                "; estimated: {:.0} us to scan {scan_bytes} bytes, {:.0} us by graphs",
+                scan_nanos / 1e3,
+                graph_nanos / 1e3
+            ),
+        }
+    }
+}
+
 /// A way, and what it was chosen from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) way: Way,
+    pub(crate) basis: Basis,
     passing: u32,
     rows: u32,
     segments: usize,
     tail: u32,
 }
 
+impl Plan {
+    /// The share of the rows that passes.
+    fn share(&self) -> f64 {
+        f64::from(self.passing) / f64::from(self.rows.max(1))
+    }
+
+    /// Nanoseconds of reading what passes, in this plan's way, and of a graph search that keeps so many candidates.
+    fn costs(&self, row: Costs, candidates: usize) -> (f64, f64) {
+        let scan = f64::from(self.passing) * row.of(self.way);
+        let reads = HOPS * candidates as f64 * self.share().max(1e-9).powf(FILTER_EXPONENT);
+        let graphs = self.segments as f64 * reads * READS_PER_HOP * row.random
+            + f64::from(self.tail) * row.random
+            + CANDIDATES_NANOS;
+        (scan, graphs)
+    }
+}
+
 impl fmt::Display for Plan {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { passing, rows, .. } = self;
         match self.way {
-            Way::Scan => write!(out, "scan: {passing} of {rows} rows"),
-            Way::Gather => write!(out, "gather: {passing} of {rows} rows"),
+            Way::Scan => write!(out, "scan: {passing} of {rows} rows")?,
+            Way::Gather => write!(out, "gather: {passing} of {rows} rows")?,
             Way::Graph { candidates, .. } => write!(
                 out,
                 "graph: {passing} of {rows} rows, {candidates} candidates from each of {} segments, {} rows scanned",
                 self.segments, self.tail
-            ),
+            )?,
         }
+        self.basis.fmt(out)
     }
 }
 
@@ -168,47 +228,57 @@ impl Planner {
         let covered = index.segments.covered.len().min(passing);
         let mut plan = Plan {
             way: Way::Gather,
+            basis: Basis::Settings,
             passing,
             rows,
             segments: index.segments.all.len(),
             tail: passing - covered,
         };
-        let share = f64::from(passing) / f64::from(rows.max(1));
+        let share = plan.share();
         if share >= IN_ORDER {
             plan.way = Way::Scan;
         }
         let widened = index.segments.quality.widened.load(Ordering::Relaxed);
-        if index.segments.all.is_empty() || passing <= self.options.scan_rows || widened > WIDENINGS
-        {
+        if index.segments.all.is_empty() || passing <= self.options.scan_rows {
+            return plan;
+        }
+        if widened > WIDENINGS {
+            plan.basis = Basis::LowRecall;
             return plan;
         }
         let largest = index.segments.all.iter().map(Segment::len).max();
         let candidates = for_size(self.options.candidates, largest.unwrap_or(0));
         let candidates = candidates.max(depth) << widened;
-        let costs = Costs::measured();
-        let scan = f64::from(passing)
-            * if plan.way == Way::Scan {
-                costs.in_order
-            } else {
-                costs.random
-            };
-        let reads = HOPS * candidates as f64 * share.max(1e-9).powf(FILTER_EXPONENT);
-        let graphs = plan.segments as f64 * reads * READS_PER_HOP * costs.random
-            + f64::from(plan.tail) * costs.random
-            + CANDIDATES_NANOS;
-        if self.options.scan_rows > 0 || graphs < scan {
-            plan.way = Way::Graph {
-                candidates,
-                most_pass: share >= MOST,
-            };
+        let graphs = Way::Graph {
+            candidates,
+            most_pass: share >= MOST,
+        };
+        if self.options.scan_rows > 0 {
+            plan.way = graphs;
+            return plan;
+        }
+        let row_bytes = index.vectors.coarse_row_bytes();
+        let (scan_nanos, graph_nanos) = plan.costs(Costs::measured().of_row(row_bytes), candidates);
+        plan.basis = Basis::Costs {
+            scan_bytes: u64::from(passing) * row_bytes as u64,
+            scan_nanos,
+            graph_nanos,
+        };
+        if graph_nanos < WORTHWHILE * scan_nanos {
+            plan.way = graphs;
         }
         plan
     }
 
-    /// Whether this search is one of those that are compared with a scan.
-    pub(crate) fn samples(&self) -> bool {
+    /// Whether this search is one of those that are compared with a scan: a share of all, and the first of a bank.
+    pub(crate) fn samples(&self, quality: &Quality) -> bool {
         if self.options.sampling <= 0.0 {
             return false;
+        }
+        // Counted when they start: comparisons may take longer than the searches meanwhile.
+        if quality.started.load(Ordering::Relaxed) < SAMPLES {
+            quality.started.fetch_add(1, Ordering::Relaxed);
+            return true;
         }
         let every = (1.0 / self.options.sampling).max(1.0) as u64;
         self.searches
@@ -224,6 +294,7 @@ impl Planner {
         if samples >= SAMPLES && (found as f64) < self.options.recall_floor * wanted as f64 {
             quality.widened.fetch_add(1, Ordering::Relaxed);
             quality.forget(1);
+            quality.started.store(0, Ordering::Relaxed);
         } else if samples >= MEMORY {
             quality.forget(2);
         }
@@ -236,8 +307,8 @@ fn for_size(candidates: usize, vectors: u32) -> usize {
     (candidates as f64 * growth).round() as usize
 }
 
-/// Nanoseconds to read and score one row.
-#[derive(Debug, Clone, Copy)]
+/// Nanoseconds to read and score one row of the coarse planes.
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct Costs {
     in_order: f64,
     random: f64,
@@ -247,13 +318,15 @@ struct Costs {
 const MEASURED_ROWS: usize = 1 << 16;
 /// Half of a row of 384 dimensions, which a scan and a search read.
 const MEASURED_BLOCKS: usize = 3;
+/// Measurements of each kind, of which the least counts.
+const MEASURED_TIMES: usize = 4;
 /// Rows that are scored together, as those around one vector are.
 const MEASURED_TOGETHER: usize = 32;
 /// Odd, so that all rows are met once in an order that nothing foresees.
 const STRIDE: usize = 20_011;
 
 impl Costs {
-    /// The costs of this machine, measured once, in about 10 ms.
+    /// The costs of this machine, measured once, in about 10 ms. The least of several times is not raised by other load.
     fn measured() -> Self {
         static COSTS: OnceLock<Costs> = OnceLock::new();
         *COSTS.get_or_init(|| {
@@ -272,10 +345,35 @@ impl Costs {
                 }
                 start.elapsed().as_nanos() as f64 / MEASURED_ROWS as f64
             };
-            let in_order = time(1).min(time(1));
-            let random = time(STRIDE).min(time(STRIDE)).max(in_order);
+            let least = |stride| {
+                (0..MEASURED_TIMES)
+                    .map(|_| time(stride))
+                    .fold(f64::MAX, f64::min)
+            };
+            let in_order = least(1);
+            let random = least(STRIDE).max(in_order);
             Self { in_order, random }
         })
+    }
+
+    /// The costs of rows of so many bytes. A scan takes time in proportion to its bytes. A random read waits for the
+    /// row's first cache line; the others take as long as in a scan.
+    fn of_row(self, bytes: usize) -> Self {
+        let measured = (MEASURED_BLOCKS * size_of::<Block>()) as f64;
+        let in_order = self.in_order * bytes as f64 / measured;
+        Self {
+            in_order,
+            random: self.random - self.in_order + in_order,
+        }
+    }
+
+    /// The cost of one row that passes, by this way.
+    fn of(self, way: Way) -> f64 {
+        if way == Way::Scan {
+            self.in_order
+        } else {
+            self.random
+        }
     }
 }
 
@@ -289,6 +387,71 @@ mod tests {
         assert_eq!(for_size(160, ENOUGH), 160);
         assert_eq!(for_size(160, 1_000_000), 207);
         assert_eq!(for_size(10, 60_000_000), 100);
+    }
+
+    #[test]
+    fn a_graph_is_used_where_it_reads_less() {
+        let measured = Costs {
+            in_order: 9.0,
+            random: 18.0,
+        };
+        let graphs_win = |rows: u32, row_bytes: usize, candidates: usize| {
+            let plan = Plan {
+                way: Way::Scan,
+                basis: Basis::Settings,
+                passing: rows,
+                rows,
+                segments: 1,
+                tail: 0,
+            };
+            let (scan, graphs) = plan.costs(measured.of_row(row_bytes), candidates);
+            graphs < WORTHWHILE * scan
+        };
+        assert!(!graphs_win(105_000, 128, 160));
+        assert!(graphs_win(1_000_000, 128, 207));
+        // Equal rows, more bytes.
+        assert!(!graphs_win(130_000, 128, 160));
+        assert!(graphs_win(130_000, 384, 160));
+        // Equal rows, more candidates for the same recall.
+        assert!(graphs_win(200_000, 128, 160));
+        assert!(!graphs_win(200_000, 128, 160 << WIDENINGS));
+    }
+
+    #[test]
+    fn the_first_searches_are_compared_until_enough_is_known() {
+        let planner = Planner::new(PlannerOptions {
+            sampling: 1e-9,
+            ..PlannerOptions::default()
+        });
+        let quality = Quality::default();
+        let first = (0..SAMPLES).filter(|_| planner.samples(&quality));
+        assert_eq!(first.count() as u64, SAMPLES);
+        // The first of the share of all.
+        assert!(planner.samples(&quality));
+        assert!(!planner.samples(&quality));
+        for _ in 0..SAMPLES {
+            planner.learn(&quality, 9, 10);
+        }
+        assert_eq!(quality.widened.load(Ordering::Relaxed), 1);
+        assert!(planner.samples(&quality), "wider searches are new ones");
+        let none = Planner::new(PlannerOptions {
+            sampling: 0.0,
+            ..PlannerOptions::default()
+        });
+        assert!(!none.samples(&Quality::default()));
+    }
+
+    #[test]
+    fn a_scan_costs_as_many_bytes_as_it_reads() {
+        let measured = Costs {
+            in_order: 6.0,
+            random: 30.0,
+        };
+        assert_eq!(measured.of_row(MEASURED_BLOCKS * 64), measured);
+        let small = measured.of_row(2 * 64);
+        assert_eq!((small.in_order, small.random), (4.0, 28.0));
+        let large = measured.of_row(12 * 64);
+        assert_eq!((large.in_order, large.random), (24.0, 48.0));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::recall::arms::{self, Arm, KEYWORD, SEMANTIC, Scores, keyword, semanti
 use crate::recall::buffers::{RankBuffers, ScanBuffers, ScoreArrays};
 use crate::recall::filter::Allowed;
 use crate::recall::filtered_scores::FilteredScores;
+use crate::recall::planner::Basis;
 use crate::recall::{Recall, context_window};
 use astrocyte_text::analysis::AnalyzedQuery;
 
@@ -64,6 +65,8 @@ fn read_order(index: &Index, allowed: Allowed<'_>) -> ReadOrder {
 pub(crate) struct Scan<'a> {
     recall: Recall<'a>,
     mode: Option<ScanMode<'a>>,
+    /// The reason for a scan, where the bank has graphs.
+    basis: Basis,
     semantic: &'a mut ScoreArrays,
     keyword: &'a mut ScoreArrays,
     /// Scores of the words that feedback adds.
@@ -79,6 +82,7 @@ impl<'a> Scan<'a> {
     pub(crate) fn new(
         recall: Recall<'a>,
         mode: ScanMode<'a>,
+        basis: Basis,
         buffers: &'a mut ScanBuffers,
     ) -> Self {
         let ScanBuffers {
@@ -91,6 +95,7 @@ impl<'a> Scan<'a> {
         Self {
             recall,
             mode: Some(mode),
+            basis,
             semantic,
             keyword,
             further,
@@ -260,6 +265,6 @@ impl Candidates for Scan<'_> {
             ReadOrder::Gather => "gather",
         };
         let (passing, all) = (allowed.rows.len(), index.rows() - index.dead_rows);
-        format!("{name}: {passing} of {all} rows")
+        format!("{name}: {passing} of {all} rows{}", self.basis)
     }
 }
