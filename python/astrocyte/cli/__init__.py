@@ -12,15 +12,15 @@ from astrocyte.cli.access import access
 from astrocyte.cli.audit import audit
 from astrocyte.cli.banks import banks
 from astrocyte.cli.engines import engines
-from astrocyte.cli.explaining import explain
+from astrocyte.cli.explain import explain
 from astrocyte.cli.failures import ExitCode
 from astrocyte.cli.holds import holds
-from astrocyte.cli.importing import import_file
+from astrocyte.cli.import_file import import_file
 from astrocyte.cli.keys import keys
 from astrocyte.cli.logs import to_standard_error
 from astrocyte.cli.memories import forget, history, recall, retain, undelete
 from astrocyte.cli.operations import operations, reindex
-from astrocyte.cli.reflecting import reflect
+from astrocyte.cli.reflect import reflect
 from astrocyte.cli.server import info, serve
 
 __all__ = ["cli", "main"]
