@@ -7,13 +7,12 @@ from typing import Literal
 
 import grpc
 
+from astrocyte.config.limits import MOST_ANSWER_BYTES
 from astrocyte.errors import ConfigError, ValidationError
 from astrocyte.model import DEFAULT_PRINCIPAL, DEFAULT_TENANT, Caller
 from astrocyte.services.authentication import BEHALF_HEADER, HOPS_HEADER, PRINCIPAL_HEADER, TENANT_HEADER
 from astrocyte.services.propagation import trace_headers
 
-# Responses can be much larger than requests: 200 hits of 100 KiB each, and some reserve.
-MAX_RESPONSE_BYTES = 64 * 1_024 * 1_024
 # A server that was down is tried again at least this often; the default grows to two minutes.
 MAX_RECONNECT_MS = 5_000
 
@@ -32,7 +31,7 @@ class Connection:
 
     def __init__(self, address: str, *, api_key: str | None, tls: bool | Path | str) -> None:
         options = [
-            ("grpc.max_receive_message_length", MAX_RESPONSE_BYTES),
+            ("grpc.max_receive_message_length", MOST_ANSWER_BYTES),
             ("grpc.max_reconnect_backoff_ms", MAX_RECONNECT_MS),
         ]
         if tls:
