@@ -73,9 +73,6 @@ def largest_size(value: object) -> int:
 @cache
 def _names(kind: type) -> tuple[str, ...]:
     """The fields and computed values of a dataclass or NamedTuple; none for other types."""
-    if is_dataclass(kind):
-        names = tuple(field.name for field in fields(kind))
-    else:
-        names = getattr(kind, "_fields", ())
+    names = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else getattr(kind, "_fields", ())
     # Computed values, such as an entity's id, may be sent too.
     return names and (*names, *(name for name, value in vars(kind).items() if isinstance(value, property)))
