@@ -11,9 +11,12 @@ DRAIN_SECONDS = 20
 
 
 @contextmanager
-def running_server(folder: Path) -> Iterator[str]:
-    """``astrocyte serve`` on a free port and a directory of its own; yields the address, then ends it in order."""
-    command = [sys.executable, "-m", "astrocyte", "--data-dir", str(folder / "data"), "serve", "--port", "0"]
+def running_server(folder: Path, *options: str) -> Iterator[str]:
+    """``astrocyte serve`` on a free port and a directory of its own; yields the address, then ends it in order.
+
+    Options stand before the command.
+    """
+    command = [sys.executable, "-m", "astrocyte", "--data-dir", str(folder / "data"), *options, "serve", "--port", "0"]
     log = folder / "server.log"
     with log.open("w") as events, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=events, text=True) as server:
         assert server.stdout is not None

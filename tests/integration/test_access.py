@@ -11,6 +11,7 @@ from typing import Any
 
 import grpc
 import pytest
+from google.rpc import error_details_pb2
 from google.rpc.status_pb2 import Status
 
 from astrocyte.api.requests import (
@@ -33,7 +34,7 @@ from astrocyte.model import ALL_PERMISSIONS, Caller, Permission, RecallQuery, Re
 from astrocyte.services.status import DETAILS_KEY
 from astrocyte.v1 import admin_pb2, memory_pb2, memory_pb2_grpc
 from calls import ROWS, calls
-from serving import Served, reason, serving, trailer
+from serving import Served, detail, reason, serving, trailer
 from tokens import AUDIENCE, ISSUER, claims, jwks, token
 
 PEOPLE = ("root", "bob")
@@ -155,6 +156,23 @@ async def test_metadata_may_say_what_the_credential_says_and_nothing_else(tmp_pa
             assert refusal.value.code() is grpc.StatusCode.UNAUTHENTICATED
         with pytest.raises(grpc.aio.AioRpcError, match="two credentials"):
             await call(authorization)
+
+
+async def test_two_principals_to_act_for_are_refused_with_the_field(tmp_path: Path) -> None:
+    async with tokens_accepted(tmp_path) as served:
+        metadata = (
+            ("authorization", f"Bearer {good()}"),
+            ("x-astrocyte-on-behalf-of", "user:bob"),
+            ("x-astrocyte-on-behalf-of", "user:carol"),
+        )
+        listed = served.admin.ListBanks(admin_pb2.ListBanksRequest(), metadata=metadata)
+        watched = served.memory.Watch(memory_pb2.WatchRequest(bank_id="notes"), metadata=metadata).read()
+        for call in (listed, watched):
+            with pytest.raises(grpc.aio.AioRpcError) as refusal:
+                await call
+            assert refusal.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            (violation,) = detail(refusal.value, error_details_pb2.BadRequest).field_violations
+            assert violation.field == "x-astrocyte-on-behalf-of"
 
 
 async def test_acting_for_another_narrows_a_call(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ import grpc
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection_pb2
 
 from astrocyte import connect
 from astrocyte.api.requests import (
@@ -460,31 +459,6 @@ async def test_health_per_service(served: Served) -> None:
         ("", "astrocyte.v1.MemoryService", "astrocyte.v1.AdminService"), health_pb2.HealthCheckResponse.SERVING
     )
     watched.cancel()
-
-
-@pytest.mark.parametrize("version", ["v1", "v1alpha"])
-async def test_reflection(served: Served, version: str) -> None:
-    call = served.channel.stream_stream(
-        f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
-        request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
-        response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
-    )
-    questions = [
-        reflection_pb2.ServerReflectionRequest(list_services=""),
-        reflection_pb2.ServerReflectionRequest(file_containing_symbol="astrocyte.v1.MemoryService"),
-        reflection_pb2.ServerReflectionRequest(file_containing_symbol=f"grpc.reflection.{version}.ServerReflection"),
-    ]
-    listed, described, itself = [answer async for answer in call(iter(questions))]
-    names = {service.name for service in listed.list_services_response.service}
-    assert names == {
-        "astrocyte.v1.MemoryService",
-        "astrocyte.v1.AdminService",
-        "grpc.health.v1.Health",
-        "grpc.reflection.v1.ServerReflection",
-        "grpc.reflection.v1alpha.ServerReflection",
-    }
-    assert described.file_descriptor_response.file_descriptor_proto
-    assert itself.file_descriptor_response.file_descriptor_proto
 
 
 async def test_reflection_can_be_off() -> None:

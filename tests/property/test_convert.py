@@ -27,11 +27,14 @@ from astrocyte.model import (
     RetainResult,
 )
 from astrocyte.policy.requests.idempotency import plain
+from astrocyte.policy.requests.pages import largest_size
 from astrocyte.services.convert import Codec, codec_of, codec_of_rpc, descriptor_of
 from astrocyte.v1 import admin_pb2, memory_pb2, types_pb2
 from calls import request_of
 
 M = TypeVar("M", bound=Message)
+# Tag and length of a message within another.
+FRAME_BYTES = 6
 
 
 def sent(message: M) -> M:
@@ -168,6 +171,25 @@ def test_value(strategy: st.SearchStrategy[Any], message: type[Any]) -> None:
         assert crossed(value, message) == value
 
     crosses()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "message"),
+    [
+        (strategies.memories, types_pb2.Memory),
+        (strategies.banks, admin_pb2.Bank),
+        (strategies.holds, admin_pb2.Hold),
+        (strategies.audit_pages, admin_pb2.ListAuditEventsResponse),
+        (strategies.grants, admin_pb2.AccessGrant),
+    ],
+)
+def test_no_entry_of_a_page_is_larger_than_counted(strategy: st.SearchStrategy[Any], message: type[Any]) -> None:
+    @given(strategy)
+    def fits(value: Any) -> None:
+        codec: Codec[Any] = codec_of(type(value), message)  # type: ignore[arg-type]  # classes
+        assert codec.encode(value).ByteSize() + FRAME_BYTES <= largest_size(value)
+
+    fits()
 
 
 @given(strategies.reflect_queries)

@@ -12,15 +12,15 @@ from astrocyte.cli.access import access
 from astrocyte.cli.audit import audit
 from astrocyte.cli.banks import banks
 from astrocyte.cli.engines import engines
-from astrocyte.cli.explaining import explain
+from astrocyte.cli.explain import explain
 from astrocyte.cli.failures import ExitCode
 from astrocyte.cli.holds import holds
-from astrocyte.cli.importing import import_file
+from astrocyte.cli.import_file import import_file
 from astrocyte.cli.keys import keys
 from astrocyte.cli.logs import to_standard_error
 from astrocyte.cli.memories import forget, history, recall, retain, undelete
 from astrocyte.cli.operations import operations, reindex
-from astrocyte.cli.reflecting import reflect
+from astrocyte.cli.reflect import reflect
 from astrocyte.cli.server import info, serve
 from astrocyte.cli.verification import verify
 
@@ -28,6 +28,8 @@ __all__ = ["cli", "main"]
 
 # One line for each exit code; \b keeps click from joining the lines.
 _CODES = "\n".join(f"  {code.value:>3}  {code.meaning}" for code in ExitCode)
+
+_FILE = click.Path(exists=True, dir_okay=False)
 
 _HELP = f"""Memory for AI agents: retain, recall, reflect, history, forget.
 
@@ -52,10 +54,21 @@ Exit codes:
 @click.version_option(package_name="astrocyte-grpc", prog_name="astrocyte")
 @click.option("--server", metavar="ADDRESS", envvar="ASTROCYTE_ADDRESS", help="Connect to the server at host:port.")
 @click.option(
+    "--ca",
     "--ca-file",
-    type=click.Path(exists=True, dir_okay=False),
+    "ca",
+    type=_FILE,
     envvar="ASTROCYTE_CA_FILE",
     help="Connect with TLS; PEM file of trusted root certificates.",
+)
+@click.option(
+    "--cert",
+    type=_FILE,
+    envvar="ASTROCYTE_CERT_FILE",
+    help="Connect with TLS; PEM file of the client certificate, for a server that requires one.",
+)
+@click.option(
+    "--key", type=_FILE, envvar="ASTROCYTE_KEY_FILE", help="PEM file of the certificate's private key, not encrypted."
 )
 @click.option(
     "--token",

@@ -87,12 +87,21 @@ async def _backend(context: click.Context) -> AsyncIterator[Backend]:
     if _is_remote(context):
         from astrocyte.client import RemoteBackend
 
-        remote = RemoteBackend(options["server"], api_key=options["token"], tls=options["ca_file"] or False)
+        remote = RemoteBackend(
+            options["server"],
+            api_key=options["token"],
+            ca=options["ca"],
+            certificate=options["cert"],
+            key=options["key"],
+        )
         try:
             yield remote
         finally:
             await remote.close()
         return
+    for name in ("ca", "cert", "key"):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name} is for a connection to a server; pass --server, or leave it out")
     from astrocyte.app import App
 
     app = App(settings(context))

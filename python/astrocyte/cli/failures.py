@@ -70,7 +70,7 @@ def explain(error: Exception) -> str:
     if isinstance(error, errors.StoreLocked):
         return f"{message}; to use a running server, pass --server"
     if isinstance(error, errors.Unavailable):
-        return f"{message}; start a server with `astrocyte serve`"
+        return f"{message}; start a server with `astrocyte serve`, or check --server, --ca, --cert and --key"
     if isinstance(error, errors.AuthorizationError):
-        return f"{message}; set the environment variable ASTROCYTE_TOKEN to an API key"
+        return f"{message}; set the environment variable ASTROCYTE_TOKEN to an API key, or pass --cert and --key"
     return message

@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from astrocyte.api.requests import Forget, History, Recall, Retain, UndeleteMemory
+from astrocyte.cli.bank_arguments import several_banks, with_banks
 from astrocyte.cli.connection import Session, operation
-from astrocyte.cli.naming import several_banks, with_banks
 from astrocyte.cli.output import ERR, OUT, hits_table, milliseconds, print_json
 from astrocyte.cli.values import MOMENT, PAIR
 from astrocyte.model import (

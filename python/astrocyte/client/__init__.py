@@ -7,20 +7,22 @@ await brain.close()
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from astrocyte.astrocyte import Astrocyte
 from astrocyte.client.backend import DEFAULT_TIMEOUT_SECONDS, RemoteBackend
 from astrocyte.client.errors import translate
+from astrocyte.client.tls import File
 
 __all__ = ["RemoteBackend", "connect", "translate"]
 
 
-def connect(
+def connect(  # noqa: PLR0913 - the options of a connection
     address: str,
     *,
     api_key: str | None = None,
-    tls: bool | Path | str = False,
+    tls: bool | File = False,
+    ca: File | None = None,
+    certificate: File | None = None,
+    key: File | None = None,
     timeout: float | None = DEFAULT_TIMEOUT_SECONDS,
 ) -> Astrocyte:
     """Connect to a server. Nothing is sent before the first call; ``await close()`` at the end.
@@ -28,10 +30,15 @@ def connect(
     Args:
         address: ``host:port``, or ``unix:PATH``.
         api_key: Sent with every call; over the network only together with TLS.
-        tls: True trusts the system's roots, a path names a file of PEM roots, False speaks plain text.
+        tls: True speaks TLS, a path is the same as ``ca``. False speaks it only with ``ca`` or ``certificate``.
+        ca: PEM file of the roots to trust; None trusts those of the system.
+        certificate: PEM file of the certificate that a server may demand, with its chain.
+        key: PEM file of the certificate's private key, not encrypted.
         timeout: Seconds for each call that is not a stream; None leaves it to the server.
 
     Raises:
-        ConfigError: The file of roots cannot be read.
+        ConfigError: A file cannot be read or is not such a PEM file, certificate and key do not belong together, or
+            only one of them is given.
     """
-    return Astrocyte(RemoteBackend(address, api_key=api_key, tls=tls, timeout=timeout))
+    backend = RemoteBackend(address, api_key=api_key, tls=tls, ca=ca, certificate=certificate, key=key, timeout=timeout)
+    return Astrocyte(backend)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import grpc
@@ -14,6 +13,7 @@ from astrocyte.api import RPCS, Request, Rpc, StreamRequest
 from astrocyte.api.requests import USUAL_WAIT_SECONDS, StreamRetain, unknown
 from astrocyte.client.connection import Connection
 from astrocyte.client.errors import translate
+from astrocyte.client.tls import File, channel_credentials
 from astrocyte.errors import AstrocyteError, ValidationError
 from astrocyte.model import Caller, RetainResult
 from astrocyte.services.convert import ITEMS, RETAIN_RESULTS, RpcCodec, codec_of_rpc, descriptor_of, encoding
@@ -41,15 +41,19 @@ class RemoteBackend:
     exception tree, whether this side or the server found it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - as for `connect`
         self,
         address: str,
         *,
         api_key: str | None = None,
-        tls: bool | Path | str = False,
+        tls: bool | File = False,
+        ca: File | None = None,
+        certificate: File | None = None,
+        key: File | None = None,
         timeout: float | None = DEFAULT_TIMEOUT_SECONDS,
     ) -> None:
-        self._connection = Connection(address, api_key=api_key, tls=tls)
+        credentials = channel_credentials(tls=tls, ca=ca, certificate=certificate, key=key)
+        self._connection = Connection(address, api_key=api_key, credentials=credentials)
         self._timeout = timeout
         self._methods = {rpc.request: _method(self._connection.channel, rpc) for rpc in RPCS.values()}
 

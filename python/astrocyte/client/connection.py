@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Literal
-
 import grpc
 
-from astrocyte.errors import ConfigError, ValidationError
+from astrocyte.config.limits import MOST_ANSWER_BYTES
+from astrocyte.errors import ValidationError
 from astrocyte.model import DEFAULT_PRINCIPAL, DEFAULT_TENANT, Caller
 from astrocyte.services.authentication import BEHALF_HEADER, HOPS_HEADER, PRINCIPAL_HEADER, TENANT_HEADER
 from astrocyte.services.propagation import trace_headers
 
-# Responses can be much larger than requests: 200 hits of 100 KiB each, and some reserve.
-MAX_RESPONSE_BYTES = 64 * 1_024 * 1_024
 # A server that was down is tried again at least this often; the default grows to two minutes.
 MAX_RECONNECT_MS = 5_000
 
@@ -24,22 +20,18 @@ class Connection:
     Args:
         address: ``host:port``, or ``unix:PATH``.
         api_key: Sent with every call.
-        tls: True trusts the system's roots, a path names a file of PEM roots, False speaks plain text.
-
-    Raises:
-        ConfigError: The file of roots cannot be read.
+        credentials: TLS; None speaks plain text.
     """
 
-    def __init__(self, address: str, *, api_key: str | None, tls: bool | Path | str) -> None:
+    def __init__(self, address: str, *, api_key: str | None, credentials: grpc.ChannelCredentials | None) -> None:
         options = [
-            ("grpc.max_receive_message_length", MAX_RESPONSE_BYTES),
+            ("grpc.max_receive_message_length", MOST_ANSWER_BYTES),
             ("grpc.max_reconnect_backoff_ms", MAX_RECONNECT_MS),
         ]
-        if tls:
-            credentials = grpc.ssl_channel_credentials(_roots(tls))
-            self.channel = grpc.aio.secure_channel(address, credentials, options=options)
-        else:
+        if credentials is None:
             self.channel = grpc.aio.insecure_channel(address, options=options)
+        else:
+            self.channel = grpc.aio.secure_channel(address, credentials, options=options)
         self._credential = (("authorization", f"Bearer {api_key}"),) if api_key else ()
 
     def metadata(self, caller: Caller) -> tuple[tuple[str, str], ...]:
@@ -53,17 +45,6 @@ class Connection:
     async def close(self) -> None:
         """Close the channel; calls in progress are cancelled."""
         await self.channel.close()
-
-
-def _roots(tls: Path | str | Literal[True]) -> bytes | None:
-    """The PEM roots to trust; None for the system's."""
-    if tls is True:
-        return None
-    path = Path(tls)
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}", metadata={"file": str(path)}) from error
 
 
 def _claims(caller: Caller) -> tuple[tuple[str, str], ...]:

@@ -32,7 +32,13 @@ from astrocyte.config.extraction import (
     check_profiles,
 )
 from astrocyte.config.index import EmbedderName, EmbedderSettings, EmbeddingSettings, IndexSettings, ReindexSettings
-from astrocyte.config.limits import CircuitBreakerSettings, EscalationSettings, HomeostasisSettings
+from astrocyte.config.limits import (
+    DEFAULT_ANSWER_BYTES,
+    MOST_ANSWER_BYTES,
+    CircuitBreakerSettings,
+    EscalationSettings,
+    HomeostasisSettings,
+)
 from astrocyte.config.multi_bank import BankGroupSettings, MultiBankSettings
 from astrocyte.config.observability import HookSettings, ObservabilitySettings
 from astrocyte.config.pipeline import PipelineSettings, name_once, without_unbuilt
@@ -191,10 +197,11 @@ class ServerSettings(Section):
         1_048_576, ge=1024, description="Maximum request size; larger requests fail with MESSAGE_TOO_LARGE."
     )
     max_answer_bytes: int = Field(
-        4_194_304,
+        DEFAULT_ANSWER_BYTES,
         ge=1024,
-        description="Maximum answer size; larger answers fail with MESSAGE_TOO_LARGE. "
-        "The default is the limit of gRPC clients.",
+        le=MOST_ANSWER_BYTES,
+        description="Maximum answer size. Pages of lists end before it; other answers beyond it fail with "
+        "MESSAGE_TOO_LARGE. The default is the limit of gRPC clients, the maximum that of the Python client.",
     )
 
     @model_validator(mode="after")

@@ -9,6 +9,11 @@ from pydantic import Field
 
 from astrocyte.config.section import Count, Seconds, Section
 
+# Clients of gRPC take this much unless they are told otherwise.
+DEFAULT_ANSWER_BYTES = 4 * 1_024 * 1_024
+# The Python client takes this much, so no setting can make an answer that it refuses.
+MOST_ANSWER_BYTES = 64 * 1_024 * 1_024
+
 
 class RateLimitSettings(Section):
     """Calls per minute; none is unlimited. Token bucket with the capacity of one minute, initially full."""

@@ -27,6 +27,8 @@ OTHER_VARIABLES = frozenset(
         "ASTROCYTE_ADDRESS",
         "ASTROCYTE_TOKEN",
         "ASTROCYTE_CA_FILE",
+        "ASTROCYTE_CERT_FILE",
+        "ASTROCYTE_KEY_FILE",
         # Read by the core, for crash tests.
         "ASTROCYTE_FAILPOINT",
     }

@@ -50,14 +50,15 @@ def authenticator(settings: Settings, keys: Callable[[str], Caller | None] | Non
     local = None if settings.auth.demanded else Caller()
 
     def authenticate(metadata: Metadata, context: Context) -> Caller | Coroutine[Any, Any, Caller]:
-        credential, claims = None, None
+        credential: str | bytes | None = None
+        claims: dict[str, str | bytes] | None = None
         for key, value in metadata:
             if key == HEADER:
                 if credential is not None:
                     raise AuthorizationError("there are two credentials; send one")
                 credential = value
             elif key in CLAIMS:
-                claims = {**(claims or {}), key: value}
+                claims = _added(claims or {}, key, value)
         if credential is not None:
             caller = bearer(credential)
         elif certificate is not None:
@@ -134,6 +135,18 @@ def _certificates(settings: Settings) -> Callable[[Context], Caller] | None:
         return Caller(DEFAULT_TENANT, common)
 
     return authenticate
+
+
+def _added(claims: dict[str, str | bytes], key: str, value: str | bytes) -> dict[str, str | bytes]:
+    """The claims with one more.
+
+    Raises:
+        ValidationError: It is among them; proxies between would decide which value holds.
+    """
+    if key in claims:
+        raise ValidationError("is more than once in the metadata of the call, expected once; send one value", field=key)
+    claims[key] = value
+    return claims
 
 
 def _claimed(caller: Caller, claims: dict[str, str | bytes]) -> Caller:

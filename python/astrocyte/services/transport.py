@@ -161,8 +161,9 @@ class Context:
         message: bytes = response if self._serialise is None else self._serialise(response)
         if len(message) > self._max_bytes:
             raise MessageTooLarge(
-                f"the answer has {len(message):,} bytes, the limit is {self._max_bytes:,}; ask for less at once, or "
-                "raise server.max_answer_bytes, and the limit that the client has for messages",
+                f"the answer has {len(message):,} bytes, the limit is {self._max_bytes:,}; lower max_results, "
+                "detail_level or the number of queries in a batch, or raise server.max_answer_bytes and the message "
+                "limit of the client",
                 metadata={"size": str(len(message)), "limit": str(self._max_bytes)},
             )
         return message

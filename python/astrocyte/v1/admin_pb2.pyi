@@ -283,7 +283,9 @@ class ListBanksRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     PREFIX_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """Banks per page, 1 to 1,000. 0 means 100; more is INVALID_ARGUMENT."""
+    """Banks per page, 1 to 1,000. 0 means 100; more is INVALID_ARGUMENT. A page also ends before it
+    exceeds server.max_answer_bytes.
+    """
     page_token: _builtins.str
     """next_page_token of the previous page, with the same prefix. Empty: the first page."""
     prefix: _builtins.str
@@ -680,7 +682,9 @@ class ListGrantsRequest(_message.Message):
     include_revoked: _builtins.bool
     """Include revoked and replaced grants."""
     page_size: _builtins.int
-    """Grants per page, 1 to 1,000. 0 means 100; more is INVALID_ARGUMENT."""
+    """Grants per page, 1 to 1,000. 0 means 100; more is INVALID_ARGUMENT. A page also ends before it
+    exceeds server.max_answer_bytes.
+    """
     page_token: _builtins.str
     """next_page_token of the previous page, with the same filter. Empty: the first page."""
     def __init__(
@@ -1271,7 +1275,9 @@ class ListHoldsRequest(_message.Message):
     include_released: _builtins.bool
     """Include released holds."""
     page_size: _builtins.int
-    """Holds per page, 1 to 1,000. 0 means 100; more is INVALID_ARGUMENT."""
+    """Holds per page, 1 to 1,000. 0 means 100; more is INVALID_ARGUMENT. A page also ends before it
+    exceeds server.max_answer_bytes.
+    """
     page_token: _builtins.str
     """next_page_token of the previous page, with the same filter. Empty: the first page."""
     def __init__(
@@ -1330,7 +1336,9 @@ class ListAuditEventsRequest(_message.Message):
     bank_id: _builtins.str
     """Only events of this bank, which requires admin there. Empty: all, which requires admin on every bank."""
     page_size: _builtins.int
-    """Events per page, 1 to 1,000. 0 means 100; more is INVALID_ARGUMENT."""
+    """Events per page, 1 to 1,000. 0 means 100; more is INVALID_ARGUMENT. A page also ends before it
+    exceeds server.max_answer_bytes.
+    """
     page_token: _builtins.str
     """next_page_token of the previous page, with the same filter. Empty: the first page."""
     def __init__(
@@ -1521,7 +1529,9 @@ class ListOperationsRequest(_message.Message):
     bank_id: _builtins.str
     """Only operations on this bank, which requires admin there. Empty: all, which requires admin on every bank."""
     page_size: _builtins.int
-    """Operations per page, 1 to 1,000. 0 means 100; more is INVALID_ARGUMENT."""
+    """Operations per page, 1 to 1,000. 0 means 100; more is INVALID_ARGUMENT. A page also ends before it
+    exceeds server.max_answer_bytes.
+    """
     page_token: _builtins.str
     """next_page_token of the previous page, with the same filter. Empty: the first page."""
     def __init__(

@@ -85,7 +85,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_UNAVAILABLE: _ErrorReason.ValueType  # 22
     """UNAVAILABLE: the server is stopping or unreachable; retry with the same request id. Metadata: none."""
     ERROR_REASON_MESSAGE_TOO_LARGE: _ErrorReason.ValueType  # 23
-    """RESOURCE_EXHAUSTED: the request exceeds the maximum message size; send less at once. Metadata: size, limit."""
+    """RESOURCE_EXHAUSTED: the request exceeds the maximum message size, or the answer server.max_answer_bytes; send or ask
+    for less at once. Metadata: size, limit.
+    """
     ERROR_REASON_LIMIT_REACHED: _ErrorReason.ValueType  # 24
     """RESOURCE_EXHAUSTED: a rate limit or daily quota is exhausted and nothing was changed; RetryInfo and the trailer
     grpc-retry-pushback-ms have the retry delay. Metadata: retry_after_seconds, kind (minute or day), limit, operation and
@@ -168,7 +170,9 @@ id. Metadata: timeout_seconds.
 ERROR_REASON_UNAVAILABLE: ErrorReason.ValueType  # 22
 """UNAVAILABLE: the server is stopping or unreachable; retry with the same request id. Metadata: none."""
 ERROR_REASON_MESSAGE_TOO_LARGE: ErrorReason.ValueType  # 23
-"""RESOURCE_EXHAUSTED: the request exceeds the maximum message size; send less at once. Metadata: size, limit."""
+"""RESOURCE_EXHAUSTED: the request exceeds the maximum message size, or the answer server.max_answer_bytes; send or ask
+for less at once. Metadata: size, limit.
+"""
 ERROR_REASON_LIMIT_REACHED: ErrorReason.ValueType  # 24
 """RESOURCE_EXHAUSTED: a rate limit or daily quota is exhausted and nothing was changed; RetryInfo and the trailer
 grpc-retry-pushback-ms have the retry delay. Metadata: retry_after_seconds, kind (minute or day), limit, operation and

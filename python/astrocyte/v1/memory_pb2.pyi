@@ -884,7 +884,9 @@ class ListMemoriesRequest(_message.Message):
     bank_id: _builtins.str
     """The bank."""
     page_size: _builtins.int
-    """Memories per page, 1 to 1,000. 0 means 100; more is INVALID_ARGUMENT."""
+    """Memories per page, 1 to 1,000. 0 means 100; more is INVALID_ARGUMENT. A page also ends before it
+    exceeds server.max_answer_bytes.
+    """
     page_token: _builtins.str
     """next_page_token of the previous page, with all other fields unchanged. Empty: the first page."""
     session_id: _builtins.str

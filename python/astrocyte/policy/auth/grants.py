@@ -23,6 +23,7 @@ from astrocyte.policy.permissions import CHECK_OTHERS
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_token, encode_token
+from astrocyte.policy.requests.pages import cut_page
 from astrocyte.policy.requests.validation import Validator
 from astrocyte.stores.access import AccessStore, GrantChange
 
@@ -67,7 +68,7 @@ class Granting:
         self._access.require_pattern(caller, "ListGrants", bank_id or NO_BANK)
         if principal:
             field_checks.name(principal, "principal")
-        limit = self._check.page_size(request.page_size)
+        limit = self._check.page_limit(request.page_size)
         scope = ("grants", caller.tenant, bank_id, principal, revoked)
         # Those of the configuration have negative places.
         configured = self._access.configured(caller.tenant)
@@ -76,14 +77,14 @@ class Granting:
         wanted = [entry for entry in places if entry[0] > after]
         found = list(_about(wanted, bank_id, principal))
         last = max(after, 0)
-        while len(found) <= limit:
+        while len(found) <= limit.entries:
             rows = self._store.listed(caller.tenant, revoked=revoked, after=last, limit=LISTED_AT_ONCE)
             if not rows:
                 break
             found += _about(rows, bank_id, principal)
             last = rows[-1][0]
-        token = encode_token(scope, [found[limit - 1][0]]) if len(found) > limit else ""
-        return GrantPage(tuple(grant for _, grant in found[:limit]), token)
+        grants, end = cut_page(found, limit)
+        return GrantPage(grants, "" if end is None else encode_token(scope, [end]))
 
     async def check_access(self, caller: Caller, request: requests.CheckAccess) -> AccessCheck:
         """The permissions of a principal in a bank."""

@@ -18,6 +18,7 @@ from astrocyte.policy.banks.selection import BankSet
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_token, encode_token
+from astrocyte.policy.requests.pages import cut_page
 from astrocyte.policy.requests.validation import LARGEST_POSITION, Validator
 from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.stores.protocols import MemoryStore, RequestKey
@@ -239,12 +240,12 @@ class Banks:
         self._access.require_name(caller, "ListBanks")
         if prefix:
             field_checks.bank_id(prefix, "prefix")
-        limit = self._check.page_size(request.page_size)
+        limit = self._check.page_limit(request.page_size)
         scope = ("banks", caller.tenant, prefix)
         after = str(decode_token(page_token, scope, str, 1)[0]) if page_token else ""
-        banks = await self._readable(caller, prefix, after, limit + 1)
-        token = encode_token(scope, [banks[limit - 1].bank_id]) if len(banks) > limit else ""
-        return BankPage(tuple(map(self.described, banks[:limit])), token)
+        readable = await self._readable(caller, prefix, after, limit.entries + 1)
+        banks, last = cut_page([(bank.bank_id, self.described(bank)) for bank in readable], limit)
+        return BankPage(banks, "" if last is None else encode_token(scope, [last]))
 
     async def _readable(self, caller: Caller, prefix: str, after: str, wanted: int) -> list[Bank]:
         """The first banks after an id that the caller may read."""

@@ -14,6 +14,7 @@ from astrocyte.policy.banks.lifecycle import Banks
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_token, encode_token
+from astrocyte.policy.requests.pages import cut_page
 from astrocyte.policy.requests.validation import LARGEST_POSITION, Validator
 from astrocyte.stores.audit import AuditStore
 from astrocyte.stores.holds import HoldStore, NewHold
@@ -81,12 +82,12 @@ class Holding:
         if not bank_id:
             self._access.require_pattern(caller, "ListHolds", NO_BANK)
         bank = self._banks.current(caller, "ListHolds", bank_id) if bank_id else None
-        limit = self._check.page_size(request.page_size)
+        limit = self._check.page_limit(request.page_size)
         scope = ("holds", caller.tenant, bank_id, released)
         after = _place(request.page_token, scope)
-        rows = self._holds.listed(caller.tenant, bank=bank, released=released, after=after, limit=limit + 1)
-        token = encode_token(scope, [rows[limit - 1][0]]) if len(rows) > limit else ""
-        return HoldPage(tuple(hold for _, hold in rows[:limit]), token)
+        rows = self._holds.listed(caller.tenant, bank=bank, released=released, after=after, limit=limit.entries + 1)
+        holds, last = cut_page(rows, limit)
+        return HoldPage(holds, "" if last is None else encode_token(scope, [last]))
 
     async def list_audit_events(self, caller: Caller, request: ListAuditEvents) -> AuditPage:
         """A page of the audit trail."""
@@ -94,12 +95,12 @@ class Holding:
         if not bank_id:
             self._access.require_pattern(caller, "ListAuditEvents", NO_BANK)
         bank_key = self._banks.current(caller, "ListAuditEvents", bank_id).key if bank_id else None
-        limit = self._check.page_size(request.page_size)
+        limit = self._check.page_limit(request.page_size)
         scope = ("audit", caller.tenant, bank_key)
         after = _place(request.page_token, scope)
-        events, head, digest = self._audit.read(caller.tenant, bank_key=bank_key, after=after, limit=limit + 1)
-        token = encode_token(scope, [events[limit - 1].sequence]) if len(events) > limit else ""
-        return AuditPage(tuple(events[:limit]), head, digest, token)
+        read, head, digest = self._audit.read(caller.tenant, bank_key=bank_key, after=after, limit=limit.entries + 1)
+        events, last = cut_page([(event.sequence, event) for event in read], limit)
+        return AuditPage(events, head, digest, "" if last is None else encode_token(scope, [last]))
 
 
 def _check_hold_id(hold_id: object) -> None:

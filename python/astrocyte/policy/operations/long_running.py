@@ -21,6 +21,7 @@ from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_token, encode_token
+from astrocyte.policy.requests.pages import cut_page
 from astrocyte.policy.requests.validation import LARGEST_POSITION
 from astrocyte.stores.operations import NewReindex, OperationStore
 
@@ -86,14 +87,14 @@ class Operating:
         if not bank_id:
             self._access.require_pattern(caller, "ListOperations", NO_BANK)
         bank = self._banks.current(caller, "ListOperations", bank_id) if bank_id else None
-        limit = self._check.page_size(request.page_size)
+        limit = self._check.page_limit(request.page_size)
         scope = ("operations", caller.tenant, bank_id)
         after = int(decode_token(page_token, scope, int, 1)[0]) if page_token else 0
         if not 0 <= after <= LARGEST_POSITION:
             raise ValidationError("is not a token of this server; start again without it", field="page_token")
-        rows = self._operations.listed(caller.tenant, bank=bank, after=after, limit=limit + 1)
-        token = encode_token(scope, [rows[limit - 1][0]]) if len(rows) > limit else ""
-        return OperationPage(tuple(operation for _, operation in rows[:limit]), token)
+        rows = self._operations.listed(caller.tenant, bank=bank, after=after, limit=limit.entries + 1)
+        operations, last = cut_page(rows, limit)
+        return OperationPage(operations, "" if last is None else encode_token(scope, [last]))
 
     async def wait_operation(self, caller: Caller, request: WaitOperation) -> Operation:
         """An operation once it is done, or when the time is up."""

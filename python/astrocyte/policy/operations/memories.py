@@ -17,6 +17,7 @@ from astrocyte.policy.permissions import FORGET_ALL
 from astrocyte.policy.requests.composed_text import composed, composed_name
 from astrocyte.policy.requests.idempotency import key_of
 from astrocyte.policy.requests.page_tokens import decode_token, encode_token
+from astrocyte.policy.requests.pages import cut_page
 from astrocyte.policy.requests.validation import LARGEST_POSITION
 
 
@@ -53,7 +54,7 @@ class Memories:
         self._check.listing(tags, session_id)
         tags = [composed_name(tag) for tag in tags]
         session_id = None if session_id is None else composed_name(session_id)
-        limit = self._check.page_size(request.page_size)
+        limit = self._check.page_limit(request.page_size)
         bank = self._banks.current(caller, "ListMemories", bank_id)
         scope = ("memories", caller.tenant, bank.key, tuple(tags), session_id)
         position, after = bank.position, 0
@@ -62,14 +63,15 @@ class Memories:
         if not (0 <= position <= bank.position and 0 <= after <= LARGEST_POSITION):
             raise ValidationError("names a position that the bank has not reached; start again", field="page_token")
 
-        def read() -> tuple[list[tuple[int, Memory]], int]:
-            return self._store.list_memories(
-                bank, tags=tags, session_id=session_id, at_position=position, after=after, limit=limit + 1
+        def read() -> MemoryPage:
+            rows, total = self._store.list_memories(
+                bank, tags=tags, session_id=session_id, at_position=position, after=after, limit=limit.entries + 1
             )
+            memories, last = cut_page(rows, limit)
+            token = "" if last is None else encode_token(scope, [position, last])
+            return MemoryPage(memories, token, position, total)
 
-        rows, total = await asyncio.get_running_loop().run_in_executor(self._executor, read)
-        token = encode_token(scope, [position, rows[limit - 1][0]]) if len(rows) > limit else ""
-        return MemoryPage(tuple(memory for _, memory in rows[:limit]), token, position, total)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, read)
 
     async def update_memory(self, caller: Caller, request: UpdateMemory) -> Memory:
         """Create a new version of a memory."""

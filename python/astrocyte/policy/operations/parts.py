@@ -125,6 +125,7 @@ def operation_parts(parts: GateParts) -> OperationParts:
         content_types=settings.retain.chunking,
         fusion_method=settings.recall.fusion_method,
         profiles=policies.profiles.names,
+        answer_bytes=settings.server.max_answer_bytes,
     )
     access = Access(settings, store, parts.grants)
     banks = Banks(store, parts.registry, parts.spaces, check, access, policies.overrides, parts.lifecycle.start_purging)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 
 from astrocyte.config import LimitSettings
+from astrocyte.config.limits import DEFAULT_ANSWER_BYTES
 from astrocyte.errors import ValidationError
 from astrocyte.model import (
     ContentType,
@@ -29,6 +30,7 @@ from astrocyte.model.memory import MEMORY_LAYERS
 from astrocyte.pipelines.query.date_parser import may_name_time
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.field_checks import check_parts
+from astrocyte.policy.requests.pages import PageLimit
 
 # Arms whose weight a caller may set.
 ARMS = ("semantic", "keyword", "temporal", "entity")
@@ -58,6 +60,7 @@ class Validator:
         content_types: Formats of the server's own, beside those of `ContentType`.
         fusion_method: What a query without one is fused by.
         profiles: Extraction profiles that an item may name.
+        answer_bytes: Largest answer of the server; pages stay below it.
     """
 
     def __init__(
@@ -67,8 +70,10 @@ class Validator:
         content_types: Iterable[str] = (),
         fusion_method: str = FusionMethod.RELATIVE_SCORE,
         profiles: Iterable[str] = (),
+        answer_bytes: int = DEFAULT_ANSWER_BYTES,
     ) -> None:
         self._limits = limits
+        self._answer_bytes = answer_bytes
         self._content_types = frozenset({*map(str, ContentType), *content_types})
         self._fusion_method = FusionMethod(fusion_method)
         self._profiles = tuple(profiles)
@@ -268,10 +273,10 @@ class Validator:
         if value is not None:
             field_checks.label(value, path, REQUEST_ID_CHARS)
 
-    def page_size(self, value: int) -> int:
-        """The number of entries of a page; 0 takes the default."""
-        field_checks.integer(value, "page_size", 0, self._limits.page_size)
-        return value or min(DEFAULT_PAGE, self._limits.page_size)
+    def page_limit(self, size: int) -> PageLimit:
+        """The bounds of a page of ``size`` entries; 0 takes the default."""
+        field_checks.integer(size, "page_size", 0, self._limits.page_size)
+        return PageLimit.within(size or min(DEFAULT_PAGE, self._limits.page_size), self._answer_bytes)
 
     def listing(self, tags: Sequence[str], session_id: str | None) -> None:
         """Filters of a list of memories."""

@@ -301,9 +301,9 @@ def test_updates_that_are_wrong(update: MemoryUpdate, field: str) -> None:
 
 @pytest.mark.parametrize("size", [-1, 1_001])
 def test_page_sizes(size: int) -> None:
-    assert refused(lambda: CHECK.page_size(size)) == "page_size"
-    assert CHECK.page_size(0) == 100
-    assert CHECK.page_size(1_000) == 1_000
+    assert refused(lambda: CHECK.page_limit(size)) == "page_size"
+    assert CHECK.page_limit(0).entries == 100
+    assert CHECK.page_limit(1_000).entries == 1_000
 
 
 def test_no_message_repeats_content() -> None:

@@ -9,9 +9,9 @@ import click
 from rich.text import Text
 
 from astrocyte.api.requests import Reflect, StreamReflect
+from astrocyte.cli.bank_arguments import several_banks, with_banks
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.memories import dated
-from astrocyte.cli.naming import several_banks, with_banks
 from astrocyte.cli.output import OUT, print_json, stamp
 from astrocyte.cli.values import MOMENT
 from astrocyte.model import Dispositions, ReflectMode, ReflectQuery, ReflectResult, TimeRange

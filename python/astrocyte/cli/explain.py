@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from astrocyte.api.requests import Explain
+from astrocyte.cli.bank_arguments import several_banks, with_banks
 from astrocyte.cli.connection import Session, operation
 from astrocyte.cli.memories import filtered, query_of, wanted
-from astrocyte.cli.naming import several_banks, with_banks
 from astrocyte.cli.output import OUT, print_json
 from astrocyte.model import ArmStanding, ExplainQuery, Explanation
 

@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from astrocyte.cli.importing import Report, read_line
+from astrocyte.cli.import_file import Report, read_line
 from astrocyte.errors import DiskFull
 from astrocyte.model import DedupAction, RetainResult
 
