@@ -43,12 +43,21 @@ class Decision:
 class Decider:
     """Decides on the drafts of one commit, each in view of what the earlier ones leave behind."""
 
-    def __init__(self, bank: Bank, index: CoreBank, store: MemoryStore, dedup: DedupSettings, principal: str) -> None:
+    def __init__(
+        self,
+        bank: Bank,
+        index: CoreBank,
+        store: MemoryStore,
+        dedup: DedupSettings,
+        principal: str,
+        most_tags: int,
+    ) -> None:
         self._bank = bank
         self._index = index
         self._store = store
         self._dedup = dedup
         self._principal = principal
+        self._most_tags = most_tags
         # Memories as the decisions so far leave them, by id, and what these have by content hash.
         self._pending: dict[str, NewMemory] = {}
         self._hashes: dict[bytes, str] = {}
@@ -94,19 +103,26 @@ class Decider:
             near += self._recent.near(draft, self._threshold(draft.item))
         for one in near:
             kept, etag = self._kept(one.memory_id)
-            if kept is not None and not _distinct(kept, draft):
+            if kept is not None and not _distinct(kept, draft, fills=self._action(draft) is DedupAction.UPDATE):
                 return self._repeated(draft, one, kept, etag)
         return self._insert(draft)
 
     def _same(self, draft: Draft, same: str) -> Decision:
-        """The memory of the same identity stays, with the draft's tags added to its own."""
+        """The memory of the same identity stays as it is, with the draft's tags added to its own.
+
+        Where it would have more tags than a memory may have, it keeps its own, and the caller is warned.
+        """
         kept, etag = self._kept(same)
-        if kept is None or set(draft.item.tags) <= set(kept.tags):
+        tags = () if kept is None else tuple(dict.fromkeys((*kept.tags, *draft.item.tags)))
+        if kept is not None and len(tags) > max(self._most_tags, len(kept.tags)):
+            said = f"the memory keeps its tags: it would have {len(tags)}, the limit is {self._most_tags}"
+            draft.warnings = tuple(dict.fromkeys((*draft.warnings, said)))
+            tags = kept.tags
+        if kept is None or len(tags) == len(kept.tags):
             self._note(same, draft)
             return Decision(draft, Insert(draft.memory(self._principal)), same=same)
-        tags = tuple(dict.fromkeys((*kept.tags, *draft.item.tags)))
-        memory = _filled(draft.memory(kept.principal, same), replace(kept, tags=tags))
-        self._put(replace(memory, tags=tags, metadata=kept.metadata, source=kept.source), draft)
+        spare = draft.spare if len(draft.chunks) == len(kept.chunks) else None
+        self._put(replace(kept, tags=tags, spare=spare), draft)
         return Decision(draft, Replace(self._pending[same], etag), same=same, new_tags=True)
 
     def _curated(self, draft: Draft, target_id: str, expected: str) -> Decision:
@@ -135,7 +151,7 @@ class Decider:
 
     def _repeated(self, draft: Draft, near: Near, kept: NewMemory, etag: str | None) -> Decision:
         """The decision on a near duplicate, by the caller's action."""
-        action = draft.item.dedup_action or DedupAction(self._dedup.action)
+        action = self._action(draft)
         if action is DedupAction.WARN:
             return self._insert(draft, near)
         if action is DedupAction.SKIP:
@@ -166,6 +182,9 @@ class Decider:
         """Let later drafts find a stored memory by this draft's vector, which may not be the memory's own."""
         if self._recent is not None and same not in self._pending:
             self._recent.put(same, draft)
+
+    def _action(self, draft: Draft) -> DedupAction:
+        return draft.item.dedup_action or DedupAction(self._dedup.action)
 
     def _threshold(self, item: RetainItem) -> float:
         wish = item.dedup_threshold
@@ -231,20 +250,19 @@ def check_outcomes(decisions: Sequence[Decision], outcomes: Sequence[WriteOutcom
                 raise Conflict("another write changed what this one compared with; retry", metadata={})
 
 
-def _distinct(kept: NewMemory, draft: Draft) -> bool:
-    """True if likeness deceives: another speaker, session or instant, or words that may say something else."""
+def _distinct(kept: NewMemory, draft: Draft, *, fills: bool) -> bool:
+    """True if likeness deceives: another speaker, session or instant, or words that may say something else.
+
+    Where the draft takes the memory's place and so ``fills`` what it leaves open, a session or an instant that only the
+    draft has is no difference.
+    """
     occurred_at = optional_ms(draft.item.occurred_at)
+    pairs = ((kept.session_id or None, draft.session_id or None), (kept.occurred_at, occurred_at))
     return (
         (kept.speaker or None) != draft.speaker
-        or _disagree(kept.session_id or None, draft.session_id or None)
-        or _disagree(kept.occurred_at, occurred_at)
+        or any(given is not None and given != own and not (fills and own is None) for own, given in pairs)
         or differs(kept.content, draft.content)
     )
-
-
-def _disagree(kept: object, given: object) -> bool:
-    """True if both are given and differ."""
-    return kept is not None and given is not None and kept != given
 
 
 def _filled(memory: NewMemory, kept: NewMemory) -> NewMemory:

@@ -54,6 +54,7 @@ class RetainPipeline:
         self._store = store
         self._registry = registry
         self._inline_rows = settings.recall.inline_rows
+        self._most_tags = settings.limits.tags
         self._builder = builder
 
     async def check(self, bank: Bank, items: Sequence[tuple[RetainItem, str]]) -> list[Draft]:
@@ -119,7 +120,7 @@ class RetainPipeline:
             await self._builder.vectors.match(bank, drafts)
 
         def decide() -> list[Decision]:
-            return Decider(bank, index.core, self._store, dedup, principal).decide(drafts)
+            return Decider(bank, index.core, self._store, dedup, principal, self._most_tags).decide(drafts)
 
         def settle(outcomes: Sequence[WriteOutcome]) -> list[tuple[RequestKey, bytes]]:
             check_outcomes(decisions, outcomes)

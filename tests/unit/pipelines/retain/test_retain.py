@@ -292,3 +292,34 @@ async def test_a_date_that_is_changed_changes_what_is_the_same(gate: Gate) -> No
     )
     assert (await retain(gate, replace(FIRST, occurred_at=DAY))).stored
     assert not (await retain(gate, replace(FIRST, occurred_at=later))).stored
+
+
+async def test_a_merge_changes_nothing_but_the_tags(gate: Gate) -> None:
+    first = replace(FIRST, content_type="conversation", fact_type="plan", source="phone", valid_until=DAY, tags=("a",))
+    kept = await retain(gate, first)
+    before = await gate.call(ME, GetMemory("b", kept.memory_id or ""))
+    again = await retain(gate, replace(FIRST, tags=("b",), valid_until=DAY - timedelta(days=99), metadata={"x": 1}))
+    assert again.retention_action == "merged"
+    after = await gate.call(ME, GetMemory("b", kept.memory_id or ""))
+    assert after.tags == ("a", "b")
+    for name in ("content_type", "fact_type", "memory_layer", "source", "valid_until", "metadata", "occurred_at"):
+        assert getattr(after, name) == getattr(before, name), name
+
+
+async def test_a_merge_keeps_to_the_limit_of_tags(gate: Gate) -> None:
+    most = Settings().limits.tags
+    first = await retain(gate, replace(FIRST, tags=tuple(f"t{number}" for number in range(most))))
+    again = await retain(gate, replace(FIRST, tags=("one more",)))
+    assert (again.retention_action, again.memory_id) == ("skipped", first.memory_id)
+    assert f"the limit is {most}" in " ".join(again.warnings)
+    assert len((await gate.call(ME, GetMemory("b", first.memory_id or ""))).tags) == most
+
+
+@pytest.mark.parametrize("more", [{"occurred_at": DAY}, {"session_id": "s1"}])
+async def test_a_near_duplicate_with_a_date_or_session_of_its_own_is_stored(gate: Gate, more: dict[str, Any]) -> None:
+    await retain(gate, FIRST)
+    assert (await retain(gate, replace(AGAIN, **more))).stored
+    updated = await retain(
+        gate, replace(AGAIN, dedup_action=DedupAction.UPDATE, content=f"{FIRST.content} now", **more)
+    )
+    assert updated.stored
