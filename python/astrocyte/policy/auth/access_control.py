@@ -305,7 +305,7 @@ def configured_grants(settings: Settings) -> dict[str, list[Grant]]:
 def _check_named(principal: str | None, key: str) -> None:
     if principal == DEFAULT_PRINCIPAL:
         raise ConfigError(
-            f"{key}: {DEFAULT_PRINCIPAL!r} is what a caller without a name is called; choose another",
+            f"{key}: {DEFAULT_PRINCIPAL!r} is reserved for callers without a principal; choose another name",
             metadata={"key": key},
         )
 

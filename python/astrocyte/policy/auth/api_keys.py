@@ -61,10 +61,10 @@ class Keys:
         digest = hashlib.sha256(secret.encode()).digest()
         # Compared in the same time wherever they differ first.
         if live is None or not hmac.compare_digest(live.digest, digest):
-            raise AuthorizationError("the key is not known to this server, or was revoked; ask for a new one")
+            raise AuthorizationError("the API key is unknown or was revoked; request a new one")
         now = self._clock()
         if live.expires_at is not None and now >= live.expires_at:
-            raise AuthorizationError("the key has expired; ask for a new one")
+            raise AuthorizationError("the API key has expired; request a new one")
         self._uses[key_id] = now
         if now - self._noted_at >= NOTE_MILLISECONDS and self._noting is None:
             self._noted_at = now
@@ -114,7 +114,8 @@ class Keys:
         """A key can stand for anybody in the tenant, so it takes admin everywhere in it to make one."""
         if not self._access.enabled and not caller.operator:
             raise FailedPrecondition(
-                "access control is off, so anybody could make keys for anybody; make them on the data directory, or "
+                "access control is off, so API keys cannot be created over the network; create them with --data-dir, "
+                "or "
                 "set access_control.enabled"
             )
         self._access.require_pattern(caller, operation, NO_BANK)
@@ -123,7 +124,7 @@ class Keys:
         field_checks.instant(expires_at, "expires_at")
         moment = round(expires_at.astimezone(UTC).timestamp() * 1_000)
         if moment <= self._clock():
-            raise ValidationError("is past", field="expires_at")
+            raise ValidationError("is in the past; expected a later time", field="expires_at")
         return moment
 
     def _note_done(self, task: asyncio.Task[None]) -> None:

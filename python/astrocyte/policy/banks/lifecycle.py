@@ -322,8 +322,7 @@ class Banks:
         position = bank.position if after is None else after
         if position > bank.position:
             raise ValidationError(
-                f"is {position}, but the bank is at {bank.position}: all changes up to {position} would be missed; "
-                "watch from a position that this bank gave",
+                f"is {position}, but the bank is at position {bank.position}; pass a position that this bank returned",
                 field="after_position",
                 metadata={"after_position": str(position), "position": str(bank.position)},
             )
@@ -372,5 +371,8 @@ class Banks:
                 )
             return own.model_id, own.dimensions
         if model is None or dimensions is None:
-            raise ValidationError(f"is missing; this server does not know {model!r}", field="dimensions")
+            raise ValidationError(
+                f"is missing and this server has no model {model!r}; send the dimensions of the model",
+                field="dimensions",
+            )
         return model, dimensions

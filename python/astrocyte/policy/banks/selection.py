@@ -63,7 +63,7 @@ class BankSets:
         """
         if not query.banks and query.bank_group is None:
             if query.strategy is not None:
-                raise ValidationError("has no effect on one bank; name several in banks", field=f"{at}strategy")
+                raise ValidationError("has no effect on one bank; name several banks in banks", field=f"{at}strategy")
             if not isinstance(query.bank_id, str):
                 field_checks.bank_id(query.bank_id, f"{at}bank_id")
             return _alone(query.bank_id, f"{at}bank_id")
@@ -94,7 +94,7 @@ class BankSets:
         group = self._settings.bank_groups.get(name) if isinstance(name, str) else None
         if group is None:
             there = ", ".join(sorted(self._settings.bank_groups)) or "none"
-            raise ValidationError(f"there is no group {ascii(name)[:64]}; there are: {there}", field=path)
+            raise ValidationError(f"there is no bank group {ascii(name)[:64]}; expected one of: {there}", field=path)
         known = identity_values(caller)
         filled = {bank: _filled(bank, known, path) for bank in group.banks}
         return tuple(filled.values()), _of_group(group, filled)
@@ -124,7 +124,7 @@ def _filled(pattern: str, values: Mapping[str, str], path: str) -> str:
     except KeyError as error:
         missing = str(error.args[0])
         raise ValidationError(
-            f"needs {missing}, which this caller does not have: it is what follows the colon of a principal such as "
+            f"needs {missing}, which this caller does not have; use a principal such as "
             f"{missing.removesuffix('_id')}:42",
             field=path,
         ) from error
@@ -159,11 +159,13 @@ def _check_exclusive(query: RecallQuery | ReflectQuery, at: str) -> None:
     """Banks named in one way only, and nothing asked that belongs to one bank."""
     if query.bank_id:
         other = "banks" if query.banks else "bank_group"
-        raise ValidationError(f"comes with {other}; name one bank, or several, not both", field=f"{at}bank_id")
+        raise ValidationError(f"cannot be combined with {other}; name either one bank or several", field=f"{at}bank_id")
     if query.banks and query.bank_group is not None:
-        raise ValidationError("comes with banks; give one of them", field=f"{at}bank_group")
+        raise ValidationError("cannot be combined with banks; set one of them", field=f"{at}bank_group")
     if query.min_position:
-        raise ValidationError("is a position of one bank, and several are asked", field=f"{at}min_position")
+        raise ValidationError(
+            "applies to one bank, and the call names several; leave it out", field=f"{at}min_position"
+        )
 
 
 def _strategy(values: dict[str, Any], bank_ids: tuple[str, ...], path: str) -> BankStrategy:
@@ -195,6 +197,8 @@ def _check_banks(strategy: BankStrategy, bank_ids: tuple[str, ...], path: str) -
         if strange is not None:
             raise ValidationError(f"names {ascii(strange)[:64]}, which is not among the banks", field=f"{path}.{name}")
     if len(set(order)) != len(order):
-        raise ValidationError("names a bank twice", field=f"{path}.cascade_order")
+        raise ValidationError("names a bank twice; name each bank once", field=f"{path}.cascade_order")
     if not any(strategy.bank_weights.get(bank_id, 1.0) for bank_id in bank_ids):
-        raise ValidationError("leaves no bank a weight above 0; nothing could be found", field=f"{path}.bank_weights")
+        raise ValidationError(
+            "has no bank with a weight above 0; give one bank a positive weight", field=f"{path}.bank_weights"
+        )

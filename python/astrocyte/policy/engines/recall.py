@@ -315,7 +315,8 @@ def _fail(sides: Sequence[_Side], own: _Own) -> None:
     for side in sides:
         if side.engine.settings.require_both and side.reason in {HOP_LIMIT, NOT_SUPPORTED}:
             raise FailedPrecondition(
-                f"engine {side.engine.name!r} cannot be asked this ({side.reason}), and both sides are required",
+                f"engine {side.engine.name!r} cannot run this recall ({side.reason}), and the settings require the "
+                "engine and the pipeline",
                 metadata={"engine": side.engine.name, "cause": side.reason},
             )
 

@@ -54,7 +54,7 @@ class EngineReflecting:
         try:
             if engine.too_far(caller) or (past and not engine.able.time_travel):
                 raise FailedPrecondition(
-                    f"engine {engine.name!r} cannot be asked this", metadata={"engine": engine.name}
+                    f"engine {engine.name!r} cannot run this reflect", metadata={"engine": engine.name}
                 )
             limit = min(most_tokens, query.max_tokens or most_tokens)
             return await self._asked(caller, operation, engine, bank, replace(query, max_tokens=limit))
@@ -73,7 +73,7 @@ class EngineReflecting:
         result: object = await engine.ask(lambda: engine.provider.reflect(call, question), seconds)
         if not isinstance(result, ReflectResult):
             raise ProviderUnavailable(
-                f"engine {engine.name!r} answered with something else than an answer",
+                f"engine {engine.name!r} returned an invalid answer",
                 metadata={"engine": engine.name, "cause": "not_an_answer"},
             )
         said = self._barriers.foreign(
@@ -83,7 +83,7 @@ class EngineReflecting:
         )
         if not said.hits:
             raise ProviderUnavailable(
-                f"engine {engine.name!r} said what the bank's barrier refuses",
+                f"engine {engine.name!r} returned an answer that the bank's privacy barrier refuses",
                 metadata={"engine": engine.name, "cause": "PII_REJECTED"},
             )
         asked = RecallQuery(query.query, bank.bank_id, max_results=MOST_SOURCES, include_sources=query.include_sources)

@@ -132,7 +132,7 @@ class Engine:
         results = list(await self.ask(lambda: self.provider.retain(call, items), call.timeout_seconds))
         if len(results) != len(items) or not all(isinstance(result, RetainResult) for result in results):
             raise ProviderUnavailable(
-                f"engine {self.name!r} answered with something else than a result for each item",
+                f"engine {self.name!r} did not return one result for each item",
                 metadata={"engine": self.name, "cause": "not_an_answer"},
             )
         return results
@@ -150,7 +150,7 @@ class Engine:
         )
         if not isinstance(result, ForgetResult):
             raise ProviderUnavailable(
-                f"engine {self.name!r} did not say what it forgot",
+                f"engine {self.name!r} returned no valid result of the forget",
                 metadata={"engine": self.name, "cause": "not_an_answer"},
             )
         return max(0, result.deleted_count)
@@ -189,7 +189,7 @@ class Engine:
             if needed and not getattr(self.able, ability):
                 hint = "; set read_only" if ability == "forget" and settings.retain_target == PIPELINE else ""
                 raise ConfigError(
-                    f"engines.{self.name}: its provider cannot {ability}, and the settings need it{hint}",
+                    f"engines.{self.name}: its provider does not support {ability}, which the settings require{hint}",
                     metadata={"key": f"engines.{self.name}"},
                 )
 
@@ -233,7 +233,9 @@ class Engines:
             ConfigError: There is one of that name, the name is the pipeline's, or it cannot do what it should.
         """
         if name == PIPELINE or any(one.name == name for one in self.all):
-            raise ConfigError(f"engines.{name}: the name is taken; choose another", metadata={"key": f"engines.{name}"})
+            raise ConfigError(
+                f"engines.{name}: the name is reserved; choose another", metadata={"key": f"engines.{name}"}
+            )
         breaker = Breaker(f"engine:{name}", self._settings.escalation.circuit_breaker)
         self.all.append(Engine(name, kind, settings, self._around(name, provider), breaker))
         if self._watch is not None:

@@ -53,7 +53,7 @@ class Foreign:
         """
         if not isinstance(answer, EngineAnswer) or isinstance(answer.hits, (str, bytes)):
             raise ProviderUnavailable(
-                f"engine {engine!r} answered with something else than hits",
+                f"engine {engine!r} did not return valid hits",
                 metadata={"engine": engine, "cause": "not_an_answer"},
             )
         offered = list(answer.hits)[: query.max_results]

@@ -116,5 +116,5 @@ def _place(page_token: str, scope: tuple[object, ...]) -> int:
     """After which row a page begins."""
     after = int(decode_token(page_token, scope, int, 1)[0]) if page_token else 0
     if not 0 <= after <= LARGEST_POSITION:
-        raise ValidationError("is not a token of this server; start again without it", field="page_token")
+        raise ValidationError("is not a page token of this server; request the first page again", field="page_token")
     return after

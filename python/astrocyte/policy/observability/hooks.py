@@ -68,11 +68,11 @@ class Hooks:
         if event not in set(HookKind):
             near = difflib.get_close_matches(str(event), list(HookKind), n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(HookKind)}"
-            raise ValidationError(f"there is no {ascii(event)[:64]}; {hint}", field="event")
+            raise ValidationError(f"there is no event {ascii(event)[:64]}; {hint}", field="event")
         if not callable(handler):
-            raise ValidationError("expected a function that takes an event", field="handler")
+            raise ValidationError("expected a callable that takes an event", field="handler")
         if self._closed:
-            raise ValidationError("is registered too late, for this is closed", field="handler")
+            raise ValidationError("cannot be registered after close(); register it before", field="handler")
         kind = HookKind(event)
         self._handlers[kind] = (*self._handlers.get(kind, ()), handler)
         if self._thread is None:
@@ -173,7 +173,9 @@ def load(hooks: Hooks, names: tuple[str, ...]) -> None:
     for name in names:
         if name not in found:
             known = ", ".join(sorted(found)) or "none installed"
-            raise ConfigError(f"hooks.enabled: there is no {name[:64]!r}; there are {known}", metadata={"hook": name})
+            raise ConfigError(
+                f"hooks.enabled: there is no hook {name[:64]!r}; expected one of {known}", metadata={"hook": name}
+            )
         try:
             register: Callable[[Register], object] = found[name].load()
             register(hooks.on)

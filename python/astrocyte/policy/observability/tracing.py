@@ -196,7 +196,8 @@ def _exporter(name: str) -> SpanExporter:
     found = {point.name: point for point in entry_points(group=EXPORTERS)}
     if name not in found:
         raise ConfigError(
-            f"OTEL_TRACES_EXPORTER names {name[:64]!r}; there are none, otlp, {', '.join(sorted(found))}",
+            f"OTEL_TRACES_EXPORTER: there is no exporter {name[:64]!r}; expected one of none, otlp, "
+            f"{', '.join(sorted(found))}",
             metadata={"key": "OTEL_TRACES_EXPORTER"},
         )
     made: SpanExporter = found[name].load()()
