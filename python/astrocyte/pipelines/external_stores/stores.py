@@ -70,7 +70,8 @@ class OutsideStores:
         names = ", ".join(name for name, task in waiting.items() if task in late)
         if names:
             raise ProviderUnavailable(
-                f"{names} has not confirmed within {self._settings.erase_seconds:g} s: here it is done, and there it "
-                "will be; ask again, with the same request id, to hear of it",
+                f"{names} did not confirm within {self._settings.erase_seconds:g} s; the local deletion is complete "
+                "and the "
+                "external one is queued; repeat the call with the same request id to get its result",
                 metadata={"provider": names},
             )

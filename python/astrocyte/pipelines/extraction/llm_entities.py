@@ -61,5 +61,5 @@ def _read(answer: str) -> list[Entity]:
         listed = json.loads(answer)["entities"]
         found = [Entity(one["name"].strip(), one["type"].strip().upper()) for one in listed]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise ProviderUnavailable("the language model answered with something else than entities") from None
+        raise ProviderUnavailable("the language model's answer is not a list of entities") from None
     return found

@@ -65,7 +65,7 @@ def prepare_retain_input(
     merged = merged_extraction_profiles(profiles)
     if extraction_profile is not None and extraction_profile not in merged:
         raise ValidationError(
-            f"there is no profile {ascii(extraction_profile)[:64]}; there are {', '.join(sorted(merged))}",
+            f"there is no profile {ascii(extraction_profile)[:64]}; expected one of {', '.join(sorted(merged))}",
             field="extraction_profile",
         )
     chosen = Profiles(merged, lambda _: None, LimitSettings().metadata_value_bytes)
@@ -75,7 +75,7 @@ def prepare_retain_input(
     kind = profile.content_type or content_type
     text = normalise(mail.decoded(content) if kind == mail.CONTENT_TYPE else content, kind)
     if not text:
-        raise ValidationError("is empty; there is nothing to remember", field="content")
+        raise ValidationError("is empty; send text to store", field="content")
     return PreparedRetainInput(
         content=text,
         content_type=kind,
@@ -96,7 +96,7 @@ def extraction_profile_for_source(source_id: str, sources: Mapping[str, Any]) ->
         NotFound: There is no such source.
     """
     if source_id not in sources:
-        raise NotFound(f"there is no source {source_id!r}; there are {', '.join(sorted(sources)) or 'none'}")
+        raise NotFound(f"there is no source {source_id!r}; expected one of {', '.join(sorted(sources)) or 'none'}")
     source = sources[source_id]
     found = source.get("extraction_profile") if isinstance(source, Mapping) else source.extraction_profile
     return None if found is None else str(found)

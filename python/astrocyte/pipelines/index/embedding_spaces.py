@@ -33,7 +33,7 @@ class Spaces:
         for embedder in others:
             if embedder.model_id in self.by_model:
                 raise ConfigError(
-                    f"embedders: two make vectors of {embedder.model_id!r}; name each model once",
+                    f"embedders: two entries have the model {embedder.model_id!r}; name each model once",
                     metadata={"key": "embedders", "model": embedder.model_id},
                 )
             self.by_model[embedder.model_id] = embedder

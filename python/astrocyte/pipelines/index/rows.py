@@ -107,7 +107,7 @@ def row_of(version: VersionRecord) -> Row:
     memory = version.memory
     identity = id_to_bytes(memory.memory_id)
     if identity is None:
-        raise ValueError(f"row {version.row_key} has a memory id of a foreign form")
+        raise ValueError(f"row {version.row_key} has a memory id of unknown format")
     speaker, occurred_at = memory.speaker, memory.occurred_at
     return Row(
         version.row_key,

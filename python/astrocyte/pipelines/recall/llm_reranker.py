@@ -54,5 +54,5 @@ def _read(answer: str, wanted: int) -> list[float]:
     except (ValueError, TypeError, KeyError, RecursionError):
         grades = []
     if len(grades) != wanted or not all(LOWEST <= grade <= HIGHEST for grade in grades):
-        raise ProviderUnavailable("the language model answered with something else than a grade for each passage")
+        raise ProviderUnavailable("the language model's answer does not have one grade for each passage")
     return grades

@@ -106,7 +106,7 @@ class DraftBuilder:
         kind = profile.content_type or item.content_type
         content = normalise(item.content, kind)
         if not content:
-            raise ValidationError("is empty; there is nothing to remember", field=f"{at}content")
+            raise ValidationError("is empty; send text to store", field=f"{at}content")
         speaker, session_id = item.speaker, item.session_id
         if item.metadata:
             speaker = speaker or _text(item.metadata.get("speaker"))
