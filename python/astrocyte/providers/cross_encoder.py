@@ -64,7 +64,7 @@ class CrossEncoder:
                 f"cross-encoder {self.model_id} failed: {type(error).__name__}", metadata={"model": self.model_id}
             ) from error
         if len(found) != len(passages):
-            raise ProviderUnavailable(f"cross-encoder {self.model_id} gave another number of scores than of passages")
+            raise ProviderUnavailable(f"cross-encoder {self.model_id} did not return one score for each passage")
         scores = [0.0] * len(passages)
         for place, score in zip(order, found, strict=True):
             scores[place] = score

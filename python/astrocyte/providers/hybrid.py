@@ -36,7 +36,7 @@ class PipelineOrchestrator:
         for name, value in self.expected.items():
             if not isinstance(value, str):
                 raise ValidationError(
-                    f"expected the name that the settings have, or nothing, got {type(value).__name__}", field=name
+                    f"expected the name in the settings, or None, got {type(value).__name__}", field=name
                 )
 
     def check(self, settings: Any) -> None:  # noqa: ANN401 - Settings, or what has its names
@@ -48,7 +48,8 @@ class PipelineOrchestrator:
         for name, value in self.expected.items():
             if getattr(settings, name) != value:
                 raise ConfigError(
-                    f"the pipeline expects {name} {value!r}, and the settings have {getattr(settings, name)!r}",
+                    f"the pipeline expects {name} {value!r}, the settings have {getattr(settings, name)!r}; change one "
+                    "of them",
                     metadata={"key": name},
                 )
 

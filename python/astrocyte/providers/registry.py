@@ -159,7 +159,7 @@ def _store(kind: _Kind, name: str, options: Mapping[str, Any], nothing: Sequence
     if name in nothing:
         if options:
             raise ConfigError(
-                f"{kind.setting}_config has no effect while {kind.setting} is {name}; name a store from outside",
+                f"{kind.setting}_config has no effect while {kind.setting} is {name}; name an external store",
                 metadata={"key": f"{kind.setting}_config"},
             )
         return None
@@ -167,7 +167,8 @@ def _store(kind: _Kind, name: str, options: Mapping[str, Any], nothing: Sequence
     version = getattr(store, "SPI_VERSION", None)
     if version != SPI_VERSION:
         raise ConfigError(
-            f"{kind.setting} {name!r} was written for version {version} of the protocol; this is {SPI_VERSION}",
+            f"{kind.setting} {name!r} implements version {version} of the protocol; expected {SPI_VERSION}; install a "
+            "matching version",
             metadata={"provider": name},
         )
     return store
@@ -188,7 +189,7 @@ def _find(kind: _Kind, name: str, others: Sequence[str] = ()) -> Callable[[Mappi
         known = sorted({*others, *kind.built_in, *registered})
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-        raise ConfigError(f"{kind.setting}: there is no {name!r}; {hint}", metadata={"provider": name})
+        raise ConfigError(f"{kind.setting}: there is no provider {name!r}; {hint}", metadata={"provider": name})
     try:
         return cast("Callable[[Mapping[str, Any]], object]", registered[name].load())
     except (ImportError, AttributeError) as error:

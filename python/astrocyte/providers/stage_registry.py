@@ -105,5 +105,7 @@ def find_stage(kind: StageKind, name: str) -> Callable[..., object]:
             f"{kind.setting} {name!r} cannot be loaded: {error}", metadata={"key": kind.setting}
         ) from error
     if not callable(found):
-        raise ConfigError(f"{kind.setting} {name!r} is nothing that can be called", metadata={"key": kind.setting})
+        raise ConfigError(
+            f"{kind.setting} {name!r} is not callable; expected a class or a function", metadata={"key": kind.setting}
+        )
     return found

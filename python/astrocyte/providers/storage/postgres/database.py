@@ -113,7 +113,8 @@ class Database:
         version, filled_by = (0, language) if row is None else row
         if version > len(tables):
             raise StoreError(
-                f"schema {self._options.schema_name!r} of the database was made by a newer version",
+                f"schema {self._options.schema_name!r} of the database was created by a newer version; upgrade "
+                "Astrocyte",
                 metadata={"kind": kind, "version": str(version)},
             )
         for statement in tables[version:]:
