@@ -111,7 +111,7 @@ class Admission:
     def refusal(self) -> RateLimited:
         """The error of a call for which there is no room."""
         return RateLimited(
-            f"there is no room for more {self._kind} calls; retry later",
+            f"the limit of concurrent {self._kind} calls is reached; retry later",
             retry_after=RETRY_SECONDS * (1 + random.random()),  # noqa: S311 - spreads load, keeps no secret
             metadata={"kind": self._kind, "limit": str(self._limit)},
         )

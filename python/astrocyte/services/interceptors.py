@@ -281,7 +281,7 @@ def _check_time(left: float | None) -> None:
         DeadlineExceeded: No second is left.
     """
     if left is not None and left <= 0.0:
-        raise DeadlineExceeded("the deadline of the call had passed before it was begun")
+        raise DeadlineExceeded("the deadline passed before the call started")
 
 
 async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:

@@ -150,7 +150,7 @@ class Context:
             async with asyncio.timeout(left):
                 await waiting
         except TimeoutError:
-            raise DeadlineExceeded("the deadline of the call has passed") from None
+            raise DeadlineExceeded("the deadline of the call passed; set a longer one") from None
 
     def fail(self, code: grpc.StatusCode, details: str, trailers: Sequence[Metadatum] = ()) -> None:
         """End the call with an error."""

@@ -42,7 +42,7 @@ class ContentCodec(Codec[T]):
         name = message.content_type_name
         if name:
             if message.content_type:
-                raise Refused(".content_type_name", "stands beside content_type; set one of them")
+                raise Refused(".content_type_name", "cannot be combined with content_type; set one of them")
             values["content_type"] = name
         return values
 
