@@ -74,7 +74,7 @@ class SqliteKeys:
         )
         if count >= MOST_LIVE_KEYS:
             raise FailedPrecondition(
-                f"there are {count} live keys of the name {new.name!r}, as many as a rotation needs; revoke one first",
+                f"there are {count} live keys of the name {new.name!r}, which is the limit; revoke one first",
                 metadata={"name": new.name},
             )
         connection.execute(

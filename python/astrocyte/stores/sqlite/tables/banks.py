@@ -70,7 +70,7 @@ def create(transaction: Transaction, new: NewBank, request: RequestKey | None) -
             ),
         )[0]
     except apsw.ConstraintError as error:
-        raise AlreadyExists(f"bank {new.bank_id!r} exists", metadata={"bank_id": new.bank_id}) from error
+        raise AlreadyExists(f"bank {new.bank_id!r} already exists", metadata={"bank_id": new.bank_id}) from error
     made = decode_bank(row)
     if request is not None:
         idempotency.store(

@@ -155,7 +155,7 @@ def _place(transaction: Transaction, bank: Bank, hold: NewHold, by: str, request
         )
     except apsw.ConstraintError as error:
         raise AlreadyExists(
-            f"there is, or was, a hold {hold.hold_id!r}; use another id", metadata={"hold_id": hold.hold_id}
+            f"hold {hold.hold_id!r} exists or existed; use another id", metadata={"hold_id": hold.hold_id}
         ) from error
     key = connection.last_insert_rowid()
     kind = "bank" if not (hold.memory_ids or hold.tags) else "memories"

@@ -52,7 +52,8 @@ def put(
     rows = fetch(connection, "SELECT waiting FROM outboxes WHERE engine = ?", (order.engine,))
     if rows and rows[0][0] > order.limit:
         raise RateLimited(
-            f"{order.limit} memories wait for engine {order.engine!r}, which is the limit; nothing was changed",
+            f"{order.limit} memories are queued for engine {order.engine!r}, which is the limit; nothing was changed; "
+            "retry later",
             retry_after=RETRY_AFTER_SECONDS,
             metadata={"kind": "engine_outbox", "limit": str(order.limit)},
         )

@@ -66,7 +66,7 @@ class SqliteQuotaBook:
                 self._connection.pragma("synchronous", "FULL")
             self._connection.execute(_SCHEMA)
         except (apsw.Error, OSError) as error:
-            raise StoreError(f"the book of quotas {str(path)!r} cannot be opened ({error})") from error
+            raise StoreError(f"the quota database {str(path)!r} cannot be opened ({error})") from error
 
     def _keep_a_log(self) -> None:
         """Turn the write-ahead log on, also when another process opens the same new file at this moment.

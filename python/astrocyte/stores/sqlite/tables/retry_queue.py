@@ -39,7 +39,7 @@ def enqueue(
     ((waiting,),) = fetch(connection, "SELECT count(*) FROM queued_retains")
     if waiting + len(items) > limit:
         raise RateLimited(
-            f"{waiting} memories wait for a provider, the limit is {limit}; nothing was changed",
+            f"{waiting} memories are queued for a provider, the limit is {limit}; nothing was changed; retry later",
             retry_after=RETRY_AFTER_SECONDS,
             metadata={"kind": "retry_queue", "limit": str(limit)},
         )
@@ -67,7 +67,7 @@ def enqueue(
     for key, response in responses:
         if idempotency.stored(connection, bank.tenant, key) is not None:
             raise Conflict(
-                f"request_id {key.request_id!r} has been answered before; ask for that answer on its own",
+                f"request_id {key.request_id!r} has been answered before; send that request alone to get its answer",
                 metadata={"request_id": key.request_id},
             )
         idempotency.store(connection, bank.tenant, key, response, work.now, bank_key=bank.key)
@@ -84,7 +84,7 @@ def dequeue(connection: apsw.Connection, bank: Bank, keys: Sequence[int]) -> Non
         (bank.key, json.dumps(list(keys))),
     )
     if connection.changes() != len(keys):
-        raise NotFound("a memory that waited in the retry queue was forgotten before it was stored")
+        raise NotFound("a memory in the retry queue was forgotten before it was stored")
 
 
 def selection(bank: Bank, selector: ForgetSelector) -> tuple[str, list[object]]:

@@ -70,7 +70,7 @@ def keep(connection: apsw.Connection, bank_key: int, model: str, rows: Sequence[
     """
     own = fetch(connection, "SELECT embedding_model FROM banks WHERE bank_key = ?", (bank_key,))
     if own != [(model,)] and building(connection, bank_key) != model:
-        raise Conflict(f"the bank has no vectors of {model!r} any more; read it again and retry")
+        raise Conflict(f"the bank no longer has vectors of {model!r}; read the bank again and retry")
     there = (
         fetch(
             connection,
