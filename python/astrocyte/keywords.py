@@ -262,7 +262,7 @@ def item_from(item: object, index: int) -> RetainItem:
     if unknown is not None:
         raise ValidationError(f"{ascii(unknown)[:64]} is not one of {', '.join(sorted(ITEM_FIELDS))}", field=path)
     if "content" not in item:
-        raise ValidationError("is missing; there is nothing to remember", field=f"{path}.content")
+        raise ValidationError("is missing; send text to store", field=f"{path}.content")
     return item_of(**item)
 
 
@@ -311,7 +311,7 @@ def time_range(value: tuple[datetime | None, datetime | None], field: str) -> Ti
     try:
         start, end = value
     except (TypeError, ValueError):
-        raise ValidationError("expected a pair of datetimes, start and end", field=field) from None
+        raise ValidationError("expected a pair of datetimes, (start, end)", field=field) from None
     return TimeRange(start, end)
 
 

@@ -92,7 +92,7 @@ def check_exposure(settings: Settings) -> None:
         if not present
     ]
     raise ConfigError(
-        f"{server.host} can be reached from other machines and there is no {' and no '.join(missing)}; set them, "
+        f"{server.host} is reachable from other machines and the server has no {' and no '.join(missing)}; set them, "
         "listen on 127.0.0.1, or set server.insecure on a network that you trust",
         metadata={"host": server.host},
     )

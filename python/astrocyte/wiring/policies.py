@@ -124,7 +124,7 @@ def _scorer(settings: Settings, overrides: Overrides, model: LanguageModel | Non
         return None
     if model is None:
         raise ConfigError(
-            "signal_quality.scoring.scorer is llm and there is no language model; set llm_provider",
+            "signal_quality.scoring.scorer is llm, which needs a language model; set llm_provider",
             metadata={"key": "signal_quality.scoring.scorer"},
         )
     return ModelScorer(model)

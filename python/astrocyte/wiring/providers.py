@@ -113,7 +113,7 @@ def _external_stores(settings: Settings, breakers: list[Breaker]) -> list[Guarde
         kinds.append(Graph(graph, given.graph_weight, retrieval.graph_max_depth, retrieval.graph_max_results))
     if kinds and settings.recall.cache_bytes:
         raise settings.refusal(
-            ("recall", "cache_bytes"), "answers are not kept where an external store has a part in them; set it to 0"
+            ("recall", "cache_bytes"), "the answer cache cannot be used with an external store; set it to 0"
         )
     return [Guarded(kind, _breaker(settings, kind.name, breakers)) for kind in kinds]
 
