@@ -119,7 +119,7 @@ impl Call {
         &self.client.peer
     }
 
-    /// Whether the rest of its requests waits for [`Self::accept`].
+    /// Returns true if the rest of its requests waits for [`Self::accept`].
     pub fn is_unverified(&self) -> bool {
         !self.budget.is_accepted() && !self.state.lock().whole
     }

@@ -20,7 +20,7 @@ use super::unix::AuthorityRewriter;
 
 /// For the TLS handshake and the preface: a slow mobile client needs a few seconds.
 const HANDSHAKE: Duration = Duration::from_secs(20);
-/// What a client of HTTP/2 sends first (RFC 9113, section 3.4).
+/// The preface that a client of HTTP/2 sends first (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The PING that h2 sends after its first GOAWAY. Its answer is the sign for h2 that the client knows: h2 ignores streams

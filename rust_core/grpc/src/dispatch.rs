@@ -28,7 +28,7 @@ use super::headers::{check_size, encoding, is_grpc, timeout};
 use super::limits::Budget;
 use super::{Options, Shared};
 
-/// How long the request of a call may take to arrive: the largest comes in that by half a megabit a second.
+/// The time that the request of a call may take to arrive: the largest comes in that by half a megabit a second.
 const REQUEST: Duration = Duration::from_secs(60);
 /// The largest request of a method that is not in the table of methods, such as reflection's, as names are.
 const OTHERS_BYTES: usize = 64 << 10;

@@ -70,9 +70,9 @@ pub struct Options {
     pub max_others: usize,
     /// After which a connection takes no more calls, so that its client connects anew; None: never.
     pub max_connection_age: Option<Duration>,
-    /// How often a connection is pinged.
+    /// The interval between pings of a connection.
     pub keepalive: Duration,
-    /// How long a ping may stay unanswered.
+    /// The time that a ping may stay unanswered.
     pub keepalive_timeout: Duration,
     /// By path.
     pub methods: HashMap<String, Method>,

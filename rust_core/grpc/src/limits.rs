@@ -103,7 +103,7 @@ impl Budget {
         let _ = self.principal.set(self.memory.principal(principal));
     }
 
-    /// Whether [`Self::accept`] was called.
+    /// Returns true if [`Self::accept`] was called.
     pub(super) fn is_accepted(&self) -> bool {
         self.principal.initialized()
     }

@@ -6,7 +6,7 @@ use regex_automata::{Anchored, Input};
 
 use crate::{Result, ScannerError};
 
-/// How much a pattern may take in memory once compiled; `\w{1000}` takes more.
+/// The memory limit of a compiled pattern; `\w{1000}` takes more.
 const COMPILED_BYTES: usize = 1 << 20;
 /// The longest match, so that a pattern that looks ahead in vain does so over no more than that.
 const MATCH_BYTES: usize = 1_024;

@@ -57,7 +57,7 @@ pub struct Finding {
     pub start: usize,
     /// Byte after the last.
     pub end: usize,
-    /// How sure, 0 to 1. Own patterns have 1.
+    /// The confidence, 0 to 1. Custom patterns have 1.
     pub confidence: f32,
 }
 

@@ -91,7 +91,7 @@ fn domain_bytes(text: &str) -> usize {
         .sum()
 }
 
-/// Whether the character goes with those before; the first one that is no mark decides.
+/// Returns true if the character has the script of those before; the first one that is no mark decides.
 fn fits_script(latin: &mut Option<bool>, character: char) -> bool {
     if !character.is_alphanumeric() && character.is_ascii() {
         return true;

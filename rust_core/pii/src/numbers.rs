@@ -19,7 +19,7 @@ const MOST_DIGITS: usize = 19;
 /// Confidence in a number that only its context makes one.
 pub(super) const BY_CONTEXT: f32 = 0.3;
 
-/// What stands between groups, one bit each.
+/// Separators between groups, one bit each.
 pub(super) mod between {
     pub(crate) const SPACE: u8 = 1;
     pub(crate) const DASH: u8 = 2;
@@ -35,7 +35,7 @@ pub(super) struct Window {
     /// The lengths of the groups, a nibble each, the last one lowest.
     pub(super) shape: u64,
     pub(super) groups: usize,
-    /// What stands between the groups, from [`between`].
+    /// The separators between the groups, from [`between`].
     pub(super) between: u8,
     digits: [u8; MOST_DIGITS],
     count: usize,
@@ -62,7 +62,7 @@ impl Window {
     }
 }
 
-/// What stands between two groups of one number, or 0.
+/// The separator between two groups of one number, or 0.
 pub(super) fn separator(gap: &[u8]) -> u8 {
     match gap {
         [b' '] => between::SPACE,
@@ -311,7 +311,7 @@ pub(super) fn checked(
     }
 }
 
-/// Whether the number is one of several that only spaces part: a table, rather than a number in groups.
+/// Returns true if the number is one of several that only spaces part: a table, rather than a number in groups.
 pub(super) fn in_a_row(view: &View<'_>, window: &Window) -> bool {
     let digit = |place: usize| view.at(place).is_ascii_digit();
     (window.start > 1 && view.before(window.start) == b' ' && digit(window.start - 2))
@@ -332,7 +332,7 @@ fn card(view: &mut View<'_>, window: &Window, confidence: f32) {
     }
 }
 
-/// Whether an issuer gives out cards of this prefix and length.
+/// Returns true if an issuer gives out cards of this prefix and length.
 fn issued(digits: &[u8]) -> bool {
     let prefix = checksums::weighted(digits, &[1000, 100, 10, 1]);
     // The test number of zeros and its kind are nobody's.

@@ -19,7 +19,7 @@ pub(super) mod has {
 pub(super) struct Run {
     pub(super) start: usize,
     pub(super) end: usize,
-    /// What it is made of, from [`has`].
+    /// The classes of its characters, from [`has`].
     pub(super) made_of: u8,
 }
 
@@ -98,7 +98,7 @@ pub(super) fn cut(bytes: &[u8]) -> Vec<Run> {
     runs
 }
 
-/// Whether anything in the text could be part of a finding at all: a digit, or a mark that every other kind needs.
+/// Returns true if the text may contain a finding: it has a digit, or a mark that every other kind needs.
 pub(super) fn promising(bytes: &[u8]) -> bool {
     bytes
         .iter()

@@ -1,6 +1,6 @@
 //! The words that [`super::context`] looks for, and what they speak of.
 
-/// What words speak of, one bit each.
+/// Subjects of words, one bit each.
 pub(super) mod about {
     pub(crate) const PHONE: u32 = 1;
     pub(crate) const SSN: u32 = 1 << 1;
