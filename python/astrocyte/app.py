@@ -121,7 +121,7 @@ class App:
         await asyncio.get_running_loop().run_in_executor(None, self.telemetry.close)
 
     def _outboxes(self) -> dict[str, EngineOutbox]:
-        """What waits for engines, by their names."""
+        """The outboxes of the engines, by the engines' names."""
         states = {engine.name: self.policies.deliveries.state(engine) for engine in self.providers.engines}
         return {name: state for name, state in states.items() if state is not None}
 

@@ -111,7 +111,7 @@ class Federation:
         return EngineCapabilities(reflect=True, time_travel=True, temporal_search=True)
 
     async def health(self) -> EngineHealth:
-        """Whether it answers, and takes the credential."""
+        """The availability of the remote server, which must accept the credential."""
         try:
             info = await self._server.call(Caller(), GetServerInfo())
         except AstrocyteError as error:
@@ -139,7 +139,7 @@ class Federation:
         return await self._server.call(caller, BatchRetain(bank_id, given, request_id=request_id))
 
     async def recall(self, call: EngineCall, query: RecallQuery) -> EngineAnswer:
-        """What the bank has there; nothing where there is no such bank."""
+        """The hits of the remote bank; none if there is no such bank."""
         asked = replace(query, bank_id=self._bank(call))
         try:
             result = await self._server.call(self._caller(call), Recall(asked))
@@ -218,7 +218,7 @@ class Federation:
         return name
 
     def _caller(self, call: EngineCall) -> Caller:
-        """Who calls there: this server, on behalf of who calls here."""
+        """The caller to send: this server, on behalf of the caller here."""
         behalf = call.principal if self._options.forward_principal and call.principal else None
         return Caller(on_behalf_of=behalf, hops=call.hops)
 

@@ -50,7 +50,7 @@ Answer = TypeVar("Answer", RecallResult, HistoryResult)
 
 
 class RetainOptions(TypedDict, total=False):
-    """What retain takes beyond the specification's parameters."""
+    """Keywords of retain beyond the parameters of the specification."""
 
     session_id: str | None
     speaker: str | None
@@ -64,7 +64,7 @@ class RetainOptions(TypedDict, total=False):
 
 
 class RecallOptions(TypedDict, total=False):
-    """What recall takes beyond the specification's parameters."""
+    """Keywords of recall beyond the parameters of the specification."""
 
     bank_group: str | None
     tag_match: TagMatch | str
@@ -85,7 +85,7 @@ class RecallOptions(TypedDict, total=False):
 
 
 class ReflectOptions(TypedDict, total=False):
-    """What reflect takes beyond the specification's parameters."""
+    """Keywords of reflect beyond the parameters of the specification."""
 
     bank_group: str | None
     mode: ReflectMode | str | None
@@ -167,7 +167,7 @@ def _dispositions(value: Dispositions | Mapping[str, int] | None) -> Disposition
 
 
 def caller_of(context: AstrocyteContext | None) -> Caller:
-    """Who calls, out of the caller's own words: in process there is no credential to ask."""
+    """The caller that the context names: an in-process call has no credential to verify it."""
     if context is None:
         return Caller()
     if context.actor is not None:

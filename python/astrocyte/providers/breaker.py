@@ -21,7 +21,7 @@ TRIAL_SECONDS = 1.0
 
 
 class State(StrEnum):
-    """Which calls pass: all, none, or a few."""
+    """The state of a breaker: all calls pass, none, or a few."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -59,7 +59,7 @@ class Breaker:
         self._listeners.append(listener)
 
     def wait_seconds(self) -> float:
-        """How long until a call may pass, as far as is known."""
+        """The expected seconds until a call may pass."""
         if self.state is State.OPEN:
             return max(0, self._opened + self._recovery - self._clock()) / NANOSECONDS
         if self.state is State.HALF_OPEN and self._trials >= self._most_trials:

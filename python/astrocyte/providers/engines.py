@@ -29,7 +29,7 @@ GROUP = "astrocyte.engine_providers"
 
 @dataclass(frozen=True, slots=True)
 class EngineCapabilities:
-    """What an engine can do. It is never asked for what it cannot.
+    """The abilities of an engine. A call that needs another ability is never sent to it.
 
     ``retain``, ``forget`` and ``reflect`` are the methods of these names. ``time_travel``: it honours ``as_of`` and
     ``valid_at``. ``temporal_search`` and ``graph_search`` say that it is good at questions about times, and at those
@@ -86,7 +86,7 @@ class EngineAnswer:
 
 @dataclass(frozen=True, slots=True)
 class EngineHealth:
-    """Whether an engine can be used, and a word about why not."""
+    """The availability of an engine, and the reason where it is unavailable."""
 
     healthy: bool
     detail: str = ""
@@ -103,10 +103,10 @@ class EngineProvider(Protocol):
     """
 
     def capabilities(self) -> EngineCapabilities:
-        """What it can do; the same as long as it lives."""
+        """The abilities of the engine; constant during its life."""
 
     async def health(self) -> EngineHealth:
-        """Whether it can be used now."""
+        """The current availability of the engine."""
 
     async def retain(self, call: EngineCall, items: Sequence[EngineItem]) -> Sequence[RetainResult]:
         """Store all items, or none; results in their order, ``memory_id`` the engine's own.

@@ -1,4 +1,4 @@
-"""What is said to a language model and what it answers, in no vendor's terms."""
+"""Messages to and from a language model, independent of the vendor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from astrocyte.model import ContentPart
 
 
 class Role(StrEnum):
-    """Who says a message: the operator, the caller, the model, or a tool that the model called."""
+    """The author of a message: the operator, the caller, the model, or a tool that the model called."""
 
     SYSTEM = "system"
     USER = "user"

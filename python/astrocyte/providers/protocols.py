@@ -1,4 +1,4 @@
-"""What the pipelines may ask of a provider."""
+"""Protocols of the providers that the pipelines call."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class LanguageModel(Protocol):
 
 
 def modalities(model: LanguageModel) -> frozenset[str]:
-    """What a model takes in beside text: ``image``, ``audio``, both or none."""
+    """The modalities that a model accepts beside text: ``image``, ``audio``, both or none."""
     return frozenset(getattr(model, "modalities", ()))
 
 
@@ -109,5 +109,5 @@ class Reranker(Protocol):
 
 
 def is_local(reranker: Reranker) -> bool:
-    """Whether what a reranker reads stays in this process."""
+    """True if the texts given to a reranker stay in this process."""
     return getattr(reranker, "local", False) is True

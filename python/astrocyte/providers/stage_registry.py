@@ -82,7 +82,7 @@ def create_stage(kind: StageKind, name: str, options: Mapping[str, Any]) -> obje
 
 
 def find_stage(kind: StageKind, name: str) -> Callable[..., object]:
-    """What makes the step of a name of its entry points, or of ``package.module:name``.
+    """Returns the factory of a step by the name of its entry point, or by ``package.module:name``.
 
     Raises:
         ConfigError: There is none, or it cannot be loaded.

@@ -54,7 +54,7 @@ class Chunker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QueryAnalysis:
-    """What a question says beyond its words.
+    """The findings of a query analysis.
 
     Attributes:
         intent: Which kind of question it is; None leaves that to the rules.
@@ -73,7 +73,7 @@ class QueryAnalyser(Protocol):
     """Reads questions."""
 
     async def analyse(self, question: str, *, today: date, deadline: float) -> QueryAnalysis:
-        """What a question asks for.
+        """Returns the findings of a question.
 
         Args:
             question: After the barriers; never empty.
@@ -85,7 +85,7 @@ class QueryAnalyser(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ArmQuery:
-    """What an arm is asked.
+    """The request to an arm.
 
     Attributes:
         tenant: Whose bank.
@@ -118,7 +118,7 @@ class RetrievalArm(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RankedList:
-    """What one arm proposes.
+    """The proposals of one arm.
 
     Attributes:
         arm: Its name: semantic, keyword, temporal, entity, or that of an arm or a store beside these.

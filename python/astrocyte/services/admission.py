@@ -67,7 +67,7 @@ class Admission:
 
     @property
     def full(self) -> bool:
-        """Whether the next call would be refused."""
+        """True if the next call would be refused."""
         return self._running + len(self._waiting) >= self._places
 
     def try_enter(self) -> bool:

@@ -1,4 +1,4 @@
-"""Who calls: tenant and principal come from the credential, never from a request.
+"""Identity of callers: tenant and principal come from the credential, never from a request.
 
 Metadata may say who the caller thinks it is, and is refused where the credential says otherwise. It may name another
 for whom the call is made, which can only narrow what the call may do.

@@ -1,4 +1,4 @@
-"""How a stopping server turns callers away: new calls, and streams that would wait for ever."""
+"""Refusal of new calls, and the end of unbounded streams, while the server stops."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Health(aio.HealthServicer):  # type: ignore[misc]  # published without typ
 
 
 def health_handler(health: Health) -> grpc.GenericRpcHandler:
-    """What answers health checks."""
+    """The handler of health checks."""
     kinds = {
         "Check": (grpc.unary_unary_rpc_method_handler, health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse),
         "List": (grpc.unary_unary_rpc_method_handler, health_pb2.HealthListRequest, health_pb2.HealthListResponse),

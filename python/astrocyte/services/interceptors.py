@@ -1,4 +1,4 @@
-"""What holds for every call: identity, request id, admission, deadline, parsing, and errors as statuses.
+"""The steps of every call: identity, request id, admission, deadline, parsing, and errors as statuses.
 
 One wrapper around each method does it all. grpc's own interceptors would build a handler object and await one more
 coroutine per concern and call, and would see a message that could not be parsed only as an unknown failure; here the
@@ -62,7 +62,7 @@ log = structlog.get_logger("astrocyte.calls")
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a kind of call is held to. ``deadline_seconds`` is imposed where the client set none; None: none is."""
+    """The rules for a kind of call. ``deadline_seconds`` applies to calls without a deadline; None sets none."""
 
     admission: Admission
     deadline_seconds: float | None = None

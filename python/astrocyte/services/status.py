@@ -118,7 +118,7 @@ def to_status(error: AstrocyteError) -> Status:
 
 
 def trailers(error: AstrocyteError, status: Status) -> tuple[tuple[str, str | bytes], ...]:
-    """What goes beside code and message at the end of a failed call."""
+    """The trailing metadata beside code and message at the end of a failed call."""
     details = (DETAILS_KEY, status.SerializeToString())
     if isinstance(error, RateLimited):
         return details, (PUSHBACK_KEY, str(max(1, round(error.retry_after * 1_000))))

@@ -1,4 +1,4 @@
-"""What every document store promises."""
+"""The contract of document stores."""
 
 from __future__ import annotations
 

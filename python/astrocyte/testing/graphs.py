@@ -1,4 +1,4 @@
-"""What every graph store promises."""
+"""The contract of graph stores."""
 
 from __future__ import annotations
 

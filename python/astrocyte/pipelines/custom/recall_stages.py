@@ -1,4 +1,4 @@
-"""Whoever has a part in a recall beside the core: readers of the question, stores and arms, and another fusion."""
+"""Participants in a recall beside the core: query analysers, external stores, custom arms, and a custom fusion."""
 
 from __future__ import annotations
 

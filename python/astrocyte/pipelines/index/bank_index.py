@@ -58,7 +58,7 @@ class BankIndex:
         return replace(bank, embedding_model=self.model, dimensions=self.core.dimensions)
 
     def small(self, rows: int) -> bool:
-        """Whether so few rows were ever added that work on them is sure to be short."""
+        """True if so few rows were ever added that work on them is sure to be short."""
         return self.row_count <= rows
 
     def measure(self) -> int:
@@ -69,7 +69,7 @@ class BankIndex:
         return stats["bytes"] + BYTES_PER_BANK
 
     def stats(self) -> BankIndexStats:
-        """What the index holds."""
+        """The statistics of the index."""
         stats = self.core.stats()
         return BankIndexStats(
             rows=stats["rows"],
@@ -90,7 +90,7 @@ class BankIndex:
 
     @property
     def grown(self) -> bool:
-        """Whether enough came since the last measure to take another."""
+        """True if enough was added since the last measurement for another one."""
         return (self.row_count - self.measured_rows) * MEASURED_SHARE > self.row_count
 
     def rows(self, versions: tuple[VersionRecord, ...] | list[VersionRecord]) -> list[Row]:

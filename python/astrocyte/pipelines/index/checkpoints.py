@@ -141,13 +141,13 @@ class Checkpoints:
         self._positions.pop(bank.key, None)
 
     def due(self, bank_key: int, index: BankIndex, share: float) -> bool:
-        """Whether a bank is to be written: it is large, and this share of it has changed since, or got graphs."""
+        """True if a bank must be written: it is large, and this share of it has changed since, or got graphs."""
         return not index.small(self.rows - 1) and self._changed(bank_key, index, share)
 
     def due_evicted(self, bank_key: int, index: BankIndex, room: int) -> bool:
-        """Whether a bank that is evicted is to be written: it has changed, and comes back the sooner for it.
+        """True if an evicted bank must be written: it has changed, and a checkpoint makes its next load faster.
 
-        A small one is not where those that wait hold more than ``room`` bytes: it would keep memory that others need.
+        A small bank is not written while the banks that wait hold more than ``room`` bytes: it would keep their memory.
         """
         if index.small(self.rows - 1):
             with self._lock:
@@ -157,7 +157,7 @@ class Checkpoints:
         return self._changed(bank_key, index, LEFT_SHARE)
 
     def _changed(self, bank_key: int, index: BankIndex, share: float) -> bool:
-        """Whether so much of a bank has changed since it was written, and it does not wait to be written."""
+        """True if this share of a bank has changed since it was written, and it is not queued for writing."""
         if bank_key in self._waiting:
             return False
         written, rows = self._positions.get(bank_key), index.row_count * share
@@ -274,11 +274,11 @@ class Checkpoints:
         )
 
     def _level(self, rows: int) -> int:
-        """How loud the log is about a checkpoint: small banks come and go many times a second."""
+        """The log level of a checkpoint: small banks come and go many times a second."""
         return logging.INFO if rows >= self.rows else logging.DEBUG
 
     def _stale(self, bank: Bank, generation: Path) -> bool:
-        """Whether it may hold what was erased since it was written."""
+        """True if the checkpoint may hold data that was erased since it was written."""
         try:
             position, _ = _described(generation)
         except AstrocyteError:
@@ -286,7 +286,7 @@ class Checkpoints:
         return self._erased_since(bank, position)
 
     def _erased_since(self, bank: Bank, position: int) -> bool:
-        """Whether an index of that position may hold what was erased later."""
+        """True if an index of that position may hold data that was erased later."""
         # What was forgotten before had left the index by then.
         forgotten: set[str] = set()
         for change in self._changes(bank, position):
@@ -328,7 +328,7 @@ class Checkpoints:
         return f"{position} {hashlib.blake2b(said.encode(), digest_size=16).hexdigest()}"
 
     def _known(self, bank: Bank, note: str) -> bool:
-        """Whether the database has the change that the note is about."""
+        """True if the database has the change that the note names."""
         position = note.split(" ", 1)[0]
         return position.isdecimal() and self._note(bank, int(position)) == note
 

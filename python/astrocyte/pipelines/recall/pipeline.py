@@ -297,21 +297,21 @@ class RecallPipeline:
         return index
 
     def request(self, plan: Plan) -> RecallRequest:
-        """What the core was asked for a plan that was answered."""
+        """The request to the core for a plan that was answered."""
         return self._planner.request(plan)
 
     def _answer(self, plan: Plan) -> RecallResult:
         return self.assembly.finish(plan, self._looked(plan))
 
     def _looked(self, plan: Plan) -> RecallResponse:
-        """What the core ranks for a plan."""
+        """The core's ranking for a plan."""
         self._analyse(plan)
         response = plan.index.core.recall(self._planner.request(plan))
         plan.searched = perf_counter()
         return response
 
     def search(self, plans: Sequence[Plan]) -> list[RecallResponse]:
-        """What the core ranks for each plan, in one call for all, over all processors."""
+        """The core's rankings of all plans, in one call that uses all processors."""
         requests: list[tuple[CoreBank, RecallRequest]] = []
         while (place := len(requests)) < len(plans):
             # Banks that are asked the same query share what is found out about it, and mostly the request too.
@@ -334,7 +334,7 @@ class RecallPipeline:
         return self._planner.arm_weights(plan)
 
     def unit(self, plan: Plan) -> float:
-        """What a deviation, or a first place of rrf, is in the scores of a plan's answer."""
+        """The unit of the scores of a plan's answer: one deviation, or the first place of rrf."""
         return self._rescorer.unit(plan)
 
     def _analyse(self, plan: Plan, like: Plan | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Who watches from outside, as the settings want it: spans, metrics, hooks. What nobody wants costs nothing.
+"""Observers of an application as configured: spans, metrics, hooks. A disabled observer has no cost.
 
 Spans and metrics come with the extra ``telemetry``, whose packages are imported only where they are wanted.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Telemetry:
-    """What is made around the parts of an application, and around its gate.
+    """The wrappers around the parts of an application, and around its gate.
 
     Args:
         settings: What is wanted.

@@ -56,7 +56,7 @@ class _Shelf(Generic[I]):
         self._positions: dict[str, int] = {}
 
     async def position(self, bank_id: str) -> int:
-        """How far the bank's change log is in here."""
+        """The position in the bank's change log up to which the store is current."""
         return self._positions.get(bank_id, 0)
 
     async def advance(self, bank_id: str, position: int) -> None:
@@ -82,7 +82,7 @@ class _Shelf(Generic[I]):
         self._positions.pop(bank_id, None)
 
     async def health(self) -> bool:
-        """Whether it works."""
+        """Always true: a store in memory cannot be unreachable."""
         return True
 
     async def close(self) -> None:

@@ -100,7 +100,7 @@ class Choices(Generic[M]):
 
 
 class Field(NamedTuple):
-    """How one field crosses.
+    """The conversion of one field.
 
     ``read`` and ``write`` are None for values that are alike on both sides. ``empty`` makes the value of an unset field
     and is None where that is the default of the class. ``always`` marks fields whose empty value is written too.
@@ -315,7 +315,7 @@ def _none() -> None:
 
 
 def _bare(annotation: Any) -> tuple[bool, Any]:  # noqa: ANN401 - types
-    """Whether None is allowed, and the annotation without it; of a union with names, its enumeration."""
+    """True if None is allowed, and the annotation without it; of a union with names, its enumeration."""
     if get_origin(annotation) not in {Union, types.UnionType}:
         return False, annotation
     kinds = [kind for kind in get_args(annotation) if kind is not types.NoneType]

@@ -135,7 +135,7 @@ def encoding(values: Mapping[str, object], path: str = "") -> Iterator[None]:
 
 
 def refuse(error: Exception, values: Mapping[str, object], path: str = "") -> ValidationError:
-    """What to raise when ``values`` could not be put on the wire because of ``error``.
+    """The error to raise when ``values`` could not be put on the wire because of ``error``.
 
     Args:
         error: What the encoder or protobuf raised.

@@ -1,4 +1,4 @@
-"""What the PostgreSQL stores have in common: one table of items each, with the columns that filters look at."""
+"""The base of the PostgreSQL stores: a table with one row per item and a column per filtered attribute."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class PostgresTable:
         self._database = database
 
     async def position(self, bank_id: str) -> int:
-        """How far the bank's change log is in the table."""
+        """The position in the bank's change log up to which the table is current."""
         async with self._connection() as connection:
             query = self._sql("SELECT position FROM {schema}.positions WHERE kind = %(kind)s AND bank_id = %(bank_id)s")
             row = await self._database.one(connection, query, {"kind": self.KIND, "bank_id": bank_id})
@@ -117,7 +117,7 @@ class PostgresTable:
             )
 
     async def health(self) -> bool:
-        """Whether the database answers."""
+        """True if the database answers."""
         try:
             async with self._connection() as connection:
                 await connection.execute("SELECT 1")
@@ -154,7 +154,7 @@ def values_of(item: Attributes) -> dict[str, Any]:
 
 
 def attributes_of(row: Sequence[Any]) -> Attributes:
-    """What `SELECTED` read."""
+    """The attributes of a row that `SELECTED` read."""
     named = dict(zip(NAMES, row, strict=True))
     return Attributes(**{**named, "tags": tuple(named["tags"])})
 
