@@ -77,7 +77,7 @@ def _recall(settings: Settings, providers: Providers, rules: Rules, storage: Sto
         entities=storage.store,
         clock=storage.clock,
         references=ReferenceClock(storage.clock, lambda bank_id: rules.overrides.of[bank_id].time_zone),
-        outside=storage.external,
+        external=storage.external,
         foreign=_multilingual_dates(settings),
         stages=stages.recall,
     )

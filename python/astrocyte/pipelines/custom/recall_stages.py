@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from astrocyte.pipelines.custom.fusion import CustomFusion
 from astrocyte.pipelines.custom.query_analysis import CustomAnalysis
 from astrocyte.pipelines.custom.retrieval_arms import CustomArms
-from astrocyte.pipelines.external_stores.stores import OutsideStores
+from astrocyte.pipelines.external_stores.stores import ExternalStores
 from astrocyte.pipelines.query.reference import ReferenceClock
 from astrocyte.pipelines.search.core_request import Plan
 
@@ -37,7 +37,7 @@ class Others:
     """Asks them.
 
     Args:
-        outside: Stores from outside, if there are any.
+        external: External stores, if there are any.
         foreign: Knows dates of other languages, if they are wanted.
         stages: Steps that others wrote.
         executor: Where dates are looked for.
@@ -46,19 +46,19 @@ class Others:
 
     def __init__(
         self,
-        outside: OutsideStores | None,
+        external: ExternalStores | None,
         foreign: ForeignDates | None,
         stages: RecallStages,
         executor: Executor,
         references: ReferenceClock,
     ) -> None:
-        self._outside = outside
+        self._external = external
         self._foreign = foreign
         self._stages = stages
         self._executor = executor
         self._references = references
         self.fusion = stages.fusion
-        self.propose_any = outside is not None or stages.arms is not None
+        self.propose_any = external is not None or stages.arms is not None
         self.reads_any = foreign is not None or stages.analysis is not None
         self.any = self.propose_any or foreign is not None or stages != NO_STAGES
 
@@ -79,12 +79,12 @@ class Others:
         waiting = [plan for plan in plans if plan.outside is None]
         arms = self._stages.arms
         if arms is None:
-            if self._outside is not None:
-                await self._outside.ask(waiting)
+            if self._external is not None:
+                await self._external.ask(waiting)
             return
         asked = asyncio.gather(*[arms.ask(plan) for plan in waiting])
-        if self._outside is not None:
-            await asyncio.gather(self._outside.ask(waiting), asked)
+        if self._external is not None:
+            await asyncio.gather(self._external.ask(waiting), asked)
         lists = await asked
         for plan, own in zip(waiting, lists, strict=True):
             plan.outside = [*(plan.outside or ()), *own]

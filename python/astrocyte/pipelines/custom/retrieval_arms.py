@@ -1,4 +1,4 @@
-"""Retrieval arms that others wrote: their lists are fused in the core as those of stores from outside are.
+"""Retrieval arms that others wrote: their lists are fused in the core as those of external stores are.
 
 The core takes of a list only memories that it has and that pass the filter, and the truth decides on each of them as on
 any other hit; so an arm decides at most in which order what may be seen is shown.
@@ -15,7 +15,7 @@ from astrocyte.config import RecallSettings
 from astrocyte.pipelines.custom.bounded_call import BoundedStage, UnusableError
 from astrocyte.pipelines.external_stores.items import filters_of
 from astrocyte.pipelines.index.rows import id_to_bytes
-from astrocyte.pipelines.search.core_request import OutsideList, Plan
+from astrocyte.pipelines.search.core_request import ExternalList, Plan
 from astrocyte.providers.stages import ArmQuery, RetrievalArm
 
 
@@ -40,7 +40,7 @@ class CustomArms:
         self.arms = arms
         self._settings = settings
 
-    async def ask(self, plan: Plan) -> list[OutsideList]:
+    async def ask(self, plan: Plan) -> list[ExternalList]:
         """The proposals of the arms; the plan hears how long each took, and which gave nothing."""
         query = plan.query
         depth = max(self._settings.depth, self._settings.overfetch * query.max_results)
@@ -48,7 +48,7 @@ class CustomArms:
         found = await asyncio.gather(*[self._proposed(plan, name, one, asked) for name, one in self.arms.items()])
         return [one for one in found if one is not None]
 
-    async def _proposed(self, plan: Plan, name: str, one: CustomArm, query: ArmQuery) -> OutsideList | None:
+    async def _proposed(self, plan: Plan, name: str, one: CustomArm, query: ArmQuery) -> ExternalList | None:
         outcome = await one.stage.call(
             query.bank_id,
             lambda deadline: one.arm.search(query, deadline=deadline),

@@ -1,4 +1,4 @@
-"""The kinds of stores from outside, alike to what follows and asks them."""
+"""The kinds of external stores, alike to what follows and asks them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_ENTITIES = 16
 
 
 class Kind(Protocol):
-    """A store from outside behind what its kind has of its own."""
+    """An external store behind what its kind has of its own."""
 
     @property
     def name(self) -> str:

@@ -17,7 +17,7 @@ from astrocyte.errors import ProviderUnavailable
 from astrocyte.pipelines.external_stores.adapters import Guarded
 from astrocyte.pipelines.external_stores.items import filters_of, name_of
 from astrocyte.pipelines.index.rows import id_to_bytes
-from astrocyte.pipelines.search.core_request import OutsideList, Plan
+from astrocyte.pipelines.search.core_request import ExternalList, Plan
 from astrocyte.providers.storage import StoreHit
 
 
@@ -49,7 +49,7 @@ class Asker:
                 plan.missed(store.kind.name)
         plan.asked = perf_counter()
 
-    async def _proposed(self, plan: Plan, store: Guarded) -> OutsideList | None:
+    async def _proposed(self, plan: Plan, store: Guarded) -> ExternalList | None:
         """The store's list, or None where it did not answer."""
         query, kind = plan.query, store.kind
         depth = max(self._settings.depth, self._settings.overfetch * query.max_results)

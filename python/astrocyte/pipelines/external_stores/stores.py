@@ -1,4 +1,4 @@
-"""The stores from outside of one server, together."""
+"""The external stores of one server, together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from astrocyte.stores.following import FollowedStore
 from astrocyte.stores.protocols import MemoryStore
 
 
-class OutsideStores:
+class ExternalStores:
     """Follows the truth with each store, and asks them in recalls.
 
     Args:

@@ -1,4 +1,4 @@
-"""Keeping a store from outside equal to the truth.
+"""Keeping an external store equal to the truth.
 
 The change log says which memories changed; what goes out is what they are now, so that a change which is followed twice
 does no harm, and one that has been overtaken none either. The position that the store has reached is kept in the store,
@@ -58,7 +58,7 @@ class Follower:
         executor: Executor,
     ) -> None:
         self._guarded = store
-        self._outside = store.kind.store
+        self._external = store.kind.store
         self._truth = truth
         self._followed = followed
         self._settings = settings
@@ -86,7 +86,7 @@ class Follower:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
             self._task = None
-        await self._outside.close()
+        await self._external.close()
 
     async def reached(self, bank: Bank, position: int) -> None:
         """Return once the store has the bank's changes up to a position; after a start, once it is known to."""
@@ -141,9 +141,9 @@ class Follower:
             banks += found
         names = {name_of(self._followed.installation, bank) for bank in banks}
         prefix = f"{self._followed.installation}/"
-        for name in await self._call(partial(self._outside.list_banks, prefix)):
+        for name in await self._call(partial(self._external.list_banks, prefix)):
             if name not in names:
-                await self._call(partial(self._outside.drop_bank, name))
+                await self._call(partial(self._external.drop_bank, name))
         self._waiting |= {bank.key: bank for bank in banks}
         self._reached = {bank.key: self._reached[bank.key] for bank in banks if bank.key in self._reached}
         await self._catch_up()
@@ -163,10 +163,10 @@ class Follower:
         name = name_of(self._followed.installation, bank)
         position = self._reached.get(bank.key)
         if position is None:
-            position = await self._call(partial(self._outside.position, name))
+            position = await self._call(partial(self._external.position, name))
             current = self._truth.get_bank(bank.tenant, bank.bank_id)
             if current is not None and current.key == bank.key and position > current.position:
-                await self._call(partial(self._outside.drop_bank, name))
+                await self._call(partial(self._external.drop_bank, name))
                 position = 0
             await self._at(bank, position)
         while changes := await self._read(self._changes_after, bank, position):
@@ -182,10 +182,10 @@ class Follower:
         held = {version.memory.memory_id for version in versions}
         gone = [memory_id for memory_id in memory_ids if memory_id not in held]
         if gone:
-            await self._call(partial(self._outside.delete, gone, name))
+            await self._call(partial(self._external.delete, gone, name))
         if versions:
             await self._call(partial(self._guarded.kind.put, versions, name))
-        await self._call(partial(self._outside.advance, name, changes[-1].position))
+        await self._call(partial(self._external.advance, name, changes[-1].position))
 
     async def _at(self, bank: Bank, position: int) -> None:
         async with self._moved:

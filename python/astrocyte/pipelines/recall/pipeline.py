@@ -30,7 +30,7 @@ from astrocyte.model import Bank, RecallQuery, RecallResult
 from astrocyte.pipelines.custom.fusion import CustomFusion
 from astrocyte.pipelines.custom.query_analysis import read_over
 from astrocyte.pipelines.custom.recall_stages import NO_STAGES, Others, RecallStages
-from astrocyte.pipelines.external_stores.stores import OutsideStores
+from astrocyte.pipelines.external_stores.stores import ExternalStores
 from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.index.embedding_spaces import Spaces, check_space
 from astrocyte.pipelines.index.registry import IndexRegistry
@@ -65,7 +65,7 @@ class RecallParts:
         entities: Finds memories that a question names.
         clock: Milliseconds since the epoch.
         references: Resolves what relative dates count from.
-        outside: External stores, if there are any.
+        external: External stores, if there are any.
         foreign: Finds dates of other languages than English, if that is on.
         stages: Custom steps.
     """
@@ -79,7 +79,7 @@ class RecallParts:
     entities: EntityStore
     clock: Callable[[], int]
     references: ReferenceClock
-    outside: OutsideStores | None = None
+    external: ExternalStores | None = None
     foreign: ForeignDates | None = None
     stages: RecallStages = NO_STAGES
 
@@ -100,8 +100,8 @@ class RecallPipeline:
         self._inline_rows = settings.recall.inline_rows
         self._executor = parts.executor
         self._references = parts.references
-        self._others = Others(parts.outside, parts.foreign, parts.stages, parts.executor, parts.references)
-        self.vectors = QueryVectors(parts.spaces, looked_at_outside=self._others.propose_any)
+        self._others = Others(parts.external, parts.foreign, parts.stages, parts.executor, parts.references)
+        self.vectors = QueryVectors(parts.spaces, external_search=self._others.propose_any)
         self._planner = Planner(settings.recall, parts.entities, parts.references)
         self.assembly = ResultAssembly(parts.store, settings, parts.clock)
         self._rescorer = self.assembly.rescorer

@@ -34,8 +34,8 @@ ARMS = ("semantic", "keyword", "temporal")
 # it says, and a weight that is right for "in 2025" is outvoted by the other two arms.
 DIRECTED = 3.0
 
-# What a store from outside proposes: its name, its weight, and memories with scores, best first.
-OutsideList = tuple[str, float, list[tuple[bytes, float]]]
+# What an external store proposes: its name, its weight, and memories with scores, best first.
+ExternalList = tuple[str, float, list[tuple[bytes, float]]]
 # A boost that the core adds: its name, the labels of what it lifts, how much, how far a hit that feedback kept at the
 # head is above the next one, and the hits and tokens that are wanted of the candidates.
 Lift = tuple[str, list[tuple[str, str]], float, float, int, int]
@@ -86,7 +86,7 @@ class Findings:
     pool: int = 0
     lift: Lift | None = None
     stages: Mapping[str, float] = NO_TIMES
-    outside: list[OutsideList] | None = None
+    outside: list[ExternalList] | None = None
     degraded: str = ""
     asked: float = 0.0
     # How long names were looked up, where they were.

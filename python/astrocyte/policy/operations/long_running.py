@@ -164,7 +164,7 @@ class Operating:
         """Refuse what would leave vectors of the former model somewhere.
 
         Raises:
-            FailedPrecondition: A store from outside has copies of them, or one model alone makes those of images.
+            FailedPrecondition: An external store has copies of them, or one model alone makes those of images.
         """
         if self._settings.vector_store not in {"sqlite", "in_memory"}:
             raise FailedPrecondition(

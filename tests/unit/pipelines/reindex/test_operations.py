@@ -391,7 +391,7 @@ async def test_a_store_of_documents_hears_of_no_memory_that_moved(
     assert app.storage.external is not None
     gone: list[str] = []
     (follower,) = app.storage.external._followers.values()
-    monkeypatch.setattr(follower._outside, "delete", lambda ids, _: _noted(gone, ids))
+    monkeypatch.setattr(follower._external, "delete", lambda ids, _: _noted(gone, ids))
     await fill(app)
     operation = await moved(app)
     bank = app.storage.store.get_bank("default", BANK)
