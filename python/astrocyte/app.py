@@ -15,7 +15,7 @@ from astrocyte.config import Settings
 from astrocyte.core import build_info
 from astrocyte.errors import AstrocyteError, frames
 from astrocyte.model import EngineOutbox, ServerInfo
-from astrocyte.pipelines.index.embedding_spaces import Spaces
+from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces
 from astrocyte.policy.gate import Gate
 from astrocyte.policy.observability.telemetry import Telemetry
 from astrocyte.policy.operations.parts import GateParts
@@ -143,7 +143,7 @@ class App:
             await asyncio.sleep(self.settings.forget.purge_interval_seconds)
 
 
-def _server_info(settings: Settings, storage: Storage, spaces: Spaces) -> ServerInfo:
+def _server_info(settings: Settings, storage: Storage, spaces: EmbeddingSpaces) -> ServerInfo:
     build = build_info()
     return ServerInfo(
         version=version("astrocyte-grpc"),

@@ -15,7 +15,7 @@ from astrocyte.providers.protocols import Embedder
 from astrocyte.stores.protocols import IndexBatch
 
 
-class Spaces:
+class EmbeddingSpaces:
     """The embedders by their models. Safe to use from any thread.
 
     Args:

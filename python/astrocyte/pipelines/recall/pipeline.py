@@ -32,7 +32,7 @@ from astrocyte.pipelines.custom.query_analysis import read_over
 from astrocyte.pipelines.custom.recall_stages import NO_STAGES, Others, RecallStages
 from astrocyte.pipelines.external_stores.stores import ExternalStores
 from astrocyte.pipelines.index.bank_index import BankIndex
-from astrocyte.pipelines.index.embedding_spaces import Spaces, check_space
+from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces, check_space
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.query.reference import ReferenceClock
 from astrocyte.pipelines.recall.cache import RecallCache, name_of
@@ -73,7 +73,7 @@ class RecallParts:
     store: MemoryStore
     core: Core
     registry: IndexRegistry
-    spaces: Spaces
+    spaces: EmbeddingSpaces
     settings: Settings
     executor: Executor
     entities: EntityStore

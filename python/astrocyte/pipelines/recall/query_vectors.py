@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from time import perf_counter
 
 from astrocyte.errors import AstrocyteError
-from astrocyte.pipelines.index.embedding_spaces import Spaces, usable
+from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces, usable
 from astrocyte.pipelines.search.core_request import Plan
 from astrocyte.providers.protocols import Embedder
 
@@ -19,7 +19,7 @@ class QueryVectors:
         external_search: True if external stores or custom arms search by vectors too.
     """
 
-    def __init__(self, spaces: Spaces, *, external_search: bool) -> None:
+    def __init__(self, spaces: EmbeddingSpaces, *, external_search: bool) -> None:
         self._spaces = spaces
         self._external_search = external_search
 

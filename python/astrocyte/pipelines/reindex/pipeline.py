@@ -36,7 +36,7 @@ from astrocyte.errors import (
 )
 from astrocyte.model import Bank, Comparison, OperationError, ReindexPhase
 from astrocyte.pipelines.index.bank_index import BankIndex
-from astrocyte.pipelines.index.embedding_spaces import Spaces
+from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.recall.pipeline import RecallPipeline
 from astrocyte.pipelines.reindex.embedding import VectorMaker
@@ -80,7 +80,7 @@ class Reindexer:
         operations: OperationStore,
         registry: IndexRegistry,
         recall: RecallPipeline,
-        spaces: Spaces,
+        spaces: EmbeddingSpaces,
         settings: ReindexSettings,
         clock: Callable[[], int],
     ) -> None:

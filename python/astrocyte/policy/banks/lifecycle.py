@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from astrocyte.api.requests import CreateBank, DeleteBank, GetBank, ListBanks, UpdateBank, Watch
 from astrocyte.errors import AccessDenied, AlreadyExists, BankNotFound, RequestIdReused, ValidationError
 from astrocyte.model import Bank, BankPage, Caller, Change
-from astrocyte.pipelines.index.embedding_spaces import Spaces
+from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.policy.auth.access_control import Access
 from astrocyte.policy.banks.selection import BankSet
@@ -46,7 +46,7 @@ class Banks:
         self,
         store: MemoryStore,
         registry: IndexRegistry,
-        spaces: Spaces,
+        spaces: EmbeddingSpaces,
         check: Validator,
         access: Access,
         overrides: Overrides,

@@ -11,7 +11,7 @@ from astrocyte.config import Settings
 from astrocyte.model import ServerInfo
 from astrocyte.pipelines.explain.pipeline import ExplainPipeline
 from astrocyte.pipelines.forget import ForgetPipeline
-from astrocyte.pipelines.index.embedding_spaces import Spaces
+from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.multi_bank.pipeline import MultiBankPipeline
 from astrocyte.pipelines.recall.protocols import Recall
@@ -77,7 +77,7 @@ class GateParts:
     keys: KeyStore
     operations: OperationStore
     registry: IndexRegistry
-    spaces: Spaces
+    spaces: EmbeddingSpaces
     pipelines: Pipelines
     policies: Policies
 
@@ -104,7 +104,7 @@ class OperationParts:
 
     settings: Settings
     store: MemoryStore
-    spaces: Spaces
+    spaces: EmbeddingSpaces
     pipelines: Pipelines
     policies: Policies
     check: Validator
