@@ -87,14 +87,14 @@ class App:
         return self.storage.store.healthy
 
     def start_purging(self) -> None:
-        """Start the background tasks on the running loop: purges, retries, deliveries; a second call does nothing.
+        """Start the background tasks on the running loop: purges, retries, outbox relay; a second call does nothing.
 
         The gate calls this at its first use; a server that may wait long for its first call does it itself.
         """
         if self._purging is None and not self.settings.read_only:
             self._purging = asyncio.get_running_loop().create_task(self._purge_for_ever(), name="astrocyte-purge")
             self.policies.escalation.retries.start()
-            self.policies.deliveries.start()
+            self.policies.outbox_relay.start()
             self.pipelines.reindexer.start()
             if self.storage.external is not None:
                 self.storage.external.start()
@@ -107,7 +107,7 @@ class App:
                 await self._purging
             self._purging = None
         await self.policies.escalation.retries.close()
-        await self.policies.deliveries.close()
+        await self.policies.outbox_relay.close()
         await self.pipelines.reindexer.close()
         with contextlib.suppress(AstrocyteError):
             await self.gate.keys.note()
@@ -122,7 +122,7 @@ class App:
 
     def _outboxes(self) -> dict[str, EngineOutbox]:
         """The outboxes of the engines, by the engines' names."""
-        states = {engine.name: self.policies.deliveries.state(engine) for engine in self.providers.engines}
+        states = {engine.name: self.policies.outbox_relay.state(engine) for engine in self.providers.engines}
         return {name: state for name, state in states.items() if state is not None}
 
     async def _purge_for_ever(self) -> None:

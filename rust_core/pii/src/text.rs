@@ -67,7 +67,7 @@ fn fold(character: char, text: &mut String) {
         }
         '\u{2018}' | '\u{2019}' => text.push('\''),
         '\u{201c}' | '\u{201d}' => text.push('"'),
-        // EmbeddingSpaces that are no ASCII space but mean one; NFKC does the others.
+        // Spaces beyond ASCII that NFKC leaves as they are.
         '\u{1680}' | '\u{2028}' | '\u{2029}' => text.push(' '),
         _ => match digit(character) {
             Some(digit) => text.push(digit),

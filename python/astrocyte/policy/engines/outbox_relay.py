@@ -87,7 +87,7 @@ class _Lane:
     task: asyncio.Task[None] | None = None
 
 
-class Deliveries:
+class OutboxRelay:
     """Brings engines what waits for them.
 
     Args:

@@ -24,7 +24,7 @@ from astrocyte.model import (
     RetainResult,
     RetentionAction,
 )
-from astrocyte.policy.engines.outbox_relay import BOTH, Deliveries
+from astrocyte.policy.engines.outbox_relay import BOTH, OutboxRelay
 from astrocyte.policy.engines.registry import Engine, Engines, cause_of
 from astrocyte.policy.events import emit
 from astrocyte.providers.engines import EngineCall, EngineItem
@@ -40,16 +40,16 @@ class EngineWriting:
 
     Args:
         engines: All of them.
-        deliveries: Brings them what waits.
+        outbox_relay: Delivers queued memories to the engines.
         store: Knows the banks.
         name_of: Who a caller counts as.
     """
 
     def __init__(
-        self, engines: Engines, deliveries: Deliveries, store: MemoryStore, name_of: Callable[[Caller], str]
+        self, engines: Engines, outbox_relay: OutboxRelay, store: MemoryStore, name_of: Callable[[Caller], str]
     ) -> None:
         self._engines = engines
-        self._deliveries = deliveries
+        self._outbox_relay = outbox_relay
         self._store = store
         self._name_of = name_of
 
@@ -60,7 +60,7 @@ class EngineWriting:
 
     def order(self, caller: Caller, bank_id: str) -> CopyOrder | None:
         """The order for the engine that follows what the caller changes in a bank; it goes with the commit."""
-        return self._deliveries.order(caller.tenant, bank_id, self._name_of(caller), caller.on_behalf_of, caller.hops)
+        return self._outbox_relay.order(caller.tenant, bank_id, self._name_of(caller), caller.on_behalf_of, caller.hops)
 
     @asynccontextmanager
     async def turn(self, caller: Caller, bank_id: str) -> AsyncIterator[None]:
@@ -69,7 +69,7 @@ class EngineWriting:
         if engine is None:
             yield
             return
-        async with self._deliveries.turn(engine, bank_id):
+        async with self._outbox_relay.turn(engine, bank_id):
             yield
 
     async def store(
@@ -121,12 +121,12 @@ class EngineWriting:
         try:
             if engine.too_far(caller):
                 raise _too_far(engine)
-            await self._deliveries.bring(engine, bank, memory_ids)
+            await self._outbox_relay.bring(engine, bank, memory_ids)
         except AstrocyteError as error:
             emit("engine_failed", operation=operation, bank_id=bank.bank_id, engine=engine.name, reason=cause_of(error))
             if engine.settings.require_both:
                 raise
-            left = set(memory_ids) if engine.too_far(caller) else self._deliveries.left(engine, bank, memory_ids)
+            left = set(memory_ids) if engine.too_far(caller) else self._outbox_relay.left(engine, bank, memory_ids)
             return error, left
         return None, set()
 
@@ -167,10 +167,10 @@ class EngineWriting:
         try:
             count = await engine.forget(call, selector, compliance=compliance, reason=reason)
             if engine.settings.retain_target == BOTH:
-                count += await self._deliveries.forgotten(engine, call, bank, selector, result.position)
+                count += await self._outbox_relay.forgotten(engine, call, bank, selector, result.position)
         except AstrocyteError:
             # What is copied here it will be told all the same, whether the caller comes again or not.
-            self._deliveries.note(engine.name)
+            self._outbox_relay.note(engine.name)
             raise
         deleted = result.deleted_count
         if engine.settings.retain_target != BOTH:
@@ -211,7 +211,7 @@ class EngineWriting:
         """All engines and how each is; with what waits for it, where it is of banks of the caller's tenant."""
         own = {one.name: one for one in self._engines if one.settings.tenant == caller.tenant}
         return [
-            replace(info, outbox=self._deliveries.state(own[info.name])) if info.name in own else info
+            replace(info, outbox=self._outbox_relay.state(own[info.name])) if info.name in own else info
             for info in await self._engines.describe()
         ]
 

@@ -145,5 +145,5 @@ def operation_parts(parts: GateParts) -> OperationParts:
         relevance=Relevance(store, banks, access),
         engine_results=engine_results,
         hybrid=Hybrid(policies.engines, engine_results, access.name, settings.recall.rank_constant),
-        engine_writes=EngineWriting(policies.engines, policies.deliveries, store, access.name),
+        engine_writes=EngineWriting(policies.engines, policies.outbox_relay, store, access.name),
     )
