@@ -1,7 +1,7 @@
-"""One answer of two sides: the pipeline of this server, and an engine that stands beside a bank.
+"""Recall from two sides: the pipeline of this server, and the engine of a bank.
 
-Both are asked at once, and neither before the call was let pass. What the engine brings is judged (`foreign`), and then
-the lists become one (`pipelines.side_fusion`). A side that fails or is late is named in the trace, and the other
+Both run concurrently, after the call was admitted. The hits of the engine are screened (`result_screening`), and the two
+lists are merged (`pipelines.side_fusion`). A side that fails or is late is named in the trace, and the other
 answers, unless the engine's settings require both.
 """
 
@@ -37,7 +37,7 @@ from astrocyte.pipelines.recall.external_context import within
 from astrocyte.pipelines.recall.trace import empty_trace
 from astrocyte.policy.banks.cross_references import Relevant
 from astrocyte.policy.engines.registry import Engine, Engines, cause_of
-from astrocyte.policy.engines.result_screening import Foreign, Judged
+from astrocyte.policy.engines.result_screening import Judged, ResultScreening
 from astrocyte.policy.events import emit
 
 Local = Callable[[RecallQuery], Awaitable[RecallResult]]
@@ -113,16 +113,16 @@ class Hybrid:
 
     Args:
         engines: All of them.
-        foreign: Judges what they bring.
+        screening: Screens their hits.
         name_of: Who a caller counts as.
         rank_constant: k of rrf.
     """
 
     def __init__(
-        self, engines: Engines, foreign: Foreign, name_of: Callable[[Caller], str], rank_constant: float
+        self, engines: Engines, screening: ResultScreening, name_of: Callable[[Caller], str], rank_constant: float
     ) -> None:
         self._engines = engines
-        self._foreign = foreign
+        self._screening = screening
         self._name_of = name_of
         self._rank_constant = rank_constant
 
@@ -212,7 +212,7 @@ class Hybrid:
         query = _question(asking, bank)
         try:
             answer = await engine.ask(lambda: engine.provider.recall(call, query), seconds)
-            side.judged = self._foreign.judge(engine.name, bank, asking.operation, query, answer)
+            side.judged = self._screening.judge(engine.name, bank, asking.operation, query, answer)
             side.outcome = EngineOutcome.ANSWERED
         except AstrocyteError as error:
             side.failed(error)

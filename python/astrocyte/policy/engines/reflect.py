@@ -11,7 +11,7 @@ from astrocyte.errors import AstrocyteError, FailedPrecondition, ProviderUnavail
 from astrocyte.model import Bank, Caller, MemoryHit, RecallQuery, RecallResult, ReflectQuery, ReflectResult
 from astrocyte.pipelines.text import detail_levels
 from astrocyte.policy.engines.registry import Engine, Engines, cause_of
-from astrocyte.policy.engines.result_screening import Foreign
+from astrocyte.policy.engines.result_screening import ResultScreening
 from astrocyte.policy.events import emit
 from astrocyte.policy.privacy.barriers import Barriers
 from astrocyte.providers.engines import EngineAnswer
@@ -25,16 +25,16 @@ class EngineReflecting:
 
     Args:
         engines: All of them.
-        foreign: Judges what they bring.
+        screening: Screens their hits.
         barriers: Judge what they say.
         name_of: Who a caller counts as.
     """
 
     def __init__(
-        self, engines: Engines, foreign: Foreign, barriers: Barriers, name_of: Callable[[Caller], str]
+        self, engines: Engines, screening: ResultScreening, barriers: Barriers, name_of: Callable[[Caller], str]
     ) -> None:
         self._engines = engines
-        self._foreign = foreign
+        self._screening = screening
         self._barriers = barriers
         self._name_of = name_of
 
@@ -76,7 +76,7 @@ class EngineReflecting:
                 f"engine {engine.name!r} returned an invalid answer",
                 metadata={"engine": engine.name, "cause": "not_an_answer"},
             )
-        said = self._barriers.foreign(
+        said = self._barriers.screen_engine_result(
             bank.bank_id,
             operation,
             RecallResult((MemoryHit(result.answer, 0.0, bank_id=bank.bank_id),), 0, truncated=False),
@@ -87,7 +87,7 @@ class EngineReflecting:
                 metadata={"engine": engine.name, "cause": "PII_REJECTED"},
             )
         asked = RecallQuery(query.query, bank.bank_id, max_results=MOST_SOURCES, include_sources=query.include_sources)
-        judged = self._foreign.judge(
+        judged = self._screening.judge(
             engine.name, bank, operation, _filters(asked, query), EngineAnswer(tuple(result.sources or ()))
         )
         limit = query.max_tokens or 0

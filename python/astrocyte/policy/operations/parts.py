@@ -25,7 +25,7 @@ from astrocyte.policy.banks.cross_references import Relevance
 from astrocyte.policy.banks.lifecycle import Banks
 from astrocyte.policy.banks.selection import BankSets
 from astrocyte.policy.engines.recall import Hybrid
-from astrocyte.policy.engines.result_screening import Foreign
+from astrocyte.policy.engines.result_screening import ResultScreening
 from astrocyte.policy.engines.writes import EngineWriting
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.requests.validation import Validator
@@ -112,7 +112,7 @@ class OperationParts:
     banks: Banks
     bank_sets: BankSets
     relevance: Relevance
-    engine_results: Foreign
+    engine_results: ResultScreening
     hybrid: Hybrid
     engine_writes: EngineWriting
 
@@ -131,7 +131,7 @@ def operation_parts(parts: GateParts) -> OperationParts:
     banks = Banks(store, parts.registry, parts.spaces, check, access, policies.overrides, parts.lifecycle.start_purging)
     banks.at_deletion(policies.deleted)
     banks.at_deletion(parts.pipelines.recall.forget)
-    engine_results = Foreign(store, policies.barriers, check)
+    engine_results = ResultScreening(store, policies.barriers, check)
     return OperationParts(
         settings=settings,
         store=store,

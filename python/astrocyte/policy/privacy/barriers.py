@@ -277,12 +277,12 @@ class Barriers:
         """True if a memory would be left out of what answers are made of."""
         return is_refused(self._of[hit.bank_id or ""].evidence, hit)
 
-    def foreign(self, bank_id: str, operation: str, result: RecallResult) -> RecallResult:
-        """Hits of an engine, which no barrier has seen: judged by patterns, as items that are to be stored."""
+    def screen_engine_result(self, bank_id: str, operation: str, result: RecallResult) -> RecallResult:
+        """Screens the hits of an engine by the patterns, as items that are to be stored."""
         return self._screened("pii", (bank_id,), operation, result)
 
     def metadata(self, bank_id: str, metadata: Metadata) -> Metadata:
-        """Metadata that an engine brought, without the keys that have no place in a memory of the bank.
+        """Metadata of an engine's hit without the keys that the bank blocks.
 
         Raises:
             ValidationError: A key is refused, or what is left is too large.

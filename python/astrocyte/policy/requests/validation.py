@@ -157,9 +157,9 @@ class Validator:
         for index, item in enumerate(items):
             if not isinstance(item, MemoryHit):
                 raise ValidationError(f"expected a MemoryHit, got {type(item).__name__}", field=f"{path}[{index}]")
-            self.foreign(item, f"{path}[{index}].")
+            self.external_hit(item, f"{path}[{index}].")
 
-    def foreign(self, item: MemoryHit, at: str = "") -> None:
+    def external_hit(self, item: MemoryHit, at: str = "") -> None:
         """A hit of another system: as right as a memory would have to be."""
         limits = self._limits
         if not field_checks.text(item.text, f"{at}text", limits.external_bytes).strip():
