@@ -18,7 +18,7 @@ from astrocyte.pipelines.search.core_request import Plan
 
 if TYPE_CHECKING:
     # It comes with an extra.
-    from astrocyte.pipelines.query.multilingual_dates import ForeignDates
+    from astrocyte.pipelines.query.multilingual_dates import MultilingualDates
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Others:
 
     Args:
         external: External stores, if there are any.
-        foreign: Knows dates of other languages, if they are wanted.
+        multilingual: Parses dates of other languages than English; None if they are not configured.
         stages: Steps that others wrote.
         executor: Where dates are looked for.
         references: Knows what relative dates count from.
@@ -47,28 +47,28 @@ class Others:
     def __init__(
         self,
         external: ExternalStores | None,
-        foreign: ForeignDates | None,
+        multilingual: MultilingualDates | None,
         stages: RecallStages,
         executor: Executor,
         references: ReferenceClock,
     ) -> None:
         self._external = external
-        self._foreign = foreign
+        self._multilingual = multilingual
         self._stages = stages
         self._executor = executor
         self._references = references
         self.fusion = stages.fusion
         self.propose_any = external is not None or stages.arms is not None
-        self.reads_any = foreign is not None or stages.analysis is not None
-        self.any = self.propose_any or foreign is not None or stages != NO_STAGES
+        self.reads_any = multilingual is not None or stages.analysis is not None
+        self.any = self.propose_any or multilingual is not None or stages != NO_STAGES
 
     async def read(self, plans: Sequence[Plan]) -> None:
         """Let them read the questions: for dates of other languages, and for what they ask."""
         if self.reads_any:
             for plan in plans:
                 plan.reference = self._references.of(plan.query, plan.bank.bank_id)
-        if self._foreign is not None:
-            await self._date(plans, self._foreign)
+        if self._multilingual is not None:
+            await self._date(plans, self._multilingual)
         if self._stages.analysis is not None:
             await self._stages.analysis.analyse(plans)
 
@@ -90,9 +90,11 @@ class Others:
             plan.outside = [*(plan.outside or ()), *own]
             plan.asked = perf_counter()
 
-    async def _date(self, plans: Sequence[Plan], foreign: ForeignDates) -> None:
+    async def _date(self, plans: Sequence[Plan], multilingual: MultilingualDates) -> None:
         """Find dates of other languages in the questions, off the loop: each takes tens of milliseconds."""
         run = asyncio.get_running_loop().run_in_executor
         for plan in plans:
             if plan.reference is not None and plan.query.query:
-                plan.foreign = await run(self._executor, foreign.windows, plan.query.query, plan.reference)
+                plan.multilingual_windows = await run(
+                    self._executor, multilingual.windows, plan.query.query, plan.reference
+                )

@@ -45,7 +45,7 @@ from astrocyte.stores.protocols import MemoryStore
 
 if TYPE_CHECKING:
     # It comes with an extra.
-    from astrocyte.pipelines.query.multilingual_dates import ForeignDates
+    from astrocyte.pipelines.query.multilingual_dates import MultilingualDates
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -66,7 +66,7 @@ class RecallParts:
         clock: Milliseconds since the epoch.
         references: Resolves what relative dates count from.
         external: External stores, if there are any.
-        foreign: Finds dates of other languages than English, if that is on.
+        multilingual: Parses dates of other languages than English; None if they are not configured.
         stages: Custom steps.
     """
 
@@ -80,7 +80,7 @@ class RecallParts:
     clock: Callable[[], int]
     references: ReferenceClock
     external: ExternalStores | None = None
-    foreign: ForeignDates | None = None
+    multilingual: MultilingualDates | None = None
     stages: RecallStages = NO_STAGES
 
 
@@ -100,7 +100,7 @@ class RecallPipeline:
         self._inline_rows = settings.recall.inline_rows
         self._executor = parts.executor
         self._references = parts.references
-        self._others = Others(parts.external, parts.foreign, parts.stages, parts.executor, parts.references)
+        self._others = Others(parts.external, parts.multilingual, parts.stages, parts.executor, parts.references)
         self.vectors = QueryVectors(parts.spaces, external_search=self._others.propose_any)
         self._planner = Planner(settings.recall, parts.entities, parts.references)
         self.assembly = ResultAssembly(parts.store, settings, parts.clock)
@@ -346,8 +346,8 @@ class RecallPipeline:
             plan.pool = self._rescorer.pool(plan.query)
         else:
             plan.pool = 0
-        if plan.foreign:
-            plan.windows = list(dict.fromkeys([*plan.windows, *plan.foreign]))
+        if plan.multilingual_windows:
+            plan.windows = list(dict.fromkeys([*plan.windows, *plan.multilingual_windows]))
             # Relative ones count in each bank's own time zone.
             plan.windows_hold = False
         if plan.reading is not None:

@@ -93,7 +93,7 @@ class Findings:
     naming: float | None = None
     names: Sequence[External] = ()
     # Windows of dates in other languages than English, where these are looked for.
-    foreign: Sequence[tuple[int, int]] = ()
+    multilingual_windows: Sequence[tuple[int, int]] = ()
     # How many candidates a reranker wants to read, 0 where none has a word; then they are these, of these arms.
     reranked: int = 0
     candidates: list[Candidate] | None = None
@@ -223,7 +223,7 @@ class Planner:
                 or plan.most_tokens != most_tokens
                 or plan.alone is not alone
                 or plan.outside
-                or plan.foreign
+                or plan.multilingual_windows
                 or plan.reading is not None
                 or self._feedback(plan) != feedback
             ):

@@ -1,8 +1,8 @@
 """Recall from two sides: the pipeline of this server, and the engine of a bank.
 
-Both run concurrently, after the call was admitted. The hits of the engine are screened (`result_screening`), and the two
-lists are merged (`pipelines.side_fusion`). A side that fails or is late is named in the trace, and the other
-answers, unless the engine's settings require both.
+Both run concurrently, after the call was admitted. The hits of the engine are screened (`result_screening`), and the
+two lists are merged (`pipelines.side_fusion`). A side that fails or is late is named in the trace, and the other
+answers, unless the settings of the engine require both.
 """
 
 from __future__ import annotations
