@@ -234,7 +234,7 @@ class Engines:
         """
         if name == PIPELINE or any(one.name == name for one in self.all):
             raise ConfigError(
-                f"engines.{name}: the name is reserved; choose another", metadata={"key": f"engines.{name}"}
+                f"engines.{name}: the name is in use; choose another", metadata={"key": f"engines.{name}"}
             )
         breaker = Breaker(f"engine:{name}", self._settings.escalation.circuit_breaker)
         self.all.append(Engine(name, kind, settings, self._around(name, provider), breaker))
