@@ -1,4 +1,4 @@
-"""API keys: made here, shown once, and recognised by a digest.
+"""API keys: created here, shown once, and verified by a digest.
 
 A key is ``astro_``, its id, which may be shown, and 256 random bits. The id finds the row; of the whole only a SHA-256
 is kept, which needs no salt and no slow hash, since nobody can try 2^256 of them.
@@ -49,7 +49,7 @@ class Keys:
         self._noting: asyncio.Task[None] | None = None
 
     def caller(self, secret: str) -> Caller | None:
-        """Whom a key stands for; None for what is no key of ours by its form.
+        """The caller of a key; None if the text does not have the form of an API key.
 
         Raises:
             AuthorizationError: It is not known, was revoked, or has expired.
@@ -73,7 +73,7 @@ class Keys:
         return live.caller
 
     async def note(self) -> None:
-        """Write down when keys were used last."""
+        """Store the times of the last use of keys."""
         uses, self._uses = self._uses, {}
         if uses:
             await self._store.note_uses(uses)

@@ -1,4 +1,4 @@
-"""Grants by call: who may give and take them, and what they say."""
+"""Grants by call: the permissions for changing them, and their form."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _check_bank(bank_id: object) -> None:
 
 
 def _permissions(names: Iterable[str], field: str) -> frozenset[Permission]:
-    """The permissions that the names stand for."""
+    """The permissions of these names."""
     if isinstance(names, str):
         raise ValidationError("expected a list of permissions, got one text", field=field)
     found: set[Permission] = set()

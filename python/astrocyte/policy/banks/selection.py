@@ -1,6 +1,6 @@
 """The banks of a call and its strategy: from the request, a group of the configuration, and the caller's identity.
 
-Nothing is looked up here: a bank that does not exist is named like any other, and the gate decides on each of them.
+No bank is looked up here: the gate decides on each of them, whether it exists or not.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _PARTS = tuple(part.name for part in fields(MultiBankStrategy))
 
 
 class BankSet(NamedTuple):
-    """The banks of a call in the order in which they are asked, and how; None where it names one bank."""
+    """The banks of a call in their order, with the strategy; None where it names one bank."""
 
     bank_ids: tuple[str, ...]
     strategy: BankStrategy | None = None
 
 
 class BankSets:
-    """Resolves what calls say about several banks.
+    """Resolves the banks and strategies of calls on several banks.
 
     Args:
         settings: The groups, and what holds where a call says nothing.
@@ -83,14 +83,14 @@ class BankSets:
         return BankSet((*first, *rest), strategy)
 
     def groups(self) -> list[BankGroup]:
-        """The groups of the configuration, with placeholders as they stand there."""
+        """The groups of the configuration, with unfilled placeholders."""
         return [
             BankGroup(name, group.banks, replace(OPEN_STRATEGY, **_of_group(group, {one: one for one in group.banks})))
             for name, group in self._settings.bank_groups.items()
         ]
 
     def _group(self, caller: Caller, name: object, path: str) -> tuple[tuple[str, ...], dict[str, Any]]:
-        """The banks of a group, filled, and what it says of the strategy."""
+        """The banks of a group, with placeholders filled, and the group's strategy."""
         group = self._settings.bank_groups.get(name) if isinstance(name, str) else None
         if group is None:
             there = ", ".join(sorted(self._settings.bank_groups)) or "none"
@@ -108,7 +108,7 @@ def _alone(bank_id: str, path: str) -> BankSet:
 
 
 def identity_values(caller: Caller) -> dict[str, str]:
-    """Values of placeholders: tenant_id, and user_id, agent_id and so on, from the caller and whom it acts for."""
+    """Values of placeholders: tenant_id, user_id, agent_id and so on, from the caller and its principal."""
     values = {"tenant_id": caller.tenant}
     for principal in (caller.principal, caller.on_behalf_of):
         kind, colon, name = (principal or "").partition(":")
@@ -118,7 +118,7 @@ def identity_values(caller: Caller) -> dict[str, str]:
 
 
 def _filled(pattern: str, values: Mapping[str, str], path: str) -> str:
-    """The bank id that a name with placeholders stands for."""
+    """The bank id after the placeholders of a name are filled."""
     try:
         return pattern.format_map(dict(values))
     except KeyError as error:
@@ -156,7 +156,7 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_exclusive(query: RecallQuery | ReflectQuery, at: str) -> None:
-    """Banks named in one way only, and nothing asked that belongs to one bank."""
+    """Check that banks are named in one way only, without parameters of a single bank."""
     if query.bank_id:
         other = "banks" if query.banks else "bank_group"
         raise ValidationError(f"cannot be combined with {other}; name either one bank or several", field=f"{at}bank_id")

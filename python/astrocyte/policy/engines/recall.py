@@ -49,7 +49,7 @@ HOP_LIMIT, WEIGHT, NOT_SUPPORTED, NOT_NEEDED = "hop_limit", "weight", "not_suppo
 
 
 class Asking(NamedTuple):
-    """A recall that was let pass: who asks, by which call, which banks and how, and for how many tokens at most.
+    """An admitted recall: its caller, call, banks, strategy, and token budget.
 
     ``beside`` has, by bank, what other banks hold that is relevant to it. ``watch`` hears of all hits of all sides,
     best first, before they are cut.
@@ -75,7 +75,7 @@ class _Part:
     error: AstrocyteError | None = None
 
     def failed(self, error: AstrocyteError) -> None:
-        """It did not answer."""
+        """True if the side did not answer."""
         self.error, self.reason = error, cause_of(error)
         self.outcome = EngineOutcome.LATE if isinstance(error, DeadlineExceeded) else EngineOutcome.FAILED
 
@@ -127,11 +127,11 @@ class Hybrid:
         self._rank_constant = rank_constant
 
     def concerns(self, banks: Sequence[Bank]) -> bool:
-        """True if an engine stands beside any of the banks."""
+        """True if any of the banks has an engine."""
         return bool(self._engines.all) and any(self._engines.of_bank(bank) is not None for bank in banks)
 
     async def recall(self, asking: Asking, local: Local) -> RecallResult:
-        """The answer of all sides; that of ``local`` alone where no engine stands beside the banks.
+        """The merged answer of all sides; that of ``local`` alone where no bank has an engine.
 
         Raises:
             AstrocyteError: No side could answer, or one could not and its settings require both.
@@ -183,7 +183,7 @@ class Hybrid:
         own.latency_ms = (perf_counter() - start) * 1e3
 
     async def _ask_in_turn(self, asking: Asking, sides: Sequence[_Side], own: _Own) -> None:
-        """Ask the engines of the banks that the pipeline needed; for a first match the first that has any hits."""
+        """Query the engines of the banks that the pipeline used; for a first match the first with any hits."""
         assert asking.strategy is not None  # noqa: S101 - one bank is never asked in turn
         first = asking.strategy.mode is MultiBankMode.FIRST_MATCH
         needed = _needed(own.result)
@@ -202,7 +202,7 @@ class Hybrid:
                 side.reason = NOT_NEEDED
 
     async def _ask(self, asking: Asking, side: _Side) -> None:
-        """Ask an engine, judge what it brings, and write down what became of it."""
+        """Query an engine, screen its hits, and record the outcome."""
         if side.reason:
             return
         start = perf_counter()
@@ -262,7 +262,7 @@ class Hybrid:
 
 
 def _why_not(asking: Asking, side: _Side) -> str:
-    """Why an engine is not to be asked, or nothing."""
+    """The reason why an engine cannot run a query, or an empty text."""
     query = asking.query
     if side.weight <= 0.0:
         return WEIGHT
@@ -275,7 +275,7 @@ def _why_not(asking: Asking, side: _Side) -> str:
 
 
 def _question(asking: Asking, bank: Bank) -> RecallQuery:
-    """The query as an engine is asked it: without what belongs to this server's index, or to the call as a whole."""
+    """The query for an engine: without parameters of this server's index, or of the call as a whole."""
     return replace(
         asking.query,
         bank_id=bank.bank_id,
@@ -295,14 +295,14 @@ def _question(asking: Asking, bank: Bank) -> RecallQuery:
 
 
 def _needed(result: RecallResult | None) -> set[str]:
-    """The banks that a cascade came to; none where it failed."""
+    """The banks that a cascade reached; none where it failed."""
     if result is None or result.trace is None:
         return set()
     return {bank.bank_id for bank in result.trace.banks if bank.outcome is not BankOutcome.NOT_NEEDED}
 
 
 def _fail(sides: Sequence[_Side], own: _Own) -> None:
-    """Raise where a side that is required did not answer, or where none did."""
+    """Raise if a required side did not answer, or if none did."""
     parts: list[_Part] = [own, *sides]
     errors = [one.error for one in parts if one.error is not None]
     required = any(side.engine.settings.require_both for side in sides)
@@ -324,7 +324,7 @@ def _fail(sides: Sequence[_Side], own: _Own) -> None:
 def _trace(
     trace: RecallTrace | None, hits: Sequence[MemoryHit], sides: Sequence[_Side], own: _Own, start: float
 ) -> RecallTrace:
-    """The trace of the whole: the pipeline's, with what became of each side."""
+    """The trace of both sides: the pipeline's, with the outcome of each engine."""
     pipeline = EngineTrace(
         PIPELINE,
         own.outcome,

@@ -1,4 +1,4 @@
-"""Answers that an engine makes by itself, judged like everything else that it brings."""
+"""Reflect by an engine: its answer is screened like its hits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_SOURCES = 200
 
 
 class EngineReflecting:
-    """Lets engines answer for the banks where they should.
+    """Routes reflects to the engines of the banks that are configured for it.
 
     Args:
         engines: All of them.

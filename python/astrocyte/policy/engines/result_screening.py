@@ -1,6 +1,6 @@
-"""Screens the answers of engines: text from outside, which nothing has judged yet.
+"""Screening of engine answers, which are untrusted input.
 
-Each hit must be as right as a memory would have to be, meet the query's filter by its own fields, and pass the bank's
+Each hit must be as valid as a memory, meet the query's filter by its own fields, and pass the bank's
 barriers by patterns, as if it were to be stored. A hit of a memory that this server keeps as well is shown as the
 database knows it now, or, where that has forgotten or changed it, not at all: so an engine that lags behind can bring
 nothing back.
@@ -46,7 +46,7 @@ class ResultScreening:
         self._check = check
 
     def judge(self, engine: str, bank: Bank, operation: str, query: RecallQuery, answer: object) -> Judged:
-        """The hits of an engine's answer that may be shown.
+        """The hits of an engine's answer that the caller may see.
 
         Raises:
             ProviderUnavailable: The answer has the wrong type.
@@ -95,7 +95,7 @@ class ResultScreening:
         return self._own(bank, query, kept, answer)
 
     def _own(self, bank: Bank, query: RecallQuery, hit: MemoryHit, answer: EngineAnswer) -> MemoryHit | None:
-        """The hit as the database knows it, where it is a memory of the bank; None where it is one no longer."""
+        """The hit as the database has it, if it is a memory of the bank; None if it is one no longer."""
         origin = answer.origins.get(hit.memory_id or "")
         memory = self._store.memory(bank, str(origin or hit.memory_id), include_forgotten=True)
         if memory is None:

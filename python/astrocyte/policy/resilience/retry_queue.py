@@ -79,7 +79,7 @@ class Retries:
             self._draining = asyncio.get_running_loop().create_task(self._drain_for_ever(), name="astrocyte-retries")
 
     async def close(self) -> None:
-        """Stop; what waits is there for the next process."""
+        """Stop; the queued work is durable and continues in the next process."""
         if self._draining is not None:
             self._draining.cancel()
             with contextlib.suppress(asyncio.CancelledError):
