@@ -133,7 +133,7 @@ class AnthropicModel:
 
 
 class _Answer:
-    """An answer put together from the events of a stream."""
+    """An answer assembled from the events of a stream."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -143,7 +143,7 @@ class _Answer:
         self.ended = False
 
     def take(self, event: Mapping[str, Any]) -> tuple[str, str]:
-        """The text of an event, and its piece of a tool's arguments; the rest of it is kept."""
+        """The text of an event, and its piece of a tool's arguments; stores the other parts."""
         match event["type"]:
             case "message_start":
                 self.usage += TokenUsage(int(event["message"]["usage"]["input_tokens"]))

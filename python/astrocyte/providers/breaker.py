@@ -1,4 +1,4 @@
-"""The circuit breaker: a provider that fails again and again is left alone for a while.
+"""The circuit breaker: a provider that fails repeatedly gets no calls for a while.
 
 Closed, all calls pass; failures in a row open it. Open, none passes. After its time a few trial calls pass, half open:
 all of them must succeed for it to close, one failure opens it again. Time is counted in whole nanoseconds of a clock
@@ -68,7 +68,7 @@ class Breaker:
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """Make a call to the provider in here.
+        """Guard the block that calls the provider.
 
         Any exception is a failure of the provider. What the caller gives up (a cancellation) is neither that nor a
         success.

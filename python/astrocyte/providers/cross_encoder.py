@@ -44,7 +44,7 @@ class CrossEncoder:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cross-encoder")
 
     async def score(self, query: str, passages: Sequence[str], *, deadline: float | None = None) -> list[float]:
-        """The model's score of each passage; one that has begun runs on when ``deadline`` has passed.
+        """The model's score of each passage; a running batch goes on after ``deadline``.
 
         Raises:
             ProviderUnavailable: The model failed.
@@ -71,7 +71,7 @@ class CrossEncoder:
         return scores
 
     async def close(self) -> None:
-        """Let the thread end."""
+        """Stop the thread."""
         self._thread.shutdown(wait=False)
 
 

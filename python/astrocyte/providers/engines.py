@@ -1,4 +1,4 @@
-"""Engines: what a memory system beside this server's own pipeline has to do. Import it from here to write one.
+"""The protocol of engines: memory systems beside this server's pipeline. Implementations import it from here.
 
 A distribution registers ``create(options)`` under the entry point group ``astrocyte.engine_providers``, where it
 returns an `EngineProvider`; ``engines.<name>.provider`` in the settings names the entry point.
@@ -44,13 +44,13 @@ class EngineCapabilities:
     graph_search: bool = False
 
     def names(self) -> tuple[str, ...]:
-        """Those that it has."""
+        """The names of the abilities that it has."""
         return tuple(one.name for one in fields(self) if getattr(self, one.name))
 
 
 @dataclass(frozen=True, slots=True)
 class EngineCall:
-    """For whom, and for which bank, an engine is asked.
+    """The context of a call to an engine: the caller and the bank.
 
     ``principal`` is who calls, or for whom that one acts; "" where nobody said a name. ``hops`` counts the servers that
     the call has passed, this one included. It is given up after ``timeout_seconds``.
@@ -78,7 +78,7 @@ class EngineItem:
 
 @dataclass(frozen=True, slots=True)
 class EngineAnswer:
-    """Hits, best first, and by their ``memory_id`` the ``origin`` of those that were stored with one."""
+    """Hits, best first, and the ``origin`` of those that were stored with one, by ``memory_id``."""
 
     hits: Sequence[MemoryHit]
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -127,7 +127,7 @@ class EngineProvider(Protocol):
     async def forget(
         self, call: EngineCall, selector: ForgetSelector, *, compliance: bool, reason: str | None
     ) -> ForgetResult:
-        """Forget what all parts of the selector meet; return when nothing of it will be recalled again.
+        """Forget the memories that meet all parts of the selector; return when none of them can be recalled again.
 
         ``memory_ids`` are ids of the engine's own and ``origin``s mixed; unknown ones are passed over. With
         ``compliance`` nothing of it may be left when this returns: an engine that cannot promise that raises.

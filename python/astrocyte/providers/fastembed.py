@@ -78,7 +78,7 @@ class FastembedEmbedder:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self.embed_now, texts)
 
     async def close(self) -> None:
-        """Let the thread end."""
+        """Stop the thread."""
         self._thread.shutdown(wait=False)
 
     def _unit(self, values: list[float]) -> bytes:

@@ -1,4 +1,4 @@
-"""Providers behind their circuit breakers: a slow or hung one is cut by a deadline, and that is a failure."""
+"""Providers behind their circuit breakers: a call that exceeds its deadline is ended, and counts as a failure."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Role(StrEnum):
 
 
 class FinishReason(StrEnum):
-    """Why a model stopped: it was done, at its token limit, to call tools, or it would not answer."""
+    """The reason why a model stopped: the end of its answer, the token limit, tool calls, or a refusal."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -30,7 +30,7 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model's wish to have a tool run. ``id`` comes back in the message that holds the tool's answer."""
+    """A model's call of a tool. The message with the tool's answer repeats ``id``."""
 
     id: str
     name: str

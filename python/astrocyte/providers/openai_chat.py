@@ -130,7 +130,7 @@ class OpenAIModel:
 
 
 class _Answer:
-    """An answer put together from the events of a stream."""
+    """An answer assembled from the events of a stream."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -140,7 +140,7 @@ class _Answer:
         self.usage = TokenUsage()
 
     def take(self, event: Mapping[str, Any]) -> str:
-        """The text of an event; the rest of it is kept."""
+        """The text of an event; stores the other parts."""
         if event.get("usage"):
             self.usage = _usage(event["usage"])
         # The event with the usage has no choices.

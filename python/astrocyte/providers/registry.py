@@ -1,4 +1,4 @@
-"""Finding a provider by its name in the settings: our own, or one that another distribution registers.
+"""Look-up of providers by their names in the settings: built-in ones, or those that other distributions register.
 
 A distribution registers a function of the options under the entry point group ``astrocyte.embedders``, where it returns
 an `Embedder`, ``astrocyte.language_models`` (a `LanguageModel`), ``astrocyte.vector_stores`` (a `VectorStore`),
@@ -31,7 +31,7 @@ SQLITE, IN_MEMORY = TRUTHS = ("sqlite", "in_memory")
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of provider: the setting that names one, its entry points, and ours.
+    """A kind of provider: the setting that names one, its entry points, and the built-in ones.
 
     Ours are listed so that they are found in a source tree too; the second part is the extra that each needs.
     """
@@ -121,7 +121,7 @@ def create_reranker(name: str, options: Mapping[str, Any]) -> Reranker:
 
 
 def create_vector_store(name: str, options: Mapping[str, Any]) -> VectorStore | None:
-    """The vector store of that name, with its options; None where the name is that of the truth.
+    """The vector store of that name, with its options; None where the name is that of the primary store.
 
     Raises:
         ConfigError: There is none of that name, it cannot be imported, refuses its options, or is of another version.

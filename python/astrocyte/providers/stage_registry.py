@@ -1,4 +1,4 @@
-"""Finding steps of the pipelines that others wrote by their names in the settings, and refusing what can be none."""
+"""Look-up of custom pipeline steps by their names in the settings, with a check of their methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The database of a PostgreSQL store: connections, its schema, and the notes of how far each bank is."""
+"""The database of a PostgreSQL store: connections, schema, and the position of each bank."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOCK = 0x6173_7472_6F63
 
 
 class PostgresOptions(BaseModel):
-    """Where the database is, and how it is used."""
+    """The address of the database, and options of its use."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -92,7 +92,7 @@ class Database:
             return self._pool
 
     async def _make(self, connection: Connection, kind: str, tables: Sequence[str], language: str) -> None:
-        """Make the tables of a kind, or bring them to this version."""
+        """Create the tables of a kind, or migrate them to this version."""
         await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         await connection.execute(self.sql("CREATE SCHEMA IF NOT EXISTS {schema}"))
         await connection.execute(
