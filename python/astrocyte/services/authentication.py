@@ -75,7 +75,7 @@ def authenticator(settings: Settings, keys: Callable[[str], Caller | None] | Non
 
 
 class _Bearers:
-    """Keys and tokens: what the form of a credential says it is, is what it is checked as."""
+    """Keys and tokens: a credential is verified as the kind that its form declares."""
 
     def __init__(self, settings: Settings, keys: Callable[[str], Caller | None] | None) -> None:
         self._keys = keys

@@ -184,7 +184,7 @@ def _clip_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
 
 
 def from_details(code: int, message: str, details: bytes | None) -> AstrocyteError:
-    """The exception that a failed call stands for.
+    """The exception of a failed call.
 
     Args:
         code: gRPC code of the call.

@@ -50,7 +50,7 @@ _SHARED = (str, int, float, bytes, tuple, frozenset, datetime, types.NoneType)
 
 
 class Unset(Enum):
-    """Meaning of a field that is unset on the wire, where the wire does not tell unset from empty.
+    """The meaning of an unset field, where the wire does not distinguish unset from empty.
 
     NONE: None where the annotation allows it, else empty; repeated fields are empty. NULL: None where the annotation
     allows it, for repeated fields too. EMPTY: empty always. DEFAULT: the default of the class.
@@ -222,7 +222,7 @@ class Codec(Generic[T]):
 
 
 class SpreadCodec(Codec[T]):
-    """Codec of a class with a field whose own fields stand in the message itself.
+    """Codec of a class with a field whose own fields are fields of the message.
 
     Args:
         kind: A dataclass.
@@ -253,7 +253,7 @@ _registered: dict[type, Make] = {}
 
 
 def register(kind: type, make: Make | None = None, **options: Any) -> None:  # noqa: ANN401 - keywords of Codec
-    """Use another codec for a domain class than the one of its fields.
+    """Register a custom codec for a domain class.
 
     Args:
         kind: The domain class.

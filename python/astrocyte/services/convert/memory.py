@@ -1,4 +1,4 @@
-"""Codecs of memories and of what selects and changes them, where the wire has another shape than the domain."""
+"""Codecs of memories, selectors and updates, where the wire differs from the domain."""
 
 from __future__ import annotations
 

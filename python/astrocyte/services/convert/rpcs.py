@@ -189,7 +189,7 @@ def _encode_explain(request: requests.Explain) -> Any:  # noqa: ANN401 - a messa
 
 
 def _decode_reflect_result(message: Any, request: Any) -> ReflectResult:  # noqa: ANN401 - a message and its request
-    """A response; whether sources were asked for tells none from not wanted."""
+    """Decode a response; the request tells empty sources from sources that were not requested."""
     result: ReflectResult = REFLECT_RESULTS.decode(message)
     return replace(result, sources=result.sources if request.query.include_sources else None)
 
