@@ -49,7 +49,7 @@ class SqliteKeys:
         return await self._writer.submit(lambda transaction: self._revoke(transaction, tenant, key_id, by, request))
 
     async def note_uses(self, uses: Mapping[str, int]) -> None:
-        """Keep when keys were used last."""
+        """Store the times of the last use of keys."""
 
         def note(transaction: Transaction) -> None:
             for key_id, moment in uses.items():

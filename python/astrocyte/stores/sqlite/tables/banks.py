@@ -1,4 +1,4 @@
-"""Making and changing banks."""
+"""Creation and changes of banks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class NewBank:
 
 @dataclass(frozen=True, slots=True)
 class BankChange:
-    """The changes of a bank: what is not None."""
+    """The changed fields of a bank; None leaves a field unchanged."""
 
     display_name: str | None
     description: str | None
@@ -112,7 +112,7 @@ def update(transaction: Transaction, bank: Bank, change: BankChange, request: Re
 
 
 def check_etag(bank: Bank, revision: int, expected: str | None) -> None:
-    """Refuse a change over somebody else's.
+    """Refuse a change whose expected etag is not current.
 
     Raises:
         Conflict: Another etag than the expected is there.

@@ -218,7 +218,7 @@ def end(transaction: Transaction, key: int, state: OperationState, error: Operat
 
 
 def abandon(connection: apsw.Connection, bank_key: int) -> None:
-    """Have what was made for a bank dropped; former vectors that it was to go back to are kept as long as before."""
+    """Schedule the new vectors of a bank for deletion; previous vectors for a rollback keep their expiry."""
     connection.execute(
         "UPDATE spare_sets SET state = iif(keep_until IS NULL, ?, ?), dropped = '' WHERE bank_key = ? AND state = ?",
         (spaces.DROPPING, spaces.KEPT, bank_key, spaces.BUILDING),
@@ -232,7 +232,7 @@ def starter(connection: apsw.Connection, key: int) -> str:
 
 
 def _keep(transaction: Transaction, bank: Bank, request: RequestKey | None, key: int) -> None:
-    """Keep an answer for the retries of its request: the operation's key, since its row says the rest."""
+    """Store an answer for retries of its request: the operation's key, whose row has the rest."""
     if request is not None:
         now = transaction.bank(bank).now
         idempotency.store(transaction.connection, bank.tenant, request, str(key).encode(), now, bank_key=bank.key)

@@ -1,4 +1,4 @@
-"""The retry queue's rows: how they come, how they are read, and how they go with what they were."""
+"""The rows of the retry queue: insertion, reading, and deletion with their content."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def enqueue(
 
 
 def dequeue(connection: apsw.Connection, bank: Bank, keys: Sequence[int]) -> None:
-    """Take items out, in the transaction that stores them.
+    """Dequeue items, in the transaction that stores them.
 
     Raises:
         NotFound: One is no longer there: it was forgotten meanwhile.
@@ -106,7 +106,7 @@ def selection(bank: Bank, selector: ForgetSelector) -> tuple[str, list[object]]:
 
 
 def drop(connection: apsw.Connection, bank: Bank, selector: ForgetSelector) -> list[str]:
-    """Delete what a selector meets, and its text; returns the ids that it would have had, in order."""
+    """Delete the selected items with their text; returns the ids of their memories, in order."""
     condition, bindings = selection(bank, selector)
     ids = fetch(connection, f"SELECT memory_id FROM queued_retains WHERE {condition} ORDER BY queue_key", bindings)
     if ids:
