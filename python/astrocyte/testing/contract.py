@@ -38,7 +38,7 @@ def scenario(test: Callable[[Any, Any], Awaitable[None]]) -> Callable[[Any], Non
 
 
 def attributes(memory: int = 1, **fields: Any) -> Attributes:
-    """An item's, of the memory of that number."""
+    """The attributes of an item of the memory of that number."""
     return replace(Attributes(f"mem_{memory:032x}", 1_000, 1_000), **fields)
 
 
@@ -64,13 +64,13 @@ class OutsideContract(ABC, Generic[S]):
 
     @scenario
     async def test_it_is_of_this_version_and_well(self, store: S) -> None:
-        """Says which protocol it was written for."""
+        """The store declares the version of its protocol."""
         assert store.SPI_VERSION == SPI_VERSION
         assert await store.health()
 
     @scenario
     async def test_an_unknown_bank_is_empty(self, store: S) -> None:
-        """Nothing is there, and nothing of that is an error."""
+        """An unknown bank is empty, and reading it is not an error."""
         assert await self.find(store, BANK) == []
         assert await store.position(BANK) == 0
         assert await store.delete(["mem_1"], BANK) == 0
