@@ -79,7 +79,7 @@ class Administration:
         request_id: str | None = None,
         context: AstrocyteContext | None = None,
     ) -> Bank:
-        """Change what is not None."""
+        """Change the fields that are not None."""
         return await self._backend.call(
             keywords.caller_of(context), requests.UpdateBank(bank_id, display_name, description, etag, request_id)
         )
