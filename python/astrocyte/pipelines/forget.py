@@ -1,4 +1,4 @@
-"""Forget: what a selector meets goes, for a time or for good.
+"""Forget: soft deletion or erasure of the selected memories.
 
 1. a dry run counts and stops here;
 2. plain: tombstones in one transaction; undelete is possible until ``purge_after``;
@@ -24,7 +24,7 @@ from astrocyte.stores.protocols import MemoryStore, RequestKey
 
 
 class ForgetPipeline:
-    """Forgets, erases and brings back."""
+    """Forgets, erases and undeletes memories."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class ForgetPipeline:
         request: RequestKey | None,
         copies: CopyOrder | None = None,
     ) -> ForgetResult:
-        """Forget until it is undeleted or purged; ``copies`` names the engine that is to forget it too."""
+        """Forget until undelete or purge; ``copies`` is the outbox order for the engine's copies."""
         purge_after = self._clock() + self._keep_ms
         count, memory_ids, position = await self._store.forget(
             bank, selector, reason=reason, principal=principal, purge_after=purge_after, request=request, copies=copies
@@ -74,7 +74,7 @@ class ForgetPipeline:
         request: RequestKey | None,
         copies: CopyOrder | None = None,
     ) -> ForgetResult:
-        """Erase for good, forgotten memories included; ``copies`` as in `forget`.
+        """Erase, forgotten memories included; ``copies`` as in `forget`.
 
         Raises:
             ProviderUnavailable: It is done here; an external store has not confirmed yet that it is done there.
@@ -100,7 +100,7 @@ class ForgetPipeline:
     async def undelete(
         self, bank: Bank, memory_id: str, principal: str, request: RequestKey | None, copies: CopyOrder | None = None
     ) -> Memory:
-        """Bring a forgotten memory back, here and at the engine that ``copies`` names.
+        """Undelete a forgotten memory, here and at the engine of ``copies``.
 
         Raises:
             MemoryNotFound: There is none, or it was purged.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RecallStages:
-    """The steps that others wrote: who reads the question, proposes memories beside the arms, and makes one list."""
+    """The custom steps of a recall: query analyser, arms and fusion."""
 
     analysis: CustomAnalysis | None = None
     arms: CustomArms | None = None
@@ -63,7 +63,7 @@ class Others:
         self.any = self.propose_any or multilingual is not None or stages != NO_STAGES
 
     async def read(self, plans: Sequence[Plan]) -> None:
-        """Let them read the questions: for dates of other languages, and for what they ask."""
+        """Analyse the questions: dates of other languages, and the custom analysis."""
         if self.reads_any:
             for plan in plans:
                 plan.reference = self._references.of(plan.query, plan.bank.bank_id)
@@ -73,7 +73,7 @@ class Others:
             await self._stages.analysis.analyse(plans)
 
     async def propose(self, plans: Sequence[Plan]) -> None:
-        """Give the plans what stores and arms propose, all asked at once."""
+        """Set the proposals of stores and arms in the plans; all are queried concurrently."""
         if not self.propose_any:
             return
         waiting = [plan for plan in plans if plan.outside is None]
@@ -91,7 +91,7 @@ class Others:
             plan.asked = perf_counter()
 
     async def _date(self, plans: Sequence[Plan], multilingual: MultilingualDates) -> None:
-        """Find dates of other languages in the questions, off the loop: each takes tens of milliseconds."""
+        """Parse dates of other languages in the executor: a question takes tens of milliseconds."""
         run = asyncio.get_running_loop().run_in_executor
         for plan in plans:
             if plan.reference is not None and plan.query.query:

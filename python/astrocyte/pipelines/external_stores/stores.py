@@ -1,4 +1,4 @@
-"""The external stores of one server, together."""
+"""The external stores of a server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from astrocyte.stores.protocols import MemoryStore
 
 
 class ExternalStores:
-    """Follows the truth with each store, and asks them in recalls.
+    """Replicates the primary store to each external store, and queries them in recalls.
 
     Args:
         stores: Those that the settings name, at least one.
@@ -43,7 +43,7 @@ class ExternalStores:
         self._asker = Asker(stores, followed.installation, settings.recall, settings.outside_stores.recall_seconds)
 
     def start(self) -> None:
-        """Follow from now on, in the background; a second call does nothing."""
+        """Start replication in the background; a second call does nothing."""
         for follower in self._followers.values():
             follower.start()
 
@@ -52,7 +52,7 @@ class ExternalStores:
         await asyncio.gather(*[follower.close() for follower in self._followers.values()])
 
     async def ask(self, plans: Iterable[Plan]) -> None:
-        """Give the plans what the stores propose."""
+        """Set the proposals of the stores in the plans."""
         await self._asker.ask(plans)
 
     async def confirm(self, bank: Bank, position: int) -> None:

@@ -1,4 +1,4 @@
-"""Keeping an external store equal to the truth.
+"""Replication of the primary store to an external store.
 
 The change log says which memories changed; what goes out is what they are now, so that a change which is followed twice
 does no harm, and one that has been overtaken none either. The position that the store has reached is kept in the store,
@@ -39,7 +39,7 @@ log = structlog.get_logger(__name__)
 
 
 class Follower:
-    """Brings the changes of all banks to one store.
+    """Applies the changes of all banks to one external store.
 
     Args:
         store: Where they go.
@@ -73,13 +73,13 @@ class Follower:
         truth.subscribe(self._on_commit)
 
     def start(self) -> None:
-        """Follow from now on, in the background of the running loop; a second call does nothing."""
+        """Start replication in the background of the running loop; a second call does nothing."""
         if self._task is None:
             self._loop = asyncio.get_running_loop()
             self._task = self._loop.create_task(self._follow_for_ever(), name=f"astrocyte-{self._guarded.kind.name}")
 
     async def close(self) -> None:
-        """Stop; the next process goes on from where the store is."""
+        """Stop; the next process continues from the position of the store."""
         self._loop = None
         if self._task is not None:
             self._task.cancel()
@@ -89,7 +89,7 @@ class Follower:
         await self._external.close()
 
     async def reached(self, bank: Bank, position: int) -> None:
-        """Return once the store has the bank's changes up to a position; after a start, once it is known to."""
+        """Return when the store has the bank's changes up to a position, and that is confirmed after a start."""
         async with self._moved:
             await self._moved.wait_for(lambda: self._reached.get(bank.key, -1) >= position)
 
@@ -127,7 +127,7 @@ class Follower:
             await asyncio.sleep(rest)
 
     async def _change_within(self, seconds: float) -> bool:
-        """Wait for a change; False once it is time to compare."""
+        """Wait for a change; False when a comparison is due."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
@@ -135,7 +135,7 @@ class Follower:
         return False
 
     async def _compare(self) -> None:
-        """Let go of banks that are no more, and bring all others up to date."""
+        """Drop deleted banks at the store, and bring the others up to date."""
         banks: list[Bank] = []
         while found := await self._read(self._banks_after, banks[-1].key if banks else 0):
             banks += found
@@ -175,7 +175,7 @@ class Follower:
             await self._at(bank, position)
 
     async def _bring(self, bank: Bank, name: str, changes: Sequence[Change]) -> None:
-        """Make the store hold of these memories what the truth does, and note that."""
+        """Replace these memories in the store by their current versions, and advance its position."""
         # A change of the bank as a whole names no memory.
         memory_ids = list(dict.fromkeys(change.memory_id for change in changes if change.memory_id))
         versions = await self._read(self._versions, bank, memory_ids)
@@ -196,7 +196,7 @@ class Follower:
         return await self._guarded.call(work, self._settings.write_seconds)
 
     async def _read(self, read: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Read the truth beside the loop: vectors of many memories take their time."""
+        """Read the primary store in the executor: vectors of many memories take long."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, partial(read, *arguments, **named))
 
     def _banks_after(self, key: int) -> list[Bank]:

@@ -1,4 +1,4 @@
-"""Finding the extractor that mode ``custom`` asks: a class by its place, or by a name that a distribution registers."""
+"""Look-up of the extractor of mode ``custom``: a class by its path, or by the name of an entry point."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ OwnProfiles = Mapping[str, ExtractionProfileSettings | Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class PreparedRetainInput:
-    """A content as it would be taken in.
+    """Content as a retain would store it.
 
     ``content_type`` is the one that chooses normaliser and cut; None elsewhere means that the server's settings say.
     """
@@ -56,7 +56,7 @@ def prepare_retain_input(
     tags: Sequence[str] = (),
     profiles: OwnProfiles | None = None,
 ) -> PreparedRetainInput:
-    """The item that a retain with these arguments would store, before barriers look at it and it is cut.
+    """The item that a retain with these arguments would store, before barriers and chunking.
 
     Raises:
         ValidationError: There is no such profile, or nothing is left of the content.
@@ -90,7 +90,7 @@ def prepare_retain_input(
 
 
 def extraction_profile_for_source(source_id: str, sources: Mapping[str, Any]) -> str | None:
-    """The profile that a source of contents names, in a mapping or as an attribute; None where it names none.
+    """The profile that a source names, in a mapping or as an attribute; None if it names none.
 
     Raises:
         NotFound: There is no such source.

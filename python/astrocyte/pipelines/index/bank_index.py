@@ -23,7 +23,7 @@ BYTES_PER_BANK = 8 << 10
 
 
 class BankIndex:
-    """The index of one bank, with the span of times of what it holds.
+    """The index of one bank, with the span of the times of its memories.
 
     The span only grows: it says which years the bank is about, and a forgotten memory does not unsay that.
 
@@ -52,7 +52,7 @@ class BankIndex:
         self.core.apply(batch.position, self.rows(batch.upserts), batch.ended, batch.removed)
 
     def space_of(self, bank: Bank) -> Bank:
-        """The bank with the model of this index, which the bank may have left since, or come to."""
+        """The bank with the model of this index, which may be the bank's previous or next one."""
         if bank.embedding_model == self.model:
             return bank
         return replace(bank, embedding_model=self.model, dimensions=self.core.dimensions)
@@ -62,7 +62,7 @@ class BankIndex:
         return self.row_count <= rows
 
     def measure(self) -> int:
-        """Bytes that the index holds in memory."""
+        """The memory that the index uses, in bytes."""
         self.measured_rows = self.row_count
         stats = self.core.stats()
         self.pieces = stats["rows"] / max(stats["versions"], 1)

@@ -1,4 +1,4 @@
-"""Checkpoints of indexes: which the disk has, when one is written, and when they must go.
+"""Checkpoints of indexes: storage, schedule of writes, and removal.
 
 A bank's checkpoints lie in a directory of the bank's key, one directory for each generation. A generation is written
 under another name, read back, and then renamed; what has its name is whole, unless the disk damages it, which the core
@@ -132,11 +132,11 @@ class Checkpoints:
         return None
 
     def outdate(self, bank_key: int) -> None:
-        """Have the bank written anew: its vectors are others, and what the disk has of it will be refused."""
+        """Schedule a new checkpoint of the bank: its vectors changed, and the checkpoint on disk is invalid."""
         self._positions.pop(bank_key, None)
 
     def refuse(self, bank: Bank) -> None:
-        """Remove the bank's checkpoints, because they lead to nothing."""
+        """Remove the bank's checkpoints, because they cannot be loaded."""
         shutil.rmtree(self._path(bank.key), ignore_errors=True)
         self._positions.pop(bank.key, None)
 
@@ -166,7 +166,7 @@ class Checkpoints:
         return index.core.unsaved_graph_rows - self._unsaved.get(bank_key, 0) > rows
 
     def write(self, bank: Bank, core: CoreBank, size: int = 0) -> Future[None]:
-        """Write a checkpoint in the background; the bank may go on meanwhile, or be let go of by its other users.
+        """Write a checkpoint in the background; the bank may change or be evicted meanwhile.
 
         ``size`` are the bytes that nobody else keeps.
         """
@@ -175,19 +175,19 @@ class Checkpoints:
         return self._thread.submit(self._write, bank, core)
 
     def hold(self, bank_key: int) -> None:
-        """Remove a bank's checkpoints, and have none until as many calls of `release`."""
+        """Remove a bank's checkpoints, and write none until as many calls of `release`."""
         with self._lock:
             self._held[bank_key] += 1
             self._positions.pop(bank_key, None)
         remove_directory(self._path(bank_key))
 
     def release(self, bank_key: int) -> None:
-        """Have checkpoints again."""
+        """Allow checkpoints of a bank again."""
         with self._lock:
             self._held -= Counter([bank_key])
 
     def discard(self, bank_key: int) -> None:
-        """Remove the checkpoints of a bank that was deleted. Where that fails, `sweep` has another try."""
+        """Remove the checkpoints of a deleted bank. If that fails, `sweep` tries again."""
         try:
             # For ever: its key does not come back.
             self.hold(bank_key)
@@ -195,7 +195,7 @@ class Checkpoints:
             log.warning("checkpoint_left", bank_key=bank_key, reason=error.reason)
 
     def sweep(self) -> None:
-        """Remove what a crash left unfinished, and checkpoints that hold what was erased since, or of deleted banks."""
+        """Remove unfinished files of a crash, and checkpoints that are of deleted banks or hold erased data."""
         for path in self._folder.iterdir() if self._folder.is_dir() else ():
             if not (path.name.isdecimal() and path.is_dir()):
                 continue
@@ -319,7 +319,7 @@ class Checkpoints:
         return Label(f"{bank.key}-{made}", bank.embedding_model, recipe, note)
 
     def _note(self, bank: Bank, position: int) -> str | None:
-        """A position and a digest of the change there; None when the change log does not have it."""
+        """A position and a digest of the change there; None if the change log lacks it."""
         changes = self._store.changes(bank, after=position - 1, limit=1)
         if not changes or changes[0].position != position:
             return None
@@ -334,7 +334,7 @@ class Checkpoints:
 
 
 async def without_checkpoints(checkpoints: Checkpoints, bank: Bank, work: Callable[[], Awaitable[T]]) -> T:
-    """Do what erases from a bank, without a checkpoint from before it begins until it ends.
+    """Run an erasure in a bank that has no checkpoint from before its start until its end.
 
     A caller that gives up does not stop the work, and so not what holds checkpoints off.
 
@@ -396,13 +396,13 @@ def _described(generation: Path) -> tuple[int, str]:
 
 
 def _number(path: Path) -> int:
-    """The generation's number; 0 for what is none."""
+    """The generation's number; 0 for another file."""
     digits = path.name.removeprefix(GENERATION).removesuffix(UNFINISHED)
     return int(digits) if digits.isdecimal() and digits != path.name else 0
 
 
 def _sync(folder: Path) -> None:
-    """Make the names in a directory durable."""
+    """Sync a directory, so that its entries are durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

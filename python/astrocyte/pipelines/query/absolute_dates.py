@@ -36,7 +36,7 @@ SOME_YEARS = range(2000, 2004)
 
 
 class AbsoluteDates(WrittenDates):
-    """Reads them; arguments as of `DatedTokens`."""
+    """Parses these dates; arguments as of `DatedTokens`."""
 
     def absolute(self, place: int) -> Match:
         """The absolute date that begins at a place."""

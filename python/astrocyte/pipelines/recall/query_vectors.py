@@ -12,7 +12,7 @@ from astrocyte.providers.protocols import Embedder
 
 
 class QueryVectors:
-    """Gives plans their vectors.
+    """Sets the query vectors of plans.
 
     Args:
         spaces: The embedders.
