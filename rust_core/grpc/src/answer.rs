@@ -19,7 +19,7 @@ use super::event_queue::Event;
 /// that ends while they write as an internal error, not with its status.
 pub(super) const PATIENCE: Duration = Duration::from_millis(10);
 
-/// The responses of a call as the network reads them. Dropped before their end, it cancels the call.
+/// The responses of a call as the network reads them. A drop before their end cancels the call.
 pub(super) struct Answer {
     call: Arc<Call>,
     shared: Arc<Shared>,

@@ -41,7 +41,7 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// A connection whose first bytes came, for tonic.
+/// A connection after its first bytes, for tonic.
 pub(super) struct Connection {
     stream: Box<dyn Stream>,
     /// Bytes that were read from the stream and not yet by tonic.
@@ -53,7 +53,7 @@ pub(super) struct Connection {
     _counted: Arc<()>,
 }
 
-/// Receives connections whose first bytes came.
+/// Receives connections after their first bytes.
 pub(super) type Accepted = mpsc::Sender<io::Result<Connection>>;
 
 /// Hands a new connection to tonic once its client has sent its first bytes, unless the server stops before.
@@ -106,7 +106,7 @@ async fn handshake(
     Ok((stream, first, peer))
 }
 
-/// Reads the preface of HTTP/2, or what is none.
+/// Reads the preface of HTTP/2, or other first bytes.
 async fn read_first(stream: &mut Box<dyn Stream>) -> io::Result<Vec<u8>> {
     let mut first = Vec::with_capacity(PREFACE.len());
     while first.len() < PREFACE.len() && PREFACE.starts_with(&first) {

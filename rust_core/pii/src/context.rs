@@ -1,4 +1,4 @@
-//! Words around a candidate that say what it is, or what it is not.
+//! The words around a candidate that speak for or against its kind.
 
 use std::cell::OnceCell;
 use std::sync::LazyLock;
@@ -44,7 +44,7 @@ pub(super) struct Word {
     pub(super) about: u32,
 }
 
-/// The words of a text, looked for when a candidate first asks.
+/// The words of a text, searched at the first use.
 pub(super) struct Context<'a> {
     bytes: &'a [u8],
     words: OnceCell<Vec<Word>>,

@@ -1,4 +1,4 @@
-//! Numbers in groups: cards, national ids, dates of birth, IPv4 addresses, and what may be a phone number.
+//! Numbers in groups: cards, national ids, dates of birth, IPv4 addresses, and candidates of phone numbers.
 //!
 //! From each group of digits the windows of up to eight groups are looked at. The lengths of a window's groups, a
 //! nibble each, say which check it gets, so nearly all windows cost one comparison.
@@ -16,7 +16,7 @@ use super::words::about;
 const MOST_GROUPS: usize = 8;
 /// Digits of the longest number: a payment card.
 const MOST_DIGITS: usize = 19;
-/// Confidence in a number that only its context makes one.
+/// The confidence in a number that has a kind only by its context.
 pub(super) const BY_CONTEXT: f32 = 0.3;
 
 /// Separators between groups, one bit each.
@@ -28,7 +28,7 @@ pub(super) mod between {
     pub(crate) const PARENTHESIS: u8 = 16;
 }
 
-/// Some groups of digits in a row.
+/// Consecutive groups of digits.
 pub(super) struct Window {
     pub(super) start: usize,
     pub(super) end: usize,
@@ -76,7 +76,7 @@ pub(super) fn separator(gap: &[u8]) -> u8 {
     }
 }
 
-/// Looks at all windows of the text.
+/// Scans all windows of the text.
 pub(super) fn search(view: &mut View<'_>) {
     let runs = std::mem::take(&mut view.runs);
     for (first, run) in runs.iter().enumerate() {

@@ -60,7 +60,7 @@ const COUNTRIES: &[(u32, usize, usize)] = &[
     (95, 8, 10),
     (98, 10, 10),
 ];
-/// Three-digit codes begin with these two; how long their numbers are.
+/// The first two digits of three-digit codes, with the lengths of their numbers.
 const THREE_DIGIT_CODES: [u32; 12] = [21, 22, 23, 24, 25, 26, 29, 35, 37, 38, 42, 50];
 const MORE_THREE_DIGIT_CODES: [u32; 8] = [59, 67, 68, 69, 80, 85, 88, 96];
 const LAST_THREE_DIGIT_CODES: [u32; 3] = [97, 99, 87];

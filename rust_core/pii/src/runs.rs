@@ -37,7 +37,7 @@ impl Run {
     }
 }
 
-/// Per byte: what it adds to a run, 0 for what ends one.
+/// Per byte: the class that it adds to a run, 0 for a byte that ends one.
 const CLASSES: [u8; 256] = {
     let mut classes = [0u8; 256];
     let mut byte = 0;
@@ -105,7 +105,7 @@ pub(super) fn promising(bytes: &[u8]) -> bool {
         .any(|byte| matches!(byte, b'0'..=b'9' | b'@' | b':' | b'='))
 }
 
-/// An ASCII letter or digit: what continues a number or an identifier.
+/// An ASCII letter or digit, which continues a number or an identifier.
 pub(super) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
 }
