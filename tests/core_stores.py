@@ -1,4 +1,4 @@
-"""The index of the core, and the names in the database, behind the protocols of stores from outside.
+"""The index of the core, and the names in the database, behind the protocols of external stores.
 
 Each item is a memory of its own to them.
 """

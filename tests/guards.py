@@ -123,7 +123,7 @@ GUARDS: Sequence[Guard] = (
     Guard(
         "kept-answers",
         "pipelines/recall/cache.py",
-        '    return blake2b(f"{most_tokens} {query!r}".encode',
+        '    return blake2b(f"{most_tokens} {mark} {query!r}".encode',
         '    return blake2b(f"{query.query}".encode',
         ("tests/unit/pipelines/recall", "tests/property/test_recall_cache.py"),
     ),

@@ -252,7 +252,7 @@ class GrpcCall:
     def common_names(self) -> list[str]:
         """Of the client's verified certificate."""
     def is_unverified(self) -> bool:
-        """Whether the rest of its requests waits for `accept`."""
+        """True if the rest of its requests waits for `accept`."""
     def accept(self, principal: str) -> None:
         """Read the rest of the requests, on account of a principal."""
     def read(self) -> bytes | Literal[False] | None:
@@ -302,7 +302,7 @@ class Hit:
     def arms(self) -> list[tuple[int, int, float]]: ...
     @property
     def boosts(self) -> list[tuple[str, float]]:
-        """What `RecallRequest` ``lift`` added to the score."""
+        """Additions to the score by ``lift`` of `RecallRequest`."""
 
 @final
 class RecallResponse:
@@ -331,7 +331,7 @@ class RecallResponse:
         """Words that the first hits added to the query."""
     @property
     def lead_scores(self) -> tuple[float, float] | None:
-        """What the first hit of the fusion scores in the semantic and the keyword arm, whatever was lifted after it.
+        """Scores of the first hit of the fusion in the semantic and the keyword arm, before any lift.
 
         0 in an arm that did not propose it; None where there are no hits.
         """
@@ -349,7 +349,7 @@ class RecallResponse:
         """Memories that pass the filter."""
     @property
     def plan(self) -> str:
-        """How the filter was met: "scan" or "gather", with counts."""
+        """The plan for the filter: "scan" or "gather", with counts."""
     @property
     def truncated(self) -> bool: ...
     @property
@@ -359,7 +359,7 @@ class RecallResponse:
 
 @final
 class Fate:
-    """What became of one memory in a recall.
+    """The outcome of one memory in a recall.
 
     ``step`` is where it fell out: "unknown" (the index holds no such memory), "filter", "arms" (none proposed it),
     "results" (enough hits were better), "duplicate", "budget"; or "hit". ``place`` counts hits as if there were no end

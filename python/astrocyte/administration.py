@@ -38,7 +38,7 @@ Engines = list[EngineInfo]
 
 
 class Administration:
-    """What `Astrocyte` does beside remembering. ``context`` says who calls, and defaults to the local user."""
+    """The administrative calls of `Astrocyte`. ``context`` names the caller, the local user by default."""
 
     _backend: Backend
 
@@ -79,7 +79,7 @@ class Administration:
         request_id: str | None = None,
         context: AstrocyteContext | None = None,
     ) -> Bank:
-        """Change what is not None."""
+        """Change the fields that are not None."""
         return await self._backend.call(
             keywords.caller_of(context), requests.UpdateBank(bank_id, display_name, description, etag, request_id)
         )
@@ -155,7 +155,7 @@ class Administration:
         permission: str | None = None,
         context: AstrocyteContext | None = None,
     ) -> AccessCheck:
-        """What a principal (None: the caller) may do in a bank; ``allowed`` answers for the permission, or for any."""
+        """The permissions of a principal (None: the caller) in a bank; ``allowed`` is about the permission, or any."""
         return await self._backend.call(
             keywords.caller_of(context), requests.CheckAccess(bank_id, principal, permission)
         )
@@ -344,5 +344,5 @@ class Administration:
         return await verify(self._backend, keywords.caller_of(context), noted=noted)
 
     async def server_info(self, *, context: AstrocyteContext | None = None) -> ServerInfo:
-        """What runs."""
+        """The version, settings and state of the server."""
         return await self._backend.call(keywords.caller_of(context), requests.GetServerInfo())

@@ -15,7 +15,7 @@ from astrocyte.config import Settings
 from astrocyte.core import build_info
 from astrocyte.errors import AstrocyteError, frames
 from astrocyte.model import EngineOutbox, ServerInfo
-from astrocyte.pipelines.index.embedding_spaces import Spaces
+from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces
 from astrocyte.policy.gate import Gate
 from astrocyte.policy.observability.telemetry import Telemetry
 from astrocyte.policy.operations.parts import GateParts
@@ -87,14 +87,14 @@ class App:
         return self.storage.store.healthy
 
     def start_purging(self) -> None:
-        """Start the background tasks on the running loop: purges, retries, deliveries; a second call does nothing.
+        """Start the background tasks on the running loop: purges, retries, outbox relay; a second call does nothing.
 
         The gate calls this at its first use; a server that may wait long for its first call does it itself.
         """
         if self._purging is None and not self.settings.read_only:
             self._purging = asyncio.get_running_loop().create_task(self._purge_for_ever(), name="astrocyte-purge")
             self.policies.escalation.retries.start()
-            self.policies.deliveries.start()
+            self.policies.outbox_relay.start()
             self.pipelines.reindexer.start()
             if self.storage.external is not None:
                 self.storage.external.start()
@@ -107,7 +107,7 @@ class App:
                 await self._purging
             self._purging = None
         await self.policies.escalation.retries.close()
-        await self.policies.deliveries.close()
+        await self.policies.outbox_relay.close()
         await self.pipelines.reindexer.close()
         with contextlib.suppress(AstrocyteError):
             await self.gate.keys.note()
@@ -121,8 +121,8 @@ class App:
         await asyncio.get_running_loop().run_in_executor(None, self.telemetry.close)
 
     def _outboxes(self) -> dict[str, EngineOutbox]:
-        """What waits for engines, by their names."""
-        states = {engine.name: self.policies.deliveries.state(engine) for engine in self.providers.engines}
+        """The outboxes of the engines, by the engines' names."""
+        states = {engine.name: self.policies.outbox_relay.state(engine) for engine in self.providers.engines}
         return {name: state for name, state in states.items() if state is not None}
 
     async def _purge_for_ever(self) -> None:
@@ -143,7 +143,7 @@ class App:
             await asyncio.sleep(self.settings.forget.purge_interval_seconds)
 
 
-def _server_info(settings: Settings, storage: Storage, spaces: Spaces) -> ServerInfo:
+def _server_info(settings: Settings, storage: Storage, spaces: EmbeddingSpaces) -> ServerInfo:
     build = build_info()
     return ServerInfo(
         version=version("astrocyte-grpc"),

@@ -143,7 +143,7 @@ class Astrocyte(Administration, Hookable, Unsupported):
             ConfigError: The engine cannot do what it should, or its name is taken.
         """
         if self._engines is None:
-            raise CapabilityNotSupported("a server's engines stand in its configuration, under engines")
+            raise CapabilityNotSupported("engines of a server are set in its configuration; add one under engines")
         self._engines.attach(engine)
 
     async def retain(  # noqa: PLR0913 - the parameters of the specification

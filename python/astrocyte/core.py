@@ -143,7 +143,7 @@ ENGLISH = "english"
 
 
 class Label(NamedTuple):
-    """Whose checkpoint it is: the bank for ever, its embedding model, how rows are made; and a note of the writer's."""
+    """The identity of a checkpoint: its bank, embedding model and row format, and a note of the writer."""
 
     bank: str
     model: str
@@ -512,12 +512,12 @@ def split_budget(
 def summarise(
     answers: Sequence[RecallResponse],
 ) -> tuple[int, bool, list[tuple[str, int, float]], list[tuple[int, int]], list[tuple[float, float]]]:
-    """What several answers say together, in one look; see `pipelines.bank_parts.Summary`."""
+    """Statistics over several answers, in one pass; see `pipelines.bank_parts.Summary`."""
     return _core.summarise(answers)
 
 
 def pii_kinds() -> list[tuple[str, str]]:
-    """What the scanner knows: pairs of a name and a country, which is empty for kinds of all countries."""
+    """The kinds of the scanner: pairs of a name and a country, which is empty for kinds of all countries."""
     return _core.pii_kinds()
 
 

@@ -73,13 +73,16 @@ class FederationOptions(BaseModel):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if len(set(self.bank_map.values())) != len(self.bank_map):
-            raise ValueError("bank_map sends two banks to one; what is forgotten in one would go from the other")
+            raise ValueError(
+                "bank_map maps two banks to the same remote bank; a forget in one would delete memories of the other; "
+                "map each bank to its own"
+            )
         if self.api_key is not None and self.api_key_file is not None:
-            raise ValueError("api_key and api_key_file both say the key; give one")
+            raise ValueError("api_key and api_key_file are both set; set one of them")
         host = self.address if self.address.startswith(UNIX_PREFIX) else self.address.rpartition(":")[0]
         keyed = self.api_key is not None or self.api_key_file is not None
         if keyed and not (self.tls or self.tls_roots_file) and not is_local(host.strip("[]")):
-            raise ValueError("a key would go over the network in plain text; set tls or tls_roots_file")
+            raise ValueError("an API key must not be sent unencrypted; set tls or tls_roots_file")
         return self
 
 
@@ -108,7 +111,7 @@ class Federation:
         return EngineCapabilities(reflect=True, time_travel=True, temporal_search=True)
 
     async def health(self) -> EngineHealth:
-        """Whether it answers, and takes the credential."""
+        """The availability of the remote server, which must accept the credential."""
         try:
             info = await self._server.call(Caller(), GetServerInfo())
         except AstrocyteError as error:
@@ -136,7 +139,7 @@ class Federation:
         return await self._server.call(caller, BatchRetain(bank_id, given, request_id=request_id))
 
     async def recall(self, call: EngineCall, query: RecallQuery) -> EngineAnswer:
-        """What the bank has there; nothing where there is no such bank."""
+        """The hits of the remote bank; none if there is no such bank."""
         asked = replace(query, bank_id=self._bank(call))
         try:
             result = await self._server.call(self._caller(call), Recall(asked))
@@ -208,11 +211,14 @@ class Federation:
         name = f"{self._options.bank_prefix}{call.bank_id}"
         if name in self._options.bank_map.values():
             # Another bank's, by the map.
-            raise ValidationError("means a bank that bank_map gives to another one", field="bank_id")
+            raise ValidationError(
+                "names a remote bank that bank_map assigns to another bank; use the bank id that bank_map maps to it",
+                field="bank_id",
+            )
         return name
 
     def _caller(self, call: EngineCall) -> Caller:
-        """Who calls there: this server, on behalf of who calls here."""
+        """The caller to send: this server, on behalf of the caller here."""
         behalf = call.principal if self._options.forward_principal and call.principal else None
         return Caller(on_behalf_of=behalf, hops=call.hops)
 

@@ -50,7 +50,7 @@ Answer = TypeVar("Answer", RecallResult, HistoryResult)
 
 
 class RetainOptions(TypedDict, total=False):
-    """What retain takes beyond the specification's parameters."""
+    """Keywords of retain beyond the parameters of the specification."""
 
     session_id: str | None
     speaker: str | None
@@ -64,7 +64,7 @@ class RetainOptions(TypedDict, total=False):
 
 
 class RecallOptions(TypedDict, total=False):
-    """What recall takes beyond the specification's parameters."""
+    """Keywords of recall beyond the parameters of the specification."""
 
     bank_group: str | None
     tag_match: TagMatch | str
@@ -85,7 +85,7 @@ class RecallOptions(TypedDict, total=False):
 
 
 class ReflectOptions(TypedDict, total=False):
-    """What reflect takes beyond the specification's parameters."""
+    """Keywords of reflect beyond the parameters of the specification."""
 
     bank_group: str | None
     mode: ReflectMode | str | None
@@ -167,7 +167,7 @@ def _dispositions(value: Dispositions | Mapping[str, int] | None) -> Disposition
 
 
 def caller_of(context: AstrocyteContext | None) -> Caller:
-    """Who calls, out of the caller's own words: in process there is no credential to ask."""
+    """The caller that the context names: an in-process call has no credential to verify it."""
     if context is None:
         return Caller()
     if context.actor is not None:
@@ -262,7 +262,7 @@ def item_from(item: object, index: int) -> RetainItem:
     if unknown is not None:
         raise ValidationError(f"{ascii(unknown)[:64]} is not one of {', '.join(sorted(ITEM_FIELDS))}", field=path)
     if "content" not in item:
-        raise ValidationError("is missing; there is nothing to remember", field=f"{path}.content")
+        raise ValidationError("is missing; send text to store", field=f"{path}.content")
     return item_of(**item)
 
 
@@ -311,7 +311,7 @@ def time_range(value: tuple[datetime | None, datetime | None], field: str) -> Ti
     try:
         start, end = value
     except (TypeError, ValueError):
-        raise ValidationError("expected a pair of datetimes, start and end", field=field) from None
+        raise ValidationError("expected a pair of datetimes, (start, end)", field=field) from None
     return TimeRange(start, end)
 
 

@@ -92,14 +92,14 @@ def check_exposure(settings: Settings) -> None:
         if not present
     ]
     raise ConfigError(
-        f"{server.host} can be reached from other machines and there is no {' and no '.join(missing)}; set them, "
+        f"{server.host} is reachable from other machines and the server has no {' and no '.join(missing)}; set them, "
         "listen on 127.0.0.1, or set server.insecure on a network that you trust",
         metadata={"host": server.host},
     )
 
 
 def is_local(host: str) -> bool:
-    """Whether only this machine can reach ``host``: a loopback address or a unix socket. Other names are not."""
+    """True if only this machine can reach ``host``: a loopback address or a unix socket. Other names are not local."""
     if host.startswith(UNIX_PREFIX) or host == "localhost":
         return True
     try:
@@ -153,7 +153,7 @@ class Server:
 
     @property
     def waiting(self) -> dict[str, Callable[[], int]]:
-        """How many calls wait for a place, by kind; safe to ask from any thread."""
+        """The number of calls that wait for a place, by kind; thread-safe."""
         return {f"{kind}_calls": _waiting(rule.admission) for kind, rule in self._rules.items()}
 
     async def start(self) -> str:

@@ -1,4 +1,4 @@
-"""What every store from outside promises, by those that ship with the package."""
+"""What every external store promises, by those that ship with the package."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -221,9 +221,9 @@ async def test_a_number_of_servers_that_is_none_is_refused() -> None:
     [
         ({}, "address"),
         ({"address": "a:1", "colour": "red"}, "colour"),
-        ({"address": "hq.example.com:1", "api_key": "k"}, "plain text"),
-        ({"address": "127.0.0.1:1", "api_key": "k", "api_key_file": "f"}, "give one"),
-        ({"address": "a:1", "bank_map": {"a": "c", "b": "c"}}, "two banks to one"),
+        ({"address": "hq.example.com:1", "api_key": "k"}, "sent unencrypted"),
+        ({"address": "127.0.0.1:1", "api_key": "k", "api_key_file": "f"}, "set one of them"),
+        ({"address": "a:1", "bank_map": {"a": "c", "b": "c"}}, "two banks to the same"),
         ({"address": "a:1", "bank_map": {"a": "no/bank"}}, "bank_map"),
         ({"address": "a:1", "bank_prefix": "/"}, "bank_prefix"),
         ({"address": "a:1", "tls_roots_file": "/no/such/file"}, "cannot read"),

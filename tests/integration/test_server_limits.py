@@ -381,7 +381,7 @@ async def test_a_certificate_that_is_missing_is_named(tmp_path: Path) -> None:
 
 async def test_an_exposed_address_does_not_start() -> None:
     app = App(Settings.from_mapping({"vector_store": "in_memory", "server": {"host": "0.0.0.0"}}))  # noqa: S104
-    with pytest.raises(ConfigError, match="can be reached from other machines"):
+    with pytest.raises(ConfigError, match="is reachable from other machines"):
         Server(app.gate, app.settings, healthy=lambda: True)
     await app.close()
 

@@ -42,7 +42,7 @@ from astrocyte.pipelines.index.bank_index import BankIndex
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.policy.banks.cross_references import Relevance, Relevant
 from astrocyte.policy.engines.registry import Engine
-from astrocyte.policy.engines.result_screening import Foreign, _of_memory
+from astrocyte.policy.engines.result_screening import ResultScreening, _of_memory
 from astrocyte.providers.engines import EngineAnswer
 from astrocyte.providers.hybrid import HybridEngineProvider
 from astrocyte.stores.sqlite import store as sqlite_store
@@ -290,7 +290,9 @@ def test_without_the_databases_last_word_the_machine_finds_leaks() -> None:
         run_state_machine_as_test(Unguarded, settings=_budget(8, 250, phases=[Phase.generate], derandomize=True))
 
 
-def believing(self: Foreign, bank: Bank, query: RecallQuery, hit: MemoryHit, answer: EngineAnswer) -> MemoryHit | None:
+def believing(
+    self: ResultScreening, bank: Bank, query: RecallQuery, hit: MemoryHit, answer: EngineAnswer
+) -> MemoryHit | None:
     """What an engine says of a memory is looked up wherever the memory is."""
     origin = answer.origins.get(hit.memory_id or "")
     places = {
@@ -317,7 +319,7 @@ def of_all(self: Engine, tenant: str, bank_id: str) -> bool:
 @pytest.mark.parametrize(
     ("guard", "without"),
     [
-        ("astrocyte.policy.engines.result_screening.Foreign._own", believing),
+        ("astrocyte.policy.engines.result_screening.ResultScreening._own", believing),
         ("astrocyte.policy.banks.cross_references.Relevance._readable", unasked),
         ("astrocyte.policy.engines.registry.Engine.stands_beside", of_all),
     ],

@@ -34,7 +34,7 @@ async def test_retain_many_takes_items_and_keywords(brain: Astrocyte) -> None:
         "b",
     )
     assert [result.retention_action for result in results] == ["created", "created", "rejected"]
-    assert results[2].error == "content: is empty; there is nothing to remember"
+    assert results[2].error == "content: is empty; send text to store"
     page = await brain.list("b", tags=["y"])
     assert [(memory.content, memory.speaker) for memory in page.memories] == [("black tea", "Ann")]
 

@@ -218,7 +218,7 @@ def test_the_whole_loads_as_printed(tmp_path: Path) -> None:
 
 def test_a_memory_provider_that_is_not_installed_is_a_wrong_setting(tmp_path: Path) -> None:
     settings = loaded("provider: mystique\nvector_store: in_memory\n", tmp_path)
-    with pytest.raises(ConfigError, match=r"^provider: there is no 'mystique'"):
+    with pytest.raises(ConfigError, match=r"^provider: there is no provider 'mystique'"):
         App(settings)
     with pytest.raises(ConfigError, match="provider_config: has no effect without provider"):
         App(loaded("provider_config: {a: 1}\nvector_store: in_memory\n", tmp_path))

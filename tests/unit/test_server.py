@@ -38,8 +38,8 @@ def test_what_only_this_machine_reaches(host: str, local: bool) -> None:
     ("server", "keys", "missing"),
     [
         ({}, [], "no TLS .* and no credentials"),
-        (TLS, [], "there is no credentials"),
-        ({}, [KEY], "there is no TLS"),
+        (TLS, [], "has no credentials"),
+        ({}, [KEY], "has no TLS"),
     ],
 )
 def test_an_exposed_address_is_refused(server: dict[str, Any], keys: list[Any], missing: str) -> None:

@@ -49,7 +49,7 @@ class Concurrency(StrEnum):
 
 
 class Creates(StrEnum):
-    """Whether a call creates the bank that it names: never, by ``auto_create``, or only by a template."""
+    """The condition on which a call creates its bank: never, by ``auto_create``, or only by a template."""
 
     NEVER = "never"
     BANK = "bank"
@@ -99,7 +99,7 @@ class Rpc:
 
     @property
     def server_streaming(self) -> bool:
-        """Whether it is called by `Backend.stream`."""
+        """True if it is called by `Backend.stream`."""
         return issubclass(self.request, StreamRequest)
 
     def bank_id(self, request: object) -> str:

@@ -157,13 +157,13 @@ class RecallTrace:
     """The trace of a recall. Every field is filled; ``tier_used`` is 1 (cache), 2 (fast path), 3 (full) or 4 (agentic).
 
     ``tier_reason`` says, where recalls go by tiers, which steps were tried and what they found.
-    ``stage_timings_ms`` covers embed, outside (where stores from outside are asked), queue (in a batch, while the query
+    ``stage_timings_ms`` covers embed, outside (where external stores are asked), queue (in a batch, while the query
     waits for others), analyse, core, feedback (words that the first hits add), hydrate, and the stages
     after it that ran (boosts, utility, curated);
     ``strategy_timings_ms`` the arms inside core.
     ``plan`` says how the filter was met: rows allowed, rows in all, scan or gather. ``degraded`` is not empty where a
     provider was unavailable: ``empty_recall`` for an answer without a search, ``cache`` for an earlier, stale one;
-    names of stores from outside (such as ``vector_store``) for one that was made without them.
+    names of external stores (such as ``vector_store``) for one that was made without them.
     ``date_warnings`` name dates in the query that no calendar has, such as 30 February; they make no time window.
     ``engines`` says what became of each side where an engine stands beside the pipeline, the pipeline first.
     """

@@ -1,1 +1,1 @@
-"""One file per verb, and the steps that verbs share."""
+"""The pipelines: one module per operation, and the steps that operations share."""

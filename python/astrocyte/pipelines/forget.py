@@ -1,9 +1,9 @@
-"""Forget: what a selector meets goes, for a time or for good.
+"""Forget: soft deletion or erasure of the selected memories.
 
 1. a dry run counts and stops here;
 2. plain: tombstones in one transaction; undelete is possible until ``purge_after``;
    compliance: the bank's checkpoints are removed, the rows and every byte of them are erased, a receipt is made, and
-   stores from outside have confirmed;
+   external stores have confirmed;
 3. the store's commit takes the rows out of the index before this returns; and recall reads every hit back from the
    database, so that even a stale index could not return one.
 """
@@ -15,7 +15,7 @@ from functools import partial
 
 from astrocyte.config import ForgetSettings
 from astrocyte.model import Bank, ForgetResult, ForgetSelector, Memory
-from astrocyte.pipelines.external_stores.stores import OutsideStores
+from astrocyte.pipelines.external_stores.stores import ExternalStores
 from astrocyte.pipelines.index.checkpoints import Checkpoints, without_checkpoints
 from astrocyte.pipelines.query.time_windows import DAY_MS
 from astrocyte.pipelines.reindex.pipeline import Reindexer
@@ -24,20 +24,20 @@ from astrocyte.stores.protocols import MemoryStore, RequestKey
 
 
 class ForgetPipeline:
-    """Forgets, erases and brings back."""
+    """Forgets, erases and undeletes memories."""
 
     def __init__(
         self,
         store: MemoryStore,
         settings: ForgetSettings,
         clock: Callable[[], int],
-        outside: OutsideStores | None = None,
+        external: ExternalStores | None = None,
         checkpoints: Checkpoints | None = None,
         reindexer: Reindexer | None = None,
     ) -> None:
         self._reindexer = reindexer
         self._store = store
-        self._outside = outside
+        self._external = external
         self._checkpoints = checkpoints
         self._clock = clock
         self._keep_ms = round(settings.purge_after_days * DAY_MS)
@@ -57,7 +57,7 @@ class ForgetPipeline:
         request: RequestKey | None,
         copies: CopyOrder | None = None,
     ) -> ForgetResult:
-        """Forget until it is undeleted or purged; ``copies`` names the engine that is to forget it too."""
+        """Forget until undelete or purge; ``copies`` is the outbox order for the engine's copies."""
         purge_after = self._clock() + self._keep_ms
         count, memory_ids, position = await self._store.forget(
             bank, selector, reason=reason, principal=principal, purge_after=purge_after, request=request, copies=copies
@@ -74,10 +74,10 @@ class ForgetPipeline:
         request: RequestKey | None,
         copies: CopyOrder | None = None,
     ) -> ForgetResult:
-        """Erase for good, forgotten memories included; ``copies`` as in `forget`.
+        """Erase, forgotten memories included; ``copies`` as in `forget`.
 
         Raises:
-            ProviderUnavailable: It is done here; a store from outside has not confirmed yet that it is done there.
+            ProviderUnavailable: It is done here; an external store has not confirmed yet that it is done there.
         """
         erase = partial(
             self._store.erase, bank, selector, reason=reason, principal=principal, request=request, copies=copies
@@ -86,8 +86,8 @@ class ForgetPipeline:
             memory_ids, position, receipt = await erase()
         else:
             memory_ids, position, receipt = await without_checkpoints(self._checkpoints, bank, erase)
-        if self._outside is not None:
-            await self._outside.confirm(bank, position)
+        if self._external is not None:
+            await self._external.confirm(bank, position)
         # What waited to be stored had no rows that a salted id could stand for.
         count = len(receipt.salted_ids) + receipt.counts.get("queued", 0)
         return ForgetResult(
@@ -100,7 +100,7 @@ class ForgetPipeline:
     async def undelete(
         self, bank: Bank, memory_id: str, principal: str, request: RequestKey | None, copies: CopyOrder | None = None
     ) -> Memory:
-        """Bring a forgotten memory back, here and at the engine that ``copies`` names.
+        """Undelete a forgotten memory, here and at the engine of ``copies``.
 
         Raises:
             MemoryNotFound: There is none, or it was purged.

@@ -55,7 +55,7 @@ def subscribe(listener: Listener) -> None:
 
 
 def unsubscribe(listener: Listener) -> None:
-    """Call the listener no more."""
+    """Remove the listener."""
     global _listeners  # noqa: PLW0603 - as above
     _listeners = tuple(one for one in _listeners if one != listener)
 

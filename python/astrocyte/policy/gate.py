@@ -125,6 +125,6 @@ class Gate:
         return handler(caller, request)
 
     async def close(self) -> None:
-        """Release everything that was built for this gate, when the deletions that were begun have ended."""
+        """Release all resources of this gate, after the deletions in progress."""
         await self._banks.settle()
         await self._lifecycle.close()

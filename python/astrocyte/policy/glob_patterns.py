@@ -7,12 +7,12 @@ ONE = "?"
 
 
 def is_pattern(text: str) -> bool:
-    """True if the text may mean other names than itself."""
+    """True if the text has a wildcard."""
     return ANY in text or ONE in text
 
 
 def matches(pattern: str, name: str) -> bool:
-    """True if ``name`` is one that the pattern means."""
+    """True if the pattern matches ``name``."""
     return _fits(pattern, name, wild="")
 
 

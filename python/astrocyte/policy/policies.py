@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from astrocyte.model import Bank
 from astrocyte.pipelines.extraction.profiles import Profiles
-from astrocyte.policy.engines.outbox_relay import Deliveries
+from astrocyte.policy.engines.outbox_relay import OutboxRelay
 from astrocyte.policy.engines.registry import Engines
 from astrocyte.policy.governance.recall_authority import Authority
 from astrocyte.policy.limits.rate_limits import Limits
@@ -32,7 +32,7 @@ class Policies:
     authority: Authority
     curator: LanguageModel | None
     engines: Engines
-    deliveries: Deliveries
+    outbox_relay: OutboxRelay
 
     def deleted(self, bank: Bank) -> None:
         """A bank is gone: what was learnt of it and what is kept of its content go too. Its rates stay as they are."""

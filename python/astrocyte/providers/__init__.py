@@ -1,1 +1,1 @@
-"""Models from outside, each behind a protocol; one file per vendor, imported when it is asked for."""
+"""Providers of models, each behind a protocol; one file per vendor, imported at first use."""

@@ -66,7 +66,7 @@ class AnthropicModel:
             used = TokenUsage(int(usage["input_tokens"]), int(usage["output_tokens"]))
             return self._completion(prompt, texts, calls, answer["stop_reason"], used)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise self._endpoint.failure(f"sent something else than an answer ({type(error).__name__})") from error
+            raise self._endpoint.failure(f"sent an invalid answer ({type(error).__name__})") from error
 
     async def stream(self, prompt: Prompt, *, deadline: float | None = None) -> AsyncIterator[str | Completion]:
         """Pieces of the text, and last of all the whole answer."""
@@ -77,17 +77,15 @@ class AnthropicModel:
             async for data in events:
                 event = self._endpoint.decoded(data)
                 if event.get("type") == "error":
-                    raise self._endpoint.failure(f"broke off ({error_code(data) or 'error'})")
+                    raise self._endpoint.failure(f"closed the stream early ({error_code(data) or 'error'})")
                 try:
                     text, arguments = answer.take(event)
                 except (KeyError, TypeError, AttributeError, ValueError) as error:
-                    raise self._endpoint.failure(
-                        f"sent something else than an answer ({type(error).__name__})"
-                    ) from error
+                    raise self._endpoint.failure(f"sent an invalid answer ({type(error).__name__})") from error
                 if piece := arguments if json_wanted else text:
                     yield piece
         if not answer.ended:
-            raise self._endpoint.failure("broke off before the end of its answer")
+            raise self._endpoint.failure("ended the stream before the end of the answer")
         calls = [
             ToolCall(identity, name, self._endpoint.decoded("".join(parts) or "{}"))
             for identity, name, parts in answer.calls.values()
@@ -124,18 +122,18 @@ class AnthropicModel:
         self, prompt: Prompt, text: str, calls: list[ToolCall], reason: object, usage: TokenUsage
     ) -> Completion:
         if not isinstance(reason, str) or reason not in FINISH_REASONS:
-            raise self._endpoint.failure("ended for a reason that is unknown")
+            raise self._endpoint.failure("ended with an unknown stop reason")
         finish = FINISH_REASONS[reason]
         if prompt.response_schema is None:
             return Completion(text, finish, tuple(calls), usage)
         if len(calls) != 1:
-            raise self._endpoint.failure("did not keep to the form of the answer")
+            raise self._endpoint.failure("returned an answer that does not match the schema")
         stopped = FinishReason.STOP if finish is FinishReason.TOOL_CALLS else finish
         return Completion(json.dumps(dict(calls[0].arguments)), stopped, (), usage)
 
 
 class _Answer:
-    """An answer put together from the events of a stream."""
+    """An answer assembled from the events of a stream."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -145,7 +143,7 @@ class _Answer:
         self.ended = False
 
     def take(self, event: Mapping[str, Any]) -> tuple[str, str]:
-        """The text of an event, and its piece of a tool's arguments; the rest of it is kept."""
+        """The text of an event, and its piece of a tool's arguments; stores the other parts."""
         match event["type"]:
             case "message_start":
                 self.usage += TokenUsage(int(event["message"]["usage"]["input_tokens"]))

@@ -1,4 +1,4 @@
-"""The one way to a language model of the settings: whatever the model does, a call ends by its deadline.
+"""Bounded calls to the configured language model: every call ends by its deadline.
 
 What holds for every model from outside belongs here, so that no vendor's module has to remember it.
 """
@@ -18,7 +18,7 @@ CHARS_PER_TOKEN = 32
 
 
 class BoundedModel:
-    """`LanguageModel` around another: cuts it at the deadline, and when it sends more than it was asked for."""
+    """`LanguageModel` around another: ends a call at its deadline, or when the answer exceeds the token limit."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
@@ -66,7 +66,7 @@ class BoundedModel:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Failures as errors of our tree, without their message, which could hold what was asked."""
+        """Failures as errors of this package, without their message, which could hold the prompt."""
         try:
             yield
         except TimeoutError as error:
@@ -87,7 +87,7 @@ class BoundedModel:
 
 
 async def _closable(pieces: AsyncIterator[str | Completion]) -> AsyncGenerator[str | Completion, None]:
-    """The same pieces from a generator, which can be closed, whatever kind of iterator the model returned."""
+    """The same pieces from a generator, which can be closed, unlike any iterator of a model."""
     try:
         async for piece in pieces:
             yield piece

@@ -1,4 +1,4 @@
-"""The circuit breaker: a provider that fails again and again is left alone for a while.
+"""The circuit breaker: a provider that fails repeatedly gets no calls for a while.
 
 Closed, all calls pass; failures in a row open it. Open, none passes. After its time a few trial calls pass, half open:
 all of them must succeed for it to close, one failure opens it again. Time is counted in whole nanoseconds of a clock
@@ -21,7 +21,7 @@ TRIAL_SECONDS = 1.0
 
 
 class State(StrEnum):
-    """Which calls pass: all, none, or a few."""
+    """The state of a breaker: all calls pass, none, or a few."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -59,7 +59,7 @@ class Breaker:
         self._listeners.append(listener)
 
     def wait_seconds(self) -> float:
-        """How long until a call may pass, as far as is known."""
+        """The expected seconds until a call may pass."""
         if self.state is State.OPEN:
             return max(0, self._opened + self._recovery - self._clock()) / NANOSECONDS
         if self.state is State.HALF_OPEN and self._trials >= self._most_trials:
@@ -68,7 +68,7 @@ class Breaker:
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """Make a call to the provider in here.
+        """Guard the block that calls the provider.
 
         Any exception is a failure of the provider. What the caller gives up (a cancellation) is neither that nor a
         success.

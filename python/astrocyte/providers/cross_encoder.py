@@ -44,7 +44,7 @@ class CrossEncoder:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cross-encoder")
 
     async def score(self, query: str, passages: Sequence[str], *, deadline: float | None = None) -> list[float]:
-        """The model's score of each passage; one that has begun runs on when ``deadline`` has passed.
+        """The model's score of each passage; a running batch goes on after ``deadline``.
 
         Raises:
             ProviderUnavailable: The model failed.
@@ -64,14 +64,14 @@ class CrossEncoder:
                 f"cross-encoder {self.model_id} failed: {type(error).__name__}", metadata={"model": self.model_id}
             ) from error
         if len(found) != len(passages):
-            raise ProviderUnavailable(f"cross-encoder {self.model_id} gave another number of scores than of passages")
+            raise ProviderUnavailable(f"cross-encoder {self.model_id} did not return one score for each passage")
         scores = [0.0] * len(passages)
         for place, score in zip(order, found, strict=True):
             scores[place] = score
         return scores
 
     async def close(self) -> None:
-        """Let the thread end."""
+        """Stop the thread."""
         self._thread.shutdown(wait=False)
 
 

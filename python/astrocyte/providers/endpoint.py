@@ -181,7 +181,7 @@ class Endpoint:
         except (ValueError, RecursionError):
             raise self.failure("sent something else than JSON") from None
         if not isinstance(value, dict):
-            raise self.failure("sent something else than a JSON object")
+            raise self.failure("sent a body that is not a JSON object")
         return value
 
     def failure(self, problem: str, **metadata: str) -> ProviderUnavailable:

@@ -1,4 +1,4 @@
-"""Engines: what a memory system beside this server's own pipeline has to do. Import it from here to write one.
+"""The protocol of engines: memory systems beside this server's pipeline. Implementations import it from here.
 
 A distribution registers ``create(options)`` under the entry point group ``astrocyte.engine_providers``, where it
 returns an `EngineProvider`; ``engines.<name>.provider`` in the settings names the entry point.
@@ -29,7 +29,7 @@ GROUP = "astrocyte.engine_providers"
 
 @dataclass(frozen=True, slots=True)
 class EngineCapabilities:
-    """What an engine can do. It is never asked for what it cannot.
+    """The abilities of an engine. A call that needs another ability is never sent to it.
 
     ``retain``, ``forget`` and ``reflect`` are the methods of these names. ``time_travel``: it honours ``as_of`` and
     ``valid_at``. ``temporal_search`` and ``graph_search`` say that it is good at questions about times, and at those
@@ -44,13 +44,13 @@ class EngineCapabilities:
     graph_search: bool = False
 
     def names(self) -> tuple[str, ...]:
-        """Those that it has."""
+        """The names of the abilities that it has."""
         return tuple(one.name for one in fields(self) if getattr(self, one.name))
 
 
 @dataclass(frozen=True, slots=True)
 class EngineCall:
-    """For whom, and for which bank, an engine is asked.
+    """The context of a call to an engine: the caller and the bank.
 
     ``principal`` is who calls, or for whom that one acts; "" where nobody said a name. ``hops`` counts the servers that
     the call has passed, this one included. It is given up after ``timeout_seconds``.
@@ -78,7 +78,7 @@ class EngineItem:
 
 @dataclass(frozen=True, slots=True)
 class EngineAnswer:
-    """Hits, best first, and by their ``memory_id`` the ``origin`` of those that were stored with one."""
+    """Hits, best first, and the ``origin`` of those that were stored with one, by ``memory_id``."""
 
     hits: Sequence[MemoryHit]
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class EngineAnswer:
 
 @dataclass(frozen=True, slots=True)
 class EngineHealth:
-    """Whether an engine can be used, and a word about why not."""
+    """The availability of an engine, and the reason where it is unavailable."""
 
     healthy: bool
     detail: str = ""
@@ -103,10 +103,10 @@ class EngineProvider(Protocol):
     """
 
     def capabilities(self) -> EngineCapabilities:
-        """What it can do; the same as long as it lives."""
+        """The abilities of the engine; constant during its life."""
 
     async def health(self) -> EngineHealth:
-        """Whether it can be used now."""
+        """The current availability of the engine."""
 
     async def retain(self, call: EngineCall, items: Sequence[EngineItem]) -> Sequence[RetainResult]:
         """Store all items, or none; results in their order, ``memory_id`` the engine's own.
@@ -127,7 +127,7 @@ class EngineProvider(Protocol):
     async def forget(
         self, call: EngineCall, selector: ForgetSelector, *, compliance: bool, reason: str | None
     ) -> ForgetResult:
-        """Forget what all parts of the selector meet; return when nothing of it will be recalled again.
+        """Forget the memories that meet all parts of the selector; return when none of them can be recalled again.
 
         ``memory_ids`` are ids of the engine's own and ``origin``s mixed; unknown ones are passed over. With
         ``compliance`` nothing of it may be left when this returns: an engine that cannot promise that raises.

@@ -63,7 +63,7 @@ class FastembedEmbedder:
                 f"fastembed model {self.model_id} failed: {type(error).__name__}", metadata={"model": self.model_id}
             ) from error
         if len(found) != len(texts):
-            raise ProviderUnavailable(f"fastembed model {self.model_id} gave another number of vectors than of texts")
+            raise ProviderUnavailable(f"fastembed model {self.model_id} did not return one vector for each text")
         vectors = [b""] * len(texts)
         for place, values in zip(order, found, strict=True):
             vectors[place] = self._unit(values)
@@ -78,13 +78,15 @@ class FastembedEmbedder:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self.embed_now, texts)
 
     async def close(self) -> None:
-        """Let the thread end."""
+        """Stop the thread."""
         self._thread.shutdown(wait=False)
 
     def _unit(self, values: list[float]) -> bytes:
         norm = math.hypot(*values)
         if len(values) != self.dimensions or not math.isfinite(norm) or norm == 0.0:
-            raise ProviderUnavailable(f"fastembed model {self.model_id} gave a vector that cannot be used")
+            raise ProviderUnavailable(
+                f"fastembed model {self.model_id} returned a vector that is zero, infinite or not a number"
+            )
         return vector_bytes([value / norm for value in values])
 
 
@@ -119,7 +121,9 @@ def _folder(chosen: FastembedOptions) -> str | None:
         return None
     if chosen.cache_dir is not None:
         # It would have no effect: a folder of the model's own is never looked for in a cache.
-        raise ConfigError(f"{AT}.cache_dir: expected nothing beside model_path", metadata={"key": "cache_dir"})
+        raise ConfigError(
+            f"{AT}.cache_dir: cannot be combined with model_path; set one of them", metadata={"key": "cache_dir"}
+        )
     if not chosen.model_path.expanduser().is_dir():
         raise ConfigError(f"{AT}.model_path: there is no folder {chosen.model_path}", metadata={"key": "model_path"})
     return str(chosen.model_path.expanduser())

@@ -1,4 +1,4 @@
-"""Providers behind their circuit breakers: a slow or hung one is cut by a deadline, and that is a failure."""
+"""Providers behind their circuit breakers: a call that exceeds its deadline is ended, and counts as a failure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class GuardedEmbedder:
 
         Raises:
             CircuitOpen: It failed so often that it was not asked.
-            ProviderUnavailable: It failed, hung, or answered with something else than vectors.
+            ProviderUnavailable: It failed, hung, or did not return valid vectors.
         """
         return await self._guarded(self._embedder.embed, texts)
 
@@ -67,7 +67,7 @@ class GuardedEmbedder:
                 # Without its message, which could hold what was sent.
                 raise self._failure(f"failed ({type(error).__name__})") from error
             if [len(vector) for vector in vectors] != [FLOAT_BYTES * self.dimensions] * len(contents):
-                raise self._failure("answered with something else than vectors")
+                raise self._failure("did not return valid vectors")
         return vectors
 
     async def close(self) -> None:

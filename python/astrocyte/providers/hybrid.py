@@ -1,4 +1,4 @@
-"""A Tier-2 engine and this server's own pipeline for the same banks, put together in a program.
+"""A Tier-2 engine and this server's own pipeline for the same banks, combined in a program.
 
     hybrid = HybridEngineProvider(engine=engine, retain_target="engine", engine_recall_weight=1.5)
     brain.set_engine_provider(hybrid)
@@ -36,11 +36,11 @@ class PipelineOrchestrator:
         for name, value in self.expected.items():
             if not isinstance(value, str):
                 raise ValidationError(
-                    f"expected the name that the settings have, or nothing, got {type(value).__name__}", field=name
+                    f"expected the name in the settings, or None, got {type(value).__name__}", field=name
                 )
 
     def check(self, settings: Any) -> None:  # noqa: ANN401 - Settings, or what has its names
-        """Refuse a pipeline that is built of something else.
+        """Refuse a pipeline whose settings differ.
 
         Raises:
             ConfigError: It is.
@@ -48,7 +48,8 @@ class PipelineOrchestrator:
         for name, value in self.expected.items():
             if getattr(settings, name) != value:
                 raise ConfigError(
-                    f"the pipeline expects {name} {value!r}, and the settings have {getattr(settings, name)!r}",
+                    f"the pipeline expects {name} {value!r}, the settings have {getattr(settings, name)!r}; change one "
+                    "of them",
                     metadata={"key": name},
                 )
 
@@ -94,7 +95,7 @@ class HybridEngineProvider:
         check_engine(self.engine)
 
     def settings(self) -> HybridSettings:
-        """The block of settings that says the same.
+        """The equivalent block of settings.
 
         Raises:
             ConfigError: A value is out of its range, or an option is unknown.

@@ -1,4 +1,4 @@
-"""What is said to a language model and what it answers, in no vendor's terms."""
+"""Messages to and from a language model, independent of the vendor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from astrocyte.model import ContentPart
 
 
 class Role(StrEnum):
-    """Who says a message: the operator, the caller, the model, or a tool that the model called."""
+    """The author of a message: the operator, the caller, the model, or a tool that the model called."""
 
     SYSTEM = "system"
     USER = "user"
@@ -20,7 +20,7 @@ class Role(StrEnum):
 
 
 class FinishReason(StrEnum):
-    """Why a model stopped: it was done, at its token limit, to call tools, or it would not answer."""
+    """The reason why a model stopped: the end of its answer, the token limit, tool calls, or a refusal."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -30,7 +30,7 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model's wish to have a tool run. ``id`` comes back in the message that holds the tool's answer."""
+    """A model's call of a tool. The message with the tool's answer repeats ``id``."""
 
     id: str
     name: str

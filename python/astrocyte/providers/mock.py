@@ -1,4 +1,4 @@
-"""A language model that says what it is told to: for tests, demonstrations and first steps without a key.
+"""A scripted language model: for tests, demonstrations and first steps without a key.
 
 Without a script it answers with the first entry that the prompt lists under a number, and cites it.
 """
@@ -87,7 +87,7 @@ class MockModel:
 
 
 def _quote(prompt: Prompt) -> MockReply:
-    """The first numbered entry of the last thing that the user said."""
+    """The first numbered entry of the last user message."""
     asked = [message.content for message in prompt.messages if message.role is Role.USER]
     entry = ENTRY.search(asked[-1]) if asked else None
     return MockReply(text=NOTHING if entry is None else f"{entry[2]} [{entry[1]}]")

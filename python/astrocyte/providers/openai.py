@@ -67,7 +67,7 @@ class OpenAIEmbedder:
         """Return unit vectors as little-endian f32, in the order of the texts.
 
         Raises:
-            ProviderUnavailable: The endpoint failed, refused, timed out, or sent something else than vectors.
+            ProviderUnavailable: The endpoint failed, refused, timed out, or sent invalid vectors.
         """
         size = self._options.batch_size
         batches = [list(texts[start : start + size]) for start in range(0, len(texts), size)]

@@ -69,11 +69,11 @@ class OpenAIModel:
             )
             text = message.get("content") or ""
             if not isinstance(text, str):
-                raise self._endpoint.failure("sent a text that is none")
+                raise self._endpoint.failure("sent a text part of the wrong type")
             reason = self._reason(choice["finish_reason"], refused=bool(message.get("refusal")))
             return Completion(text, reason, calls, _usage(answer.get("usage")))
         except (KeyError, IndexError, TypeError, AttributeError) as error:
-            raise self._endpoint.failure(f"sent something else than an answer ({type(error).__name__})") from error
+            raise self._endpoint.failure(f"sent an invalid answer ({type(error).__name__})") from error
 
     async def stream(self, prompt: Prompt, *, deadline: float | None = None) -> AsyncIterator[str | Completion]:
         """Pieces of the text, and last of all the whole answer."""
@@ -85,17 +85,15 @@ class OpenAIModel:
                     break
                 event = self._endpoint.decoded(data)
                 if "error" in event:
-                    raise self._endpoint.failure(f"broke off ({error_code(data) or 'error'})")
+                    raise self._endpoint.failure(f"closed the stream early ({error_code(data) or 'error'})")
                 try:
                     piece = answer.take(event)
                 except (KeyError, IndexError, TypeError, AttributeError) as error:
-                    raise self._endpoint.failure(
-                        f"sent something else than an answer ({type(error).__name__})"
-                    ) from error
+                    raise self._endpoint.failure(f"sent an invalid answer ({type(error).__name__})") from error
                 if piece:
                     yield piece
         if answer.reason is None:
-            raise self._endpoint.failure("broke off before the end of its answer")
+            raise self._endpoint.failure("ended the stream before the end of the answer")
         calls = tuple(self._call(*answer.calls[index]) for index in sorted(answer.calls))
         reason = self._reason(answer.reason, refused=answer.refused)
         yield Completion("".join(answer.texts), reason, calls, answer.usage)
@@ -127,12 +125,12 @@ class OpenAIModel:
         if refused:
             return FinishReason.REFUSED
         if name not in FINISH_REASONS:
-            raise self._endpoint.failure("ended for a reason that is unknown")
+            raise self._endpoint.failure("ended with an unknown stop reason")
         return FINISH_REASONS[name]
 
 
 class _Answer:
-    """An answer put together from the events of a stream."""
+    """An answer assembled from the events of a stream."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -142,7 +140,7 @@ class _Answer:
         self.usage = TokenUsage()
 
     def take(self, event: Mapping[str, Any]) -> str:
-        """The text of an event; the rest of it is kept."""
+        """The text of an event; stores the other parts."""
         if event.get("usage"):
             self.usage = _usage(event["usage"])
         # The event with the usage has no choices.

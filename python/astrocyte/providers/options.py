@@ -1,4 +1,4 @@
-"""Options of a provider, checked like settings: an unknown one is an error with the nearest known name."""
+"""Options of a provider, validated like settings: an unknown one is an error with the nearest known name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pipelines may ask of a provider."""
+"""Protocols of the providers that the pipelines call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from astrocyte.providers.messages import Completion, Prompt
 
 
 class Embedder(Protocol):
-    """Texts to unit vectors of one named space.
+    """A model from texts to unit vectors of one named space.
 
     ``model_id`` names the space for ever: two embedders with the same id give comparable vectors. ``local`` is True
     when ``embed_now`` answers within microseconds and without input or output, so that it may run on the event loop,
@@ -53,7 +53,7 @@ class MultimodalEmbedder(Embedder, Protocol):
 
 
 class LanguageModel(Protocol):
-    """Messages to text or tool calls. ``model_id`` says which model answers, for traces and errors.
+    """A model from messages to text or tool calls. ``model_id`` names it in traces and errors.
 
     ``deadline`` is an instant of `time.monotonic` at which the caller stops waiting; None for no such instant. A model
     that retries gives up when the next try would begin after it; one that hangs is cut by
@@ -80,7 +80,7 @@ class LanguageModel(Protocol):
 
 
 def modalities(model: LanguageModel) -> frozenset[str]:
-    """What a model takes in beside text: ``image``, ``audio``, both or none."""
+    """The modalities that a model accepts beside text: ``image``, ``audio``, both or none."""
     return frozenset(getattr(model, "modalities", ()))
 
 
@@ -105,9 +105,9 @@ class Reranker(Protocol):
         """
 
     async def close(self) -> None:
-        """Release what it holds."""
+        """Release its resources."""
 
 
 def is_local(reranker: Reranker) -> bool:
-    """Whether what a reranker reads stays in this process."""
+    """True if the texts given to a reranker stay in this process."""
     return getattr(reranker, "local", False) is True

@@ -1,4 +1,4 @@
-"""Finding a provider by its name in the settings: our own, or one that another distribution registers.
+"""Look-up of providers by their names in the settings: built-in ones, or those that other distributions register.
 
 A distribution registers a function of the options under the entry point group ``astrocyte.embedders``, where it returns
 an `Embedder`, ``astrocyte.language_models`` (a `LanguageModel`), ``astrocyte.vector_stores`` (a `VectorStore`),
@@ -31,7 +31,7 @@ SQLITE, IN_MEMORY = TRUTHS = ("sqlite", "in_memory")
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of provider: the setting that names one, its entry points, and ours.
+    """A kind of provider: the setting that names one, its entry points, and the built-in ones.
 
     Ours are listed so that they are found in a source tree too; the second part is the extra that each needs.
     """
@@ -121,7 +121,7 @@ def create_reranker(name: str, options: Mapping[str, Any]) -> Reranker:
 
 
 def create_vector_store(name: str, options: Mapping[str, Any]) -> VectorStore | None:
-    """The vector store of that name, with its options; None where the name is that of the truth.
+    """The vector store of that name, with its options; None where the name is that of the primary store.
 
     Raises:
         ConfigError: There is none of that name, it cannot be imported, refuses its options, or is of another version.
@@ -159,7 +159,7 @@ def _store(kind: _Kind, name: str, options: Mapping[str, Any], nothing: Sequence
     if name in nothing:
         if options:
             raise ConfigError(
-                f"{kind.setting}_config has no effect while {kind.setting} is {name}; name a store from outside",
+                f"{kind.setting}_config has no effect while {kind.setting} is {name}; name an external store",
                 metadata={"key": f"{kind.setting}_config"},
             )
         return None
@@ -167,7 +167,8 @@ def _store(kind: _Kind, name: str, options: Mapping[str, Any], nothing: Sequence
     version = getattr(store, "SPI_VERSION", None)
     if version != SPI_VERSION:
         raise ConfigError(
-            f"{kind.setting} {name!r} was written for version {version} of the protocol; this is {SPI_VERSION}",
+            f"{kind.setting} {name!r} implements version {version} of the protocol; expected {SPI_VERSION}; install a "
+            "matching version",
             metadata={"provider": name},
         )
     return store
@@ -188,7 +189,7 @@ def _find(kind: _Kind, name: str, others: Sequence[str] = ()) -> Callable[[Mappi
         known = sorted({*others, *kind.built_in, *registered})
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-        raise ConfigError(f"{kind.setting}: there is no {name!r}; {hint}", metadata={"provider": name})
+        raise ConfigError(f"{kind.setting}: there is no provider {name!r}; {hint}", metadata={"provider": name})
     try:
         return cast("Callable[[Mapping[str, Any]], object]", registered[name].load())
     except (ImportError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""Finding steps of the pipelines that others wrote by their names in the settings, and refusing what can be none."""
+"""Look-up of custom pipeline steps by their names in the settings, with a check of their methods."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def create_stage(kind: StageKind, name: str, options: Mapping[str, Any]) -> obje
 
 
 def find_stage(kind: StageKind, name: str) -> Callable[..., object]:
-    """What makes the step of a name of its entry points, or of ``package.module:name``.
+    """Returns the factory of a step by the name of its entry point, or by ``package.module:name``.
 
     Raises:
         ConfigError: There is none, or it cannot be loaded.
@@ -105,5 +105,7 @@ def find_stage(kind: StageKind, name: str) -> Callable[..., object]:
             f"{kind.setting} {name!r} cannot be loaded: {error}", metadata={"key": kind.setting}
         ) from error
     if not callable(found):
-        raise ConfigError(f"{kind.setting} {name!r} is nothing that can be called", metadata={"key": kind.setting})
+        raise ConfigError(
+            f"{kind.setting} {name!r} is not callable; expected a class or a function", metadata={"key": kind.setting}
+        )
     return found

@@ -1,4 +1,4 @@
-"""Steps of the pipelines that others may write: what each is given, and what it has to return. Import them from here.
+"""Protocols of custom pipeline steps, with their arguments and results. Implementations import them from here.
 
 A distribution registers a function of the options in the settings, or a class that is made of them, under the entry
 point group of its kind, and the settings name it; ``package.module:name`` does without an entry point.
@@ -33,7 +33,7 @@ from astrocyte.providers.storage import StoreFilters
 
 
 class Chunker(Protocol):
-    """Says where a long content is cut into the pieces that are searched for."""
+    """Splits long content into the chunks that recall searches."""
 
     async def split(self, text: str, *, size: int, content_type: str, deadline: float) -> Sequence[tuple[int, int]]:
         """First and last-but-one place of each piece: ``text[start:end]``.
@@ -54,7 +54,7 @@ class Chunker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QueryAnalysis:
-    """What a question says beyond its words.
+    """The findings of a query analysis.
 
     Attributes:
         intent: Which kind of question it is; None leaves that to the rules.
@@ -70,10 +70,10 @@ class QueryAnalysis:
 
 
 class QueryAnalyser(Protocol):
-    """Reads questions."""
+    """Analyses questions."""
 
     async def analyse(self, question: str, *, today: date, deadline: float) -> QueryAnalysis:
-        """What a question asks for.
+        """Returns the findings of a question.
 
         Args:
             question: After the barriers; never empty.
@@ -85,7 +85,7 @@ class QueryAnalyser(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ArmQuery:
-    """What an arm is asked.
+    """The request to an arm.
 
     Attributes:
         tenant: Whose bank.
@@ -118,7 +118,7 @@ class RetrievalArm(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RankedList:
-    """What one arm proposes.
+    """The proposals of one arm.
 
     Attributes:
         arm: Its name: semantic, keyword, temporal, entity, or that of an arm or a store beside these.
@@ -133,10 +133,10 @@ class RankedList:
 
 
 class Fusion(Protocol):
-    """Makes one list of those of the arms."""
+    """Merges the lists of the arms into one."""
 
     async def fuse(self, question: str, lists: Sequence[RankedList], *, deadline: float) -> Mapping[str, float]:
-        """A finite score for each memory that is to stay, higher is better, on any scale; equal ones by memory id.
+        """A finite score for each kept memory, higher is better, on any scale; ties are ordered by memory id.
 
         Ids that no list has are passed over, and memories without a score are left out. The scores get the mean and
         the deviation that the built-in fusion gives the same memories, so that boosts, and what is blended in after
@@ -146,7 +146,7 @@ class Fusion(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GivenMemory:
-    """A memory that an answer may rest on, as the caller may see it.
+    """A memory that may support an answer, as the caller may see it.
 
     ``number`` counts from 1, best first.
     """
@@ -181,7 +181,7 @@ class Synthesiser(Protocol):
     async def answer(
         self, question: str, memories: Sequence[GivenMemory], *, max_tokens: int, deadline: float
     ) -> Synthesis:
-        """The answer to a question, out of at least one memory.
+        """The answer to a question from at least one memory.
 
         Memories are data that others wrote: what asks a language model quotes them. ``deadline`` is
         ``pipeline.reflect.deadline_seconds`` from the start of the call. Where this raises, is late or returns

@@ -1,1 +1,1 @@
-"""The gRPC front door: decode, call the gate, encode; and what holds for every call around that."""
+"""The gRPC interface: decode, call the gate, encode; and the steps around every call."""

@@ -1,4 +1,4 @@
-"""The limit on calls of one kind at once: more of them wait, and beyond the queue they are refused."""
+"""The concurrency limit of one kind of calls: further calls queue, and are refused when the queue is full."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Admission:
 
     Args:
         kind: Name of the kind, for the message.
-        limit: Calls that run at once.
+        limit: The maximum number of running calls.
         queue: Calls that wait; None: as many as run.
     """
 
@@ -47,17 +47,17 @@ class Admission:
 
     @property
     def running(self) -> int:
-        """Calls that were let in and have not left."""
+        """The number of running calls."""
         return self._running
 
     @property
     def waiting(self) -> int:
-        """Calls whose turn has not come."""
+        """The number of queued calls."""
         return len(self._waiting)
 
     @property
     def limit(self) -> int:
-        """Calls that run at once."""
+        """The maximum number of running calls."""
         return self._limit
 
     @property
@@ -67,11 +67,11 @@ class Admission:
 
     @property
     def full(self) -> bool:
-        """Whether the next call would be refused."""
+        """True if the next call would be refused."""
         return self._running + len(self._waiting) >= self._places
 
     def try_enter(self) -> bool:
-        """Let a call in if nobody has to wait. Pair with `leave`."""
+        """Admit a call if no call is queued and there is room. Pair with `leave`."""
         if self._running < self._limit and not self._waiting and self._turn_has_room():
             self._running += 1
             self._began = time.monotonic()
@@ -79,7 +79,7 @@ class Admission:
         return False
 
     async def enter(self) -> None:
-        """Let a call in, as soon as its turn comes. Pair with `leave`.
+        """Admit a call when its turn comes. Pair with `leave`.
 
         Raises:
             RateLimited: There is no room; see `full`.
@@ -103,15 +103,15 @@ class Admission:
             raise
 
     def leave(self) -> None:
-        """Free the place, for who waits longest."""
+        """Free the place for the first queued call."""
         self._running -= 1
         self._spare = SPARE_TURNS if time.monotonic() - self._began > LONG_SECONDS else 0
         self._next()
 
     def refusal(self) -> RateLimited:
-        """The error of a call for which there is no room."""
+        """The error of a call beyond the limit."""
         return RateLimited(
-            f"there is no room for more {self._kind} calls; retry later",
+            f"the limit of concurrent {self._kind} calls is reached; retry later",
             retry_after=RETRY_SECONDS * (1 + random.random()),  # noqa: S311 - spreads load, keeps no secret
             metadata={"kind": self._kind, "limit": str(self._limit)},
         )
@@ -132,7 +132,7 @@ class Admission:
         self._turn_until = None
 
     def _next(self) -> None:
-        """Let the next one in by a turn of the loop of its own: several would be done in one."""
+        """Admit the next call in an iteration of the loop of its own."""
         if self._waiting and not self._letting_in:
             self._letting_in = True
             self._soon(self._let_in, self._spare)

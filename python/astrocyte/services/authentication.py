@@ -1,4 +1,4 @@
-"""Who calls: tenant and principal come from the credential, never from a request.
+"""Identity of callers: tenant and principal come from the credential, never from a request.
 
 Metadata may say who the caller thinks it is, and is refused where the credential says otherwise. It may name another
 for whom the call is made, which can only narrow what the call may do.
@@ -75,7 +75,7 @@ def authenticator(settings: Settings, keys: Callable[[str], Caller | None] | Non
 
 
 class _Bearers:
-    """Keys and tokens: what the form of a credential says it is, is what it is checked as."""
+    """Keys and tokens: a credential is verified as the kind that its form declares."""
 
     def __init__(self, settings: Settings, keys: Callable[[str], Caller | None] | None) -> None:
         self._keys = keys

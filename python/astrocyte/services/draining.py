@@ -1,4 +1,4 @@
-"""How a stopping server turns callers away: new calls, and streams that would wait for ever."""
+"""Refusal of new calls, and the end of unbounded streams, while the server stops."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MESSAGE = "the server is stopping; call again on another server, or on this one 
 
 
 class Draining:
-    """Refuses what comes and interrupts what has no end of its own. For one event loop.
+    """Refuses new calls and interrupts unbounded streams. For one event loop.
 
     grpc itself would drop a call that comes while it shuts down as CANCELLED, which no client retries.
     """
@@ -25,11 +25,11 @@ class Draining:
 
     @property
     def refused(self) -> int:
-        """Calls that came too late."""
+        """The number of refused calls."""
         return self._refused
 
     def check(self) -> None:
-        """Refuse what comes too late.
+        """Refuse a call that arrives while the server stops.
 
         Raises:
             Unavailable: The server began to stop.
@@ -39,7 +39,7 @@ class Draining:
             raise Unavailable(MESSAGE)
 
     def begin(self) -> None:
-        """Interrupt everything that waits, and whatever comes to wait later."""
+        """Interrupt all waiting streams, and those that begin to wait later."""
         self._begun = True
         for task in self._waiting:
             task.cancel()

@@ -32,11 +32,11 @@ class Health(aio.HealthServicer):  # type: ignore[misc]  # published without typ
         self._status = health_pb2.HealthCheckResponse.NOT_SERVING
 
     async def serve(self) -> None:
-        """Everything is ready."""
+        """Report all services as serving."""
         await self._announce(health_pb2.HealthCheckResponse.SERVING)
 
     async def stop(self) -> None:
-        """Nothing will be ready again."""
+        """Report all services as not serving, for good."""
         await self._announce(health_pb2.HealthCheckResponse.NOT_SERVING)
 
     async def _announce(self, status: health_pb2.HealthCheckResponse.ServingStatus) -> None:
@@ -62,7 +62,7 @@ class Health(aio.HealthServicer):  # type: ignore[misc]  # published without typ
 
 
 def health_handler(health: Health) -> grpc.GenericRpcHandler:
-    """What answers health checks."""
+    """The handler of health checks."""
     kinds = {
         "Check": (grpc.unary_unary_rpc_method_handler, health_pb2.HealthCheckRequest, health_pb2.HealthCheckResponse),
         "List": (grpc.unary_unary_rpc_method_handler, health_pb2.HealthListRequest, health_pb2.HealthListResponse),

@@ -1,4 +1,4 @@
-"""What holds for every call: identity, request id, admission, deadline, parsing, and errors as statuses.
+"""The steps of every call: identity, request id, admission, deadline, parsing, and errors as statuses.
 
 One wrapper around each method does it all. grpc's own interceptors would build a handler object and await one more
 coroutine per concern and call, and would see a message that could not be parsed only as an unknown failure; here the
@@ -62,7 +62,7 @@ log = structlog.get_logger("astrocyte.calls")
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a kind of call is held to. ``deadline_seconds`` is imposed where the client set none; None: none is."""
+    """The rules for a kind of call. ``deadline_seconds`` applies to calls without a deadline; None sets none."""
 
     admission: Admission
     deadline_seconds: float | None = None
@@ -239,7 +239,7 @@ def _given_id(metadata: Metadata) -> str | None:
 
 
 def _parser(method: MethodDescriptor, most_bytes: int) -> Parse:
-    """Bytes to the method's request; what is not one, or is too large, is the caller's mistake."""
+    """Parse bytes as the method's request; raises ValidationError for malformed or oversized ones."""
     from_string: Parse = GetMessageClass(method.input_type).FromString
     name = method.input_type.full_name
 
@@ -270,22 +270,22 @@ def _decoder(parse: Parse, *, streaming: bool) -> Callable[[Any], Any]:
 
 
 def _seconds_left(context: Context) -> float | None:
-    """Until the deadline that the caller set, 0 where it has passed; None where there is none."""
+    """Seconds until the caller's deadline, 0 if it has passed; None without one."""
     return context.time_remaining()
 
 
 def _check_time(left: float | None) -> None:
-    """Refuse what nobody waits for any more: where calls queue up, doing them would make the next ones late too.
+    """Refuse a call whose deadline has passed: in a queue, running it would delay the next ones.
 
     Raises:
         DeadlineExceeded: No second is left.
     """
     if left is not None and left <= 0.0:
-        raise DeadlineExceeded("the deadline of the call had passed before it was begun")
+        raise DeadlineExceeded("the deadline passed before the call started")
 
 
 async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """The result of ``work``, if it comes in time.
+    """The result of ``work`` within the limit.
 
     Raises:
         DeadlineExceeded: It did not.
@@ -316,5 +316,5 @@ async def _fail(error: Exception, method: str, request_id: str, context: Context
 
 
 def log_fault(error: Exception, method: str, request_id: str) -> None:
-    """Log a fault of ours: where it happened and of which class, without its message, which may hold content."""
+    """Log an internal error: its place and class, without its message, which may hold content."""
     log.error("call failed", method=method, request_id=request_id, error=type(error).__name__, frames=frames(error))

@@ -1,4 +1,4 @@
-"""Statuses that the network's thread answers with itself, made ahead: for calls without a place, and for late ones."""
+"""Prepared statuses that the network thread sends itself: for calls beyond the limit, and for late ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REFUSALS = 64
 
 
 def refusals(admission: Admission) -> list[Refusal]:
-    """The statuses, in turn, of calls for which ``admission`` has no room."""
+    """The statuses, in turn, of calls beyond the limit of ``admission``."""
     return [refusal(admission.refusal()) for _ in range(REFUSALS)]
 
 

@@ -1,4 +1,4 @@
-"""Concurrency limits and deadlines of calls, from the settings of the server; docs/policy.md has the table.
+"""Concurrency limits and deadlines of calls from the server's settings; docs/policy.md has the table.
 
 A call takes a place of its kind while it runs, waits for one or is refused (`admission`), and is given its kind's
 deadline where it has none. Rates are drawn from by the gate, so that they hold for every front door.

@@ -1,4 +1,4 @@
-"""The trace that a call is part of, told to the server that it goes to."""
+"""Propagation of the current trace to the called server."""
 
 from __future__ import annotations
 

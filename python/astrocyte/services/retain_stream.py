@@ -1,4 +1,4 @@
-"""StreamRetain: items that wait together go to the store together, and each gets its own answer."""
+"""StreamRetain: queued items are stored in one batch, and each gets its own answer."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Requests = AsyncIterator[memory_pb2.StreamRetainRequest]
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Nothing more comes: the caller is done, or ``error`` ended the reading."""
+    """The end of the stream: the caller is done, or ``error`` ended the reading."""
 
     error: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An item on its way, or why it cannot be stored."""
+    """An item of the stream, or the error that prevents its storage."""
 
     sequence: int
     bank_id: str
@@ -92,13 +92,13 @@ async def _read(requests: Requests, queue: asyncio.Queue[Entry | End], draining:
 async def _store_next(
     backend: Backend, caller: Caller, queue: asyncio.Queue[Entry | End]
 ) -> tuple[list[memory_pb2.StreamRetainResponse], End | None]:
-    """Store what waits; the answers, and the end if it came."""
+    """Store the queued items; returns the answers, and the end if it was reached."""
     entries, end = await _gather(queue)
     return await _store(backend, caller, entries), end
 
 
 async def _gather(queue: asyncio.Queue[Entry | End]) -> tuple[list[Entry], End | None]:
-    """The items that wait, at least one unless the end came, and the end if it came."""
+    """The queued items, at least one before the end, and the end if it was reached."""
     entries: list[Entry] = []
     waiting = await queue.get()
     while isinstance(waiting, Entry):
@@ -124,7 +124,7 @@ def _entry(request: memory_pb2.StreamRetainRequest, bank_id: str) -> Entry:
 
 
 async def _store(backend: Backend, caller: Caller, entries: Sequence[Entry]) -> list[memory_pb2.StreamRetainResponse]:
-    """Store what can be stored, bank by bank; answers in the order of the entries."""
+    """Store the valid items, bank by bank; answers in the order of the entries."""
     outcomes: list[RetainResult | AstrocyteError | None] = [entry.error for entry in entries]
     places: dict[str, list[int]] = {}
     for place, entry in enumerate(entries):

@@ -118,7 +118,7 @@ def to_status(error: AstrocyteError) -> Status:
 
 
 def trailers(error: AstrocyteError, status: Status) -> tuple[tuple[str, str | bytes], ...]:
-    """What goes beside code and message at the end of a failed call."""
+    """The trailing metadata beside code and message at the end of a failed call."""
     details = (DETAILS_KEY, status.SerializeToString())
     if isinstance(error, RateLimited):
         return details, (PUSHBACK_KEY, str(max(1, round(error.retry_after * 1_000))))
@@ -184,7 +184,7 @@ def _clip_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
 
 
 def from_details(code: int, message: str, details: bytes | None) -> AstrocyteError:
-    """The exception that a failed call stands for.
+    """The exception of a failed call.
 
     Args:
         code: gRPC code of the call.

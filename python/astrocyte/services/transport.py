@@ -119,7 +119,7 @@ class Context:
         raise AbortError
 
     def begin(self) -> None:
-        """Tell the caller that the call is on, before there is a response."""
+        """Send the initial metadata before the first response."""
         self._call.begin()
 
     async def write(self, response: Any) -> None:  # noqa: ANN401 - bytes, or what the handler's serialiser takes
@@ -140,7 +140,7 @@ class Context:
         return request
 
     async def _in_time(self, waiting: asyncio.Future[None]) -> None:
-        """Wait, but not beyond the call's deadline: the network does not tell of it while the caller takes nothing.
+        """Wait until the call's deadline: the network does not report it while the caller reads nothing.
 
         Raises:
             DeadlineExceeded: It has passed.
@@ -150,7 +150,7 @@ class Context:
             async with asyncio.timeout(left):
                 await waiting
         except TimeoutError:
-            raise DeadlineExceeded("the deadline of the call has passed") from None
+            raise DeadlineExceeded("the deadline of the call passed; set a longer one") from None
 
     def fail(self, code: grpc.StatusCode, details: str, trailers: Sequence[Metadatum] = ()) -> None:
         """End the call with an error."""
@@ -177,7 +177,7 @@ class Context:
             self._call.finish(response)
 
     def end(self) -> None:
-        """End the call well."""
+        """End the call with status OK."""
         self._call.end(0, "", list(self._trailers))
 
     def hear(self, event: str) -> None:
@@ -295,7 +295,7 @@ class Transport:
         self._native.stop()
 
     async def stop(self, grace_seconds: float) -> None:
-        """Let calls end; cancel those that still run when the grace is over; then close."""
+        """Wait for running calls; cancel the rest after the grace period; then close."""
         self.refuse_connections()
         await self._until(lambda: not self._native.busy()[0], grace_seconds)
         tasks = [context.task for context in self._open.values() if context.task is not None]

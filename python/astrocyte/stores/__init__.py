@@ -1,1 +1,1 @@
-"""Where memories are kept: the protocol, and the store over SQLite."""
+"""Storage of memories: the protocols, and the SQLite store."""

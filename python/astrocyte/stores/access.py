@@ -15,7 +15,7 @@ MOST_LIVE_KEYS = 2
 
 @dataclass(frozen=True, slots=True)
 class GrantChange:
-    """Permissions to give or to take, for a bank and a principal that may be patterns."""
+    """Permissions to grant or to revoke, for a bank and a principal that may be patterns."""
 
     bank_id: str
     principal: str
@@ -26,7 +26,7 @@ class AccessStore(Protocol):
     """Grants by tenant. Reads and writes are as those of `astrocyte.stores.protocols.MemoryStore`."""
 
     def epoch(self, tenant: str) -> int:
-        """Changes whenever the tenant's grants do, before whoever changed them hears of it; costs no query."""
+        """Changes with every change of the tenant's grants, before the call that made it returns; costs no query."""
 
     def holding(self, tenant: str) -> list[Grant]:
         """All grants that hold now."""
@@ -45,7 +45,7 @@ class AccessStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """An API key to keep. ``digest`` is the SHA-256 of the whole key; ``expires_at`` None is never."""
+    """An API key to store. ``digest`` is the SHA-256 of the whole key; without ``expires_at`` it never expires."""
 
     key_id: str
     tenant: str
@@ -67,24 +67,24 @@ class KeyStore(Protocol):
     """API keys by tenant. Reads and writes are as those of `astrocyte.stores.protocols.MemoryStore`."""
 
     def live(self, key_id: str) -> LiveKey | None:
-        """The hash that a key is checked against, or None where it was revoked or never was; costs no query."""
+        """The hash that a key is checked against, or None if it is revoked or unknown; costs no query."""
 
     def listed(self, tenant: str) -> list[KeyInfo]:
         """All keys of a tenant, ended ones too, by age."""
 
     async def create(self, new: NewKey, *, by: str, request: RequestKey | None = None) -> tuple[KeyInfo, bool]:
-        """Keep a key; returns it, and whether it is new: an equal earlier request gets its key.
+        """Store a key; returns it, and True if it is new: an equal earlier request gets its key.
 
         Raises:
             FailedPrecondition: There are `MOST_LIVE_KEYS` live ones of the name.
         """
 
     async def revoke(self, tenant: str, key_id: str, *, by: str, request: RequestKey | None = None) -> KeyInfo:
-        """End a key from the next call on; one that has ended stays as it is.
+        """Revoke a key from the next call on; a key that has ended is not changed.
 
         Raises:
             NotFound: The tenant has no such key.
         """
 
     async def note_uses(self, uses: Mapping[str, int]) -> None:
-        """Keep when keys were used last."""
+        """Store the times of the last use of keys."""

@@ -1,4 +1,4 @@
-"""The protocol of the audit trail. The SQLite store implements it, and writes it with the changes it tells of."""
+"""The protocol of the audit trail. The SQLite store implements it, and writes rows with the recorded changes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from astrocyte.model import AuditEvent
 
 
 class AuditStore(Protocol):
-    """Trails by tenant. A row is written in the transaction of what it tells, which fails where it cannot be."""
+    """Audit trails by tenant. A row is written in the transaction of the recorded change, or both fail."""
 
     def read(self, tenant: str, *, bank_key: int | None, after: int, limit: int) -> tuple[list[AuditEvent], int, bytes]:
         """Rows with a sequence above ``after``, in order, of one bank or all; and the end of the trail at that time.

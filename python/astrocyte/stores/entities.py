@@ -12,7 +12,7 @@ class EntityStore(Protocol):
     """The names of all banks, kept with the versions that hold them."""
 
     def naming(self, bank: Bank, names: Sequence[str], *, as_of: int | None, most: int) -> Mapping[str, Sequence[str]]:
-        """The ids of the memories that name each of these, for those that are named by one to ``most`` memories.
+        """The ids of the memories that name each entity, for entities named by one to ``most`` memories.
 
         Args:
             bank: Where.

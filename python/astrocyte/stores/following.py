@@ -10,11 +10,11 @@ from astrocyte.stores.protocols import VersionRecord
 
 
 class FollowedStore(Protocol):
-    """The truth, for its followers. Reads are as those of `astrocyte.stores.protocols.MemoryStore`."""
+    """The primary store for external stores. Reads are as those of `astrocyte.stores.protocols.MemoryStore`."""
 
     @property
     def installation(self) -> str:
-        """Names this store among all others, for as long as its files exist: 32 hex digits."""
+        """The id of this store, constant while its files exist: 32 hex digits."""
 
     def banks(self, *, after: int, limit: int) -> list[Bank]:
         """Banks of all tenants whose key is above ``after``, by key."""

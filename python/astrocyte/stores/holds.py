@@ -11,7 +11,7 @@ from astrocyte.stores.protocols import RequestKey
 
 @dataclass(frozen=True, slots=True)
 class NewHold:
-    """A hold to be placed. Without ids and tags it is of the whole bank."""
+    """A hold to place. Without ids and tags it covers the whole bank."""
 
     hold_id: str
     memory_ids: tuple[str, ...]
@@ -36,7 +36,7 @@ class HoldStore(Protocol):
         """
 
     async def release(self, bank: Bank, hold_id: str, *, by: str, request: RequestKey | None = None) -> Hold:
-        """Release a hold; one that was released before stays as it is.
+        """Release a hold; a released hold is not changed.
 
         Raises:
             NotFound: The bank has no such hold.

@@ -19,12 +19,12 @@ Embedded = tuple[int, Sequence[bytes | None]]
 
 
 class OperationEnded(Conflict):
-    """An operation was cancelled, or went with its bank, while it ran."""
+    """An operation was cancelled, or its bank was deleted, while it ran."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewReindex:
-    """A reindex to be started. Without ``to_model`` the bank goes back to the model whose vectors are kept."""
+    """A reindex to start. Without ``to_model`` the bank is rolled back to its previous model."""
 
     operation_id: str
     to_model: str | None
@@ -35,7 +35,7 @@ class NewReindex:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """An operation that is to be done.
+    """An operation to run.
 
     Versions up to the row key ``cursor`` have been looked at; what changed after ``start_position`` is to be looked at
     once more.
@@ -52,7 +52,7 @@ class OperationStore(Protocol):
     """Operations by bank."""
 
     async def start(self, bank: Bank, new: NewReindex, *, by: str, request: RequestKey | None = None) -> Operation:
-        """Note a reindex that is to be done; an equal earlier request gets its operation, as it is now.
+        """Queue a reindex; an equal earlier request gets its operation, in its current state.
 
         Raises:
             FailedPrecondition: Another one of the bank is not done, the bank has that model already, or there are no
@@ -60,7 +60,7 @@ class OperationStore(Protocol):
         """
 
     async def cancel(self, bank: Bank, operation_id: str, *, by: str, request: RequestKey | None = None) -> Operation:
-        """End an operation that is not done, and leave the bank as it is; one that is done stays as it is.
+        """Cancel an operation that is not done, and leave the bank unchanged; a finished one is not changed.
 
         Raises:
             NotFound: The bank has no such operation.
@@ -79,17 +79,17 @@ class OperationStore(Protocol):
         """The oldest operation that is not done, or None."""
 
     async def begin(self, key: int) -> None:
-        """Note that an operation runs, and how much there is to do.
+        """Record that an operation runs, and its total.
 
         Raises:
             OperationEnded: It was cancelled; so of all that follow and take a ``key``.
         """
 
     async def note(self, key: int, phase: ReindexPhase, comparison: Comparison | None = None) -> None:
-        """Note what an operation is at, and what was found out."""
+        """Record the progress and the findings of an operation."""
 
     async def fail(self, key: int, error: OperationError) -> None:
-        """End an operation as failed. What it made is dropped by and by."""
+        """End an operation as failed. Its vectors are dropped in the background."""
 
     def lacking(self, bank: Bank, model: str, *, after: int, limit: int) -> tuple[list[VersionRecord], int | None]:
         """Of the next versions after a row key those without vectors of a model, and the last row key looked at.
@@ -105,7 +105,7 @@ class OperationStore(Protocol):
     async def put(
         self, bank: Bank, model: str, rows: Sequence[Embedded], *, key: int | None = None, cursor: int | None = None
     ) -> None:
-        """Keep vectors of a model, beside those that the bank has; versions that are erased since are left out.
+        """Store vectors of a model beside the bank's; versions that were erased since are left out.
 
         With a ``key`` it is a step of that operation, which has then come to ``cursor``, and versions that are
         forgotten are left out too.
@@ -118,7 +118,7 @@ class OperationStore(Protocol):
         """Ids and contents of about so many current memories, evenly by age."""
 
     async def move(self, key: int, *, checked: int, kept_until: int | None) -> list[str]:
-        """Let the bank answer by its new vectors from this commit on, and end the operation.
+        """Switch the bank to its new vectors in this commit, and end the operation.
 
         Args:
             key: The operation.
@@ -130,7 +130,7 @@ class OperationStore(Protocol):
         """
 
     def leaving(self, now: int) -> list[Bank]:
-        """Banks with vectors that are to be dropped, because their time is up or nothing came of them."""
+        """Banks with vectors to drop, because they expired or their operation failed."""
 
     async def drop_some(self, bank: Bank) -> bool:
-        """Drop some of these vectors; returns whether more may be left."""
+        """Drop some of these vectors; returns True if more may be left."""

@@ -16,7 +16,7 @@ from astrocyte.model import Bank
 
 
 class CopyAction(StrEnum):
-    """The action of an engine: store a memory it has not, store another version of one, forget it, or erase it."""
+    """The action of an engine: store a new memory, store another version, forget a memory, or erase it."""
 
     COPY = "copy"
     REPLACE = "replace"
@@ -41,7 +41,7 @@ class CopyOrder:
 
 @dataclass(frozen=True, slots=True)
 class WaitingCopy:
-    """A memory that waits, by the change that it waits with."""
+    """A queued memory, by the change that queued it."""
 
     memory_id: str
     position: int
@@ -51,7 +51,7 @@ class WaitingCopy:
 
     @property
     def place(self) -> tuple[int, str]:
-        """Where in the order of its bank it is."""
+        """The place in the order of its bank."""
         return self.position, self.memory_id
 
 
@@ -74,22 +74,22 @@ class Outbox(Protocol):
         limit: int,
         actions: Sequence[CopyAction] = ALL_ACTIONS,
     ) -> list[WaitingCopy]:
-        """The entries that wait for one of these actions, in the order of the changes, from the one after ``after``."""
+        """The entries queued for these actions, in the order of the changes, after ``after``."""
 
     def still_waiting(self, engine: str, bank: Bank, memory_ids: Sequence[str]) -> set[str]:
-        """Those of the memories that wait."""
+        """The memories of these that are queued."""
 
     def waiting_banks(self, engine: str) -> list[Bank]:
-        """Banks of which something waits, by key."""
+        """Banks with queued entries, by key."""
 
     def waiting_count(self, engine: str) -> int:
-        """The number of memories that wait for the engine, of all banks."""
+        """The number of memories queued for the engine, in all banks."""
 
     def waiting_since(self, engine: str) -> int | None:
-        """Since when the one that waits longest does; None where nothing waits."""
+        """The time of the oldest queued entry; None if the queue is empty."""
 
     async def delivered(self, engine: str, bank: Bank, copies: Sequence[WaitingCopy]) -> None:
-        """Take out what the engine has confirmed; what has changed again since it was read stays."""
+        """Remove confirmed entries; those that changed since they were read stay."""
 
     async def forgotten(self, engine: str, bank: Bank, position: int) -> None:
-        """Take out what waits to be forgotten or erased by changes up to a position: the engine has forgotten all."""
+        """Remove the queued deletions up to a position: the engine has done all of them."""

@@ -42,7 +42,7 @@ class ChunkRecord:
 
 @dataclass(frozen=True, slots=True)
 class SpareVectors:
-    """Vectors of a memory in another space than its own: of its whole, and of its chunks in their order."""
+    """Vectors of a memory in another space than its bank's: of the whole, and of its chunks in order."""
 
     model: str
     whole: bytes | None
@@ -212,7 +212,7 @@ class HydratedRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """When to look: as the service knew at ``as_of``, as was true at ``valid_at``; None is now and no matter when."""
+    """The times of a query: knowledge as of ``as_of`` (None: now), validity at ``valid_at`` (None: any time)."""
 
     as_of: int | None = None
     valid_at: int | None = None
@@ -223,7 +223,7 @@ BatchFlag = Literal["erased", "moved", "refers"]
 
 
 class IndexListener(Protocol):
-    """A listener that keeps an index equal to the rows."""
+    """A listener that updates an index from the commits."""
 
     def __call__(self, batch: IndexBatch, /) -> None:
         """Take what was committed.
@@ -237,11 +237,11 @@ class IndexListener(Protocol):
 
 
 class MemoryStore(Protocol):
-    """The truth: banks, memories with their versions, the change log and the request table."""
+    """The primary store: banks, memories with their versions, the change log and the request table."""
 
     @property
     def healthy(self) -> bool:
-        """True if the store takes writes. Once False it stays so: the disk failed, and only a restart helps."""
+        """True if the store accepts writes. False is final: the disk failed, and the server must be restarted."""
 
     @property
     def quarantine(self) -> Quarantine:
@@ -249,7 +249,7 @@ class MemoryStore(Protocol):
 
     @property
     def waiting_writes(self) -> int:
-        """Writes that wait to be made durable."""
+        """The number of queued writes."""
 
     @property
     def schema_version(self) -> int:
@@ -270,7 +270,7 @@ class MemoryStore(Protocol):
         created_by: str = DEFAULT_PRINCIPAL,
         request: RequestKey | None = None,
     ) -> Bank:
-        """Create a bank; an equal request that came before gets the bank as it was then.
+        """Create a bank; an equal earlier request gets the bank as it was then.
 
         Raises:
             AlreadyExists: The tenant has a bank of that id.
@@ -280,7 +280,7 @@ class MemoryStore(Protocol):
         """The bank, or None."""
 
     def bank_of_key(self, bank_key: int) -> Bank | None:
-        """The bank with this key, of whatever tenant, or None where it was deleted; nothing that a caller may ask."""
+        """The bank with this key, of any tenant, or None if it was deleted. For internal use: it checks no tenant."""
 
     def list_banks(self, tenant: str, *, prefix: str, after: str, limit: int) -> list[Bank]:
         """Banks whose id starts with ``prefix`` and sorts after ``after``, by id."""
@@ -294,7 +294,7 @@ class MemoryStore(Protocol):
         expected_etag: str | None,
         request: RequestKey | None = None,
     ) -> Bank:
-        """Change what is not None; an equal request that came before gets the bank as it was then.
+        """Change the fields that are not None; an equal earlier request gets the bank as it was then.
 
         Raises:
             Conflict: ``expected_etag`` is not the bank's.
@@ -482,4 +482,4 @@ class MemoryStore(Protocol):
         """As `iter_versions`, of these memories alone and as of a position; those that are gone are left out."""
 
     def close(self) -> None:
-        """Finish the writes that wait, then release the files."""
+        """Finish the queued writes, then release the files."""

@@ -34,7 +34,7 @@ class QuotaBook(Protocol):
         """
 
     def give_back(self, day: int, use: Use, count: int) -> None:
-        """Count so many as not used after all."""
+        """Return unused reservations."""
 
     def close(self) -> None:
         """Release the file. A second call does nothing."""

@@ -1,4 +1,4 @@
-"""Tests that every store from outside must pass, for whoever writes one; they need pytest.
+"""The contract tests of external stores, for authors of implementations; they need pytest.
 
 Subclass the contract of your kind of store in a test module of yours, and say how an empty one is opened:
 

@@ -1,4 +1,4 @@
-"""What holds for every kind of store from outside."""
+"""The contract of every kind of external store."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def scenario(test: Callable[[Any, Any], Awaitable[None]]) -> Callable[[Any], Non
 
 
 def attributes(memory: int = 1, **fields: Any) -> Attributes:
-    """An item's, of the memory of that number."""
+    """The attributes of an item of the memory of that number."""
     return replace(Attributes(f"mem_{memory:032x}", 1_000, 1_000), **fields)
 
 
@@ -64,13 +64,13 @@ class OutsideContract(ABC, Generic[S]):
 
     @scenario
     async def test_it_is_of_this_version_and_well(self, store: S) -> None:
-        """Says which protocol it was written for."""
+        """The store declares the version of its protocol."""
         assert store.SPI_VERSION == SPI_VERSION
         assert await store.health()
 
     @scenario
     async def test_an_unknown_bank_is_empty(self, store: S) -> None:
-        """Nothing is there, and nothing of that is an error."""
+        """An unknown bank is empty, and reading it is not an error."""
         assert await self.find(store, BANK) == []
         assert await store.position(BANK) == 0
         assert await store.delete(["mem_1"], BANK) == 0
@@ -113,7 +113,7 @@ class OutsideContract(ABC, Generic[S]):
 
     @scenario
     async def test_filters_are_those_of_the_definition(self, store: S) -> None:
-        """What passes is what `StoreFilters.admit` lets pass, before the hits are counted off."""
+        """The items that pass are those of `StoreFilters.admit`, and are filtered before the limit applies."""
         source = random.Random(SEED)  # noqa: S311 - a test
         items = {f"{number:03}": _random_item(source, number) for number in range(80)}
         await self.put(store, BANK, items)
@@ -143,7 +143,7 @@ class OutsideContract(ABC, Generic[S]):
 
     @scenario
     async def test_positions_are_kept_by_bank(self, store: S) -> None:
-        """What was noted last holds, whatever is deleted."""
+        """The last noted position holds, whatever is deleted."""
         await store.advance(BANK, 7)
         await store.advance(BANK, 2**40)
         await store.advance(OTHER, 3)
@@ -153,7 +153,7 @@ class OutsideContract(ABC, Generic[S]):
 
     @scenario
     async def test_banks_are_listed_by_the_beginning_of_their_names(self, store: S) -> None:
-        """Whether they have items, a position, or both; byte by byte, without patterns."""
+        """Banks are listed if they have items, a position, or both; names compare byte by byte, without patterns."""
         assert await store.list_banks("") == []
         await self.put(store, BANK, {"1": attributes(1)})
         await store.advance(BANK, 1)

@@ -1,4 +1,4 @@
-"""What every document store promises."""
+"""The contract of document stores."""
 
 from __future__ import annotations
 
@@ -57,28 +57,28 @@ class DocumentStoreContract(OutsideContract[DocumentStore]):
 
     @scenario
     async def test_case_does_not_matter(self, store: DocumentStore) -> None:
-        """Of letters beyond ASCII neither."""
+        """Case does not matter, also beyond ASCII."""
         await self._texts(store, {"1": "LANTERN", "2": "Über Grüße"})
         assert [hit.id for hit in await store.search_fulltext("lantern", BANK)] == ["1"]
         assert [hit.id for hit in await store.search_fulltext("GRÜßE", BANK)] == ["2"]
 
     @scenario
     async def test_a_query_without_words_finds_nothing(self, store: DocumentStore) -> None:
-        """And is no error."""
+        """A query without words is not an error."""
         await self._texts(store, {"1": "lantern"})
         for query in ("", " ", "?!", "'", "&|"):
             assert await store.search_fulltext(query, BANK) == [], query
 
     @scenario
     async def test_queries_are_text(self, store: DocumentStore) -> None:
-        """Whatever they would mean in the store's own language."""
+        """Operators of the store's query language have no effect."""
         await self._texts(store, {"1": "lantern"})
         for query in ODD_QUERIES:
             assert "1" in [hit.id for hit in await store.search_fulltext(query, BANK)], query
 
     @scenario
     async def test_a_replaced_text_is_not_found_any_more(self, store: DocumentStore) -> None:
-        """Its words go with it."""
+        """A replaced document is no longer found by its old words."""
         await self._texts(store, {"1": "lantern"})
         await self._texts(store, {"1": "kettle"})
         assert await store.search_fulltext("lantern", BANK) == []
@@ -100,7 +100,7 @@ class DocumentStoreContract(OutsideContract[DocumentStore]):
 
     @scenario
     async def test_a_deleted_document_is_gone(self, store: DocumentStore) -> None:
-        """From reading as from searching."""
+        """A deleted document can be neither read nor found."""
         await self._texts(store, {"1": "lantern"})
         assert await store.delete([attributes().memory_id], BANK) == 1
         assert await store.get_document("1", BANK) is None

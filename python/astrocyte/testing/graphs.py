@@ -1,4 +1,4 @@
-"""What every graph store promises."""
+"""The contract of graph stores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LANTERN = "thing:lantern"
 
 
 def link(link_id: str, memory: int, name: str, bank_id: str = BANK, **fields: object) -> EntityLink:
-    """That the memory of that number names something."""
+    """A link from the memory of that number to an entity."""
     return EntityLink(link_id, bank_id, f"thing:{name}", name.title(), name, "THING", attributes(memory, **fields))
 
 

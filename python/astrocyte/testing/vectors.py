@@ -1,4 +1,4 @@
-"""What every vector store promises."""
+"""The contract of vector stores."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def create_reranking(settings: Settings, model: LanguageModel | None, outbound: 
             return None
         if model is None:
             raise settings.refusal(
-                ("pipeline", "reranking", "mode"), "is llm and there is no language model; set llm_provider"
+                ("pipeline", "reranking", "mode"), "is llm, which needs a language model; set llm_provider"
             )
         return Reranking(ModelReranker(model), block, _reranking_failed, outbound)
     reranker = create_reranker(block.mode, block.options)

@@ -29,7 +29,7 @@ from astrocyte.wiring.storage import Storage
 
 if TYPE_CHECKING:
     # It comes with an extra.
-    from astrocyte.pipelines.query.multilingual_dates import ForeignDates
+    from astrocyte.pipelines.query.multilingual_dates import MultilingualDates
 
 
 def build_pipelines(
@@ -77,22 +77,22 @@ def _recall(settings: Settings, providers: Providers, rules: Rules, storage: Sto
         entities=storage.store,
         clock=storage.clock,
         references=ReferenceClock(storage.clock, lambda bank_id: rules.overrides.of[bank_id].time_zone),
-        outside=storage.external,
-        foreign=_multilingual_dates(settings),
+        external=storage.external,
+        multilingual=_multilingual_dates(settings),
         stages=stages.recall,
     )
     return RecallPipeline(parts) if stages.reranking is None else RerankedRecall(parts, stages.reranking)
 
 
-def _multilingual_dates(settings: Settings) -> ForeignDates | None:
+def _multilingual_dates(settings: Settings) -> MultilingualDates | None:
     """Dates of other languages than English, where the settings name languages."""
     if not settings.recall.date_languages:
         return None
     try:
         # Not everybody has the extra.
-        from astrocyte.pipelines.query.multilingual_dates import ForeignDates  # noqa: PLC0415
+        from astrocyte.pipelines.query.multilingual_dates import MultilingualDates  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise settings.refusal(
             ("recall", "date_languages"), f"needs {error.name}: pip install 'astrocyte-grpc[dates]'"
         ) from error
-    return ForeignDates(settings)
+    return MultilingualDates(settings)

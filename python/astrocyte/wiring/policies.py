@@ -10,7 +10,7 @@ from astrocyte.errors import ConfigError
 from astrocyte.pipelines.extraction.profiles import Profiles
 from astrocyte.pipelines.recall.tiered import check_tiers
 from astrocyte.pipelines.reflect.pipeline import check_models
-from astrocyte.policy.engines.outbox_relay import Deliveries
+from astrocyte.policy.engines.outbox_relay import OutboxRelay
 from astrocyte.policy.governance.recall_authority import Authority
 from astrocyte.policy.limits.daily_quotas import Quotas
 from astrocyte.policy.limits.rate_limits import Limits
@@ -95,12 +95,12 @@ def build_policies(
 ) -> Policies:
     """All policies of the gate."""
     store, engines = storage.store, providers.engines
-    deliveries = Deliveries(engines, store, store.outbox)
-    retries = Retries(settings, rules.overrides, store, pipelines.retain, deliveries)
+    outbox_relay = OutboxRelay(engines, store, store.outbox)
+    retries = Retries(settings, rules.overrides, store, pipelines.retain, outbox_relay)
     quality = SignalQuality(rules.overrides, Noise(), rules.scorer)
     escalation = Escalation(settings, rules.overrides, store, retries, providers.breakers)
     escalation.at_recovery(quality.recovered)
-    escalation.at_recovery(deliveries.wake)
+    escalation.at_recovery(outbox_relay.wake)
     engines.subscribe(escalation.watch)
     return Policies(
         overrides=rules.overrides,
@@ -113,7 +113,7 @@ def build_policies(
         authority=rules.authority,
         curator=providers.language_model,
         engines=engines,
-        deliveries=deliveries,
+        outbox_relay=outbox_relay,
     )
 
 
@@ -124,7 +124,7 @@ def _scorer(settings: Settings, overrides: Overrides, model: LanguageModel | Non
         return None
     if model is None:
         raise ConfigError(
-            "signal_quality.scoring.scorer is llm and there is no language model; set llm_provider",
+            "signal_quality.scoring.scorer is llm, which needs a language model; set llm_provider",
             metadata={"key": "signal_quality.scoring.scorer"},
         )
     return ModelScorer(model)

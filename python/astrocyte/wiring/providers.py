@@ -8,7 +8,7 @@ from typing import Any
 
 from astrocyte.config import Settings
 from astrocyte.pipelines.external_stores.adapters import Documents, Graph, Guarded, Kind, Vectors
-from astrocyte.pipelines.index.embedding_spaces import Spaces
+from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces
 from astrocyte.policy.engines.registry import Engines
 from astrocyte.policy.observability.telemetry import Telemetry
 from astrocyte.providers.breaker import Breaker
@@ -36,7 +36,7 @@ class Providers:
         breakers: The circuit breaker of each provider that is not part of this process, but of engines.
     """
 
-    spaces: Spaces
+    spaces: EmbeddingSpaces
     language_model: LanguageModel | None
     external_stores: list[Guarded]
     engines: Engines
@@ -72,7 +72,7 @@ def _breaker(settings: Settings, name: str, breakers: list[Breaker]) -> Breaker:
     return breaker
 
 
-def _spaces(settings: Settings, telemetry: Telemetry, breakers: list[Breaker]) -> Spaces:
+def _spaces(settings: Settings, telemetry: Telemetry, breakers: list[Breaker]) -> EmbeddingSpaces:
     model = settings.pipeline.embedding.model
     options = {**settings.embedding.options, **({} if model is None else {"model": model})}
     given = [(settings.embedding.provider, options)]
@@ -80,7 +80,7 @@ def _spaces(settings: Settings, telemetry: Telemetry, breakers: list[Breaker]) -
     default, *others = [
         telemetry.embedder(_embedder(settings, provider, options, breakers), provider) for provider, options in given
     ]
-    return Spaces(default, others)
+    return EmbeddingSpaces(default, others)
 
 
 def _embedder(settings: Settings, provider: str, options: Mapping[str, Any], breakers: list[Breaker]) -> Embedder:
@@ -113,7 +113,7 @@ def _external_stores(settings: Settings, breakers: list[Breaker]) -> list[Guarde
         kinds.append(Graph(graph, given.graph_weight, retrieval.graph_max_depth, retrieval.graph_max_results))
     if kinds and settings.recall.cache_bytes:
         raise settings.refusal(
-            ("recall", "cache_bytes"), "answers are not kept where an external store has a part in them; set it to 0"
+            ("recall", "cache_bytes"), "the answer cache cannot be used with an external store; set it to 0"
         )
     return [Guarded(kind, _breaker(settings, kind.name, breakers)) for kind in kinds]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from astrocyte.config import Settings
 from astrocyte.config.source import memory_limit
 from astrocyte.core import Core
-from astrocyte.pipelines.external_stores.stores import OutsideStores
+from astrocyte.pipelines.external_stores.stores import ExternalStores
 from astrocyte.pipelines.index.checkpoints import Checkpoints, remove_directory
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.retain.drafts import hash_fits
@@ -47,7 +47,7 @@ class Storage:
     core: Core
     checkpoints: Checkpoints | None
     registry: IndexRegistry
-    external: OutsideStores | None
+    external: ExternalStores | None
 
     async def close(self) -> None:
         """Write checkpoints, and release files and threads."""
@@ -84,7 +84,7 @@ def build_storage(
     executor = ThreadPoolExecutor(threads, thread_name_prefix="astrocyte-core")
     undo.callback(executor.shutdown)
     following = providers.external_stores
-    external = OutsideStores(following, store, store.following, settings, executor) if following else None
+    external = ExternalStores(following, store, store.following, settings, executor) if following else None
     core = _core(settings, data_dir)
     checkpoints = _checkpoints(settings, store, core, data_dir)
     memory_bytes = settings.index.memory_bytes or memory_limit() // 2

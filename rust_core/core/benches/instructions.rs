@@ -34,12 +34,12 @@ const MEMORY: &str = "Ines told me on the phone that she would rather take the e
     bakery with the blue door. She has order 4155550123 with her, and asked me to bring 2 umbrellas. In the evening \
     we will cook for six people, so I need 1.5 kg of rice, 3 onions and the good olive oil that Marco brought.";
 
-/// What is counted.
+/// The counted call.
 type Call = Box<dyn FnMut()>;
 /// Makes everything that a call needs.
 type Prepare = fn() -> Call;
 
-/// What is counted, by name.
+/// The counted kernels, by name.
 const KERNELS: &[(&str, Prepare)] = &[
     ("scan", scan),
     ("dense", dense),

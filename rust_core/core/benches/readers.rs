@@ -1,4 +1,4 @@
-//! What a recall waits while others write: latencies of one reader beside one writer at full speed.
+//! Latencies of one reader beside one writer at full speed.
 //!
 //! `cargo bench -p astrocyte-core --bench readers`, or with sizes: `... -- 10000 200000`. The line to compare with is
 //! "commits to another bank": there the writer takes the same processor time and memory bandwidth, and no lock of the
@@ -26,7 +26,7 @@ const SEED: u64 = 7;
 const GROWTH: usize = 8;
 const ROUNDS: usize = 8;
 
-/// What the writer does to the bank, or to another one, in one round.
+/// The writer's work on the bank, or on another one, in one round.
 type Work = fn(&Bank, &Data) -> Written;
 
 struct Data {

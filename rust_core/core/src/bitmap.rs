@@ -45,7 +45,7 @@ impl Bitmap {
         self.count
     }
 
-    /// Whether no row is in the set.
+    /// Returns true if no row is in the set.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -55,7 +55,7 @@ impl Bitmap {
         self.bound
     }
 
-    /// Whether `row` is in the set. `row` is below the bound.
+    /// Returns true if `row` is in the set. `row` is below the bound.
     #[inline]
     pub fn contains(&self, row: u32) -> bool {
         (self.words[(row >> 6) as usize] >> (row & 63)) & 1 == 1

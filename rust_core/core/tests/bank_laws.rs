@@ -9,7 +9,7 @@ use common::commits::{Commit, DIMENSIONS, commits, random_request, random_row, s
 use common::{Random, id};
 use proptest::prelude::*;
 
-/// What the oracle keeps: every version, with its end.
+/// The oracle's memory: every version, with its end.
 #[derive(Debug, Default, Clone)]
 struct Oracle {
     versions: BTreeMap<u64, Row>,

@@ -71,7 +71,7 @@ fn same_answers(left: &Bank, right: &Bank, seed: u64) -> Result<(), TestCaseErro
     Ok(())
 }
 
-/// What can happen to a bank between two commits.
+/// An event of a bank between two commits.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Checkpoint,

@@ -139,7 +139,7 @@ fn smoothed(cosines: &[f32], length: usize) -> Vec<f32> {
         .collect()
 }
 
-/// How far a smoothed score may be off: neighbours give scores of whole bytes.
+/// The tolerance of a smoothed score: neighbours give scores of whole bytes.
 const TOLERANCE: f32 = 0.006;
 
 /// Recalls turns of conversations, and checks that none is left out that is better than the last by more than the

@@ -46,7 +46,7 @@ impl Pair {
     }
 }
 
-/// What kind of memories a bank has.
+/// The kind of memories of a bank.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Notes,

@@ -24,7 +24,7 @@ const READERS: u64 = 3;
 /// Answers of a reader, at least.
 const ANSWERS: usize = 40;
 
-/// What every request has for an answer after every commit.
+/// The expected answer of every request after every commit.
 struct Oracle {
     commits: Vec<Commit>,
     requests: Vec<RecallRequest>,
@@ -192,7 +192,7 @@ impl Life<'_> {
         }
     }
 
-    /// What else reads.
+    /// The other reads.
     fn look(&self, bank: &Bank, random: &mut Random) {
         let near = bank.near_duplicates(&[random.vector(DIMENSIONS)], 0.5);
         assert!(near.expect("the vector is valid")[0].len() <= 4);

@@ -15,11 +15,11 @@ use super::Shared;
 use super::call::Call;
 use super::event_queue::Event;
 
-/// How long the refusal of a stream waits for its first request. grpc.aio's clients tell of a stream that ends while they
-/// write it as an internal error, not as what it ended with.
+/// The time that the refusal of a stream waits for its first request. grpc.aio's clients report a stream
+/// that ends while they write as an internal error, not with its status.
 pub(super) const PATIENCE: Duration = Duration::from_millis(10);
 
-/// The responses of a call as the network reads them. Dropped before their end, it cancels the call.
+/// The responses of a call as the network reads them. A drop before their end cancels the call.
 pub(super) struct Answer {
     call: Arc<Call>,
     shared: Arc<Shared>,

@@ -1,4 +1,4 @@
-//! One call: its requests on their way in, its responses on their way out, and its end.
+//! One call: its queued requests and responses, and its end.
 //!
 //! Two threads meet here: that of the network, which only ever waits as a future, and the answering one, which never
 //! waits: where it finds nothing to read, or no room to write, an [`Event`] follows.
@@ -19,7 +19,7 @@ use super::event_queue::{Event, EventQueue};
 use super::limits::{Admission, Budget};
 use super::tls::Peer;
 
-/// Messages of a call that wait on either way: enough that neither thread waits for each of the other's turns.
+/// The messages of a call queued in each direction: enough that neither thread waits for each turn of the other.
 pub(super) const AHEAD: usize = 32;
 /// Together they may be this large, or one larger: as much as a stream may send unread. A count alone would let a caller
 /// fill the memory by few kilobytes that are large once unpacked.
@@ -119,7 +119,7 @@ impl Call {
         &self.client.peer
     }
 
-    /// Whether the rest of its requests waits for [`Self::accept`].
+    /// Returns true if the rest of its requests waits for [`Self::accept`].
     pub fn is_unverified(&self) -> bool {
         !self.budget.is_accepted() && !self.state.lock().whole
     }

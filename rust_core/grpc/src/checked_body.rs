@@ -30,7 +30,7 @@ pub(super) struct CheckedBody {
 
 type Reserving = Pin<Box<dyn Future<Output = Reservation> + Send>>;
 
-/// How far the current message has come.
+/// The progress of the current message.
 #[derive(Default)]
 struct Message {
     prefix: [u8; PREFIX],

@@ -20,7 +20,7 @@ use super::unix::AuthorityRewriter;
 
 /// For the TLS handshake and the preface: a slow mobile client needs a few seconds.
 const HANDSHAKE: Duration = Duration::from_secs(20);
-/// What a client of HTTP/2 sends first (RFC 9113, section 3.4).
+/// The preface that a client of HTTP/2 sends first (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The PING that h2 sends after its first GOAWAY. Its answer is the sign for h2 that the client knows: h2 ignores streams
@@ -41,7 +41,7 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// A connection whose first bytes came, for tonic.
+/// A connection after its first bytes, for tonic.
 pub(super) struct Connection {
     stream: Box<dyn Stream>,
     /// Bytes that were read from the stream and not yet by tonic.
@@ -53,7 +53,7 @@ pub(super) struct Connection {
     _counted: Arc<()>,
 }
 
-/// Receives connections whose first bytes came.
+/// Receives connections after their first bytes.
 pub(super) type Accepted = mpsc::Sender<io::Result<Connection>>;
 
 /// Hands a new connection to tonic once its client has sent its first bytes, unless the server stops before.
@@ -106,7 +106,7 @@ async fn handshake(
     Ok((stream, first, peer))
 }
 
-/// Reads the preface of HTTP/2, or what is none.
+/// Reads the preface of HTTP/2, or other first bytes.
 async fn read_first(stream: &mut Box<dyn Stream>) -> io::Result<Vec<u8>> {
     let mut first = Vec::with_capacity(PREFACE.len());
     while first.len() < PREFACE.len() && PREFACE.starts_with(&first) {

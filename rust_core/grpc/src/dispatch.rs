@@ -1,4 +1,4 @@
-//! From an HTTP request to a call on the queue, and from the call's answer to the response.
+//! Dispatch of HTTP requests to calls on the queue, and of the calls' answers to responses.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -28,9 +28,9 @@ use super::headers::{check_size, encoding, is_grpc, timeout};
 use super::limits::Budget;
 use super::{Options, Shared};
 
-/// How long the request of a call may take to arrive: the largest comes in that by half a megabit a second.
+/// The time that the request of a call may take to arrive: the largest comes in that by half a megabit a second.
 const REQUEST: Duration = Duration::from_secs(60);
-/// The largest request of a method that is not in the table of methods, such as reflection's, as names are.
+/// The largest request of a method outside the table of methods, such as reflection's, whose requests are names.
 const OTHERS_BYTES: usize = 64 << 10;
 
 /// Answers every path: the service that tonic serves.
@@ -290,7 +290,7 @@ async fn read_on(call: Arc<Call>, mut requests: Streaming<Bytes>) {
     }
 }
 
-/// The codes, and the first words, that gRPC's other servers answer with: clients know a large message by them.
+/// The codes and first words of other gRPC servers, by which clients recognise a message that is too large.
 fn known(status: Status) -> Status {
     match status.code() {
         // Of one that is too large once it is unpacked: the second.

@@ -19,7 +19,7 @@ const HEADER_OVERHEAD: usize = 32;
 const REQUEST_ID: &str = "x-request-id";
 const LONGEST_ID: usize = 128;
 
-/// Whether the content type is gRPC's. That of gRPC-Web, which frames otherwise, begins with the same words.
+/// Returns true if the content type is gRPC's. That of gRPC-Web, which frames otherwise, begins with the same words.
 pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
     let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let rest = content_type.and_then(|value| value.strip_prefix(GRPC));

@@ -49,7 +49,7 @@ pub use tls::{Identity, Peer};
 /// Calls that a client may reset before the server looked at them. A client whose deadlines pass resets as many as it has
 /// under way at once; without an end, resets would be a cheap way to keep the server busy (CVE-2023-44487).
 const RESETS: usize = 1_024;
-/// h2 answers larger headers in HTTP's words. Below, `headers` refuses in gRPC's.
+/// h2 answers larger headers with an HTTP status. Below, `headers` refuses with a gRPC status.
 const MOST_HEADERS: u32 = 256 << 10;
 /// Bytes that a stream, and a connection, may send ahead of who reads them. h2 ends a connection on which too many small
 /// frames wait: of each it counts what it lacks of 256 bytes, up to half of the connection's window. So that no stream
@@ -59,7 +59,7 @@ const CONNECTION_WINDOW: u32 = 16 << 20;
 /// Connections live from .9 to 1.1 of the largest age, so that those that came together do not leave together. A server of
 /// tonic's has one age for all its connections: there is a server for each of so many ages.
 const AGES: u32 = 8;
-/// Connections that wait for tonic, which takes them at its next turn.
+/// The queue of connections for tonic, which takes them at its next turn.
 const BACKLOG: usize = 16;
 
 /// Limits, methods and certificates of a server.
@@ -70,9 +70,9 @@ pub struct Options {
     pub max_others: usize,
     /// After which a connection takes no more calls, so that its client connects anew; None: never.
     pub max_connection_age: Option<Duration>,
-    /// How often a connection is pinged.
+    /// The interval between pings of a connection.
     pub keepalive: Duration,
-    /// How long a ping may stay unanswered.
+    /// The time that a ping may stay unanswered.
     pub keepalive_timeout: Duration,
     /// By path.
     pub methods: HashMap<String, Method>,
@@ -95,7 +95,7 @@ pub struct Method {
     pub kind: Option<usize>,
 }
 
-/// A kind of calls: how many there may be, and how the network's thread refuses more.
+/// A kind of calls: its limit, and the refusals that the network thread sends beyond it.
 pub struct KindOptions {
     /// Calls that run or wait.
     pub places: usize,

@@ -15,7 +15,7 @@ use super::KindOptions;
 const CONNECTION_BYTES: usize = 32 << 20;
 const PRINCIPAL_BYTES: usize = 64 << 20;
 const TOTAL_BYTES: usize = 256 << 20;
-/// Principals without a request at present are forgotten once so many are known, or twice as many as were left.
+/// Principals without a request are removed once so many are known, or twice as many as the last removal left.
 const KEPT_PRINCIPALS: usize = 64;
 
 /// The places of a kind of calls.
@@ -87,7 +87,7 @@ impl RequestMemory {
     }
 }
 
-/// The memory that the request of one call may take.
+/// The memory budget of the request of one call.
 pub(super) struct Budget {
     pub(super) memory: Arc<RequestMemory>,
     pub(super) connection: Arc<Semaphore>,
@@ -103,7 +103,7 @@ impl Budget {
         let _ = self.principal.set(self.memory.principal(principal));
     }
 
-    /// Whether [`Self::accept`] was called.
+    /// Returns true if [`Self::accept`] was called.
     pub(super) fn is_accepted(&self) -> bool {
         self.principal.initialized()
     }

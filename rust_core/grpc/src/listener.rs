@@ -19,7 +19,7 @@ use super::Shared;
 use super::connection::{Accepted, Stream, open};
 use super::unix::AuthorityRewriter;
 
-/// After a failed accept, mostly for want of descriptors: until some may have been closed.
+/// The wait after a failed accept, mostly for want of descriptors, until some may have been closed.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A socket that listens.
@@ -72,7 +72,7 @@ pub(super) fn bind(target: &str) -> io::Result<(Vec<Listener>, u16)> {
     Ok((listeners, port))
 }
 
-/// Removes the socket of a server that is gone; nothing that is no socket, and not one where a server answers.
+/// Removes the socket of a dead server, but no other file, and no socket where a server answers.
 fn remove_stale(path: &Path) -> io::Result<()> {
     let is_socket = path
         .symlink_metadata()

@@ -24,7 +24,7 @@ pub struct Identity {
     pub certificates: Vec<u8>,
     /// The key of the first.
     pub key: Vec<u8>,
-    /// Who must have signed a client's certificate; None asks for none.
+    /// The roots that must have signed a client's certificate; None requests no certificate.
     pub client_roots: Option<Vec<u8>>,
 }
 

@@ -11,7 +11,7 @@ const BECH32: &[u8; 32] = b"qpzry9x8gf2tvdw0s3jn54khce6mua7l";
 /// Bytes of a version, a hash and four of check.
 const PAYLOAD: usize = 25;
 
-/// Looks at one run.
+/// Scans one run.
 pub(super) fn search(view: &mut View<'_>, run: Run) {
     if !view.wants(Kind::CryptoAddress)
         || run.made_of & has::OTHER != 0

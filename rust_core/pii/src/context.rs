@@ -1,4 +1,4 @@
-//! Words around a candidate that say what it is, or what it is not.
+//! The words around a candidate that speak for or against its kind.
 
 use std::cell::OnceCell;
 use std::sync::LazyLock;
@@ -7,17 +7,17 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use super::words::{WORDS, about};
 
-/// How far before a candidate a word still speaks of it, in bytes: some eight words.
+/// The distance in bytes at which a word before a candidate still counts: some eight words.
 const BEFORE: usize = 50;
-/// How far after it: "... is my number".
+/// The distance at which a word after it counts: "... is my number".
 const AFTER: usize = 25;
-/// How far before it a word speaks against it: an order's number stands right beside the word.
+/// The distance at which a word before it counts against it: an order's number stands right beside the word.
 const AGAINST: usize = 25;
-/// What a word of its kind adds to the confidence in a candidate.
+/// The confidence that a word of its kind adds to a candidate.
 const RAISE: f32 = 0.4;
-/// What a word of things takes from it.
+/// The confidence that a word for things takes from it.
 const LOWER: f32 = 0.35;
-/// What a word of another kind of identifier takes from it: enough to lose to that kind.
+/// The confidence that a word of another kind of identifier takes from it: enough to lose to that kind.
 const YIELD: f32 = 0.15;
 
 /// The longest at a place wins, so "order number" is not taken for the "number" of a person.
@@ -44,7 +44,7 @@ pub(super) struct Word {
     pub(super) about: u32,
 }
 
-/// The words of a text, looked for when a candidate first asks.
+/// The words of a text, searched at the first use.
 pub(super) struct Context<'a> {
     bytes: &'a [u8],
     words: OnceCell<Vec<Word>>,
@@ -92,7 +92,7 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Whether no letter goes on before or after. Keys such as `DB_PASSWORD` hold the word between underscores.
+    /// Returns true if no letter goes on before or after. Keys such as `DB_PASSWORD` hold the word between underscores.
     fn stands_alone(&self, start: usize, end: usize, about: u32) -> bool {
         // Scripts without spaces have no such borders.
         let other = |place: usize| self.bytes.get(place).is_some_and(|byte| *byte >= 128);
@@ -107,7 +107,7 @@ impl<'a> Context<'a> {
         (start == 0 || !letter(start - 1)) && !letter(end)
     }
 
-    /// What the words near `start..end` add to the confidence that it is `wanted`, or take from it. The nearest word
+    /// The confidence that the words near `start..end` add to `wanted`, or take from it. The nearest word
     /// before speaks, wanted words from farther than others; without one, a wanted word right after does.
     pub(super) fn speaks(&self, start: usize, end: usize, wanted: u32) -> f32 {
         if self.spoken() & (wanted | about::THING | about::IDENTIFIERS) == 0 {
@@ -139,7 +139,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Whether a word of `wanted` stands near.
+    /// Returns true if a word of `wanted` stands near.
     pub(super) fn says(&self, start: usize, end: usize, wanted: u32) -> bool {
         self.speaks(start, end, wanted) > 0.0
     }

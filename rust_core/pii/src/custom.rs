@@ -1,4 +1,4 @@
-//! The operator's own patterns, on the engine that needs no back-tracking.
+//! Custom patterns of the operator, on a regex engine without back-tracking.
 
 use regex_automata::meta::{BuildError, Config, Regex};
 use regex_automata::util::syntax;
@@ -6,9 +6,9 @@ use regex_automata::{Anchored, Input};
 
 use crate::{Result, ScannerError};
 
-/// How much a pattern may take in memory once compiled; `\w{1000}` takes more.
+/// The memory limit of a compiled pattern; `\w{1000}` takes more.
 const COMPILED_BYTES: usize = 1 << 20;
-/// The longest match, so that a pattern that looks ahead in vain does so over no more than that.
+/// The longest match, which bounds a fruitless look-ahead.
 const MATCH_BYTES: usize = 1_024;
 /// Nested groups in a pattern.
 const NESTING: u32 = 64;
@@ -75,7 +75,7 @@ fn boundary(text: &str, place: usize) -> usize {
         .unwrap_or(text.len())
 }
 
-/// Why a pattern cannot be compiled, in one line and without the pattern.
+/// The reason why a pattern cannot be compiled, in one line and without the pattern.
 fn reason(error: &BuildError) -> String {
     if error.size_limit().is_some() {
         return format!("one that takes more than {COMPILED_BYTES} bytes compiled");

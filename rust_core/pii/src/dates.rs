@@ -6,7 +6,7 @@ use super::runs::Run;
 use super::view::View;
 use super::words::about;
 
-/// Day, month and year in digits; only its context makes it a date of birth.
+/// A day, month and year in digits, which only its context makes a date of birth.
 pub(super) fn numeric(view: &mut View<'_>, window: &Window) {
     if !view.wants(Kind::DateOfBirth) {
         return;
@@ -35,7 +35,7 @@ pub(super) fn numeric(view: &mut View<'_>, window: &Window) {
     }
 }
 
-/// Years that people alive were born in.
+/// The birth years of living people.
 const BIRTH_YEARS: std::ops::RangeInclusive<u32> = 1900..=2039;
 
 const MONTHS: [&[u8]; 12] = [

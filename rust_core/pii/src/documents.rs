@@ -101,7 +101,7 @@ const IBAN_LENGTHS: &[(&[u8; 2], usize)] = &[
     (b"XK", 20),
 ];
 
-/// Looks at every run with a digit in it.
+/// Scans every run that contains a digit.
 pub(super) fn search(view: &mut View<'_>) {
     let runs = std::mem::take(&mut view.runs);
     for (place, &run) in runs.iter().enumerate() {
@@ -368,7 +368,7 @@ fn iban(view: &mut View<'_>, runs: &[Run], place: usize) {
     }
 }
 
-/// Passports and licences have no shape of their own: digits, perhaps after letters, that such a word speaks of.
+/// Passports and licences, which have no form of their own: digits, perhaps after letters, near such a word.
 fn by_context(view: &mut View<'_>, run: Run) {
     let length = run.len();
     if view.hopeless(0.25, about::PASSPORT | about::LICENCE)

@@ -1,4 +1,4 @@
-//! What is looked for: each kind's name, and the country whose pack it belongs to.
+//! The kinds of findings: the name of each, and the country whose pack it belongs to.
 
 /// A kind of personal datum or secret. The order is the priority between findings of one length and one confidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

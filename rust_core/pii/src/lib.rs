@@ -1,4 +1,4 @@
-//! Personal data and secrets in text: linear in the text's length, whatever it holds.
+//! A scanner for personal data and secrets in text, in time linear in the length of any text.
 //!
 //! 1. Fold the text into a plain form with a way back to the original (`text`).
 //! 2. Leave at once where nothing in it could be part of a finding, as in most queries.
@@ -33,7 +33,7 @@ use custom::Custom;
 use text::Plain;
 use view::{Candidate, View};
 
-/// A scanner could not be made: a parameter is out of its range.
+/// The error of a scanner whose parameter is out of range.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{field}: expected {expected}, got {got}")]
 pub struct ScannerError {
@@ -57,11 +57,11 @@ pub struct Finding {
     pub start: usize,
     /// Byte after the last.
     pub end: usize,
-    /// How sure, 0 to 1. Own patterns have 1.
+    /// The confidence, 0 to 1. Custom patterns have 1.
     pub confidence: f32,
 }
 
-/// Looks for the wanted kinds and for own patterns. Safe to share between threads.
+/// A scanner for the wanted kinds and for custom patterns. Safe to share between threads.
 #[derive(Debug)]
 pub struct Scanner {
     wanted: u64,
@@ -165,7 +165,7 @@ impl Scanner {
     }
 }
 
-/// Of overlapping findings the longest, then the surest, then the first kind, then the first place.
+/// Selects of overlapping findings the longest, then the most confident, then the first kind, then the first place.
 fn resolve(mut candidates: Vec<Finding>) -> Vec<Finding> {
     candidates.sort_unstable_by_key(|one| one.start);
     if candidates

@@ -1,4 +1,4 @@
-//! Identifiers that a state gives: what no check can tell, and the rules beside the check digits.
+//! Identifiers issued by states: the rules beside the check digits.
 
 use super::checksums;
 use super::kinds::Kind;

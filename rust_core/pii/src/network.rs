@@ -21,7 +21,7 @@ const FILE_ENDS: [&str; 12] = [
     "png", "jpg", "jpeg", "gif", "svg", "webp", "css", "js", "ts", "json", "html", "txt",
 ];
 
-/// Looks at every `@` and `:` of the text.
+/// Scans at every `@` and `:` of the text.
 pub(super) fn search(view: &mut View<'_>) {
     let bytes = view.bytes;
     let mut colons_until = 0;
@@ -91,7 +91,7 @@ fn domain_bytes(text: &str) -> usize {
         .sum()
 }
 
-/// Whether the character goes with those before; the first one that is no mark decides.
+/// Returns true if the character has the script of those before; the first one that is no mark decides.
 fn fits_script(latin: &mut Option<bool>, character: char) -> bool {
     if !character.is_alphanumeric() && character.is_ascii() {
         return true;
@@ -147,7 +147,7 @@ fn email(view: &mut View<'_>, at: usize) {
     }
 }
 
-/// `user:password` between `//` and `@`; where its at sign stands.
+/// The place of the at sign after `user:password` in a URL.
 fn url_credentials(view: &mut View<'_>, start: usize) -> Option<usize> {
     let rest = view.bytes.get(start..)?;
     let length = rest

@@ -1,4 +1,4 @@
-//! Numbers in groups: cards, national ids, dates of birth, IPv4 addresses, and what may be a phone number.
+//! Numbers in groups: cards, national ids, dates of birth, IPv4 addresses, and candidates of phone numbers.
 //!
 //! From each group of digits the windows of up to eight groups are looked at. The lengths of a window's groups, a
 //! nibble each, say which check it gets, so nearly all windows cost one comparison.
@@ -16,10 +16,10 @@ use super::words::about;
 const MOST_GROUPS: usize = 8;
 /// Digits of the longest number: a payment card.
 const MOST_DIGITS: usize = 19;
-/// Confidence in a number that only its context makes one.
+/// The confidence in a number that has a kind only by its context.
 pub(super) const BY_CONTEXT: f32 = 0.3;
 
-/// What stands between groups, one bit each.
+/// Separators between groups, one bit each.
 pub(super) mod between {
     pub(crate) const SPACE: u8 = 1;
     pub(crate) const DASH: u8 = 2;
@@ -28,14 +28,14 @@ pub(super) mod between {
     pub(crate) const PARENTHESIS: u8 = 16;
 }
 
-/// Some groups of digits in a row.
+/// Consecutive groups of digits.
 pub(super) struct Window {
     pub(super) start: usize,
     pub(super) end: usize,
     /// The lengths of the groups, a nibble each, the last one lowest.
     pub(super) shape: u64,
     pub(super) groups: usize,
-    /// What stands between the groups, from [`between`].
+    /// The separators between the groups, from [`between`].
     pub(super) between: u8,
     digits: [u8; MOST_DIGITS],
     count: usize,
@@ -62,7 +62,7 @@ impl Window {
     }
 }
 
-/// What stands between two groups of one number, or 0.
+/// The separator between two groups of one number, or 0.
 pub(super) fn separator(gap: &[u8]) -> u8 {
     match gap {
         [b' '] => between::SPACE,
@@ -76,7 +76,7 @@ pub(super) fn separator(gap: &[u8]) -> u8 {
     }
 }
 
-/// Looks at all windows of the text.
+/// Scans all windows of the text.
 pub(super) fn search(view: &mut View<'_>) {
     let runs = std::mem::take(&mut view.runs);
     for (first, run) in runs.iter().enumerate() {
@@ -311,7 +311,7 @@ pub(super) fn checked(
     }
 }
 
-/// Whether the number is one of several that only spaces part: a table, rather than a number in groups.
+/// Returns true if the number is one of several that only spaces part: a table, rather than a number in groups.
 pub(super) fn in_a_row(view: &View<'_>, window: &Window) -> bool {
     let digit = |place: usize| view.at(place).is_ascii_digit();
     (window.start > 1 && view.before(window.start) == b' ' && digit(window.start - 2))
@@ -332,7 +332,7 @@ fn card(view: &mut View<'_>, window: &Window, confidence: f32) {
     }
 }
 
-/// Whether an issuer gives out cards of this prefix and length.
+/// Returns true if an issuer gives out cards of this prefix and length.
 fn issued(digits: &[u8]) -> bool {
     let prefix = checksums::weighted(digits, &[1000, 100, 10, 1]);
     // The test number of zeros and its kind are nobody's.

@@ -60,12 +60,12 @@ const COUNTRIES: &[(u32, usize, usize)] = &[
     (95, 8, 10),
     (98, 10, 10),
 ];
-/// Three-digit codes begin with these two; how long their numbers are.
+/// The first two digits of three-digit codes, with the lengths of their numbers.
 const THREE_DIGIT_CODES: [u32; 12] = [21, 22, 23, 24, 25, 26, 29, 35, 37, 38, 42, 50];
 const MORE_THREE_DIGIT_CODES: [u32; 8] = [59, 67, 68, 69, 80, 85, 88, 96];
 const LAST_THREE_DIGIT_CODES: [u32; 3] = [97, 99, 87];
 
-/// Whether `digits`, the country code first, are as many as that country's numbers have.
+/// Returns true if `digits`, the country code first, have a length that the numbers of that country have.
 fn fits(digits: &[u8]) -> bool {
     let value = |count: usize| {
         digits[..count]

@@ -19,7 +19,7 @@ pub(super) mod has {
 pub(super) struct Run {
     pub(super) start: usize,
     pub(super) end: usize,
-    /// What it is made of, from [`has`].
+    /// The classes of its characters, from [`has`].
     pub(super) made_of: u8,
 }
 
@@ -37,7 +37,7 @@ impl Run {
     }
 }
 
-/// Per byte: what it adds to a run, 0 for what ends one.
+/// Per byte: the class that it adds to a run, 0 for a byte that ends one.
 const CLASSES: [u8; 256] = {
     let mut classes = [0u8; 256];
     let mut byte = 0;
@@ -98,14 +98,14 @@ pub(super) fn cut(bytes: &[u8]) -> Vec<Run> {
     runs
 }
 
-/// Whether anything in the text could be part of a finding at all: a digit, or a mark that every other kind needs.
+/// Returns true if the text may contain a finding: it has a digit, or a mark that every other kind needs.
 pub(super) fn promising(bytes: &[u8]) -> bool {
     bytes
         .iter()
         .any(|byte| matches!(byte, b'0'..=b'9' | b'@' | b':' | b'='))
 }
 
-/// An ASCII letter or digit: what continues a number or an identifier.
+/// An ASCII letter or digit, which continues a number or an identifier.
 pub(super) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
 }

@@ -55,7 +55,7 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
-/// Looks at every run, and at what names give away.
+/// Scans every run, and the values of names such as `password`.
 pub(super) fn search(view: &mut View<'_>) {
     if view.wants(Kind::ApiKey) || view.wants(Kind::Jwt) {
         let mut until = 0;
@@ -71,7 +71,7 @@ pub(super) fn search(view: &mut View<'_>) {
     }
 }
 
-/// A token at `start`; where to go on.
+/// Scans a token at `start`; returns the place behind it.
 fn token(view: &mut View<'_>, start: usize) -> usize {
     let rest = &view.bytes[start..];
     let length = rest.iter().take_while(|&&byte| is_token(byte)).count();

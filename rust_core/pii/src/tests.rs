@@ -1,4 +1,4 @@
-//! What is found, what is not, and that no text can make it panic or lose its way.
+//! Texts with and without findings, and the law that no text makes the scanner panic or misplace a finding.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The text that is looked at: compatibility forms folded, invisible characters gone, and the way back to the original.
+//! The scanned text: compatibility forms folded, invisible characters removed, with places in the original.
 
 use std::borrow::Cow;
 
@@ -48,7 +48,7 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// Appends what one character of another script, width or form stands for.
+/// Appends the plain form of one character of another script, width or form.
 fn fold(character: char, text: &mut String) {
     match character {
         '\u{ad}'
@@ -67,7 +67,7 @@ fn fold(character: char, text: &mut String) {
         }
         '\u{2018}' | '\u{2019}' => text.push('\''),
         '\u{201c}' | '\u{201d}' => text.push('"'),
-        // Spaces that are no ASCII space but mean one; NFKC does the others.
+        // Spaces beyond ASCII that NFKC leaves as they are.
         '\u{1680}' | '\u{2028}' | '\u{2029}' => text.push(' '),
         _ => match digit(character) {
             Some(digit) => text.push(digit),

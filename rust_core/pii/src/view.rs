@@ -1,4 +1,4 @@
-//! What every detector sees: the plain text, its runs and its words, and where to put what it finds.
+//! The input of every detector: the plain text, its runs and its words, and the list of findings.
 
 use super::context::Context;
 use super::kinds::Kind;
@@ -69,7 +69,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether no words of the text could lift a candidate of this confidence to where it counts.
+    /// Returns true if no words of the text could raise a candidate of this confidence to the threshold.
     pub(super) fn hopeless(&self, confidence: f32, about: u32) -> bool {
         confidence + 0.01 < self.least && self.context.spoken() & about == 0
     }
@@ -86,7 +86,7 @@ impl<'a> View<'a> {
         self.bytes.get(start..end).unwrap_or_default()
     }
 
-    /// Whether a number or an identifier may begin here: not inside a name, a fraction, a path or a price.
+    /// Returns true if a number or an identifier may begin here: not inside a name, a fraction, a path or a price.
     pub(super) fn begins(&self, start: usize) -> bool {
         let earlier = if start < 2 { b' ' } else { self.at(start - 2) };
         match self.before(start) {
@@ -99,7 +99,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether a number or an identifier may end here. `grouped` ones may stand in a list without spaces.
+    /// Returns true if a number or an identifier may end here. `grouped` ones may stand in a list without spaces.
     pub(super) fn ends(&self, end: usize, grouped: bool) -> bool {
         let later = self.at(end + 1);
         match self.at(end) {

@@ -1,6 +1,6 @@
-//! The words that [`super::context`] looks for, and what they speak of.
+//! The words that [`super::context`] searches for, and their subjects.
 
-/// What words speak of, one bit each.
+/// Subjects of words, one bit each.
 pub(super) mod about {
     pub(crate) const PHONE: u32 = 1;
     pub(crate) const SSN: u32 = 1 << 1;
@@ -30,7 +30,7 @@ pub(super) mod about {
         SSN | ROUTING | NINO | NHS | TAX_DE | CPF | AADHAAR | TFN | MEDICARE | SIN;
 }
 
-/// Words in lower case by what they speak of; a phrase is one entry.
+/// Words in lower case by their subject; a phrase is one entry.
 pub(super) const WORDS: &[(u32, &[&str])] = &[
     (
         about::PHONE,

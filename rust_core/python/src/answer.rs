@@ -1,8 +1,8 @@
-//! What an answer says beside its hits, for the wire, of the result's and the trace's own attributes; or of what the
-//! core answered, where nobody looked at a trace, so that none was made.
+//! The fields of an answer beside its hits, for the wire. They come from the attributes of the result and the trace, or
+//! from the core's response where no trace was made.
 //!
-//! As in `encode`: all of it reads Python's objects. Attributes are asked for by interned names, which costs a tenth of
-//! what protobuf takes to have each of them set from Python.
+//! As in `encode`, all of it reads Python's objects. Attributes are read by interned names, which costs a tenth of setting
+//! each field of a protobuf message from Python.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What became of certain memories in a recall.
+//! The outcome of certain memories in a recall.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

@@ -17,7 +17,7 @@ use tonic::{Code, Status};
 
 use super::errors::detached;
 
-/// What gRPC and HTTP keep for themselves among the headers.
+/// Headers that gRPC and HTTP reserve.
 const RESERVED: [&str; 4] = ["te", "content-type", "content-length", "host"];
 const RESERVED_PREFIX: &str = "grpc-";
 const BINARY_SUFFIX: &str = "-bin";

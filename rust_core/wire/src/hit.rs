@@ -117,7 +117,7 @@ impl Hit {
         self.message.put_message(number, &self.inner);
     }
 
-    /// What was added to its score.
+    /// Adds a boost of its score by name.
     pub fn boost(&mut self, name: &str, value: f64) {
         self.inner.clear();
         self.inner.text(1, name);

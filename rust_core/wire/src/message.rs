@@ -10,7 +10,7 @@ const DELIMITED: u64 = 2;
 pub struct Message(Vec<u8>);
 
 impl Message {
-    /// What was written.
+    /// The bytes written so far.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }

@@ -89,7 +89,7 @@ def test_without_a_folder_fastembed_looks_for_it() -> None:
     ("options", "problem"),
     [
         ({"model_path": "/nowhere/at/all"}, "model_path: there is no folder"),
-        ({"model_path": "/", "cache_dir": "/"}, "cache_dir: expected nothing beside model_path"),
+        ({"model_path": "/", "cache_dir": "/"}, "cache_dir: cannot be combined with model_path; set one of them"),
         ({"modle_path": "/"}, "did you mean model_path"),
     ],
 )

@@ -276,7 +276,10 @@ async def test_a_wait_beyond_the_deadline_is_not_begun(vendor: str) -> None:
 )
 @pytest.mark.parametrize("vendor", VENDORS)
 async def test_garbage_is_no_answer(vendor: str, body: str) -> None:
-    with serve(Reply(body)) as server, pytest.raises(ProviderUnavailable, match="something else"):
+    with (
+        serve(Reply(body)) as server,
+        pytest.raises(ProviderUnavailable, match=r"not JSON|not a JSON object|invalid answer"),
+    ):
         await complete(vendor, server)
 
 
@@ -294,7 +297,7 @@ async def test_odd_answers_are_refused(vendor: str) -> None:
 
 
 async def test_an_answer_that_keeps_to_no_form_is_refused() -> None:
-    with serve(good("anthropic")) as server, pytest.raises(ProviderUnavailable, match="form"):
+    with serve(good("anthropic")) as server, pytest.raises(ProviderUnavailable, match="schema"):
         await complete("anthropic", server, Prompt(ASK.messages, response_schema=SCHEMA))
 
 
@@ -309,18 +312,27 @@ async def test_an_answer_that_keeps_to_no_form_is_refused() -> None:
 )
 @pytest.mark.parametrize("vendor", VENDORS)
 async def test_garbage_in_a_stream_is_no_answer(vendor: str, events: list[str]) -> None:
-    with serve(Reply(events=events)) as server, pytest.raises(ProviderUnavailable, match="something else"):
+    with (
+        serve(Reply(events=events)) as server,
+        pytest.raises(ProviderUnavailable, match=r"not JSON|not a JSON object|invalid answer"),
+    ):
         await stream(vendor, server)
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
 async def test_a_stream_that_is_cut_short_is_no_answer(vendor: str) -> None:
-    with serve(good_stream(vendor, done=False)) as server, pytest.raises(ProviderUnavailable, match="broke off"):
+    with (
+        serve(good_stream(vendor, done=False)) as server,
+        pytest.raises(ProviderUnavailable, match="ended the stream before"),
+    ):
         await stream(vendor, server)
     with serve(good(vendor)) as server, pytest.raises(ProviderUnavailable, match="no event stream"):
         await stream(vendor, server)
     told = Reply(events=['event: error\ndata: {"type": "error", "error": {"type": "overloaded_error"}}\n\n'])
-    with serve(told) as server, pytest.raises(ProviderUnavailable, match=r"broke off \(overloaded_error\)"):
+    with (
+        serve(told) as server,
+        pytest.raises(ProviderUnavailable, match=r"closed the stream early \(overloaded_error\)"),
+    ):
         await stream(vendor, server)
 
 
@@ -328,7 +340,7 @@ async def test_a_stream_that_is_cut_short_is_no_answer(vendor: str) -> None:
 async def test_a_body_that_is_cut_short_is_no_answer(vendor: str) -> None:
     answer = good(vendor)
     answer.cut = True
-    with serve(answer) as server, pytest.raises(ProviderUnavailable, match="broke off"):
+    with serve(answer) as server, pytest.raises(ProviderUnavailable, match="closed the stream early"):
         await complete(vendor, server)
 
 
@@ -342,7 +354,7 @@ async def test_a_model_that_hangs_is_cut_at_the_deadline(vendor: str) -> None:
     with serve(hanging) as server, pytest.raises(DeadlineExceeded):
         await stream(vendor, server, deadline=0.2)
     assert time.monotonic() - started < 5
-    with serve(Reply(hang=True)) as server, pytest.raises(ProviderUnavailable, match="broke off"):
+    with serve(Reply(hang=True)) as server, pytest.raises(ProviderUnavailable, match="closed the stream early"):
         await complete(vendor, server, timeout_seconds=0.2)
 
 

@@ -161,27 +161,27 @@ async def test_a_refusal_is_not_repeated(fake: Fake) -> None:
 
 async def test_a_server_that_hangs_is_given_up(fake: Fake) -> None:
     fake.answers = ["hang"]
-    with pytest.raises(ProviderUnavailable, match="no answer"):
+    with pytest.raises(ProviderUnavailable, match="did not answer"):
         await embed(fake, ["a"], timeout_seconds=0.2, retries=0)
 
 
 async def test_a_server_that_is_not_there(fake: Fake) -> None:
-    with pytest.raises(ProviderUnavailable, match="no answer"):
+    with pytest.raises(ProviderUnavailable, match="did not answer"):
         await embed(fake, ["a"], base_url="http://127.0.0.1:1/v1", retries=0)
 
 
 @pytest.mark.parametrize(
     ("payload", "message"),
     [
-        ("not json", "something else"),
-        ("[]", "something else"),
+        ("not json", "invalid vectors"),
+        ("[]", "invalid vectors"),
         ('{"data": []}', "0 vectors for 1"),
-        ('{"data": [{"index": 0}]}', "something else"),
+        ('{"data": [{"index": 0}]}', "invalid vectors"),
         ('{"data": [{"index": 1, "embedding": [1, 2]}]}', "1 vectors for 1"),
         ('{"data": [{"index": 0, "embedding": [1, 2, 3]}]}', "3 dimensions"),
         ('{"data": [{"index": 0, "embedding": [0, 0]}]}', "zero"),
         ('{"data": [{"index": 0, "embedding": [NaN, 1]}]}', "not a number"),
-        ('{"data": [{"index": 0, "embedding": ["a", 1]}]}', "something else"),
+        ('{"data": [{"index": 0, "embedding": ["a", 1]}]}', "invalid vectors"),
         ('{"data": [{"index": 0, "embedding": "AAAA"}]}', "4 dimensions"),
     ],
 )

@@ -74,5 +74,5 @@ def test_a_language_model_of_another_distribution_is_found(monkeypatch: pytest.M
     made = create_language_model("mine", {"replies": ["hello"]})
     assert made is not None
     assert made.model_id == "mock"
-    with pytest.raises(ConfigError, match=r"llm_provider: there is no 'mien'; did you mean 'mine'\?"):
+    with pytest.raises(ConfigError, match=r"llm_provider: there is no provider 'mien'; did you mean 'mine'\?"):
         create_language_model("mien", {})

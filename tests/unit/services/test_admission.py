@@ -23,7 +23,7 @@ async def test_as_many_run_as_the_limit_and_as_many_wait() -> None:
     assert not admission.try_enter()
     waiting = [asyncio.create_task(admission.enter()) for _ in range(2)]
     await asyncio.sleep(0)
-    with pytest.raises(RateLimited, match="no room for more read calls") as caught:
+    with pytest.raises(RateLimited, match="limit of concurrent read calls is reached") as caught:
         await admission.enter()
     assert RETRY_SECONDS <= caught.value.retry_after <= 2 * RETRY_SECONDS
     assert not any(task.done() for task in waiting)

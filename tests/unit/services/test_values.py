@@ -98,7 +98,7 @@ def test_an_unknown_scope_is_refused_on_both_sides() -> None:
 
 
 def test_history_needs_its_instant() -> None:
-    with pytest.raises(ValidationError, match="as_of: is required"):
+    with pytest.raises(ValidationError, match="as_of: is missing"):
         codec_of_rpc(RPCS[History]).decode_request(memory_pb2.HistoryRequest(bank_id="b", query="q"))
 
 

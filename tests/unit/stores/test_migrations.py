@@ -89,7 +89,7 @@ def test_a_killed_step_leaves_no_trace(tmp_path: Path) -> None:
 
 def test_an_edited_step_is_refused(connection: apsw.Connection) -> None:
     migrate(connection, [ONE], 5)
-    with pytest.raises(StoreError, match="another text"):
+    with pytest.raises(StoreError, match="differs from the one"):
         migrate(connection, [Migration(1, "one", ONE.sql + " ")], 6)
 
 

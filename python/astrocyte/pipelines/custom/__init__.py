@@ -1,1 +1,1 @@
-"""Steps that others wrote, in their places: bounded in time, and never trusted with what may be seen."""
+"""Custom steps of the pipelines: bounded in time, and never trusted with access decisions."""

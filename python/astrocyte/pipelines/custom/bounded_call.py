@@ -1,4 +1,4 @@
-"""The one way to a step that others wrote: a call ends in time, and what goes wrong is a word, never an error."""
+"""Guarded calls to custom steps: a call ends in time, and a failure is a value, never an exception."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class UnusableError(ValueError):
 
 
 class Outcome(NamedTuple, Generic[T]):
-    """The outcome of a call; None where ``problem`` says why it gave nothing. ``millis`` is its duration."""
+    """The outcome of a call; None with the reason in ``problem``. ``millis`` is its duration."""
 
     value: T | None
     problem: str
@@ -95,7 +95,7 @@ class BoundedStage:
         return Outcome(value, problem, (time.monotonic() - start) * 1e3)
 
     def told(self, problem: str) -> str:
-        """The note in a trace about a call that gave nothing."""
+        """The note in a trace about a failed call."""
         return f"{self.stage} ({problem})"
 
     def _wait(self, now: float, until: float | None) -> float:
@@ -108,7 +108,7 @@ class BoundedStage:
         return min(waits)
 
     async def _within(self, seconds: float, work: Coroutine[Any, Any, object]) -> object:
-        """The result, or `TimeoutError`, even where the work catches its cancellation and goes on."""
+        """The result, or `TimeoutError`, even if the work ignores its cancellation."""
         task = asyncio.get_running_loop().create_task(work, name=f"astrocyte-stage-{self.stage}")
         try:
             done, _ = await asyncio.wait({task}, timeout=seconds)

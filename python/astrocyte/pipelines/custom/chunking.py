@@ -13,7 +13,7 @@ MOST_PIECES = 4_096
 
 
 class CustomChunking:
-    """Asks a chunker, within bounds.
+    """Calls a custom chunker within bounds.
 
     Args:
         chunker: Whom.
@@ -25,7 +25,7 @@ class CustomChunking:
         self._stage = stage
 
     async def split(self, bank_id: str, text: str, size: int, content_type: str) -> tuple[list[str], str]:
-        """The pieces of a text, and why there are none."""
+        """The chunks of a text, or the reason for none."""
         outcome = await self._stage.call(
             bank_id,
             lambda deadline: self.chunker.split(text, size=size, content_type=content_type, deadline=deadline),

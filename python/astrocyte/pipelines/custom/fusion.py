@@ -1,4 +1,4 @@
-"""One list of those of the arms, where another makes it.
+"""Custom fusion: the merge of the arms' lists by a program of the operator's.
 
 The core ranks by its own fusion all that the arms propose, so that nothing is lost before the other is asked; its
 scores then take the place of the core's, on the core's scale.
@@ -21,7 +21,7 @@ STAGE = "fusion"
 
 
 class CustomFusion:
-    """Asks a fusion, within bounds.
+    """Calls a custom fusion within bounds.
 
     Args:
         name: What the trace calls it.
@@ -35,7 +35,7 @@ class CustomFusion:
         self._stage = stage
 
     async def fuse(self, plan: Plan, response: RecallResponse, weights: Mapping[str, float]) -> None:
-        """Give the plan the scores of its candidates; none where the fusion gave nothing.
+        """Set the scores of the plan's candidates; None if the fusion failed.
 
         Args:
             plan: Searched.
@@ -59,7 +59,7 @@ class CustomFusion:
 
 
 def rescored(candidates: Sequence[Candidate], scores: Mapping[bytes, float]) -> list[Candidate]:
-    """Candidates with scores of another fusion in the place of the core's, best first; those without are left out."""
+    """Candidates with the scores of a custom fusion, best first; those without a score are left out."""
     kept = [one for one in candidates if one.hit.memory_id in scores]
     if not kept:
         return []

@@ -17,7 +17,7 @@ MOST_WINDOWS = 16
 
 
 class CustomAnalysis:
-    """Asks a query analyser, within bounds.
+    """Calls a custom query analyser within bounds.
 
     Args:
         analyser: Whom.
@@ -29,7 +29,7 @@ class CustomAnalysis:
         self._stage = stage
 
     async def analyse(self, plans: Sequence[Plan]) -> None:
-        """Give the plans what the analyser says; each question is read once."""
+        """Set the analyses of the plans; each question is analysed once."""
         asked: dict[tuple[str, object], list[Plan]] = {}
         for plan in plans:
             if plan.query.query and plan.reading is None:
@@ -54,13 +54,13 @@ class CustomAnalysis:
 
 
 def _today(plan: Plan) -> date:
-    """The day that relative dates count from."""
+    """The reference day of relative dates."""
     assert plan.reference is not None  # noqa: S101 - plans have it before anybody reads their questions
     return plan.reference.date()
 
 
 def read_over(plan: Plan) -> None:
-    """Let an analysed plan have what another reads in its question; the caller's own range stays a window."""
+    """Apply a custom analysis to an analysed plan; the caller's own range stays a window."""
     reading = plan.reading
     if reading is None:
         return

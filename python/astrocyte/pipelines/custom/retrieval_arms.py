@@ -1,4 +1,4 @@
-"""Retrieval arms that others wrote: their lists are fused in the core as those of stores from outside are.
+"""Custom retrieval arms: their lists are fused in the core like those of external stores.
 
 The core takes of a list only memories that it has and that pass the filter, and the truth decides on each of them as on
 any other hit; so an arm decides at most in which order what may be seen is shown.
@@ -15,13 +15,13 @@ from astrocyte.config import RecallSettings
 from astrocyte.pipelines.custom.bounded_call import BoundedStage, UnusableError
 from astrocyte.pipelines.external_stores.items import filters_of
 from astrocyte.pipelines.index.rows import id_to_bytes
-from astrocyte.pipelines.search.core_request import OutsideList, Plan
+from astrocyte.pipelines.search.core_request import ExternalList, Plan
 from astrocyte.providers.stages import ArmQuery, RetrievalArm
 
 
 @dataclass(frozen=True, slots=True)
 class CustomArm:
-    """An arm with its weight, and how it is asked."""
+    """A custom arm with its weight and its deadline."""
 
     arm: RetrievalArm
     weight: float
@@ -29,7 +29,7 @@ class CustomArm:
 
 
 class CustomArms:
-    """Asks the arms, all at once.
+    """Queries the custom arms concurrently.
 
     Args:
         arms: By name.
@@ -40,15 +40,15 @@ class CustomArms:
         self.arms = arms
         self._settings = settings
 
-    async def ask(self, plan: Plan) -> list[OutsideList]:
-        """The proposals of the arms; the plan hears how long each took, and which gave nothing."""
+    async def ask(self, plan: Plan) -> list[ExternalList]:
+        """The proposals of the arms; records in the plan the time of each, and which failed."""
         query = plan.query
         depth = max(self._settings.depth, self._settings.overfetch * query.max_results)
         asked = ArmQuery(plan.bank.tenant, plan.bank.bank_id, query.query, plan.vector, filters_of(query), depth)
         found = await asyncio.gather(*[self._proposed(plan, name, one, asked) for name, one in self.arms.items()])
         return [one for one in found if one is not None]
 
-    async def _proposed(self, plan: Plan, name: str, one: CustomArm, query: ArmQuery) -> OutsideList | None:
+    async def _proposed(self, plan: Plan, name: str, one: CustomArm, query: ArmQuery) -> ExternalList | None:
         outcome = await one.stage.call(
             query.bank_id,
             lambda deadline: one.arm.search(query, deadline=deadline),
@@ -62,7 +62,7 @@ class CustomArms:
 
 
 def _memories(hits: object, most: int) -> list[tuple[bytes, float]]:
-    """Memories by their best score, best first; ids that are none are left out.
+    """Memories by their best score, best first; invalid ids are left out.
 
     Raises:
         UnusableError: It is no list of ids with finite scores.

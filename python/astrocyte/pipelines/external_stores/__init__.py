@@ -1,1 +1,1 @@
-"""Stores from outside: kept equal to the truth by its change log, and asked in a recall for what they propose."""
+"""External stores: copies that follow the change log of the primary store, and propose memories in a recall."""

@@ -1,4 +1,4 @@
-"""The kinds of stores from outside, alike to what follows and asks them."""
+"""The kinds of external stores behind one interface for replication and search."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ MOST_ENTITIES = 16
 
 
 class Kind(Protocol):
-    """A store from outside behind what its kind has of its own."""
+    """An external store behind the operations of its kind."""
 
     @property
     def name(self) -> str:
-        """Of its setting, and of its arm."""
+        """The name of its setting, and of its arm."""
 
     @property
     def weight(self) -> float:
@@ -41,7 +41,7 @@ class Kind(Protocol):
     async def ask(
         self, text: str, vector: bytes | None, name: str, limit: int, filters: StoreFilters
     ) -> Sequence[StoreHit]:
-        """The store's proposals; none where the question lacks what it searches by."""
+        """The store's proposals; none if the query lacks the vector, words or entities that it searches by."""
 
 
 class Vectors:
@@ -62,7 +62,7 @@ class Vectors:
     async def ask(
         self, text: str, vector: bytes | None, name: str, limit: int, filters: StoreFilters
     ) -> Sequence[StoreHit]:
-        """Passages near the question's vector."""
+        """Passages near the vector of the query."""
         del text
         if vector is None:
             return []
@@ -89,7 +89,7 @@ class Documents:
     async def ask(
         self, text: str, vector: bytes | None, name: str, limit: int, filters: StoreFilters
     ) -> Sequence[StoreHit]:
-        """Passages with words of the question."""
+        """Passages with words of the query."""
         del vector
         return await self.store.search_fulltext(text, name, limit, filters) if text else []
 
@@ -113,7 +113,7 @@ class Graph:
         self._most = most
 
     async def put(self, versions: Sequence[VersionRecord], name: str) -> None:
-        """Store what versions name."""
+        """Store the entity links of versions."""
         links = links_of(versions, name)
         if links:
             await self.store.link_memories_to_entities(links)
@@ -121,7 +121,7 @@ class Graph:
     async def ask(
         self, text: str, vector: bytes | None, name: str, limit: int, filters: StoreFilters
     ) -> Sequence[StoreHit]:
-        """Memories that name what the question names, or what is named beside that."""
+        """Memories that name entities of the query, or entities that are named together with these."""
         del vector
         entities = await self.store.query_entities(phrases(text), name, MOST_ENTITIES) if text else []
         most = limit if self._most is None else min(limit, self._most)
@@ -129,7 +129,7 @@ class Graph:
 
 
 class Guarded:
-    """A store whose calls end in time, and which is left alone for a while when it fails again and again.
+    """A store with a deadline for each call, and a circuit breaker.
 
     Args:
         kind: The store.

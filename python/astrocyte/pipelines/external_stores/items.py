@@ -1,4 +1,4 @@
-"""Items of external stores: passages of memories, under names that no two servers share."""
+"""Items of external stores: passages of memories, under names that are unique per server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WHOLE = -1
 
 
 def name_of(installation: str, bank: Bank) -> str:
-    """The bank's name outside: its key tells it from another of the same id, made after it was deleted."""
+    """The bank's name in external stores; its key distinguishes it from a later bank of the same id."""
     return f"{installation}/{bank.tenant}/{bank.bank_id}/{bank.key:x}"
 
 

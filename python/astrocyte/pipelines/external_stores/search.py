@@ -17,12 +17,12 @@ from astrocyte.errors import ProviderUnavailable
 from astrocyte.pipelines.external_stores.adapters import Guarded
 from astrocyte.pipelines.external_stores.items import filters_of, name_of
 from astrocyte.pipelines.index.rows import id_to_bytes
-from astrocyte.pipelines.search.core_request import OutsideList, Plan
+from astrocyte.pipelines.search.core_request import ExternalList, Plan
 from astrocyte.providers.storage import StoreHit
 
 
 class Asker:
-    """Asks the stores, all at once.
+    """Queries the external stores concurrently.
 
     Args:
         stores: Who is asked.
@@ -38,7 +38,7 @@ class Asker:
         self._seconds = seconds
 
     async def ask(self, plans: Iterable[Plan]) -> None:
-        """Give the plans what the stores propose, and the names of those that did not answer."""
+        """Set in the plans the proposals of the stores, and the names of those that did not answer."""
         await asyncio.gather(*[self._ask(plan) for plan in plans if plan.outside is None])
 
     async def _ask(self, plan: Plan) -> None:
@@ -49,7 +49,7 @@ class Asker:
                 plan.missed(store.kind.name)
         plan.asked = perf_counter()
 
-    async def _proposed(self, plan: Plan, store: Guarded) -> OutsideList | None:
+    async def _proposed(self, plan: Plan, store: Guarded) -> ExternalList | None:
         """The store's list, or None where it did not answer."""
         query, kind = plan.query, store.kind
         depth = max(self._settings.depth, self._settings.overfetch * query.max_results)
@@ -65,7 +65,7 @@ class Asker:
 
 
 def _memories(hits: Sequence[StoreHit], most: int) -> list[tuple[bytes, float]]:
-    """Memories by their best item, best first; what is no memory or no score of ours is left out."""
+    """Memories by their best item, best first; invalid ids and scores are left out."""
     best: dict[bytes, float] = {}
     for hit in hits[:most]:
         identity = id_to_bytes(hit.memory_id)

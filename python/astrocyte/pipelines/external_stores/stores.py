@@ -1,4 +1,4 @@
-"""The stores from outside of one server, together."""
+"""The external stores of a server."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from astrocyte.stores.following import FollowedStore
 from astrocyte.stores.protocols import MemoryStore
 
 
-class OutsideStores:
-    """Follows the truth with each store, and asks them in recalls.
+class ExternalStores:
+    """Replicates the primary store to each external store, and queries them in recalls.
 
     Args:
         stores: Those that the settings name, at least one.
@@ -43,7 +43,7 @@ class OutsideStores:
         self._asker = Asker(stores, followed.installation, settings.recall, settings.outside_stores.recall_seconds)
 
     def start(self) -> None:
-        """Follow from now on, in the background; a second call does nothing."""
+        """Start replication in the background; a second call does nothing."""
         for follower in self._followers.values():
             follower.start()
 
@@ -52,7 +52,7 @@ class OutsideStores:
         await asyncio.gather(*[follower.close() for follower in self._followers.values()])
 
     async def ask(self, plans: Iterable[Plan]) -> None:
-        """Give the plans what the stores propose."""
+        """Set the proposals of the stores in the plans."""
         await self._asker.ask(plans)
 
     async def confirm(self, bank: Bank, position: int) -> None:
@@ -70,7 +70,8 @@ class OutsideStores:
         names = ", ".join(name for name, task in waiting.items() if task in late)
         if names:
             raise ProviderUnavailable(
-                f"{names} has not confirmed within {self._settings.erase_seconds:g} s: here it is done, and there it "
-                "will be; ask again, with the same request id, to hear of it",
+                f"{names} did not confirm within {self._settings.erase_seconds:g} s; the local deletion is complete "
+                "and the "
+                "external one is queued; repeat the call with the same request id to get its result",
                 metadata={"provider": names},
             )

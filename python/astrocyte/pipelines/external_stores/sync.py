@@ -1,4 +1,4 @@
-"""Keeping a store from outside equal to the truth.
+"""Replication of the primary store to an external store.
 
 The change log says which memories changed; what goes out is what they are now, so that a change which is followed twice
 does no harm, and one that has been overtaken none either. The position that the store has reached is kept in the store,
@@ -39,7 +39,7 @@ log = structlog.get_logger(__name__)
 
 
 class Follower:
-    """Brings the changes of all banks to one store.
+    """Applies the changes of all banks to one external store.
 
     Args:
         store: Where they go.
@@ -58,7 +58,7 @@ class Follower:
         executor: Executor,
     ) -> None:
         self._guarded = store
-        self._outside = store.kind.store
+        self._external = store.kind.store
         self._truth = truth
         self._followed = followed
         self._settings = settings
@@ -73,23 +73,23 @@ class Follower:
         truth.subscribe(self._on_commit)
 
     def start(self) -> None:
-        """Follow from now on, in the background of the running loop; a second call does nothing."""
+        """Start replication in the background of the running loop; a second call does nothing."""
         if self._task is None:
             self._loop = asyncio.get_running_loop()
             self._task = self._loop.create_task(self._follow_for_ever(), name=f"astrocyte-{self._guarded.kind.name}")
 
     async def close(self) -> None:
-        """Stop; the next process goes on from where the store is."""
+        """Stop; the next process continues from the position of the store."""
         self._loop = None
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
             self._task = None
-        await self._outside.close()
+        await self._external.close()
 
     async def reached(self, bank: Bank, position: int) -> None:
-        """Return once the store has the bank's changes up to a position; after a start, once it is known to."""
+        """Return when the store has the bank's changes up to a position, and that is confirmed after a start."""
         async with self._moved:
             await self._moved.wait_for(lambda: self._reached.get(bank.key, -1) >= position)
 
@@ -127,7 +127,7 @@ class Follower:
             await asyncio.sleep(rest)
 
     async def _change_within(self, seconds: float) -> bool:
-        """Wait for a change; False once it is time to compare."""
+        """Wait for a change; False when a comparison is due."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
@@ -135,15 +135,15 @@ class Follower:
         return False
 
     async def _compare(self) -> None:
-        """Let go of banks that are no more, and bring all others up to date."""
+        """Drop deleted banks at the store, and bring the others up to date."""
         banks: list[Bank] = []
         while found := await self._read(self._banks_after, banks[-1].key if banks else 0):
             banks += found
         names = {name_of(self._followed.installation, bank) for bank in banks}
         prefix = f"{self._followed.installation}/"
-        for name in await self._call(partial(self._outside.list_banks, prefix)):
+        for name in await self._call(partial(self._external.list_banks, prefix)):
             if name not in names:
-                await self._call(partial(self._outside.drop_bank, name))
+                await self._call(partial(self._external.drop_bank, name))
         self._waiting |= {bank.key: bank for bank in banks}
         self._reached = {bank.key: self._reached[bank.key] for bank in banks if bank.key in self._reached}
         await self._catch_up()
@@ -163,10 +163,10 @@ class Follower:
         name = name_of(self._followed.installation, bank)
         position = self._reached.get(bank.key)
         if position is None:
-            position = await self._call(partial(self._outside.position, name))
+            position = await self._call(partial(self._external.position, name))
             current = self._truth.get_bank(bank.tenant, bank.bank_id)
             if current is not None and current.key == bank.key and position > current.position:
-                await self._call(partial(self._outside.drop_bank, name))
+                await self._call(partial(self._external.drop_bank, name))
                 position = 0
             await self._at(bank, position)
         while changes := await self._read(self._changes_after, bank, position):
@@ -175,17 +175,17 @@ class Follower:
             await self._at(bank, position)
 
     async def _bring(self, bank: Bank, name: str, changes: Sequence[Change]) -> None:
-        """Make the store hold of these memories what the truth does, and note that."""
+        """Replace these memories in the store by their current versions, and advance its position."""
         # A change of the bank as a whole names no memory.
         memory_ids = list(dict.fromkeys(change.memory_id for change in changes if change.memory_id))
         versions = await self._read(self._versions, bank, memory_ids)
         held = {version.memory.memory_id for version in versions}
         gone = [memory_id for memory_id in memory_ids if memory_id not in held]
         if gone:
-            await self._call(partial(self._outside.delete, gone, name))
+            await self._call(partial(self._external.delete, gone, name))
         if versions:
             await self._call(partial(self._guarded.kind.put, versions, name))
-        await self._call(partial(self._outside.advance, name, changes[-1].position))
+        await self._call(partial(self._external.advance, name, changes[-1].position))
 
     async def _at(self, bank: Bank, position: int) -> None:
         async with self._moved:
@@ -196,7 +196,7 @@ class Follower:
         return await self._guarded.call(work, self._settings.write_seconds)
 
     async def _read(self, read: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Read the truth beside the loop: vectors of many memories take their time."""
+        """Read the primary store in the executor: vectors of many memories take long."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, partial(read, *arguments, **named))
 
     def _banks_after(self, key: int) -> list[Bank]:

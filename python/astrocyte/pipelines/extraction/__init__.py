@@ -1,1 +1,1 @@
-"""Extraction from contents: metadata and tags by profile, and the entities that they name."""
+"""Extraction from content: metadata and tags by profile, and entities."""

@@ -1,4 +1,4 @@
-"""Finding the extractor that mode ``custom`` asks: a class by its place, or by a name that a distribution registers."""
+"""Look-up of the extractor of mode ``custom``: a class by its path, or by the name of an entry point."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ def load_extractor(name: str) -> EntityExtractor:
             f"{KEY} {name!r} cannot be made: {type(error).__name__}: {error}", metadata={"key": KEY}
         ) from error
     if not callable(getattr(made, "extract", None)):
-        raise ConfigError(f"{KEY} {name!r} makes something without a method extract", metadata={"key": KEY})
+        raise ConfigError(f"{KEY} {name!r} made an object without a method extract", metadata={"key": KEY})
     return cast("EntityExtractor", made)

@@ -1,4 +1,4 @@
-"""The entities of contents, in the mode that each item's profile, or the settings, say."""
+"""Entity extraction in the mode of each item's profile, or of the settings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Found = tuple[tuple[Entity, ...], tuple[str, ...]]
 
 
 class EntityExtraction:
-    """Finds entities.
+    """Extracts entities.
 
     Args:
         settings: The mode where no profile says one, and bounds.
@@ -67,11 +67,11 @@ class EntityExtraction:
         return "disabled" if wish is False else wish
 
     def waits(self, bank_id: str, item: RetainItem) -> bool:
-        """True if somebody else has to be asked for them."""
+        """True if a model or a custom extractor must be called."""
         return self.mode(bank_id, item) in {"llm", "custom"}
 
     def now(self, bank_id: str, item: RetainItem, content: str, speaker: str | None) -> tuple[Entity, ...]:
-        """The entities of a content that are found at once; none where `of` has to be waited for."""
+        """The entities that the rules find at once; none if `of` must be awaited."""
         match self.mode(bank_id, item):
             case "rules":
                 return self._by_rules(content, speaker)
@@ -81,7 +81,7 @@ class EntityExtraction:
                 return ()
 
     async def of(self, bank_id: str, item: RetainItem, content: str, speaker: str | None) -> Found:
-        """The entities that somebody else finds, and what its caller is to be told.
+        """The entities by a model or a custom extractor, and warnings for the caller.
 
         Who fails, or is late, does not fail the retain.
         """
@@ -124,7 +124,7 @@ class EntityExtraction:
             return (), ("entities: the custom extractor failed; the memory has none",)
 
     def _kept(self, found: Iterable[Entity]) -> tuple[Entity, ...]:
-        """The first of each id, as many as a memory may have; what is no name is left out."""
+        """The first entity of each id, up to the limit of a memory; invalid names are left out."""
         kept: dict[str, Entity] = {}
         for name, kind in found:
             if not (0 < len(name) <= MOST_NAME_CHARS and name.isprintable()):

@@ -1,4 +1,4 @@
-"""Metadata out of contents that are JSON: what a path such as ``$.issue.labels[0].name`` leads to."""
+"""Metadata from JSON content by paths such as ``$.issue.labels[0].name``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INT64 = range(-(2**63), 2**63)
 def mapped(
     mapping: Mapping[str, str | int | float | bool], content: str, most_bytes: int
 ) -> tuple[dict[str, MetadataValue], list[str]]:
-    """The metadata that a mapping takes from a content, and warnings that repeat nothing of the content.
+    """The metadata that a mapping extracts from content, and warnings that quote no content.
 
     A path that leads nowhere is passed over; one that leads to something else than a short plain value is told of.
 
@@ -52,7 +52,7 @@ def mapped(
 
 
 def _at(document: object, path: str) -> tuple[bool, object]:
-    """True if the path leads somewhere, and where."""
+    """True if the path exists, and its value."""
     for name, place in STEP.findall(path):
         if name and isinstance(document, dict) and name in document:
             document = document[name]

@@ -1,4 +1,4 @@
-"""Entities by a language model. The content is data to it, and it can name only what the content holds."""
+"""Entities by a language model. The content is data in its prompt, and only names in the content are kept."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ READ_CHARS = 12_000
 
 
 async def entities(model: LanguageModel, text: str, deadline: float) -> list[Entity]:
-    """The entities that the model names in a text; names that the text does not hold are dropped.
+    """The entities that the model names in a text; names that are not in the text are dropped.
 
     Raises:
         ProviderUnavailable: The model failed, or answered with something else than entities.
@@ -61,5 +61,5 @@ def _read(answer: str) -> list[Entity]:
         listed = json.loads(answer)["entities"]
         found = [Entity(one["name"].strip(), one["type"].strip().upper()) for one in listed]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise ProviderUnavailable("the language model answered with something else than entities") from None
+        raise ProviderUnavailable("the language model's answer is not a list of entities") from None
     return found

@@ -22,7 +22,7 @@ OwnProfiles = Mapping[str, ExtractionProfileSettings | Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class PreparedRetainInput:
-    """A content as it would be taken in.
+    """Content as a retain would store it.
 
     ``content_type`` is the one that chooses normaliser and cut; None elsewhere means that the server's settings say.
     """
@@ -56,7 +56,7 @@ def prepare_retain_input(
     tags: Sequence[str] = (),
     profiles: OwnProfiles | None = None,
 ) -> PreparedRetainInput:
-    """The item that a retain with these arguments would store, before barriers look at it and it is cut.
+    """The item that a retain with these arguments would store, before barriers and chunking.
 
     Raises:
         ValidationError: There is no such profile, or nothing is left of the content.
@@ -65,7 +65,7 @@ def prepare_retain_input(
     merged = merged_extraction_profiles(profiles)
     if extraction_profile is not None and extraction_profile not in merged:
         raise ValidationError(
-            f"there is no profile {ascii(extraction_profile)[:64]}; there are {', '.join(sorted(merged))}",
+            f"there is no profile {ascii(extraction_profile)[:64]}; expected one of {', '.join(sorted(merged))}",
             field="extraction_profile",
         )
     chosen = Profiles(merged, lambda _: None, LimitSettings().metadata_value_bytes)
@@ -75,7 +75,7 @@ def prepare_retain_input(
     kind = profile.content_type or content_type
     text = normalise(mail.decoded(content) if kind == mail.CONTENT_TYPE else content, kind)
     if not text:
-        raise ValidationError("is empty; there is nothing to remember", field="content")
+        raise ValidationError("is empty; send text to store", field="content")
     return PreparedRetainInput(
         content=text,
         content_type=kind,
@@ -90,13 +90,13 @@ def prepare_retain_input(
 
 
 def extraction_profile_for_source(source_id: str, sources: Mapping[str, Any]) -> str | None:
-    """The profile that a source of contents names, in a mapping or as an attribute; None where it names none.
+    """The profile that a source names, in a mapping or as an attribute; None if it names none.
 
     Raises:
         NotFound: There is no such source.
     """
     if source_id not in sources:
-        raise NotFound(f"there is no source {source_id!r}; there are {', '.join(sorted(sources)) or 'none'}")
+        raise NotFound(f"there is no source {source_id!r}; expected one of {', '.join(sorted(sources)) or 'none'}")
     source = sources[source_id]
     found = source.get("extraction_profile") if isinstance(source, Mapping) else source.extraction_profile
     return None if found is None else str(found)

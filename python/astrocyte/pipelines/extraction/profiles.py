@@ -1,4 +1,4 @@
-"""The extraction profile of an item, and the metadata and tags that it adds before anything looks at the item."""
+"""The extraction profile of an item, and the metadata and tags that it adds before the other steps."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Profiles:
 
     @property
     def entity_modes(self) -> set[EntityMode]:
-        """The modes in which profiles have entities found."""
+        """The entity extraction modes of the profiles."""
         return {one.entity_extraction for one in self._profiles.values() if isinstance(one.entity_extraction, str)}
 
     def of(self, bank_id: str, item: RetainItem) -> ExtractionProfileSettings:
@@ -55,7 +55,7 @@ class Profiles:
         return PLAIN if name is None else self._profiles.get(name, PLAIN)
 
     def applied(self, bank_id: str, item: RetainItem) -> tuple[RetainItem, tuple[str, ...]]:
-        """The item with the metadata and tags that its profile adds, and what its caller is to be told.
+        """The item with the metadata and tags that its profile adds, and warnings for the caller.
 
         What the item says itself wins. It comes back as the same object where the profile adds nothing.
         """

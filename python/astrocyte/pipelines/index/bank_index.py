@@ -23,7 +23,7 @@ BYTES_PER_BANK = 8 << 10
 
 
 class BankIndex:
-    """The index of one bank, with the span of times of what it holds.
+    """The index of one bank, with the span of the times of its memories.
 
     The span only grows: it says which years the bank is about, and a forgotten memory does not unsay that.
 
@@ -52,24 +52,24 @@ class BankIndex:
         self.core.apply(batch.position, self.rows(batch.upserts), batch.ended, batch.removed)
 
     def space_of(self, bank: Bank) -> Bank:
-        """The bank with the model of this index, which the bank may have left since, or come to."""
+        """The bank with the model of this index, which may be the bank's previous or next one."""
         if bank.embedding_model == self.model:
             return bank
         return replace(bank, embedding_model=self.model, dimensions=self.core.dimensions)
 
     def small(self, rows: int) -> bool:
-        """Whether so few rows were ever added that work on them is sure to be short."""
+        """True if so few rows were ever added that work on them is sure to be short."""
         return self.row_count <= rows
 
     def measure(self) -> int:
-        """Bytes that the index holds in memory."""
+        """The memory that the index uses, in bytes."""
         self.measured_rows = self.row_count
         stats = self.core.stats()
         self.pieces = stats["rows"] / max(stats["versions"], 1)
         return stats["bytes"] + BYTES_PER_BANK
 
     def stats(self) -> BankIndexStats:
-        """What the index holds."""
+        """The statistics of the index."""
         stats = self.core.stats()
         return BankIndexStats(
             rows=stats["rows"],
@@ -90,7 +90,7 @@ class BankIndex:
 
     @property
     def grown(self) -> bool:
-        """Whether enough came since the last measure to take another."""
+        """True if enough was added since the last measurement for another one."""
         return (self.row_count - self.measured_rows) * MEASURED_SHARE > self.row_count
 
     def rows(self, versions: tuple[VersionRecord, ...] | list[VersionRecord]) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Checkpoints of indexes: which the disk has, when one is written, and when they must go.
+"""Checkpoints of indexes: storage, schedule of writes, and removal.
 
 A bank's checkpoints lie in a directory of the bank's key, one directory for each generation. A generation is written
 under another name, read back, and then renamed; what has its name is whole, unless the disk damages it, which the core
@@ -132,22 +132,22 @@ class Checkpoints:
         return None
 
     def outdate(self, bank_key: int) -> None:
-        """Have the bank written anew: its vectors are others, and what the disk has of it will be refused."""
+        """Schedule a new checkpoint of the bank: its vectors changed, and the checkpoint on disk is invalid."""
         self._positions.pop(bank_key, None)
 
     def refuse(self, bank: Bank) -> None:
-        """Remove the bank's checkpoints, because they lead to nothing."""
+        """Remove the bank's checkpoints, because they cannot be loaded."""
         shutil.rmtree(self._path(bank.key), ignore_errors=True)
         self._positions.pop(bank.key, None)
 
     def due(self, bank_key: int, index: BankIndex, share: float) -> bool:
-        """Whether a bank is to be written: it is large, and this share of it has changed since, or got graphs."""
+        """True if a bank must be written: it is large, and this share of it has changed since, or got graphs."""
         return not index.small(self.rows - 1) and self._changed(bank_key, index, share)
 
     def due_evicted(self, bank_key: int, index: BankIndex, room: int) -> bool:
-        """Whether a bank that is evicted is to be written: it has changed, and comes back the sooner for it.
+        """True if an evicted bank must be written: it has changed, and a checkpoint makes its next load faster.
 
-        A small one is not where those that wait hold more than ``room`` bytes: it would keep memory that others need.
+        A small bank is not written while the banks that wait hold more than ``room`` bytes: it would keep their memory.
         """
         if index.small(self.rows - 1):
             with self._lock:
@@ -157,7 +157,7 @@ class Checkpoints:
         return self._changed(bank_key, index, LEFT_SHARE)
 
     def _changed(self, bank_key: int, index: BankIndex, share: float) -> bool:
-        """Whether so much of a bank has changed since it was written, and it does not wait to be written."""
+        """True if this share of a bank has changed since it was written, and it is not queued for writing."""
         if bank_key in self._waiting:
             return False
         written, rows = self._positions.get(bank_key), index.row_count * share
@@ -166,7 +166,7 @@ class Checkpoints:
         return index.core.unsaved_graph_rows - self._unsaved.get(bank_key, 0) > rows
 
     def write(self, bank: Bank, core: CoreBank, size: int = 0) -> Future[None]:
-        """Write a checkpoint in the background; the bank may go on meanwhile, or be let go of by its other users.
+        """Write a checkpoint in the background; the bank may change or be evicted meanwhile.
 
         ``size`` are the bytes that nobody else keeps.
         """
@@ -175,19 +175,19 @@ class Checkpoints:
         return self._thread.submit(self._write, bank, core)
 
     def hold(self, bank_key: int) -> None:
-        """Remove a bank's checkpoints, and have none until as many calls of `release`."""
+        """Remove a bank's checkpoints, and write none until as many calls of `release`."""
         with self._lock:
             self._held[bank_key] += 1
             self._positions.pop(bank_key, None)
         remove_directory(self._path(bank_key))
 
     def release(self, bank_key: int) -> None:
-        """Have checkpoints again."""
+        """Allow checkpoints of a bank again."""
         with self._lock:
             self._held -= Counter([bank_key])
 
     def discard(self, bank_key: int) -> None:
-        """Remove the checkpoints of a bank that was deleted. Where that fails, `sweep` has another try."""
+        """Remove the checkpoints of a deleted bank. If that fails, `sweep` tries again."""
         try:
             # For ever: its key does not come back.
             self.hold(bank_key)
@@ -195,7 +195,7 @@ class Checkpoints:
             log.warning("checkpoint_left", bank_key=bank_key, reason=error.reason)
 
     def sweep(self) -> None:
-        """Remove what a crash left unfinished, and checkpoints that hold what was erased since, or of deleted banks."""
+        """Remove unfinished files of a crash, and checkpoints that are of deleted banks or hold erased data."""
         for path in self._folder.iterdir() if self._folder.is_dir() else ():
             if not (path.name.isdecimal() and path.is_dir()):
                 continue
@@ -274,11 +274,11 @@ class Checkpoints:
         )
 
     def _level(self, rows: int) -> int:
-        """How loud the log is about a checkpoint: small banks come and go many times a second."""
+        """The log level of a checkpoint: small banks come and go many times a second."""
         return logging.INFO if rows >= self.rows else logging.DEBUG
 
     def _stale(self, bank: Bank, generation: Path) -> bool:
-        """Whether it may hold what was erased since it was written."""
+        """True if the checkpoint may hold data that was erased since it was written."""
         try:
             position, _ = _described(generation)
         except AstrocyteError:
@@ -286,7 +286,7 @@ class Checkpoints:
         return self._erased_since(bank, position)
 
     def _erased_since(self, bank: Bank, position: int) -> bool:
-        """Whether an index of that position may hold what was erased later."""
+        """True if an index of that position may hold data that was erased later."""
         # What was forgotten before had left the index by then.
         forgotten: set[str] = set()
         for change in self._changes(bank, position):
@@ -319,7 +319,7 @@ class Checkpoints:
         return Label(f"{bank.key}-{made}", bank.embedding_model, recipe, note)
 
     def _note(self, bank: Bank, position: int) -> str | None:
-        """A position and a digest of the change there; None when the change log does not have it."""
+        """A position and a digest of the change there; None if the change log lacks it."""
         changes = self._store.changes(bank, after=position - 1, limit=1)
         if not changes or changes[0].position != position:
             return None
@@ -328,13 +328,13 @@ class Checkpoints:
         return f"{position} {hashlib.blake2b(said.encode(), digest_size=16).hexdigest()}"
 
     def _known(self, bank: Bank, note: str) -> bool:
-        """Whether the database has the change that the note is about."""
+        """True if the database has the change that the note names."""
         position = note.split(" ", 1)[0]
         return position.isdecimal() and self._note(bank, int(position)) == note
 
 
 async def without_checkpoints(checkpoints: Checkpoints, bank: Bank, work: Callable[[], Awaitable[T]]) -> T:
-    """Do what erases from a bank, without a checkpoint from before it begins until it ends.
+    """Run an erasure in a bank that has no checkpoint from before its start until its end.
 
     A caller that gives up does not stop the work, and so not what holds checkpoints off.
 
@@ -396,13 +396,13 @@ def _described(generation: Path) -> tuple[int, str]:
 
 
 def _number(path: Path) -> int:
-    """The generation's number; 0 for what is none."""
+    """The generation's number; 0 for another file."""
     digits = path.name.removeprefix(GENERATION).removesuffix(UNFINISHED)
     return int(digits) if digits.isdecimal() and digits != path.name else 0
 
 
 def _sync(folder: Path) -> None:
-    """Make the names in a directory durable."""
+    """Sync a directory, so that its entries are durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

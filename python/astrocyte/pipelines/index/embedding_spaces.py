@@ -1,4 +1,4 @@
-"""The embedder of each bank's vectors, now and while the bank moves to another model.
+"""The embedder of each bank's vectors, also during a reindex to another model.
 
 A bank's handle may be older than the bank's last move, so it is not asked which model the bank has: its index is, which
 holds vectors of one model, and what moved in the time of this process is remembered here.
@@ -15,7 +15,7 @@ from astrocyte.providers.protocols import Embedder
 from astrocyte.stores.protocols import IndexBatch
 
 
-class Spaces:
+class EmbeddingSpaces:
     """The embedders by their models. Safe to use from any thread.
 
     Args:
@@ -33,7 +33,7 @@ class Spaces:
         for embedder in others:
             if embedder.model_id in self.by_model:
                 raise ConfigError(
-                    f"embedders: two make vectors of {embedder.model_id!r}; name each model once",
+                    f"embedders: two entries have the model {embedder.model_id!r}; name each model once",
                     metadata={"key": "embedders", "model": embedder.model_id},
                 )
             self.by_model[embedder.model_id] = embedder
@@ -44,7 +44,7 @@ class Spaces:
 
     @property
     def models(self) -> list[str]:
-        """The models that this server makes vectors of, the default one first."""
+        """The models that this server can embed with, the default one first."""
         return list(self.by_model)
 
     def embedder(self, model: str) -> Embedder | None:
@@ -52,33 +52,33 @@ class Spaces:
         return self.by_model.get(model)
 
     def is_waited_for(self, model: str) -> bool:
-        """True if vectors of a model come from somebody who does not answer at once."""
+        """True if the embedder of a model is not local."""
         embedder = self.by_model.get(model)
         return embedder is not None and not embedder.local
 
     def target(self, bank: Bank) -> Embedder | None:
-        """The embedder of the model that a bank moves to; None while it does not move."""
+        """The embedder of the model that a bank is reindexed to; None without a reindex."""
         model = self.targets.get(bank.key)
         return None if model is None else self.by_model.get(model)
 
     def aim(self, bank: Bank, model: str | None) -> None:
-        """Have writes into the bank get vectors of this model too from now on; None ends that."""
+        """Add vectors of this model to writes into the bank from now on; None ends that."""
         if model is None:
             self.targets.pop(bank.key, None)
         else:
             self.targets[bank.key] = model
 
     def fresh(self, bank: Bank) -> Bank:
-        """The bank with the model that it has now."""
+        """The bank with its current model."""
         moved = self.moved.get(bank.key)
         return bank if moved is None else replace(bank, embedding_model=moved[0], dimensions=moved[1])
 
     def fresh_each(self, banks: list[Bank]) -> list[Bank]:
-        """As `fresh` of every bank."""
+        """As `fresh` for every bank."""
         return list(map(self.fresh, banks)) if self.moved else banks
 
     def on_commit(self, batch: IndexBatch) -> None:
-        """Hear of a commit that moved a bank; after the index has."""
+        """Receive a commit that moved a bank, after the index has."""
         self.moved[batch.bank.key] = (batch.bank.embedding_model, batch.bank.dimensions)
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Loading a bank's index: from a checkpoint and what changed since, or from all rows."""
+"""Loading of a bank's index: from a checkpoint and the later changes, or from all rows."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _from_checkpoint(store: MemoryStore, checkpoints: Checkpoints, bank: Bank, l
 
 
 def replay(store: MemoryStore, bank: Bank, index: BankIndex) -> bool:
-    """Bring an index up to the bank's position; False when it is so far behind that all rows are read sooner.
+    """Replay changes up to the bank's position; False if reading all rows is faster.
 
     A memory that changed since is taken out with all its versions, and put in as the rows have it: the checkpoint may
     hold it in any state between.

@@ -45,7 +45,7 @@ log = structlog.get_logger(__name__)
 
 
 class IndexRegistry:
-    """Finds, loads, feeds and evicts the indexes. One event loop uses it; the store's writer thread feeds it.
+    """Looks up, loads, updates and evicts the indexes. Used by one event loop; the store's writer thread updates it.
 
     Args:
         store: Whose banks.
@@ -90,26 +90,26 @@ class IndexRegistry:
         return slot.index
 
     def peek(self, bank: Bank) -> BankIndex | None:
-        """The bank's index, if it is in memory; whoever only looks at it does not keep it there."""
+        """The bank's index, if it is in memory; does not count as a use."""
         slot = self._slots.get(bank.key)
         return None if slot is None else slot.index
 
     @property
     def memory(self) -> IndexMemory:
-        """The memory that the indexes hold."""
+        """The memory that the indexes use."""
         with self._lock:
             loaded = sum(slot.index is not None for slot in self._slots.values())
             return IndexMemory(loaded, self._bytes, self._budget, self._loads, self._evictions)
 
     def sampled_recall(self, rows: int) -> float | None:
-        """The least `sampled_recall` of the banks that ever had so many rows; None where none has one."""
+        """The lowest `sampled_recall` of the banks that ever had so many rows; None if there is none."""
         with self._lock:
             indexes = [slot.index for slot in self._slots.values()]
         large = [index.stats() for index in indexes if index is not None and not index.small(rows - 1)]
         return min((stats.sampled_recall for stats in large if stats.sampled_recall is not None), default=None)
 
     async def get(self, bank: Bank) -> BankIndex:
-        """The bank's index, loaded if it is not; callers that come meanwhile share one load.
+        """The bank's index, loaded if necessary; concurrent callers share one load.
 
         Raises:
             BankNotFound: It was deleted meanwhile.
@@ -129,20 +129,20 @@ class IndexRegistry:
         return await asyncio.shield(slot.loading)
 
     def drop(self, bank: Bank) -> None:
-        """Forget the bank's index; the next use loads it again."""
+        """Remove the bank's index from memory; the next use loads it again."""
         slot = self._slots.get(bank.key)
         if slot is not None:
             self._discard(bank.key, slot)
         self._notify(bank.key)
 
     async def discard(self, bank: Bank) -> None:
-        """Remove what the disk has of a deleted bank's index."""
+        """Remove the checkpoints of a deleted bank."""
         self.drop(bank)
         if self._checkpoints is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._checkpoints.discard, bank.key)
 
     def close(self) -> None:
-        """Write checkpoints of the large banks that changed, and wait for them. The indexes stay."""
+        """Write checkpoints of the large changed banks, and wait for them. The indexes stay."""
         if self._checkpoints is None:
             return
         for slot in tuple(self._slots.values()):
@@ -151,7 +151,7 @@ class IndexRegistry:
         self._checkpoints.close()
 
     def on_commit(self, batch: IndexBatch) -> None:
-        """Take one commit; called by the store after each, in order, from its writer thread."""
+        """Apply one commit; called by the store after each, in order, from its writer thread."""
         slot = self._slots.get(batch.bank.key)
         failpoint("apply.before")
         if slot is not None:
@@ -211,7 +211,7 @@ class IndexRegistry:
         return index
 
     def drop_next(self, bank: Bank) -> None:
-        """Let go of what `build_next` made, if the bank has not moved to it."""
+        """Drop the index of `build_next`, unless the bank has moved to it."""
         slot = self._slots.get(bank.key)
         if slot is None:
             return
@@ -221,7 +221,7 @@ class IndexRegistry:
                 self._charge(slot, slot.index.measure())
 
     async def wait_for(self, bank: Bank, position: int, timeout_seconds: float) -> None:
-        """Return once the bank's index has reached ``position``.
+        """Return when the bank's index has reached ``position``.
 
         Raises:
             FailedPrecondition: It had not in time.
@@ -249,7 +249,7 @@ class IndexRegistry:
 
     @contextlib.contextmanager
     def subscribed(self, bank: Bank) -> Iterator[asyncio.Event]:
-        """An event that is set after each commit in the bank, and when the bank goes."""
+        """An event that is set after each commit in the bank, and at its deletion."""
         event = asyncio.Event()
         loop = asyncio.get_running_loop()
 
@@ -272,7 +272,7 @@ class IndexRegistry:
             wake()
 
     def _load(self, bank: Bank, slot: Slot) -> BankIndex:
-        """Load the index, then catch up with the commits that came meanwhile. Runs in the executor."""
+        """Load the index, then apply the commits since. Runs in the executor."""
         index = None
         while index is None:
             current = self._store.get_bank(bank.tenant, bank.bank_id)
@@ -291,7 +291,7 @@ class IndexRegistry:
         return index
 
     def _caught_up(self, slot: Slot, index: BankIndex) -> BankIndex | None:
-        """The loaded index, shown once it is up to date; None where its bank has moved to another model meanwhile."""
+        """The loaded index, published when it is up to date; None if its bank has moved to another model."""
         for _ in range(CATCH_UP_ROUNDS):
             with slot.lock:
                 batches, slot.pending = slot.pending, []
@@ -307,7 +307,7 @@ class IndexRegistry:
         return index
 
     def _feed(self, slot: Slot, batch: IndexBatch) -> None:
-        """Give a commit to the next index of a bank that moves."""
+        """Apply a commit to the next index of a bank in a reindex."""
         if slot.next_pending is not None:
             slot.next_pending.append(batch)
         elif slot.next is not None:
@@ -322,7 +322,7 @@ class IndexRegistry:
                 slot.next = None
 
     def _move(self, slot: Slot, former: BankIndex, batch: IndexBatch) -> None:
-        """Let the next index answer from here on."""
+        """Replace the index by the next one."""
         index, slot.next = slot.next, None
         slot.next_pending, slot.next_bytes = None, 0
         slot.index = None
@@ -338,17 +338,17 @@ class IndexRegistry:
         self._apply(slot, batch)
 
     def _released(self, former: BankIndex) -> None:
-        """Let go of an index, unless a call is still at it."""
+        """Release an index, unless a call still uses it."""
         del former
         self._core.release_memory()
 
     def _keep(self, bank: Bank, index: BankIndex, share: float = GROWN_SHARE) -> None:
-        """Have a checkpoint written, if it is time for one."""
+        """Schedule a checkpoint, if one is due."""
         if self._checkpoints is not None and self._checkpoints.due(bank.key, index, share):
             self._checkpoints.write(bank, index.core)
 
     def _let_go(self, bank: Bank, index: BankIndex, size: int) -> None:
-        """Have a checkpoint of an evicted bank written, if that is worth it and not too many wait for that."""
+        """Schedule a checkpoint of an evicted bank, if it is worth it and the queue is short."""
         room = round(self._budget * (1.0 - LOW_MARK))
         if self._checkpoints is not None and self._checkpoints.due_evicted(bank.key, index, room):
             self._checkpoints.write(bank, index.core, size)
@@ -387,7 +387,7 @@ class IndexRegistry:
         return 0 < self._budget < self._bytes
 
     def _charge(self, slot: Slot, size: int) -> None:
-        """Count a slot as so many bytes, beside those of its next index."""
+        """Set the size of a slot in bytes, beside that of its next index."""
         size += slot.next_bytes
         with self._lock:
             if not slot.gone:
@@ -395,7 +395,7 @@ class IndexRegistry:
                 slot.bytes = size
 
     def _discard(self, bank_key: int, slot: Slot) -> None:
-        """Take a slot out of the registry, if it is there still."""
+        """Remove a slot from the registry, if it is still there."""
         with self._lock:
             self._take_out(bank_key, slot)
 
@@ -407,7 +407,7 @@ class IndexRegistry:
         slot.gone = True
 
     def _shed(self) -> None:
-        """Let go of the least recently used indexes, if all together pass the budget. Runs in the executor."""
+        """Evict the least recently used indexes beyond the memory budget. Runs in the executor."""
         with self._lock:
             self._shedding = False
             if not self._over_budget:

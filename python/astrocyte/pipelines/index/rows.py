@@ -1,4 +1,4 @@
-"""From versions to index rows: what is indexed of a memory, by one deterministic function each."""
+"""Index rows of versions: one deterministic function per indexed part of a memory."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def embedded_text(text: str, speaker: str | None) -> str:
 
 
 def id_to_bytes(memory_id: str) -> bytes | None:
-    """The sixteen bytes of a memory id, or None where it is none of ours."""
+    """The sixteen bytes of a memory id, or None if it does not have the form of one."""
     if len(memory_id) != ID_CHARS or not memory_id.startswith(ID_PREFIX):
         return None
     try:
@@ -107,7 +107,7 @@ def row_of(version: VersionRecord) -> Row:
     memory = version.memory
     identity = id_to_bytes(memory.memory_id)
     if identity is None:
-        raise ValueError(f"row {version.row_key} has a memory id of a foreign form")
+        raise ValueError(f"row {version.row_key} has a memory id of unknown format")
     speaker, occurred_at = memory.speaker, memory.occurred_at
     return Row(
         version.row_key,
@@ -145,6 +145,6 @@ def _chunks(version: VersionRecord) -> Iterator[tuple[str, bytes | None, int]]:
 
 
 def event_time(version: VersionRecord) -> int:
-    """When it happened, or was stored where that is not known."""
+    """The time of the event, or of the storage if that is unknown."""
     occurred_at = version.memory.occurred_at
     return version.retained_at if occurred_at is None else occurred_at

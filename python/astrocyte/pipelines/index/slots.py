@@ -1,4 +1,4 @@
-"""The place of a bank in the registry, and the commits that wait there."""
+"""The slot of a bank in the registry, and its queued commits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from astrocyte.stores.protocols import IndexBatch
 
 
 class Slot:
-    """One bank's place: a shown index, or batches that wait for the loader."""
+    """The slot of a bank: a published index, or batches queued for the loader."""
 
     __slots__ = (
         "bank",
@@ -58,7 +58,7 @@ def in_space(batch: IndexBatch, model: str) -> IndexBatch | None:
 
 
 def applied(index: BankIndex, batches: Sequence[IndexBatch]) -> bool:
-    """Apply commits to an index that was loaded; False where they come from after a move to another model."""
+    """Apply commits to a loaded index; False if they come from after a move to another model."""
     for batch in batches:
         if batch.position <= index.core.position:
             continue

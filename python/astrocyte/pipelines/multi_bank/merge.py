@@ -25,7 +25,7 @@ from astrocyte.pipelines.text import detail_levels
 from astrocyte.stores.protocols import HydratedRow
 
 # Outside lists have no spread over all memories: their best score of 1 stands out as much as in the core's fusion.
-OUTSIDE_SPREAD = (1, 0.0, 1.0 / 3.0)
+EXTERNAL_SPREAD = (1, 0.0, 1.0 / 3.0)
 
 # A candidate with its row, and what it shows with its tokens.
 Shown = tuple[Candidate, HydratedRow, tuple[str, int]]
@@ -188,13 +188,13 @@ class Joining:
 
 
 def _arms(part: Part, weights: ArmWeights) -> list[BankArm]:
-    """The arms of a bank's answer, those of stores from outside among them."""
+    """The arms of a bank's answer, those of external stores among them."""
     by_name = dict(zip(("semantic", "keyword", "temporal"), weights, strict=True))
     outside = {name: weight for name, weight, _ in part.searched.outside or ()}
     response, arms = part.answer, []
     for name, (mean, deviation) in zip(response.arm_names, response.arm_spreads, strict=True):
         if name in outside:
-            arms.append(BankArm(name, outside[name], *OUTSIDE_SPREAD))
+            arms.append(BankArm(name, outside[name], *EXTERNAL_SPREAD))
         else:
             arms.append(BankArm(name, by_name.get(name, 1.0), response.allowed, mean, deviation))
     return arms

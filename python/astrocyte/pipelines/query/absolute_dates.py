@@ -36,7 +36,7 @@ SOME_YEARS = range(2000, 2004)
 
 
 class AbsoluteDates(WrittenDates):
-    """Reads them; arguments as of `DatedTokens`."""
+    """Parses these dates; arguments as of `DatedTokens`."""
 
     def absolute(self, place: int) -> Match:
         """The absolute date that begins at a place."""
@@ -102,7 +102,7 @@ class AbsoluteDates(WrittenDates):
         return self.free(after, "month", lambda year: spans.months_from(year, month, 1))
 
     def _is_month(self, place: int, after: int) -> bool:
-        """Whether a month without a day or year is one, by the words around it."""
+        """True if a month name without a day or year is a month, by the words around it."""
         token, before, behind = self.token(place), self.word(place - 1), self.token(after)
         capital = token.text.istitle()
         if token.word in NAMES:

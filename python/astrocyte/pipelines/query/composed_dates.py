@@ -124,7 +124,7 @@ class ComposedDates(ClockTimes):
         return replace(point, edge=part if part in {"start", "end"} else ""), end
 
     def _whole(self, place: int, depth: int) -> Match:
-        """What a part is of: a point, or a unit that holds today ("the end of the month")."""
+        """The whole of a part: a point, or a unit that contains today ("the end of the month")."""
         unit = UNITS.get(self.word(place))
         if unit in {"week", "month", "quarter", "year", "decade"} and self.word(place - 1) == "the":
             behind = self.word(place + 1)

@@ -79,7 +79,7 @@ SILENT = {"word", "sign"}
 
 @dataclass(frozen=True, slots=True)
 class DateReading:
-    """What a question says of time.
+    """The time expressions of a question.
 
     Attributes:
         spans: Its windows, ascending, without repeats.
@@ -298,7 +298,7 @@ class DateReader(ComposedDates):
         return found
 
     def _limits(self, point: Point) -> list[Span]:
-        """What a direction counts from: without a year, the latest one that has begun, or the next one to end."""
+        """The origins of a direction: without a year, the latest one that has begun, or the next one to end."""
         if point.limits is not None:
             return [point.limits]
         found = point.spans
@@ -311,7 +311,7 @@ class DateReader(ComposedDates):
 
 
 def limits_of(span: Span, edge: str) -> Span:
-    """What a direction counts from: the span, or one of its edges."""
+    """The origin of a direction: the span, or one of its edges."""
     if not edge:
         return span
     moment = span.start if edge == "start" else span.end

@@ -87,13 +87,13 @@ class Tokens:
         return place + 1 if self.token(place).word in words and self.token(place).kind else place
 
     def is_plain(self, place: int) -> bool:
-        """Whether a number at a place stands alone: no amount, version or part of a longer number."""
+        """True if a number at a place stands alone: no amount, version or part of a longer number."""
         token = self.token(place)
         before = self.text[max(0, token.start - 2) : token.start]
         after = self.text[token.end : token.end + 2]
         return not AMOUNT_BEFORE.search(before) and not AMOUNT_AFTER.match(after)
 
     def hyphenated(self, place: int) -> bool:
-        """Whether the word at a place goes on behind a hyphen ("year-end")."""
+        """True if the word at a place goes on behind a hyphen ("year-end")."""
         after = self.text[self.token(place).end : self.token(place).end + 2]
         return len(after) > 1 and after[0] == "-" and after[1].isalpha()

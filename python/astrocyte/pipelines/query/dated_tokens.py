@@ -1,4 +1,4 @@
-"""What every reader of dates needs: years behind a date, days of a month, and dates that no calendar has."""
+"""Helpers of every date reader: years behind a date, days of a month, and invalid dates."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ TRAILING = re.compile(r"\s+[^\W\d_]{1,3}\W*$")
 FAILURES = (ValueError, OverflowError, TypeError, AttributeError, RecursionError)
 
 
-class ForeignDates:
+class MultilingualDates:
     """Finds windows of time in a question. Safe to use from any thread, one question at a time.
 
     Args:

@@ -46,7 +46,7 @@ class ReferenceClock:
             return moment.astimezone(UTC)
 
     def mark(self, query: RecallQuery, bank_id: str, *, always: bool) -> str:
-        """What of the clock an answer depends on: nothing, the day, or the minute.
+        """The part of the clock that an answer depends on: nothing, the day, or the minute.
 
         Args:
             query: What is asked.

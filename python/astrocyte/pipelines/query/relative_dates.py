@@ -40,7 +40,7 @@ TENS = 10
 
 
 class RelativeDates(AbsoluteDates):
-    """Reads them; arguments as of `DatedTokens`."""
+    """Parses these dates; arguments as of `DatedTokens`."""
 
     def __init__(self, text: str, bank: Calendar) -> None:
         super().__init__(text, bank)

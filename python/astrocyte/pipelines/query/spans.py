@@ -43,7 +43,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What one expression names.
+    """The meaning of one time expression.
 
     Attributes:
         spans: Its spans; several where it has no year, or two readings.

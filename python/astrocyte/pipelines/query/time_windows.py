@@ -33,7 +33,7 @@ def from_ms(value: int) -> datetime:
 
 
 class QuestionTimes(NamedTuple):
-    """What a question says of time.
+    """The time windows of a question.
 
     Attributes:
         windows: First and last millisecond of each window.

@@ -21,10 +21,10 @@ NEWEST_SHORT_DECADE = 20
 
 
 class WrittenDates(DatedTokens):
-    """Reads them; arguments as of `DatedTokens`."""
+    """Parses these dates; arguments as of `DatedTokens`."""
 
     def written(self, place: int) -> Match:  # noqa: PLR0911 - one return for each form
-        """The date that a token stands for by itself."""
+        """The date that a token alone denotes."""
         match self.token(place).kind:
             case "iso":
                 return self._iso(place)

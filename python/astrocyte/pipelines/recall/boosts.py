@@ -1,4 +1,4 @@
-"""Bounded boosts: what lifts a candidate beside its relevance.
+"""Bounded boosts: additions to the score of a candidate beside its relevance.
 
 Each is an amount (0 and up) times a weight, and never more than its bound, both in deviations of an arm's scores; so a
 boost can bring a memory before others of about the same relevance, and no further.
@@ -74,7 +74,7 @@ class BoostStage:
         return bool(self._rules)
 
     def wanted(self, query: RecallQuery) -> bool:
-        """True if one of them can lift anything for this query."""
+        """True if one of the boosts may apply to this query."""
         # Every recall asks; a generator would cost as much as the rule.
         for rule in self._rules:  # noqa: SIM110
             if rule.wanted(query.query):
@@ -87,7 +87,7 @@ class BoostStage:
         return wanted[0].boost if len(wanted) == 1 and wanted[0].name == OWN else None
 
     def apply(self, asked: Asked, candidates: list[Candidate]) -> list[Candidate]:
-        """All of them, lifted."""
+        """All candidates, with the boosts added."""
         for rule in self._rules:
             if not rule.wanted(asked.query.query):
                 continue

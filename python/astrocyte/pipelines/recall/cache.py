@@ -1,4 +1,4 @@
-"""Answers kept for the same question to the same state of a bank.
+"""A cache of answers to the same query at the same state of a bank.
 
 The key is the bank, the position of its index, the ceiling of tokens, every field of the query, and the day where the
 query may have a relative date, so that an answer can never outlive what it was made of: any commit moves the position.
@@ -33,7 +33,7 @@ class _Bank:
 
 
 class RecallCache:
-    """The answers used last, within a budget of bytes. Safe to use from any thread.
+    """An LRU cache of answers, within a budget of bytes. Thread-safe.
 
     Args:
         most_bytes: Budget; 0 keeps nothing.
@@ -48,16 +48,16 @@ class RecallCache:
 
     @property
     def enabled(self) -> bool:
-        """True if anything can be kept."""
+        """True if the budget is above 0."""
         return self._most_bytes > 0
 
     @property
     def size_bytes(self) -> int:
-        """Estimate of what is kept."""
+        """The estimated size of the cached answers."""
         return self._bytes
 
     def get(self, bank: int, position: int, name: bytes) -> RecallResult | None:
-        """The answer to the question of that name at that position, if it is kept."""
+        """The cached answer of that name at that position, or None."""
         with self._lock:
             held = self._banks.get(bank)
             if held is None or held.position != position or name not in held.sizes:
@@ -66,7 +66,7 @@ class RecallCache:
             return self._answers[bank, name]
 
     def put(self, bank: int, position: int, name: bytes, answer: RecallResult, current: Callable[[], int]) -> None:
-        """Keep an answer that was made at ``position``, if the bank is there still.
+        """Cache an answer of ``position``, unless the bank was deleted.
 
         Args:
             bank: Key of the bank.

@@ -1,4 +1,4 @@
-"""A last order by what kind of memory a hit is: how fresh, how reliable, how salient, beside how relevant.
+"""Curated ranking: relevance combined with the freshness, reliability and salience of a memory.
 
 Each is a number from 0 to 1, and their weighted mean orders the candidates. It is laid over the span of the candidates'
 scores, so that a score stays what it was: in one answer higher is better, and several banks can be fused.
@@ -28,7 +28,7 @@ class CuratedStage:
         self._whole = settings.original + settings.freshness + settings.reliability + settings.salience
 
     def wanted(self, query: RecallQuery) -> bool:
-        """Always: it asks nothing of the query."""
+        """Always true: the stage does not depend on the query."""
         del query
         return True
 

@@ -1,4 +1,4 @@
-"""A language model as a reranker: it grades passages, which are data to it, in one call."""
+"""A language model as a reranker: it grades all passages, as data, in one call."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ModelReranker:
         return _read((await self._model.complete(prompt, deadline=deadline)).text, len(passages))
 
     async def close(self) -> None:
-        """The model is the application's."""
+        """Nothing to release: the application owns the model."""
 
 
 def _read(answer: str, wanted: int) -> list[float]:
@@ -54,5 +54,5 @@ def _read(answer: str, wanted: int) -> list[float]:
     except (ValueError, TypeError, KeyError, RecursionError):
         grades = []
     if len(grades) != wanted or not all(LOWEST <= grade <= HIGHEST for grade in grades):
-        raise ProviderUnavailable("the language model answered with something else than a grade for each passage")
+        raise ProviderUnavailable("the language model's answer does not have one grade for each passage")
     return grades

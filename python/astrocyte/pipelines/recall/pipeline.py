@@ -30,9 +30,9 @@ from astrocyte.model import Bank, RecallQuery, RecallResult
 from astrocyte.pipelines.custom.fusion import CustomFusion
 from astrocyte.pipelines.custom.query_analysis import read_over
 from astrocyte.pipelines.custom.recall_stages import NO_STAGES, Others, RecallStages
-from astrocyte.pipelines.external_stores.stores import OutsideStores
+from astrocyte.pipelines.external_stores.stores import ExternalStores
 from astrocyte.pipelines.index.bank_index import BankIndex
-from astrocyte.pipelines.index.embedding_spaces import Spaces, check_space
+from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces, check_space
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.query.reference import ReferenceClock
 from astrocyte.pipelines.recall.cache import RecallCache, name_of
@@ -45,7 +45,7 @@ from astrocyte.stores.protocols import MemoryStore
 
 if TYPE_CHECKING:
     # It comes with an extra.
-    from astrocyte.pipelines.query.multilingual_dates import ForeignDates
+    from astrocyte.pipelines.query.multilingual_dates import MultilingualDates
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -65,22 +65,22 @@ class RecallParts:
         entities: Finds memories that a question names.
         clock: Milliseconds since the epoch.
         references: Resolves what relative dates count from.
-        outside: External stores, if there are any.
-        foreign: Finds dates of other languages than English, if that is on.
+        external: External stores, if there are any.
+        multilingual: Parses dates of other languages than English; None if they are not configured.
         stages: Custom steps.
     """
 
     store: MemoryStore
     core: Core
     registry: IndexRegistry
-    spaces: Spaces
+    spaces: EmbeddingSpaces
     settings: Settings
     executor: Executor
     entities: EntityStore
     clock: Callable[[], int]
     references: ReferenceClock
-    outside: OutsideStores | None = None
-    foreign: ForeignDates | None = None
+    external: ExternalStores | None = None
+    multilingual: MultilingualDates | None = None
     stages: RecallStages = NO_STAGES
 
 
@@ -100,8 +100,8 @@ class RecallPipeline:
         self._inline_rows = settings.recall.inline_rows
         self._executor = parts.executor
         self._references = parts.references
-        self._others = Others(parts.outside, parts.foreign, parts.stages, parts.executor, parts.references)
-        self.vectors = QueryVectors(parts.spaces, looked_at_outside=self._others.propose_any)
+        self._others = Others(parts.external, parts.multilingual, parts.stages, parts.executor, parts.references)
+        self.vectors = QueryVectors(parts.spaces, external_search=self._others.propose_any)
         self._planner = Planner(settings.recall, parts.entities, parts.references)
         self.assembly = ResultAssembly(parts.store, settings, parts.clock)
         self._rescorer = self.assembly.rescorer
@@ -297,21 +297,21 @@ class RecallPipeline:
         return index
 
     def request(self, plan: Plan) -> RecallRequest:
-        """What the core was asked for a plan that was answered."""
+        """The request to the core for a plan that was answered."""
         return self._planner.request(plan)
 
     def _answer(self, plan: Plan) -> RecallResult:
         return self.assembly.finish(plan, self._looked(plan))
 
     def _looked(self, plan: Plan) -> RecallResponse:
-        """What the core ranks for a plan."""
+        """The core's ranking for a plan."""
         self._analyse(plan)
         response = plan.index.core.recall(self._planner.request(plan))
         plan.searched = perf_counter()
         return response
 
     def search(self, plans: Sequence[Plan]) -> list[RecallResponse]:
-        """What the core ranks for each plan, in one call for all, over all processors."""
+        """The core's rankings of all plans, in one call that uses all processors."""
         requests: list[tuple[CoreBank, RecallRequest]] = []
         while (place := len(requests)) < len(plans):
             # Banks that are asked the same query share what is found out about it, and mostly the request too.
@@ -334,7 +334,7 @@ class RecallPipeline:
         return self._planner.arm_weights(plan)
 
     def unit(self, plan: Plan) -> float:
-        """What a deviation, or a first place of rrf, is in the scores of a plan's answer."""
+        """The unit of the scores of a plan's answer: one deviation, or the first place of rrf."""
         return self._rescorer.unit(plan)
 
     def _analyse(self, plan: Plan, like: Plan | None = None) -> None:
@@ -346,8 +346,8 @@ class RecallPipeline:
             plan.pool = self._rescorer.pool(plan.query)
         else:
             plan.pool = 0
-        if plan.foreign:
-            plan.windows = list(dict.fromkeys([*plan.windows, *plan.foreign]))
+        if plan.multilingual_windows:
+            plan.windows = list(dict.fromkeys([*plan.windows, *plan.multilingual_windows]))
             # Relative ones count in each bank's own time zone.
             plan.windows_hold = False
         if plan.reading is not None:

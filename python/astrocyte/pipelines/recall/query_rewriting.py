@@ -1,4 +1,4 @@
-"""A question put otherwise by a language model, for a recall that found too little."""
+"""Query rewriting by a language model, for a recall with too few results."""
 
 from __future__ import annotations
 

@@ -6,31 +6,31 @@ from collections.abc import Iterator, Sequence
 from time import perf_counter
 
 from astrocyte.errors import AstrocyteError
-from astrocyte.pipelines.index.embedding_spaces import Spaces, usable
+from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces, usable
 from astrocyte.pipelines.search.core_request import Plan
 from astrocyte.providers.protocols import Embedder
 
 
 class QueryVectors:
-    """Gives plans their vectors.
+    """Sets the query vectors of plans.
 
     Args:
         spaces: The embedders.
-        looked_at_outside: Whether external stores or custom arms look at vectors too.
+        external_search: True if external stores or custom arms search by vectors too.
     """
 
-    def __init__(self, spaces: Spaces, *, looked_at_outside: bool) -> None:
+    def __init__(self, spaces: EmbeddingSpaces, *, external_search: bool) -> None:
         self._spaces = spaces
-        self._looked_at_outside = looked_at_outside
+        self._external_search = external_search
 
     def waits(self, plan: Plan) -> bool:
         """True if a plan needs a vector that the server can make, and has none yet.
 
-        A query that silences the semantic arm needs none, unless it is looked at outside of the core.
+        A query that silences the semantic arm needs none, unless an external store or a custom arm searches by it.
         """
         if plan.vector is not None or plan.index.model not in self._spaces.by_model:
             return False
-        return self._looked_at_outside or plan.query.weights.get("semantic", 1.0) > 0.0
+        return self._external_search or plan.query.weights.get("semantic", 1.0) > 0.0
 
     async def embed(self, plans: Sequence[Plan]) -> None:
         """Embed the texts of the plans that wait for that.

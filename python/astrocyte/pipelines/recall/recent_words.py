@@ -1,4 +1,4 @@
-"""The words of each bank's newest memories, at hand for questions about what was said a moment ago.
+"""A cache of the words of each bank's newest memories, for questions about recent statements.
 
 Words and ids only, and what leaves a bank leaves here with the commit. A word of a question counts as one of a memory
 where their stems are equal, or where one letter differs and both words have four or more: "recieve" finds "receive".

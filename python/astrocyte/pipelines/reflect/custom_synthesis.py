@@ -47,7 +47,7 @@ class CustomSynthesis:
         )
         if outcome.value is None:
             kind = DeadlineExceeded if outcome.problem in {"timeout", "too_little_time"} else ProviderUnavailable
-            raise kind(f"the synthesiser gave no answer: {outcome.problem}", metadata={"provider": self._stage.stage})
+            raise kind(f"the synthesiser failed: {outcome.problem}", metadata={"provider": self._stage.stage})
         return _draft(task, outcome.value)
 
 

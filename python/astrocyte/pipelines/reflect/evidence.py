@@ -187,7 +187,7 @@ def _ranks(hits: Sequence[MemoryHit]) -> list[float]:
 
 
 def in_windows(hit: MemoryHit, windows: Sequence[TimeRange]) -> bool:
-    """Whether a memory happened in one of the windows."""
+    """True if a memory happened in one of the windows."""
     at = hit.occurred_at
     return at is not None and any(
         (window.start is None or window.start <= at) and (window.end is None or at <= window.end) for window in windows
@@ -213,7 +213,7 @@ def _score(sentence: Sentence, asked: _Question, hit: MemoryHit, rank: float, *,
 
 
 def _owner(sentence: Sentence, speaker: str | None, named: str) -> float:
-    """Whose a sentence is: of the one whom the question names (1), of another (-1), or in between."""
+    """The owner of a sentence: the one whom the question names (1), another (-1), or in between."""
     if speaker is None:
         return 0.0
     if speaker == named:

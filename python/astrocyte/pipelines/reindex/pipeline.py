@@ -36,7 +36,7 @@ from astrocyte.errors import (
 )
 from astrocyte.model import Bank, Comparison, OperationError, ReindexPhase
 from astrocyte.pipelines.index.bank_index import BankIndex
-from astrocyte.pipelines.index.embedding_spaces import Spaces
+from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.recall.pipeline import RecallPipeline
 from astrocyte.pipelines.reindex.embedding import VectorMaker
@@ -80,7 +80,7 @@ class Reindexer:
         operations: OperationStore,
         registry: IndexRegistry,
         recall: RecallPipeline,
-        spaces: Spaces,
+        spaces: EmbeddingSpaces,
         settings: ReindexSettings,
         clock: Callable[[], int],
     ) -> None:
@@ -194,7 +194,9 @@ class Reindexer:
             await self._failed(work, OperationError(error.reason, error.message))
         except Exception as error:  # noqa: BLE001 - as above
             log.error("reindex_failed", error=type(error).__name__, frames=frames(error))  # noqa: TRY400
-            await self._failed(work, OperationError(AstrocyteError.reason, f"stopped by a {type(error).__name__}"))
+            await self._failed(
+                work, OperationError(AstrocyteError.reason, f"the operation failed with {type(error).__name__}")
+            )
         finally:
             self._spaces.aim(bank, None)
             self._registry.drop_next(bank)
@@ -210,7 +212,8 @@ class Reindexer:
         embedder = self._spaces.embedder(plan.to_model)
         if embedder is None or embedder.dimensions != plan.to_dimensions:
             raise FailedPrecondition(
-                f"this server makes no vectors of {plan.to_model!r} with {plan.to_dimensions} dimensions any more",
+                f"there is no embedder for {plan.to_model!r} with {plan.to_dimensions} dimensions any more; add it to "
+                "embedders",
                 metadata={"embedding_model": plan.to_model},
             )
         return embedder
@@ -269,7 +272,8 @@ class Reindexer:
                 failpoint("reindex.moved")
                 return
         raise Unavailable(
-            f"writes of the bank could not be embedded by {embedder.model_id!r} as fast as they came; try again later",
+            f"{embedder.model_id!r} could not embed new writes of the bank fast enough; try again when the bank has "
+            "fewer writes",
             metadata={"embedding_model": embedder.model_id},
         )
 
@@ -299,8 +303,8 @@ class Reindexer:
         self._tell()
         if comparison.overlap < plan.min_overlap:
             raise FailedPrecondition(
-                f"the answers of both models share {comparison.overlap:.3f} of their first ten memories, "
-                f"min_overlap is {plan.min_overlap:g}; the bank stays as it is",
+                f"the overlap of the first ten memories between both models is {comparison.overlap:.3f}, "
+                f"below min_overlap {plan.min_overlap:g}; the bank keeps its model",
                 metadata={"overlap": f"{comparison.overlap:.3f}", "min_overlap": f"{plan.min_overlap:g}"},
             )
         return comparison
@@ -316,7 +320,7 @@ class Reindexer:
         def rest() -> None:
             nonlocal last
             if self._closing:
-                raise Unavailable("the server stops")
+                raise Unavailable("the server is shutting down")
             time.sleep(self._maker.owed(perf_counter() - last))
             last = perf_counter()
 

@@ -247,7 +247,9 @@ def check_outcomes(decisions: Sequence[Decision], outcomes: Sequence[WriteOutcom
                 raise Conflict("another write stored this content meanwhile; retry to add the tags", metadata={})
             memory_id = decision.same or decision.write.memory.memory_id
             if memory_id in relied and dropped != (decision.same is not None):
-                raise Conflict("another write changed what this one compared with; retry", metadata={})
+                raise Conflict(
+                    "another write changed the memories that this write was compared with; retry", metadata={}
+                )
 
 
 def _distinct(kept: NewMemory, draft: Draft, *, fills: bool) -> bool:

@@ -11,7 +11,7 @@ from astrocyte.errors import DimensionMismatch, ValidationError
 from astrocyte.model import Bank, Entity, RetainItem
 from astrocyte.pipelines.extraction.entities import EntityExtraction
 from astrocyte.pipelines.extraction.profiles import Profiles
-from astrocyte.pipelines.index.embedding_spaces import Spaces, check_space
+from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces, check_space
 from astrocyte.pipelines.query.time_windows import to_ms
 from astrocyte.pipelines.retain.draft_chunks import DraftChunks
 from astrocyte.pipelines.retain.draft_vectors import DraftVectors
@@ -41,7 +41,7 @@ class DraftBuilder:
 
     def __init__(
         self,
-        spaces: Spaces,
+        spaces: EmbeddingSpaces,
         profiles: Profiles,
         entities: EntityExtraction,
         chunks: DraftChunks,
@@ -106,7 +106,7 @@ class DraftBuilder:
         kind = profile.content_type or item.content_type
         content = normalise(item.content, kind)
         if not content:
-            raise ValidationError("is empty; there is nothing to remember", field=f"{at}content")
+            raise ValidationError("is empty; send text to store", field=f"{at}content")
         speaker, session_id = item.speaker, item.session_id
         if item.metadata:
             speaker = speaker or _text(item.metadata.get("speaker"))

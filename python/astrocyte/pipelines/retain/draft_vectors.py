@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from astrocyte.errors import ProviderUnavailable
 from astrocyte.model import Bank
-from astrocyte.pipelines.index.embedding_spaces import Spaces, check_space, usable
+from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces, check_space, usable
 from astrocyte.pipelines.index.rows import embedded_text
 from astrocyte.pipelines.retain.drafts import Draft, compute
 from astrocyte.providers.protocols import Embedder
@@ -23,7 +23,7 @@ class DraftVectors:
         executor: Where what takes long runs.
     """
 
-    def __init__(self, spaces: Spaces, executor: Executor) -> None:
+    def __init__(self, spaces: EmbeddingSpaces, executor: Executor) -> None:
         self._spaces = spaces
         self._executor = executor
 

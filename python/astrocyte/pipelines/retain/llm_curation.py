@@ -102,19 +102,19 @@ def read(answer: str, item: RetainItem, hits: Sequence[MemoryHit]) -> Verdict:
     try:
         said = json.loads(answer)
     except (ValueError, RecursionError):
-        raise _unusable("it is no JSON") from None
+        raise _unusable("it is not JSON") from None
     if not isinstance(said, dict) or set(said) != set(SCHEMA["required"]):
-        raise _unusable("it has other fields than a decision")
+        raise _unusable("it does not have exactly the fields of a decision")
     action, target, reason = said["action"], said["target"], said["reason"]
     if not isinstance(action, str) or action not in set(CurationAction):
-        raise _unusable("there is no such action")
+        raise _unusable("the action is unknown")
     if isinstance(target, bool) or not isinstance(target, int) or not 0 <= target <= len(hits):
-        raise _unusable("target is none of the memories")
+        raise _unusable("target is not the number of a memory")
     if said["memory_layer"] not in LAYERS or not isinstance(reason, str) or not isinstance(said["content"], str):
-        raise _unusable("a field is none of its kind")
+        raise _unusable("a field has the wrong type")
     chosen = CurationAction(action)
     if chosen in TARGETED and not target:
-        raise _unusable(f"{action} names no memory")
+        raise _unusable(f"{action} needs a target")
     content = ""
     if chosen is CurationAction.MERGE:
         content = _merged(said["content"], item, hits[target - 1])
@@ -131,7 +131,7 @@ def _merged(text: str, item: RetainItem, hit: MemoryHit) -> str:
         else text.strip().replace("\u2039", "<").replace("\u203a", ">")
     )
     if not text or not "".join(text.split()).isprintable():
-        raise _unusable("the merged content is no text")
+        raise _unusable("the merged content is not text")
     if len(text) > MOST_GROWTH * (len(item.content) + len(hit.text)):
         raise _unusable("the merged content is longer than its sources")
     sources = [claims(quoted(item.content)), claims(quoted(hit.text))]

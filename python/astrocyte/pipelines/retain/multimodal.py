@@ -85,14 +85,14 @@ class Describer:
             return
         if part.url and not self._settings.urls:
             raise CapabilityNotSupported(
-                f"{path}: parts by address are not taken here; send data, or set pipeline.multimodal.urls",
+                f"{path}: parts with a URL are not accepted; send data, or set pipeline.multimodal.urls",
                 metadata={"parameter": path},
             )
         if part.kind not in self._kinds and self._embed is None:
             who = "there is no language model" if self._model is None else f"{self._model.model_id} takes none"
             raise CapabilityNotSupported(
-                f"{path}: no provider of this server can take in {part.kind}: {who}, and the embedder makes no vectors "
-                "of parts; set llm_provider, or send text",
+                f"{path}: no provider of this server accepts {part.kind}: {who}, and the embedder does not embed "
+                "parts; set llm_provider, or send text",
                 metadata={"parameter": path, "kind": str(part.kind)},
             )
 
@@ -110,7 +110,7 @@ class Describer:
         answer = await self._model.complete(prompt, deadline=deadline)
         caption = answer.text.strip().replace("\x00", "")
         if not caption or answer.finish_reason is FinishReason.REFUSED:
-            raise ProviderUnavailable(f"language model {self._model.model_id} said nothing of a part")
+            raise ProviderUnavailable(f"language model {self._model.model_id} returned no description of a part")
         return f"{LEAD[part.kind]}: {caption}"
 
     async def _vector(self, embed: EmbedParts, item: RetainItem) -> Embedding:

@@ -97,7 +97,7 @@ class Claims(NamedTuple):
 
 
 def differs(old: str, new: str) -> bool:
-    """Whether two texts may say different things, however alike they are.
+    """True if two texts may state different facts, however alike they are.
 
     They do not where one is the other with few words added: all words of the shorter text are in the longer one, in
     their order, and are at least half of its words, and both agree in negations, numbers, dates, names and marks. In
@@ -129,7 +129,7 @@ def differs(old: str, new: str) -> bool:
 
 
 def claims(text: str) -> Claims:
-    """What another text must say too, to say the same: for whoever puts two texts together."""
+    """The claims that another text must contain to state the same; for code that merges two texts."""
     words = _words(text)
     facts = frozenset((*_negations(words), *_figures(words), *_names(words, ())))
     return Claims(facts, facts | {word.text.lower().removesuffix("'s") for word in words})
@@ -188,7 +188,7 @@ def _marks(text: str) -> list[str]:
 
 
 def _counts(mark: str, before: str, after: str) -> bool:
-    """Whether a mark between these characters may carry meaning; an empty string stands for the end of the text."""
+    """True if a mark between these characters may carry meaning; an empty string is the end of the text."""
     if mark in SIGNS:
         # A sign stands before its number, a grade after its letter; within a word it is a hyphen.
         return before.isalnum() != after.isalnum()
@@ -229,7 +229,7 @@ def _names(words: list[_Word], others: Sequence[_Word]) -> list[str]:
 
 
 def _article(words: list[_Word], place: int) -> bool:
-    """Whether the word is an article; the "a" of "plan a" and of "a > b" is a name."""
+    """True if the word is an article; the "a" of "plan a" and of "a > b" is a name."""
     lower = words[place].text.lower()
     if lower != "a":
         return lower in ARTICLES
@@ -245,7 +245,7 @@ def _closed(first: list[_Word], second: list[_Word]) -> frozenset[str]:
 
 
 def _content(words: list[_Word], closed: frozenset[str]) -> list[str]:
-    """What the text says, word by word: hyphens and contractions resolved, articles left out."""
+    """The words of the text: hyphens and contractions resolved, articles left out."""
     return [part for place, word in enumerate(words) if not _article(words, place) for part in _split(word, closed)]
 
 
@@ -279,7 +279,7 @@ def _plain(word: str) -> Iterator[str]:
 
 
 def _extends(shorter: Sequence[str], longer: Sequence[str]) -> bool:
-    """Whether the longer sequence has all words of the shorter one, in their order."""
+    """True if the longer sequence has all words of the shorter one, in their order."""
     words = iter(longer)
     # Taking each word at its first place leaves the most for those that follow.
     return all(any(_equal(wanted, word) for word in words) for wanted in shorter)
@@ -291,7 +291,7 @@ def _equal(left: str, right: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _bases(word: str) -> frozenset[str]:
-    """What the word may be a plural, a third person or an -ing form of, itself included."""
+    """The words of which this may be a plural, a third person or an -ing form, itself included."""
     found = {word}
     if word.endswith("ies"):
         found.add(f"{word[:-3]}y")

@@ -155,7 +155,10 @@ class RetainPipeline:
         for replay in replays:
             response = self._store.find_response(bank.tenant, replay.key)
             if response is not None and replay.place is not None:
-                raise Conflict("an equal request was answered meanwhile; ask again for its answer")
+                raise Conflict(
+                    "a concurrent request with the same request_id was answered; send the request again to get its "
+                    "answer"
+                )
             if response is not None:
                 return replay.decode(response)
         return None

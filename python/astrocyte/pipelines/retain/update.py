@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from astrocyte.errors import MemoryNotFound
 from astrocyte.model import Bank, Memory, MemoryUpdate, RetainItem
-from astrocyte.pipelines.index.embedding_spaces import Spaces
+from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces
 from astrocyte.pipelines.query.time_windows import from_ms, optional_ms
 from astrocyte.pipelines.retain.draft_builder import DraftBuilder
 from astrocyte.pipelines.retain.drafts import identity_hash
@@ -25,7 +25,7 @@ from astrocyte.stores.protocols import MemoryStore, NewMemory, Replace, RequestK
 class UpdatePipeline:
     """Makes new versions."""
 
-    def __init__(self, store: MemoryStore, builder: DraftBuilder, spaces: Spaces) -> None:
+    def __init__(self, store: MemoryStore, builder: DraftBuilder, spaces: EmbeddingSpaces) -> None:
         self._store = store
         self._builder = builder
         self._spaces = spaces

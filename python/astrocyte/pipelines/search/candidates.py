@@ -59,5 +59,5 @@ class Stage(Protocol):
 
 
 def happened(row: HydratedRow) -> int:
-    """When it happened, or was stored where that is not known."""
+    """The time of the event, or of the storage if that is unknown."""
     return row.retained_at if row.occurred_at is None else row.occurred_at

@@ -1,4 +1,4 @@
-"""What a recall asks of the core: the question analysed, the weights of the arms, and the request made of it all."""
+"""Requests to the core: the analysed question, the weights of the arms, and the request built from both."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ ARMS = ("semantic", "keyword", "temporal")
 # it says, and a weight that is right for "in 2025" is outvoted by the other two arms.
 DIRECTED = 3.0
 
-# What a store from outside proposes: its name, its weight, and memories with scores, best first.
-OutsideList = tuple[str, float, list[tuple[bytes, float]]]
+# What an external store proposes: its name, its weight, and memories with scores, best first.
+ExternalList = tuple[str, float, list[tuple[bytes, float]]]
 # A boost that the core adds: its name, the labels of what it lifts, how much, how far a hit that feedback kept at the
 # head is above the next one, and the hits and tokens that are wanted of the candidates.
 Lift = tuple[str, list[tuple[str, str]], float, float, int, int]
@@ -43,14 +43,14 @@ Lift = tuple[str, list[tuple[str, str]], float, float, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What another read in a question; None leaves a part to the rules. Windows are in milliseconds, ends included."""
+    """The reading of a question by a custom stage; None leaves a part to the rules. Windows are closed, in ms."""
 
     intent: QueryIntent | None
     windows: tuple[tuple[int, int], ...] | None
 
 
 class Findings:
-    """What becomes known of a query on its way, and when each stage ended, in seconds: as it is before any.
+    """The findings about a query and the seconds at which each stage ended, before any stage ran.
 
     ``windows_hold`` says that the windows are not those of this bank's times, but of the query alone.
     ``pool`` is how many candidates stages after the core look at, 0 where none does; ``stages`` their milliseconds.
@@ -86,14 +86,14 @@ class Findings:
     pool: int = 0
     lift: Lift | None = None
     stages: Mapping[str, float] = NO_TIMES
-    outside: list[OutsideList] | None = None
+    outside: list[ExternalList] | None = None
     degraded: str = ""
     asked: float = 0.0
     # How long names were looked up, where they were.
     naming: float | None = None
     names: Sequence[External] = ()
     # Windows of dates in other languages than English, where these are looked for.
-    foreign: Sequence[tuple[int, int]] = ()
+    multilingual_windows: Sequence[tuple[int, int]] = ()
     # How many candidates a reranker wants to read, 0 where none has a word; then they are these, of these arms.
     reranked: int = 0
     candidates: list[Candidate] | None = None
@@ -203,7 +203,7 @@ class Planner:
         return windows
 
     def follow(self, plans: Sequence[Plan], place: int) -> int:
-        """How many of the plans behind the analysed one at a place took over what was found out for that.
+        """The number of plans behind the analysed one at a place that took over its findings.
 
         These are of the same query, for other banks, of which the core is asked the same. The first one of which it
         would not be, or that is of another query, is left as it was, and so are all behind it: it has to be analysed.
@@ -223,7 +223,7 @@ class Planner:
                 or plan.most_tokens != most_tokens
                 or plan.alone is not alone
                 or plan.outside
-                or plan.foreign
+                or plan.multilingual_windows
                 or plan.reading is not None
                 or self._feedback(plan) != feedback
             ):
@@ -279,7 +279,7 @@ class Planner:
         return query.weights.get("entity", weights.entity)
 
     def alike(self, plan: Plan, other: Plan) -> bool:
-        """Whether the core is asked the same for two analysed plans of one query."""
+        """True if two analysed plans of one query make the same request to the core."""
         return (
             plan.windows == other.windows
             and plan.vector == other.vector
@@ -304,7 +304,7 @@ class Planner:
         return own + sum(len(hits) for _, _, hits in (*(plan.outside or ()), *plan.names))
 
     def request(self, plan: Plan) -> RecallRequest:
-        """What the core is asked for an analysed query."""
+        """The request to the core for an analysed query."""
         query, settings = plan.query, self._settings
         threshold = query.dedup_threshold if query.dedup_threshold is not None else settings.dedup_threshold
         further = {**_filter(query), **_times(query)}

@@ -27,7 +27,7 @@ _SOME_DAY = Calendar.of(date(2000, 1, 1), date(2000, 1, 1), date(2000, 1, 1))
 
 
 class DateEvidence(Enum):
-    """What the time of the best memory says for an answer; the value is added to the log odds."""
+    """The evidence that the time of the best memory gives for an answer; the value is added to the log odds."""
 
     # The question names no time, or the memory is of another.
     NONE = 0.0
@@ -40,12 +40,12 @@ class DateEvidence(Enum):
 
 
 def is_general(rest: str) -> bool:
-    """Whether a question, without its dates, asks for whatever happened."""
+    """True if a question, without its dates, asks for any event."""
     return GENERAL.issuperset(content_words(rest))
 
 
 def asks_for_time_only(text: str) -> bool:
-    """Whether a question names nothing beside a time."""
+    """True if a question names a time and nothing else."""
     if not may_name_time(text):
         return False
     places = read_dates(text, _SOME_DAY).places
@@ -53,7 +53,7 @@ def asks_for_time_only(text: str) -> bool:
 
 
 def evidence_of(times: Sequence[int | None], windows: Sequence[tuple[int, int]], *, only_time: bool) -> DateEvidence:
-    """What the times of the found memories say for the answer to a question with these windows.
+    """The evidence that the times of the found memories give for the answer to a question with these windows.
 
     Args:
         times: When each happened, in milliseconds, best first; None where that is not known.

@@ -42,7 +42,7 @@ CREATE_BANK = "CreateBank"
 
 
 class Grants:
-    """The grants of a tenant, made quick to ask, and the answers that were given."""
+    """The grants of a tenant, indexed for look-ups, with a cache of decisions."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Grants:
         self.answers: dict[tuple[str, str], frozenset[Permission]] = {}
 
     def permissions(self, principal: str, bank_id: str) -> frozenset[Permission]:
-        """All permissions that any grant, or the bank's template, gives the principal, and those that everybody has."""
+        """All permissions of the principal: by any grant, by the bank's template, and those of everybody."""
         key = (principal, bank_id)
         answer = self.answers.get(key)
         if answer is None:
@@ -77,13 +77,13 @@ class Grants:
         return answer
 
     def of(self, principal: str) -> list[Grant]:
-        """The grants that mean the principal."""
+        """The grants whose pattern matches the principal."""
         meant = [grant for grant in self._patterns if matches(grant.principal, principal)]
         return [*self._named.get(principal, ()), *meant]
 
 
 class Access:
-    """Decides, and refuses.
+    """Decides on calls by the policy and the grants, and refuses those that are not allowed.
 
     Args:
         settings: The policy, the configured grants, and who callers without a name are.
@@ -109,7 +109,7 @@ class Access:
         self._tenants: dict[str, tuple[int, Grants]] = {}
 
     def require(self, caller: Caller, operation: str, bank_id: str, known: Bank | None = None) -> None:
-        """Let the call pass, or refuse it.
+        """Check the caller's permission for the call; raise if it is missing.
 
         Args:
             caller: Who calls.
@@ -147,7 +147,7 @@ class Access:
                 self.require(caller, operation, bank_id, known.get((caller.tenant, bank_id)))
 
     def require_name(self, caller: Caller, operation: str) -> None:
-        """Let a call about no bank in particular pass for everybody who has a name.
+        """Check that the caller of a call without a bank has a principal.
 
         Raises:
             AccessDenied: The caller has none.
@@ -168,11 +168,11 @@ class Access:
         return held
 
     def readable(self, caller: Caller, banks: Sequence[Bank]) -> list[Bank]:
-        """Those of the banks that the caller may know of."""
+        """The banks of these that the caller may read."""
         return [bank for bank in banks if Permission.READ in self.permissions(caller, bank.bank_id, bank)]
 
     def require_pattern(self, caller: Caller, operation: str, pattern: str) -> None:
-        """Let a call about every bank that a pattern means pass, or refuse it.
+        """Check the caller's permission for every bank that a pattern matches; raise if it is missing.
 
         Raises:
             AccessDenied: No single grant gives the caller what is needed in all of them.
@@ -189,7 +189,7 @@ class Access:
                 raise AccessDenied(principal, pattern, _words(needed))
 
     def makes(self, caller: Caller, operation: str, bank_id: str) -> bool:
-        """True if a call that was let pass makes the bank that it names, where there is none.
+        """True if an admitted call creates the bank that it names, where it does not exist.
 
         Where a template says who may do what, it must give the caller, and whom it acts for, what the call needs: that
         another grant or the policy lets them pass is not enough to make one.
@@ -213,7 +213,7 @@ class Access:
         return self._templates.listed()
 
     def configured(self, tenant: str) -> Sequence[Grant]:
-        """The grants of a tenant that stand in the configuration."""
+        """The grants of a tenant from the configuration."""
         return self._configured.get(tenant, ())
 
     def name(self, caller: Caller) -> str:
@@ -253,12 +253,12 @@ class Access:
         return self._of(tenant).permissions(principal, bank_id)
 
     def _may_own(self, bank_id: str) -> bool:
-        """True if a bank belongs to whoever makes it: not where a template says who may do what."""
+        """True if the creator of a bank owns it: false where a template has grants."""
         template = self._templates.of[bank_id]
         return self._owning and (template is None or not template.grants)
 
     def _is_making(self, operation: str, bank_id: str) -> bool:
-        """True if an operation makes a bank that does not exist."""
+        """True if an operation creates a bank that does not exist."""
         template = self._templates.of[bank_id]
         if template is None or operation == CREATE_BANK:
             return operation in self._creating
@@ -305,7 +305,7 @@ def configured_grants(settings: Settings) -> dict[str, list[Grant]]:
 def _check_named(principal: str | None, key: str) -> None:
     if principal == DEFAULT_PRINCIPAL:
         raise ConfigError(
-            f"{key}: {DEFAULT_PRINCIPAL!r} is what a caller without a name is called; choose another",
+            f"{key}: {DEFAULT_PRINCIPAL!r} is reserved for callers without a principal; choose another name",
             metadata={"key": key},
         )
 

@@ -1,4 +1,4 @@
-"""API keys: made here, shown once, and recognised by a digest.
+"""API keys: created here, shown once, and verified by a digest.
 
 A key is ``astro_``, its id, which may be shown, and 256 random bits. The id finds the row; of the whole only a SHA-256
 is kept, which needs no salt and no slow hash, since nobody can try 2^256 of them.
@@ -49,7 +49,7 @@ class Keys:
         self._noting: asyncio.Task[None] | None = None
 
     def caller(self, secret: str) -> Caller | None:
-        """Whom a key stands for; None for what is no key of ours by its form.
+        """The caller of a key; None if the text does not have the form of an API key.
 
         Raises:
             AuthorizationError: It is not known, was revoked, or has expired.
@@ -61,10 +61,10 @@ class Keys:
         digest = hashlib.sha256(secret.encode()).digest()
         # Compared in the same time wherever they differ first.
         if live is None or not hmac.compare_digest(live.digest, digest):
-            raise AuthorizationError("the key is not known to this server, or was revoked; ask for a new one")
+            raise AuthorizationError("the API key is unknown or was revoked; request a new one")
         now = self._clock()
         if live.expires_at is not None and now >= live.expires_at:
-            raise AuthorizationError("the key has expired; ask for a new one")
+            raise AuthorizationError("the API key has expired; request a new one")
         self._uses[key_id] = now
         if now - self._noted_at >= NOTE_MILLISECONDS and self._noting is None:
             self._noted_at = now
@@ -73,7 +73,7 @@ class Keys:
         return live.caller
 
     async def note(self) -> None:
-        """Write down when keys were used last."""
+        """Store the times of the last use of keys."""
         uses, self._uses = self._uses, {}
         if uses:
             await self._store.note_uses(uses)
@@ -114,7 +114,8 @@ class Keys:
         """A key can stand for anybody in the tenant, so it takes admin everywhere in it to make one."""
         if not self._access.enabled and not caller.operator:
             raise FailedPrecondition(
-                "access control is off, so anybody could make keys for anybody; make them on the data directory, or "
+                "access control is off, so API keys cannot be created over the network; create them with --data-dir, "
+                "or "
                 "set access_control.enabled"
             )
         self._access.require_pattern(caller, operation, NO_BANK)
@@ -123,7 +124,7 @@ class Keys:
         field_checks.instant(expires_at, "expires_at")
         moment = round(expires_at.astimezone(UTC).timestamp() * 1_000)
         if moment <= self._clock():
-            raise ValidationError("is past", field="expires_at")
+            raise ValidationError("is in the past; expected a later time", field="expires_at")
         return moment
 
     def _note_done(self, task: asyncio.Task[None]) -> None:

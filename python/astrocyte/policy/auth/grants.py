@@ -1,4 +1,4 @@
-"""Grants by call: who may give and take them, and what they say."""
+"""Grants by call: the permissions for changing them, and their form."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Granting:
         field_checks.principal(principal, "principal")
         if not self._access.enabled:
             raise FailedPrecondition(
-                "access control is off, so a grant would decide nothing; set access_control.enabled first"
+                "access control is off, so grants have no effect; set access_control.enabled first"
             )
         return GrantChange(bank_id, principal, _permissions(permissions, "permissions"))
 
@@ -116,14 +116,14 @@ class Granting:
 def _check_bank(bank_id: object) -> None:
     if not isinstance(bank_id, str) or not _BANK.fullmatch(bank_id):
         raise ValidationError(
-            "expected a bank id, or a pattern of its characters with * for any and ? for one, got "
+            "expected a bank id, or a pattern of its characters with * (any number) and ? (one), got "
             f"{ascii(bank_id)[: field_checks.SHOWN_CHARS]}",
             field="bank_id",
         )
 
 
 def _permissions(names: Iterable[str], field: str) -> frozenset[Permission]:
-    """The permissions that the names stand for."""
+    """The permissions of these names."""
     if isinstance(names, str):
         raise ValidationError("expected a list of permissions, got one text", field=field)
     found: set[Permission] = set()

@@ -1,1 +1,1 @@
-"""The life of banks, the selection of several, and references between them."""
+"""Banks: creation and deletion, the selection of several, and references between them."""

@@ -25,7 +25,7 @@ class Relevant(NamedTuple):
 
 
 class Relevance:
-    """Knows the references between banks.
+    """The references between banks.
 
     Args:
         store: Holds them.
@@ -62,7 +62,7 @@ class Relevance:
                     self._add(Reference(version.row_key, bank.tenant, bank.bank_id, version.memory.memory_id, named))
 
     def beside(self, caller: Caller, banks: Sequence[Bank]) -> Mapping[str, tuple[Relevant, ...]]:
-        """By bank of a call, what other banks that the caller may read have that is relevant to it.
+        """By bank of a call, the relevant memories of other banks that the caller may read.
 
         A bank that the call names itself is left out, and one that is relevant to several counts for the first.
         """

@@ -1,4 +1,4 @@
-"""The banks of all callers: their handles, how they come and go, and what happens in them."""
+"""The banks of all callers: their handles, creation, deletion and changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from astrocyte.api.requests import CreateBank, DeleteBank, GetBank, ListBanks, UpdateBank, Watch
 from astrocyte.errors import AccessDenied, AlreadyExists, BankNotFound, RequestIdReused, ValidationError
 from astrocyte.model import Bank, BankPage, Caller, Change
-from astrocyte.pipelines.index.embedding_spaces import Spaces
+from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.policy.auth.access_control import Access
 from astrocyte.policy.banks.selection import BankSet
@@ -46,7 +46,7 @@ class Banks:
         self,
         store: MemoryStore,
         registry: IndexRegistry,
-        spaces: Spaces,
+        spaces: EmbeddingSpaces,
         check: Validator,
         access: Access,
         overrides: Overrides,
@@ -69,11 +69,11 @@ class Banks:
         self._at_deletion: list[Callable[[Bank], None]] = []
 
     def at_deletion(self, listener: Callable[[Bank], None]) -> None:
-        """Call the listener with each bank that was deleted, whether or not its caller still waits."""
+        """Call the listener with each deleted bank, even if its caller has gone."""
         self._at_deletion.append(listener)
 
     def handle(self, caller: Caller, operation: str, bank_id: str) -> Bank:
-        """The bank, perhaps with an old position.
+        """The cached bank, whose position may be old.
 
         Raises:
             AccessDenied: The caller may not do this there.
@@ -86,7 +86,7 @@ class Banks:
         return self._spaces.fresh(known)
 
     def current(self, caller: Caller, operation: str, bank_id: str) -> Bank:
-        """The bank as the store has it now; raises what `handle` does."""
+        """The bank as stored now; raises as `handle` does."""
         field_checks.bank_id(bank_id)
         self._access.require(caller, operation, bank_id)
         return self._read(caller, bank_id)
@@ -97,7 +97,7 @@ class Banks:
         return replace(bank, template=self._overrides.template(bank.bank_id), profile=profile)
 
     def expected(self, caller: Caller, operation: str, bank_id: str) -> Bank:
-        """The bank, or what it will be where the call makes it: then its key is 0, and `ready` makes it.
+        """The bank, or its draft where the call creates it: a draft has key 0, and `ready` creates the bank.
 
         Raises:
             AccessDenied: The caller may not do this there.
@@ -111,7 +111,7 @@ class Banks:
         return self.draft(caller, bank_id)
 
     def expected_each(self, caller: Caller, operation: str, bank_ids: Sequence[str]) -> list[Bank]:
-        """As `expected` of every bank; raises what that does of the first one that it refuses."""
+        """As `expected` for every bank; raises for the first one that is refused."""
         tenant, handles = caller.tenant, self.handles
         try:
             known = [handles[tenant, bank_id] for bank_id in bank_ids]
@@ -121,7 +121,7 @@ class Banks:
         return self._spaces.fresh_each(known)
 
     async def ready(self, caller: Caller, operation: str, bank: Bank) -> Bank:
-        """An expected bank, made if there is none: for when nothing else can refuse the call."""
+        """An expected bank, created if it does not exist, once nothing else can refuse the call."""
         return bank if bank.key else await self.make(caller, bank.bank_id, operation)
 
     async def ready_each(self, caller: Caller, operation: str, banks: Sequence[Bank]) -> Sequence[Bank]:
@@ -145,16 +145,16 @@ class Banks:
         return bank
 
     def require(self, caller: Caller, operation: str, bank_id: str, path: str = "bank_id") -> None:
-        """Let a call pass before anything else about it is looked at, or refuse it; see `Access.require`."""
+        """Check the caller's permission before any other part of the call; see `Access.require`."""
         field_checks.bank_id(bank_id, path)
         self._access.require(caller, operation, bank_id, self.handles.get((caller.tenant, bank_id)))
 
     def require_each(self, caller: Caller, operation: str, asked: BankSet) -> None:
-        """As `require` of every bank that a call names, before any of them is looked at; their ids are checked."""
+        """As `require` for every bank of a call, before any of them is read; checks their ids."""
         self._access.require_each(caller, operation, asked.bank_ids, self.handles)
 
     def known(self, caller: Caller, bank_id: str) -> Bank | None:
-        """The bank, perhaps with an old position; None where there is none. It says nothing of what the caller may."""
+        """The bank, perhaps with an old position; None if it does not exist. Checks no permission."""
         return self.handles.get((caller.tenant, bank_id)) or self._store.get_bank(caller.tenant, bank_id)
 
     def draft(self, caller: Caller, bank_id: str) -> Bank:
@@ -176,7 +176,7 @@ class Banks:
         )
 
     def gone(self, bank: Bank) -> None:
-        """Let go of a bank that was found deleted."""
+        """Remove a deleted bank from the cache."""
         self.handles.pop((bank.tenant, bank.bank_id), None)
         self._registry.drop(bank)
 
@@ -216,7 +216,7 @@ class Banks:
         return self.described(self.current(caller, "GetBank", request.bank_id))
 
     async def make(self, caller: Caller, bank_id: str, operation: str = "Retain") -> Bank:
-        """The bank of a retain or recall that was let pass: made, unless somebody else was faster.
+        """The bank of an admitted retain or recall: created, unless a concurrent call created it.
 
         Raises:
             AccessDenied: Somebody else was faster, and the caller may not do this there.
@@ -305,7 +305,7 @@ class Banks:
         return await asyncio.shield(deletion)
 
     def _deleted(self, caller: Caller, request: RequestKey | None) -> int | None:
-        """The answer to an equal request, for a caller who has no right to hear of any other."""
+        """The answer to an equal earlier request, for a caller without permission for other answers."""
         try:
             response = None if request is None else self._store.find_response(caller.tenant, request)
         except RequestIdReused:
@@ -322,8 +322,7 @@ class Banks:
         position = bank.position if after is None else after
         if position > bank.position:
             raise ValidationError(
-                f"is {position}, but the bank is at {bank.position}: all changes up to {position} would be missed; "
-                "watch from a position that this bank gave",
+                f"is {position}, but the bank is at position {bank.position}; pass a position that this bank returned",
                 field="after_position",
                 metadata={"after_position": str(position), "position": str(bank.position)},
             )
@@ -342,7 +341,7 @@ class Banks:
                     await changed.wait()
 
     async def settle(self) -> None:
-        """Wait for the deletions that were begun."""
+        """Wait for the deletions in progress."""
         await asyncio.gather(*self._deletions, return_exceptions=True)
 
     async def _delete(self, bank: Bank, etag: str | None, principal: str, request: RequestKey | None) -> int:
@@ -372,5 +371,8 @@ class Banks:
                 )
             return own.model_id, own.dimensions
         if model is None or dimensions is None:
-            raise ValidationError(f"is missing; this server does not know {model!r}", field="dimensions")
+            raise ValidationError(
+                f"is missing and this server has no model {model!r}; send the dimensions of the model",
+                field="dimensions",
+            )
         return model, dimensions

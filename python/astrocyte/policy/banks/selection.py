@@ -1,6 +1,6 @@
 """The banks of a call and its strategy: from the request, a group of the configuration, and the caller's identity.
 
-Nothing is looked up here: a bank that does not exist is named like any other, and the gate decides on each of them.
+No bank is looked up here: the gate decides on each of them, whether it exists or not.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _PARTS = tuple(part.name for part in fields(MultiBankStrategy))
 
 
 class BankSet(NamedTuple):
-    """The banks of a call in the order in which they are asked, and how; None where it names one bank."""
+    """The banks of a call in their order, with the strategy; None where it names one bank."""
 
     bank_ids: tuple[str, ...]
     strategy: BankStrategy | None = None
 
 
 class BankSets:
-    """Resolves what calls say about several banks.
+    """Resolves the banks and strategies of calls on several banks.
 
     Args:
         settings: The groups, and what holds where a call says nothing.
@@ -63,7 +63,7 @@ class BankSets:
         """
         if not query.banks and query.bank_group is None:
             if query.strategy is not None:
-                raise ValidationError("has no effect on one bank; name several in banks", field=f"{at}strategy")
+                raise ValidationError("has no effect on one bank; name several banks in banks", field=f"{at}strategy")
             if not isinstance(query.bank_id, str):
                 field_checks.bank_id(query.bank_id, f"{at}bank_id")
             return _alone(query.bank_id, f"{at}bank_id")
@@ -83,18 +83,18 @@ class BankSets:
         return BankSet((*first, *rest), strategy)
 
     def groups(self) -> list[BankGroup]:
-        """The groups of the configuration, with placeholders as they stand there."""
+        """The groups of the configuration, with unfilled placeholders."""
         return [
             BankGroup(name, group.banks, replace(OPEN_STRATEGY, **_of_group(group, {one: one for one in group.banks})))
             for name, group in self._settings.bank_groups.items()
         ]
 
     def _group(self, caller: Caller, name: object, path: str) -> tuple[tuple[str, ...], dict[str, Any]]:
-        """The banks of a group, filled, and what it says of the strategy."""
+        """The banks of a group, with placeholders filled, and the group's strategy."""
         group = self._settings.bank_groups.get(name) if isinstance(name, str) else None
         if group is None:
             there = ", ".join(sorted(self._settings.bank_groups)) or "none"
-            raise ValidationError(f"there is no group {ascii(name)[:64]}; there are: {there}", field=path)
+            raise ValidationError(f"there is no bank group {ascii(name)[:64]}; expected one of: {there}", field=path)
         known = identity_values(caller)
         filled = {bank: _filled(bank, known, path) for bank in group.banks}
         return tuple(filled.values()), _of_group(group, filled)
@@ -108,7 +108,7 @@ def _alone(bank_id: str, path: str) -> BankSet:
 
 
 def identity_values(caller: Caller) -> dict[str, str]:
-    """Values of placeholders: tenant_id, and user_id, agent_id and so on, from the caller and whom it acts for."""
+    """Values of placeholders: tenant_id, user_id, agent_id and so on, from the caller and its principal."""
     values = {"tenant_id": caller.tenant}
     for principal in (caller.principal, caller.on_behalf_of):
         kind, colon, name = (principal or "").partition(":")
@@ -118,13 +118,13 @@ def identity_values(caller: Caller) -> dict[str, str]:
 
 
 def _filled(pattern: str, values: Mapping[str, str], path: str) -> str:
-    """The bank id that a name with placeholders stands for."""
+    """The bank id after the placeholders of a name are filled."""
     try:
         return pattern.format_map(dict(values))
     except KeyError as error:
         missing = str(error.args[0])
         raise ValidationError(
-            f"needs {missing}, which this caller does not have: it is what follows the colon of a principal such as "
+            f"needs {missing}, which this caller does not have; use a principal such as "
             f"{missing.removesuffix('_id')}:42",
             field=path,
         ) from error
@@ -156,14 +156,16 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_exclusive(query: RecallQuery | ReflectQuery, at: str) -> None:
-    """Banks named in one way only, and nothing asked that belongs to one bank."""
+    """Check that banks are named in one way only, without parameters of a single bank."""
     if query.bank_id:
         other = "banks" if query.banks else "bank_group"
-        raise ValidationError(f"comes with {other}; name one bank, or several, not both", field=f"{at}bank_id")
+        raise ValidationError(f"cannot be combined with {other}; name either one bank or several", field=f"{at}bank_id")
     if query.banks and query.bank_group is not None:
-        raise ValidationError("comes with banks; give one of them", field=f"{at}bank_group")
+        raise ValidationError("cannot be combined with banks; set one of them", field=f"{at}bank_group")
     if query.min_position:
-        raise ValidationError("is a position of one bank, and several are asked", field=f"{at}min_position")
+        raise ValidationError(
+            "applies to one bank, and the call names several; leave it out", field=f"{at}min_position"
+        )
 
 
 def _strategy(values: dict[str, Any], bank_ids: tuple[str, ...], path: str) -> BankStrategy:
@@ -195,6 +197,8 @@ def _check_banks(strategy: BankStrategy, bank_ids: tuple[str, ...], path: str) -
         if strange is not None:
             raise ValidationError(f"names {ascii(strange)[:64]}, which is not among the banks", field=f"{path}.{name}")
     if len(set(order)) != len(order):
-        raise ValidationError("names a bank twice", field=f"{path}.cascade_order")
+        raise ValidationError("names a bank twice; name each bank once", field=f"{path}.cascade_order")
     if not any(strategy.bank_weights.get(bank_id, 1.0) for bank_id in bank_ids):
-        raise ValidationError("leaves no bank a weight above 0; nothing could be found", field=f"{path}.bank_weights")
+        raise ValidationError(
+            "has no bank with a weight above 0; give one bank a positive weight", field=f"{path}.bank_weights"
+        )

@@ -1,10 +1,10 @@
-"""The outbox relay: brings what waits to the engines, at once by the call that made it wait, or in the background.
+"""The outbox relay: delivers queued changes to the engines, in the call that queued them or in the background.
 
-For each engine and bank one delivery runs at a time, in the order of the changes, so that a copy never arrives after
-what took it back. What goes out is what the memory is then: one that was forgotten while it waited is forgotten there,
-and never sent. What is sent twice, because a server died before it could note that it arrived, is stored once: a new
-memory goes by one request id, and of one that changed all is forgotten first. An engine that fails rests, longer each
-time; what it refuses is set aside for a while, and what comes after goes on.
+Per engine and bank one delivery runs at a time, in the order of the changes, so that a copy never arrives after
+its deletion. A delivery sends the current version: a memory that was forgotten while queued is forgotten there,
+and never sent. A change that is sent twice, because a server died before it noted the arrival, is stored once: a new
+memory has one request id, and a changed one is forgotten first. Deliveries to a failing engine pause, longer each
+time; a refused change is set aside for a while, and later changes go on.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ WAITING = "waiting"
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """A change that an engine refused, when it is offered again (by the loop's clock), and what it said."""
+    """A change that an engine refused, the time of the next try (by the loop's clock), and the reason."""
 
     position: int
     again: float
@@ -87,8 +87,8 @@ class _Lane:
     task: asyncio.Task[None] | None = None
 
 
-class Deliveries:
-    """Brings engines what waits for them.
+class OutboxRelay:
+    """Delivers queued changes to the engines.
 
     Args:
         engines: All of them.
@@ -112,7 +112,7 @@ class Deliveries:
             self._lane(engine)
 
     async def close(self) -> None:
-        """Stop; what waits is there for the next process."""
+        """Stop; the queued work is durable and continues in the next process."""
         self._started = False
         for lane in self._lanes.values():
             if lane.task is not None:
@@ -122,18 +122,18 @@ class Deliveries:
                 lane.task = None
 
     def wake(self) -> None:
-        """An engine is back: look at what waits now."""
+        """Deliver the queued changes of an engine that recovered."""
         for lane in self._lanes.values():
             lane.changed.set()
 
     def note(self, engine: str) -> None:
-        """Something waits for an engine: look at it, unless there is a reason to wait."""
+        """Deliver a new change of an engine, unless its deliveries pause."""
         lane = self._lanes.get(engine)
         if lane is not None and not lane.resting:
             lane.changed.set()
 
     def order(self, tenant: str, bank_id: str, principal: str, behalf: str | None, hops: int) -> CopyOrder | None:
-        """Where copies of what a call changes in a bank are to go, if anywhere.
+        """The engine that gets copies of a call's changes in a bank, if any.
 
         Args:
             tenant: The bank's.
@@ -158,7 +158,7 @@ class Deliveries:
         return lock
 
     async def bring(self, engine: Engine, bank: Bank, memory_ids: Sequence[str]) -> None:
-        """Let an engine have what it should of these memories now, after what waits before them.
+        """Deliver these memories to an engine now, after the earlier changes in its queue.
 
         Raises:
             AstrocyteError: It does not have all of it; what is left waits.
@@ -181,13 +181,13 @@ class Deliveries:
             raise next((one.error for one in refusals if one is not None), _waits(engine))
 
     def left(self, engine: Engine, bank: Bank, memory_ids: Sequence[str]) -> set[str]:
-        """Those of the memories that still wait."""
+        """The memories of these that are still queued."""
         return self._outbox.still_waiting(engine.name, bank, memory_ids)
 
     async def forgotten(
         self, engine: Engine, call: EngineCall, bank: Bank, selector: ForgetSelector, position: int
     ) -> int:
-        """Let an engine, which has forgotten what the selector meets, forget all else that was forgotten here by then.
+        """After an engine forgot the selected memories, forget there what else was forgotten here by then.
 
         The caller holds the bank's turn. Returns how many memories more went.
 
@@ -239,13 +239,13 @@ class Deliveries:
         return lane
 
     def _far(self, engine: Engine, bank: Bank, memory_ids: Sequence[str]) -> bool:
-        """True if so much waits before a bank's memories that nobody should wait for it."""
+        """True if the queue before a bank's memories is too long for a call to wait."""
         first = {one.memory_id for one in self._outbox.waiting(engine.name, bank, limit=AHEAD)}
         return len(first) == AHEAD and first.isdisjoint(memory_ids)
 
     @asynccontextmanager
     async def _in_turn(self, engine: Engine, lane: _Lane, bank: Bank) -> AsyncIterator[None]:
-        """Hold a bank's turn, for which nobody waits longer than for the engine itself.
+        """Hold a bank's turn; waits at most as long as for the engine itself.
 
         Raises:
             ProviderUnavailable: It did not come, or the engine failed for who was before: it would fail again.
@@ -282,7 +282,7 @@ class Deliveries:
             lane.resting = False
 
     async def _drain(self, engine: Engine, lane: _Lane) -> float | None:
-        """Deliver all that waits; returns in how many seconds something that was refused is offered again.
+        """Deliver all queued changes; returns the seconds until a refused change is tried again.
 
         Raises:
             AstrocyteError: Something failed that may pass; the rest still waits.
@@ -317,7 +317,7 @@ class Deliveries:
         return run[-1].place
 
     async def _hand_over(self, engine: Engine, lane: _Lane, bank: Bank, run: Sequence[WaitingCopy]) -> None:
-        """Let an engine do what changes of one kind need, and take them out; or set aside what it refuses.
+        """Apply changes of one kind at an engine and dequeue them; set aside those that it refuses.
 
         Raises:
             AstrocyteError: It failed, and may not fail again.
@@ -343,7 +343,7 @@ class Deliveries:
         await self._outbox.delivered(engine.name, bank, run)
 
     async def _tell(self, engine: Engine, bank: Bank, run: Sequence[WaitingCopy]) -> None:
-        """Bring an engine what memories are now: forget there what they were, then store what they are."""
+        """Replace memories at an engine by their current versions: forget the old ones, then store the new."""
         first, seconds = run[0], engine.settings.write_timeout_seconds
         call = EngineCall(bank.bank_id, bank.tenant, first.principal, first.hops, seconds)
         now = {one.memory_id: None if one.action in LOSING else self._store.memory(bank, one.memory_id) for one in run}
@@ -364,13 +364,13 @@ def _waits(engine: Engine) -> ProviderUnavailable:
 
 
 def _set_aside(lane: _Lane, bank: Bank, one: WaitingCopy, now: float) -> bool:
-    """True if just this change was refused, a short time ago."""
+    """True if this change was refused a short time ago."""
     refusal = lane.refused.get((bank.key, one.memory_id))
     return refusal is not None and refusal.position == one.position and now < refusal.again
 
 
 def _together(one: WaitingCopy) -> tuple[object, ...]:
-    """Equal for what one call can be made for, and does not mix what must be gone with what may come back."""
+    """The grouping key of changes for one call: deletions and writes are not mixed."""
     return one.principal, one.hops, one.action if one.action in LOSING else CopyAction.COPY
 
 

@@ -1,8 +1,8 @@
-"""One answer of two sides: the pipeline of this server, and an engine that stands beside a bank.
+"""Recall from two sides: the pipeline of this server, and the engine of a bank.
 
-Both are asked at once, and neither before the call was let pass. What the engine brings is judged (`foreign`), and then
-the lists become one (`pipelines.side_fusion`). A side that fails or is late is named in the trace, and the other
-answers, unless the engine's settings require both.
+Both run concurrently, after the call was admitted. The hits of the engine are screened (`result_screening`), and the
+two lists are merged (`pipelines.side_fusion`). A side that fails or is late is named in the trace, and the other
+answers, unless the settings of the engine require both.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from astrocyte.pipelines.recall.external_context import within
 from astrocyte.pipelines.recall.trace import empty_trace
 from astrocyte.policy.banks.cross_references import Relevant
 from astrocyte.policy.engines.registry import Engine, Engines, cause_of
-from astrocyte.policy.engines.result_screening import Foreign, Judged
+from astrocyte.policy.engines.result_screening import Judged, ResultScreening
 from astrocyte.policy.events import emit
 
 Local = Callable[[RecallQuery], Awaitable[RecallResult]]
@@ -49,7 +49,7 @@ HOP_LIMIT, WEIGHT, NOT_SUPPORTED, NOT_NEEDED = "hop_limit", "weight", "not_suppo
 
 
 class Asking(NamedTuple):
-    """A recall that was let pass: who asks, by which call, which banks and how, and for how many tokens at most.
+    """An admitted recall: its caller, call, banks, strategy, and token budget.
 
     ``beside`` has, by bank, what other banks hold that is relevant to it. ``watch`` hears of all hits of all sides,
     best first, before they are cut.
@@ -75,7 +75,7 @@ class _Part:
     error: AstrocyteError | None = None
 
     def failed(self, error: AstrocyteError) -> None:
-        """It did not answer."""
+        """True if the side did not answer."""
         self.error, self.reason = error, cause_of(error)
         self.outcome = EngineOutcome.LATE if isinstance(error, DeadlineExceeded) else EngineOutcome.FAILED
 
@@ -113,25 +113,25 @@ class Hybrid:
 
     Args:
         engines: All of them.
-        foreign: Judges what they bring.
+        screening: Screens their hits.
         name_of: Who a caller counts as.
         rank_constant: k of rrf.
     """
 
     def __init__(
-        self, engines: Engines, foreign: Foreign, name_of: Callable[[Caller], str], rank_constant: float
+        self, engines: Engines, screening: ResultScreening, name_of: Callable[[Caller], str], rank_constant: float
     ) -> None:
         self._engines = engines
-        self._foreign = foreign
+        self._screening = screening
         self._name_of = name_of
         self._rank_constant = rank_constant
 
     def concerns(self, banks: Sequence[Bank]) -> bool:
-        """True if an engine stands beside any of the banks."""
+        """True if any of the banks has an engine."""
         return bool(self._engines.all) and any(self._engines.of_bank(bank) is not None for bank in banks)
 
     async def recall(self, asking: Asking, local: Local) -> RecallResult:
-        """The answer of all sides; that of ``local`` alone where no engine stands beside the banks.
+        """The merged answer of all sides; that of ``local`` alone where no bank has an engine.
 
         Raises:
             AstrocyteError: No side could answer, or one could not and its settings require both.
@@ -183,7 +183,7 @@ class Hybrid:
         own.latency_ms = (perf_counter() - start) * 1e3
 
     async def _ask_in_turn(self, asking: Asking, sides: Sequence[_Side], own: _Own) -> None:
-        """Ask the engines of the banks that the pipeline needed; for a first match the first that has any hits."""
+        """Query the engines of the banks that the pipeline used; for a first match the first with any hits."""
         assert asking.strategy is not None  # noqa: S101 - one bank is never asked in turn
         first = asking.strategy.mode is MultiBankMode.FIRST_MATCH
         needed = _needed(own.result)
@@ -202,7 +202,7 @@ class Hybrid:
                 side.reason = NOT_NEEDED
 
     async def _ask(self, asking: Asking, side: _Side) -> None:
-        """Ask an engine, judge what it brings, and write down what became of it."""
+        """Query an engine, screen its hits, and record the outcome."""
         if side.reason:
             return
         start = perf_counter()
@@ -212,7 +212,7 @@ class Hybrid:
         query = _question(asking, bank)
         try:
             answer = await engine.ask(lambda: engine.provider.recall(call, query), seconds)
-            side.judged = self._foreign.judge(engine.name, bank, asking.operation, query, answer)
+            side.judged = self._screening.judge(engine.name, bank, asking.operation, query, answer)
             side.outcome = EngineOutcome.ANSWERED
         except AstrocyteError as error:
             side.failed(error)
@@ -262,7 +262,7 @@ class Hybrid:
 
 
 def _why_not(asking: Asking, side: _Side) -> str:
-    """Why an engine is not to be asked, or nothing."""
+    """The reason why an engine cannot run a query, or an empty text."""
     query = asking.query
     if side.weight <= 0.0:
         return WEIGHT
@@ -275,7 +275,7 @@ def _why_not(asking: Asking, side: _Side) -> str:
 
 
 def _question(asking: Asking, bank: Bank) -> RecallQuery:
-    """The query as an engine is asked it: without what belongs to this server's index, or to the call as a whole."""
+    """The query for an engine: without parameters of this server's index, or of the call as a whole."""
     return replace(
         asking.query,
         bank_id=bank.bank_id,
@@ -295,14 +295,14 @@ def _question(asking: Asking, bank: Bank) -> RecallQuery:
 
 
 def _needed(result: RecallResult | None) -> set[str]:
-    """The banks that a cascade came to; none where it failed."""
+    """The banks that a cascade reached; none where it failed."""
     if result is None or result.trace is None:
         return set()
     return {bank.bank_id for bank in result.trace.banks if bank.outcome is not BankOutcome.NOT_NEEDED}
 
 
 def _fail(sides: Sequence[_Side], own: _Own) -> None:
-    """Raise where a side that is required did not answer, or where none did."""
+    """Raise if a required side did not answer, or if none did."""
     parts: list[_Part] = [own, *sides]
     errors = [one.error for one in parts if one.error is not None]
     required = any(side.engine.settings.require_both for side in sides)
@@ -315,7 +315,8 @@ def _fail(sides: Sequence[_Side], own: _Own) -> None:
     for side in sides:
         if side.engine.settings.require_both and side.reason in {HOP_LIMIT, NOT_SUPPORTED}:
             raise FailedPrecondition(
-                f"engine {side.engine.name!r} cannot be asked this ({side.reason}), and both sides are required",
+                f"engine {side.engine.name!r} cannot run this recall ({side.reason}), and the settings require the "
+                "engine and the pipeline",
                 metadata={"engine": side.engine.name, "cause": side.reason},
             )
 
@@ -323,7 +324,7 @@ def _fail(sides: Sequence[_Side], own: _Own) -> None:
 def _trace(
     trace: RecallTrace | None, hits: Sequence[MemoryHit], sides: Sequence[_Side], own: _Own, start: float
 ) -> RecallTrace:
-    """The trace of the whole: the pipeline's, with what became of each side."""
+    """The trace of both sides: the pipeline's, with the outcome of each engine."""
     pipeline = EngineTrace(
         PIPELINE,
         own.outcome,

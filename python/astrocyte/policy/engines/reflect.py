@@ -1,4 +1,4 @@
-"""Answers that an engine makes by itself, judged like everything else that it brings."""
+"""Reflect by an engine: its answer is screened like its hits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from astrocyte.errors import AstrocyteError, FailedPrecondition, ProviderUnavail
 from astrocyte.model import Bank, Caller, MemoryHit, RecallQuery, RecallResult, ReflectQuery, ReflectResult
 from astrocyte.pipelines.text import detail_levels
 from astrocyte.policy.engines.registry import Engine, Engines, cause_of
-from astrocyte.policy.engines.result_screening import Foreign
+from astrocyte.policy.engines.result_screening import ResultScreening
 from astrocyte.policy.events import emit
 from astrocyte.policy.privacy.barriers import Barriers
 from astrocyte.providers.engines import EngineAnswer
@@ -21,20 +21,20 @@ MOST_SOURCES = 200
 
 
 class EngineReflecting:
-    """Lets engines answer for the banks where they should.
+    """Routes reflects to the engines of the banks that are configured for it.
 
     Args:
         engines: All of them.
-        foreign: Judges what they bring.
+        screening: Screens their hits.
         barriers: Judge what they say.
         name_of: Who a caller counts as.
     """
 
     def __init__(
-        self, engines: Engines, foreign: Foreign, barriers: Barriers, name_of: Callable[[Caller], str]
+        self, engines: Engines, screening: ResultScreening, barriers: Barriers, name_of: Callable[[Caller], str]
     ) -> None:
         self._engines = engines
-        self._foreign = foreign
+        self._screening = screening
         self._barriers = barriers
         self._name_of = name_of
 
@@ -54,7 +54,7 @@ class EngineReflecting:
         try:
             if engine.too_far(caller) or (past and not engine.able.time_travel):
                 raise FailedPrecondition(
-                    f"engine {engine.name!r} cannot be asked this", metadata={"engine": engine.name}
+                    f"engine {engine.name!r} cannot run this reflect", metadata={"engine": engine.name}
                 )
             limit = min(most_tokens, query.max_tokens or most_tokens)
             return await self._asked(caller, operation, engine, bank, replace(query, max_tokens=limit))
@@ -73,21 +73,21 @@ class EngineReflecting:
         result: object = await engine.ask(lambda: engine.provider.reflect(call, question), seconds)
         if not isinstance(result, ReflectResult):
             raise ProviderUnavailable(
-                f"engine {engine.name!r} answered with something else than an answer",
+                f"engine {engine.name!r} returned an invalid answer",
                 metadata={"engine": engine.name, "cause": "not_an_answer"},
             )
-        said = self._barriers.foreign(
+        said = self._barriers.screen_engine_result(
             bank.bank_id,
             operation,
             RecallResult((MemoryHit(result.answer, 0.0, bank_id=bank.bank_id),), 0, truncated=False),
         )
         if not said.hits:
             raise ProviderUnavailable(
-                f"engine {engine.name!r} said what the bank's barrier refuses",
+                f"engine {engine.name!r} returned an answer that the bank's privacy barrier refuses",
                 metadata={"engine": engine.name, "cause": "PII_REJECTED"},
             )
         asked = RecallQuery(query.query, bank.bank_id, max_results=MOST_SOURCES, include_sources=query.include_sources)
-        judged = self._foreign.judge(
+        judged = self._screening.judge(
             engine.name, bank, operation, _filters(asked, query), EngineAnswer(tuple(result.sources or ()))
         )
         limit = query.max_tokens or 0

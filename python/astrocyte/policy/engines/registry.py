@@ -1,4 +1,4 @@
-"""The engines beside the pipeline: which one stands beside a bank, and how it is called.
+"""The engines beside the pipeline: the engine of each bank, and guarded calls to it.
 
 A call has a deadline and passes the engine's own circuit breaker. What an engine does wrong becomes
 `ProviderUnavailable`, or `DeadlineExceeded` where it was late; what it refuses, such as a caller whom it does not let
@@ -81,15 +81,15 @@ class Engine:
         self._check()
 
     def stands_beside(self, tenant: str, bank_id: str) -> bool:
-        """True if it has anything to do with the bank."""
+        """True if the engine serves the bank."""
         return tenant == self.settings.tenant and any(matches(one, bank_id) for one in self.settings.banks)
 
     def too_far(self, caller: Caller) -> bool:
-        """True if a call has passed as many servers as it may: the next one could be the first."""
+        """True if a call has passed as many servers as allowed: one more could close a cycle."""
         return caller.hops >= self.settings.most_hops
 
     def call_for(self, caller: Caller, principal: str, bank_id: str, timeout_seconds: float) -> EngineCall:
-        """For whom it is asked; ``principal`` is who the caller counts as."""
+        """The call for the engine; ``principal`` is the caller's effective principal."""
         name = caller.on_behalf_of or principal
         return EngineCall(
             bank_id, caller.tenant, "" if name == DEFAULT_PRINCIPAL else name, caller.hops + 1, timeout_seconds
@@ -132,7 +132,7 @@ class Engine:
         results = list(await self.ask(lambda: self.provider.retain(call, items), call.timeout_seconds))
         if len(results) != len(items) or not all(isinstance(result, RetainResult) for result in results):
             raise ProviderUnavailable(
-                f"engine {self.name!r} answered with something else than a result for each item",
+                f"engine {self.name!r} did not return one result for each item",
                 metadata={"engine": self.name, "cause": "not_an_answer"},
             )
         return results
@@ -150,7 +150,7 @@ class Engine:
         )
         if not isinstance(result, ForgetResult):
             raise ProviderUnavailable(
-                f"engine {self.name!r} did not say what it forgot",
+                f"engine {self.name!r} returned no valid result of the forget",
                 metadata={"engine": self.name, "cause": "not_an_answer"},
             )
         return max(0, result.deleted_count)
@@ -178,7 +178,7 @@ class Engine:
         )
 
     def _check(self) -> None:
-        """Refuse settings that the engine cannot fulfil."""
+        """Refuse settings that need a missing ability of the engine."""
         settings = self.settings
         wanted = {
             "retain": settings.retain_target != PIPELINE,
@@ -189,7 +189,7 @@ class Engine:
             if needed and not getattr(self.able, ability):
                 hint = "; set read_only" if ability == "forget" and settings.retain_target == PIPELINE else ""
                 raise ConfigError(
-                    f"engines.{self.name}: its provider cannot {ability}, and the settings need it{hint}",
+                    f"engines.{self.name}: its provider does not support {ability}, which the settings require{hint}",
                     metadata={"key": f"engines.{self.name}"},
                 )
 
@@ -217,7 +217,7 @@ class Engines:
         self._watch: Callable[[Breaker], None] | None = None
 
     def subscribe(self, watch: Callable[[Breaker], None]) -> None:
-        """Tell ``watch`` of each engine's breaker, of those that come later too."""
+        """Call ``watch`` with the breaker of each engine, also of engines added later."""
         self._watch = watch
         for engine in self.all:
             watch(engine.breaker)
@@ -227,20 +227,22 @@ class Engines:
         return iter(self.all)
 
     def add(self, name: str, kind: str, settings: HybridSettings, provider: EngineProvider) -> None:
-        """Let an engine stand beside its banks.
+        """Register an engine for its banks.
 
         Raises:
             ConfigError: There is one of that name, the name is the pipeline's, or it cannot do what it should.
         """
         if name == PIPELINE or any(one.name == name for one in self.all):
-            raise ConfigError(f"engines.{name}: the name is taken; choose another", metadata={"key": f"engines.{name}"})
+            raise ConfigError(
+                f"engines.{name}: the name is in use; choose another", metadata={"key": f"engines.{name}"}
+            )
         breaker = Breaker(f"engine:{name}", self._settings.escalation.circuit_breaker)
         self.all.append(Engine(name, kind, settings, self._around(name, provider), breaker))
         if self._watch is not None:
             self._watch(breaker)
 
     def replace_pipeline(self, name: str, engine: EngineProvider) -> None:
-        """Let an engine keep and find the memories of all banks that no other stands beside, and answer if it can.
+        """Register an engine for all banks without another engine, for retain, recall and, if able, reflect.
 
         Raises:
             ConfigError: As `add`.
@@ -261,7 +263,7 @@ class Engines:
         self.add(hybrid.name, type(hybrid.engine).__name__, hybrid.settings(), hybrid.engine)
 
     def beside(self, tenant: str, bank_id: str) -> Engine | None:
-        """The first engine that stands beside a bank."""
+        """The first engine of any of the banks."""
         return next((one for one in self.all if one.stands_beside(tenant, bank_id)), None)
 
     def of_bank(self, bank: Bank) -> Engine | None:
@@ -269,11 +271,11 @@ class Engines:
         return self.beside(bank.tenant, bank.bank_id)
 
     async def describe(self) -> list[EngineInfo]:
-        """All of them, asked together how they are."""
+        """Descriptions of all engines, with their health, queried concurrently."""
         return list(await asyncio.gather(*[one.describe() for one in self.all]))
 
     async def close(self) -> None:
-        """Release their connections, whatever one of them does."""
+        """Release the connections of all engines, even if one fails."""
         await asyncio.gather(*[one.provider.close() for one in self.all], return_exceptions=True)
 
 

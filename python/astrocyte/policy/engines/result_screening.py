@@ -1,6 +1,6 @@
-"""Screens the answers of engines: text from outside, which nothing has judged yet.
+"""Screening of engine answers, which are untrusted input.
 
-Each hit must be as right as a memory would have to be, meet the query's filter by its own fields, and pass the bank's
+Each hit must be as valid as a memory, meet the query's filter by its own fields, and pass the bank's
 barriers by patterns, as if it were to be stored. A hit of a memory that this server keeps as well is shown as the
 database knows it now, or, where that has forgotten or changed it, not at all: so an engine that lags behind can bring
 nothing back.
@@ -23,7 +23,7 @@ from astrocyte.stores.protocols import MemoryStore
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The hits that are left, best first, how many are not, and what the caller is to be told."""
+    """The hits that passed, best first, the number of dropped ones, and warnings for the caller."""
 
     hits: tuple[MemoryHit, ...]
     found: int
@@ -31,13 +31,13 @@ class Judged:
     warnings: tuple[str, ...] = ()
 
 
-class Foreign:
-    """Judges answers of engines.
+class ResultScreening:
+    """Screens the answers of engines: bounds, filters, and the privacy barriers of the bank.
 
     Args:
-        store: Knows which of the hits are memories of its own.
-        barriers: Of all banks.
-        check: The limits of what comes from outside.
+        store: Tells which hits are memories of this server.
+        barriers: The privacy barriers of all banks.
+        check: The limits on input.
     """
 
     def __init__(self, store: MemoryStore, barriers: Barriers, check: Validator) -> None:
@@ -46,14 +46,14 @@ class Foreign:
         self._check = check
 
     def judge(self, engine: str, bank: Bank, operation: str, query: RecallQuery, answer: object) -> Judged:
-        """The hits of an engine's answer that may be shown.
+        """The hits of an engine's answer that the caller may see.
 
         Raises:
-            ProviderUnavailable: It is no answer.
+            ProviderUnavailable: The answer has the wrong type.
         """
         if not isinstance(answer, EngineAnswer) or isinstance(answer.hits, (str, bytes)):
             raise ProviderUnavailable(
-                f"engine {engine!r} answered with something else than hits",
+                f"engine {engine!r} did not return valid hits",
                 metadata={"engine": engine, "cause": "not_an_answer"},
             )
         offered = list(answer.hits)[: query.max_results]
@@ -61,16 +61,18 @@ class Foreign:
         right = [hit for hit in made if hit is not None]
         meeting = passing(replace(query, external_context=tuple(right)))
         shown = [_shown(query, hit) for hit in meeting]
-        screened = self._barriers.foreign(bank.bank_id, operation, RecallResult(tuple(shown), 0, truncated=False))
+        screened = self._barriers.screen_engine_result(
+            bank.bank_id, operation, RecallResult(tuple(shown), 0, truncated=False)
+        )
         hits = tuple(_counted(hit) for hit in screened.hits)
         return Judged(hits, len(offered), len(offered) - len(hits), screened.warnings)
 
     def _hit(self, engine: str, bank: Bank, query: RecallQuery, hit: object, answer: EngineAnswer) -> MemoryHit | None:
-        """The hit with what an engine may say of it, or None where it is not right."""
+        """The hit with the fields that an engine may set, or None if the hit is invalid."""
         if not isinstance(hit, MemoryHit):
             return None
         try:
-            self._check.foreign(hit)
+            self._check.external_hit(hit)
             metadata = self._barriers.metadata(bank.bank_id, hit.metadata or {})
         except AstrocyteError:
             return None
@@ -93,7 +95,7 @@ class Foreign:
         return self._own(bank, query, kept, answer)
 
     def _own(self, bank: Bank, query: RecallQuery, hit: MemoryHit, answer: EngineAnswer) -> MemoryHit | None:
-        """The hit as the database knows it, where it is a memory of the bank; None where it is one no longer."""
+        """The hit as the database has it, if it is a memory of the bank; None if it is one no longer."""
         origin = answer.origins.get(hit.memory_id or "")
         memory = self._store.memory(bank, str(origin or hit.memory_id), include_forgotten=True)
         if memory is None:

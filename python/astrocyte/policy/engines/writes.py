@@ -24,7 +24,7 @@ from astrocyte.model import (
     RetainResult,
     RetentionAction,
 )
-from astrocyte.policy.engines.outbox_relay import BOTH, Deliveries
+from astrocyte.policy.engines.outbox_relay import BOTH, OutboxRelay
 from astrocyte.policy.engines.registry import Engine, Engines, cause_of
 from astrocyte.policy.events import emit
 from astrocyte.providers.engines import EngineCall, EngineItem
@@ -40,36 +40,36 @@ class EngineWriting:
 
     Args:
         engines: All of them.
-        deliveries: Brings them what waits.
+        outbox_relay: Delivers queued memories to the engines.
         store: Knows the banks.
         name_of: Who a caller counts as.
     """
 
     def __init__(
-        self, engines: Engines, deliveries: Deliveries, store: MemoryStore, name_of: Callable[[Caller], str]
+        self, engines: Engines, outbox_relay: OutboxRelay, store: MemoryStore, name_of: Callable[[Caller], str]
     ) -> None:
         self._engines = engines
-        self._deliveries = deliveries
+        self._outbox_relay = outbox_relay
         self._store = store
         self._name_of = name_of
 
     def only(self, caller: Caller, bank_id: str) -> Engine | None:
-        """The engine that alone keeps what is retained into a bank, if that is so."""
+        """The engine that is the only target of retains into a bank, if any."""
         engine = self._engines.beside(caller.tenant, bank_id)
         return engine if engine is not None and engine.settings.retain_target == ENGINE else None
 
     def order(self, caller: Caller, bank_id: str) -> CopyOrder | None:
-        """The order for the engine that follows what the caller changes in a bank; it goes with the commit."""
-        return self._deliveries.order(caller.tenant, bank_id, self._name_of(caller), caller.on_behalf_of, caller.hops)
+        """The outbox order for the engine of a bank; it is written in the caller's commit."""
+        return self._outbox_relay.order(caller.tenant, bank_id, self._name_of(caller), caller.on_behalf_of, caller.hops)
 
     @asynccontextmanager
     async def turn(self, caller: Caller, bank_id: str) -> AsyncIterator[None]:
-        """Let nothing go to the engine beside a bank but what is done in here: no copy comes between two forgets."""
+        """Hold the exclusive right to change a bank at its engine: no copy comes between two forgets."""
         engine = self._engines.beside(caller.tenant, bank_id)
         if engine is None:
             yield
             return
-        async with self._deliveries.turn(engine, bank_id):
+        async with self._outbox_relay.turn(engine, bank_id):
             yield
 
     async def store(
@@ -106,7 +106,7 @@ class EngineWriting:
         ]
 
     async def changed(self, caller: Caller, bank: Bank, memory: Memory, operation: str) -> None:
-        """Let an engine that keeps a copy of a memory have it as it is now.
+        """Update the engine's copy of a memory.
 
         A copy that lags behind is never shown, so that is no failure unless both sides are required.
         """
@@ -117,21 +117,21 @@ class EngineWriting:
     async def _brought(
         self, caller: Caller, engine: Engine, bank: Bank, memory_ids: Sequence[str], operation: str
     ) -> tuple[AstrocyteError | None, set[str]]:
-        """Bring memories to an engine; what went wrong, and which of them it therefore does not have as they are."""
+        """Deliver memories to an engine; returns the failure, if any, and the memories that are not delivered."""
         try:
             if engine.too_far(caller):
                 raise _too_far(engine)
-            await self._deliveries.bring(engine, bank, memory_ids)
+            await self._outbox_relay.bring(engine, bank, memory_ids)
         except AstrocyteError as error:
             emit("engine_failed", operation=operation, bank_id=bank.bank_id, engine=engine.name, reason=cause_of(error))
             if engine.settings.require_both:
                 raise
-            left = set(memory_ids) if engine.too_far(caller) else self._deliveries.left(engine, bank, memory_ids)
+            left = set(memory_ids) if engine.too_far(caller) else self._outbox_relay.left(engine, bank, memory_ids)
             return error, left
         return None, set()
 
     def check_forget(self, caller: Caller, bank_id: str) -> None:
-        """Refuse to forget what an engine would keep because it cannot be asked, before anything is changed.
+        """Refuse a forget that an engine cannot do, before anything is changed.
 
         Raises:
             FailedPrecondition: The call has passed too many servers.
@@ -167,10 +167,10 @@ class EngineWriting:
         try:
             count = await engine.forget(call, selector, compliance=compliance, reason=reason)
             if engine.settings.retain_target == BOTH:
-                count += await self._deliveries.forgotten(engine, call, bank, selector, result.position)
+                count += await self._outbox_relay.forgotten(engine, call, bank, selector, result.position)
         except AstrocyteError:
             # What is copied here it will be told all the same, whether the caller comes again or not.
-            self._deliveries.note(engine.name)
+            self._outbox_relay.note(engine.name)
             raise
         deleted = result.deleted_count
         if engine.settings.retain_target != BOTH:
@@ -197,7 +197,7 @@ class EngineWriting:
         return await engine.forget(call, ForgetSelector(memory_ids=ids), compliance=compliance, reason=reason)
 
     async def forget_bank(self, caller: Caller, bank_id: str) -> None:
-        """Let the engine erase all of a bank that is gone here.
+        """Erase a deleted bank at its engine.
 
         Raises:
             ProviderUnavailable: It failed and may still hold it; repeat the deletion with the same request id.
@@ -211,7 +211,7 @@ class EngineWriting:
         """All engines and how each is; with what waits for it, where it is of banks of the caller's tenant."""
         own = {one.name: one for one in self._engines if one.settings.tenant == caller.tenant}
         return [
-            replace(info, outbox=self._deliveries.state(own[info.name])) if info.name in own else info
+            replace(info, outbox=self._outbox_relay.state(own[info.name])) if info.name in own else info
             for info in await self._engines.describe()
         ]
 
@@ -242,7 +242,7 @@ def _too_far(engine: Engine) -> FailedPrecondition:
 
 
 def _theirs(result: RetainResult) -> RetainResult:
-    """An engine's result, as far as its words can be believed: a position of its own means nothing here."""
+    """An engine's result without its position, which has no meaning here."""
     known = result.retention_action in {action.value for action in RetentionAction}
     action = RetentionAction.CREATED if result.stored else RetentionAction.SKIPPED
     return RetainResult(

@@ -1,4 +1,4 @@
-"""Checking a trail: the reader computes every hash anew, so that nobody has to be taken at their word."""
+"""Verification of an audit trail: the reader recomputes every hash, and trusts no stored one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Verification:
 
     @property
     def intact(self) -> bool:
-        """True if no row is wrong, and none missing."""
+        """True if every row is present and right."""
         return self.broken_at is None
 
 
@@ -51,7 +51,7 @@ async def verify(backend: Backend, caller: Caller, *, noted: tuple[int, bytes] |
 
 
 class _Checker:
-    """Goes along a trail."""
+    """Verifies the rows of a trail in order."""
 
     def __init__(self, noted: tuple[int, bytes] | None) -> None:
         self.found = Verification(0, GENESIS)

@@ -1,4 +1,4 @@
-"""Legal holds and the trail by call: who may place, release and read them, and what they say."""
+"""RPCs on legal holds and the audit trail: permissions, validation and pages."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ def _check_hold_id(hold_id: object) -> None:
 
 
 def _place(page_token: str, scope: tuple[object, ...]) -> int:
-    """After which row a page begins."""
+    """The row after which a page begins."""
     after = int(decode_token(page_token, scope, int, 1)[0]) if page_token else 0
     if not 0 <= after <= LARGEST_POSITION:
-        raise ValidationError("is not a token of this server; start again without it", field="page_token")
+        raise ValidationError("is not a page token of this server; request the first page again", field="page_token")
     return after

@@ -1,4 +1,4 @@
-"""Recall authority: the hits once more as a block of text, sorted by whom to believe, under the operator's rules.
+"""Recall authority: the hits as a block of text, sorted by the authority of their source, by the operator's rules.
 
 The block orders words for a reader, a person or a language model; it never changes the ranking. A memory's tier is
 that of its bank, where the settings give the bank one, whatever its metadata says; else what metadata calls
@@ -49,7 +49,7 @@ class Authority:
         return item if tier is None else replace(item, metadata={**item.metadata, KEY: tier})
 
     def told(self, result: RecallResult) -> RecallResult:
-        """An answer with the block."""
+        """The result with the authority block."""
         return self._with_block(result) if self.enabled else result
 
     def evidence(self, result: RecallResult) -> RecallResult:

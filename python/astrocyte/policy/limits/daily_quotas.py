@@ -1,4 +1,4 @@
-"""Daily quotas: counted in a book on disk, some calls at a time, so that a restart or a second process gives no more.
+"""Daily quotas: reserved in a database on disk, some calls at a time, so that a restart or a second process adds none.
 
 The rule: over a UTC day no more than the limit is ever admitted, by all processes that share the book together. Up to
 64 calls at a time are reserved, and never more than a sixteenth of what is left, so that one call in many waits for the
@@ -17,7 +17,7 @@ DAY_MILLISECONDS = 86_400_000
 
 
 class Quotas:
-    """The rest of today's quotas.
+    """The unused part of today's quotas.
 
     Args:
         book: Where it is written.
@@ -35,7 +35,7 @@ class Quotas:
         self._reserving = asyncio.Lock()
 
     async def take(self, wanted: Mapping[Use, tuple[int, int]]) -> tuple[Use, float] | None:
-        """Use up so much of each limit, of all or of none.
+        """Take an amount from each limit, from all or from none.
 
         Args:
             wanted: How many, and the limit of a day, by what is used.
@@ -59,7 +59,7 @@ class Quotas:
             self._held[use] = self._held.get(use, 0) + count
 
     async def close(self) -> None:
-        """Give back what is held, and close the book."""
+        """Return unused reservations, and close the database."""
         held, self._held = self._held, {}
 
         def work() -> None:

@@ -25,7 +25,7 @@ EVERYTHING = ()
 
 
 class Demand(NamedTuple):
-    """So many operations in a bank."""
+    """A number of operations in a bank."""
 
     tenant: str
     bank_id: str
@@ -69,7 +69,7 @@ class Limits:
             await self.admit([Demand(tenant, bank_id, operation) for bank_id in bank_ids])
 
     async def admit(self, demands: Sequence[Demand]) -> None:
-        """Let a call with these demands pass; several for the same bank and operation add up.
+        """Admit a call with these demands; several for the same bank and operation add up.
 
         Raises:
             LimitReached: A limit is reached; nothing was consumed of any.
@@ -98,7 +98,7 @@ class Limits:
             await self._consume(draws, uses)
 
     async def close(self) -> None:
-        """Give back what was reserved and not used."""
+        """Return unused reservations."""
         if self._quotas is not None:
             await self._quotas.close()
 

@@ -16,7 +16,7 @@ from astrocyte.stores.protocols import IndexBatch, MemoryStore
 
 
 class StorageQuota:
-    """Lets writes pass while their bank has room for them.
+    """Admits writes while their bank has room for them.
 
     What is being written counts as written, so that two writes at once do not take the same room.
 

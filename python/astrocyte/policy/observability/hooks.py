@@ -1,4 +1,4 @@
-"""Hooks: functions of others that are told what happened, apart from the call that it happened in.
+"""Hooks: registered functions that receive events, outside of the call that caused them.
 
 An event is put on a queue, which costs the call a few microseconds, and functions are called from a thread of their
 own, one after the other. What they raise is counted and logged by its class. Where they are so slow that the queue is
@@ -44,7 +44,7 @@ _within: ContextVar[tuple[Hooks, Caller] | None] = ContextVar("astrocyte_hooks",
 
 
 class Hooks:
-    """Registered functions, and the thread that calls them, which begins with the first.
+    """Registered functions, and the thread that calls them, which starts with the first registration.
 
     Args:
         settings: How many events may wait, and how long an ``async`` function may take.
@@ -68,11 +68,11 @@ class Hooks:
         if event not in set(HookKind):
             near = difflib.get_close_matches(str(event), list(HookKind), n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(HookKind)}"
-            raise ValidationError(f"there is no {ascii(event)[:64]}; {hint}", field="event")
+            raise ValidationError(f"there is no event {ascii(event)[:64]}; {hint}", field="event")
         if not callable(handler):
-            raise ValidationError("expected a function that takes an event", field="handler")
+            raise ValidationError("expected a callable that takes an event", field="handler")
         if self._closed:
-            raise ValidationError("is registered too late, for this is closed", field="handler")
+            raise ValidationError("cannot be registered after close(); register it before", field="handler")
         kind = HookKind(event)
         self._handlers[kind] = (*self._handlers.get(kind, ()), handler)
         if self._thread is None:
@@ -86,11 +86,11 @@ class Hooks:
         return end
 
     def wants(self, kind: HookKind) -> bool:
-        """True if anybody would be called."""
+        """True if any function is registered for the event."""
         return bool(self._handlers.get(kind))
 
     def fire(self, kind: HookKind, bank_id: str | None, caller: Caller | None, data: Mapping[str, HookValue]) -> None:
-        """Tell of an event, at once and in no case with an error."""
+        """Queue an event without waiting; never raises."""
         current = events.current_trace()
         event = HookEvent(
             uuid.uuid4().hex,
@@ -112,7 +112,7 @@ class Hooks:
 
     @contextmanager
     def within(self, caller: Caller) -> Iterator[None]:
-        """Tell events of policies in here to these hooks, and to no others of the process."""
+        """Send policy events within the block to these hooks only."""
         token = _within.set((self, caller))
         try:
             yield
@@ -120,7 +120,7 @@ class Hooks:
             _within.reset(token)
 
     def close(self) -> None:
-        """Call no hook any more, once those had their time that wait. A second call does nothing."""
+        """Stop the hooks after the queued events had their time. A second call does nothing."""
         events.unsubscribe(self._on_event)
         self._closed = True
         thread, self._thread = self._thread, None
@@ -173,7 +173,9 @@ def load(hooks: Hooks, names: tuple[str, ...]) -> None:
     for name in names:
         if name not in found:
             known = ", ".join(sorted(found)) or "none installed"
-            raise ConfigError(f"hooks.enabled: there is no {name[:64]!r}; there are {known}", metadata={"hook": name})
+            raise ConfigError(
+                f"hooks.enabled: there is no hook {name[:64]!r}; expected one of {known}", metadata={"hook": name}
+            )
         try:
             register: Callable[[Register], object] = found[name].load()
             register(hooks.on)

@@ -73,11 +73,11 @@ class Metrics:
         events.subscribe(self._on_event)
 
     def describe(self, info: ServerInfo) -> None:
-        """Say what runs."""
+        """Report the version and the models of the server."""
         self._build.labels(info.version, info.core_version, info.simd, str(info.schema_version)).set(1)
 
     def watch(self, levels: Levels) -> None:
-        """Tell how much waits, and how well graphs find, whenever somebody asks."""
+        """Report queue lengths and graph recall at each scrape."""
         self.registry.register(levels)
 
     def retained(self, bank_id: str, result: RetainResult) -> None:
@@ -118,7 +118,7 @@ class Metrics:
         self._recall_seconds.of(self.banks.known(bank_id), self._provider).observe(seconds)
 
     def serve(self) -> int:
-        """Answer scrapes from a thread of its own; returns the port.
+        """Serve scrapes from a thread; returns the port.
 
         Raises:
             ConfigError: The address cannot be bound.

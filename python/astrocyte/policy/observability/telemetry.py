@@ -1,4 +1,4 @@
-"""Who watches from outside, as the settings want it: spans, metrics, hooks. What nobody wants costs nothing.
+"""Observers of an application as configured: spans, metrics, hooks. A disabled observer has no cost.
 
 Spans and metrics come with the extra ``telemetry``, whose packages are imported only where they are wanted.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Telemetry:
-    """What is made around the parts of an application, and around its gate.
+    """The wrappers around the parts of an application, and around its gate.
 
     Args:
         settings: What is wanted.
@@ -103,7 +103,7 @@ class Telemetry:
         registry: IndexRegistry,
         outboxes: Callable[[], Mapping[str, EngineOutbox]],
     ) -> None:
-        """Tell what waits in these, where metrics are wanted."""
+        """Report the queues of these, if metrics are on."""
         if self.metrics is not None:
             from astrocyte.policy.observability.gauges import Levels  # noqa: PLC0415 - as above
 
@@ -111,7 +111,7 @@ class Telemetry:
             self.metrics.watch(self._levels)
 
     def watch_queues(self, queues: Mapping[str, Callable[[], int]]) -> None:
-        """Tell how much waits in these queues, by their names, where metrics are wanted."""
+        """Report the lengths of these queues by name, if metrics are on."""
         if self._levels is not None:
             self._levels.add(queues)
 
@@ -142,7 +142,7 @@ class Telemetry:
 
     @contextmanager
     def _extra(self, name: str) -> Iterator[None]:
-        """Import here what a setting needs."""
+        """Import the packages that a setting needs."""
         try:
             yield
         except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry: who makes them, what they are told, and where they go.
+"""Spans of OpenTelemetry: their creation, attributes and export.
 
 An attribute is an id of a bank, a number, a yes or no, or a word of ours. Content, queries, metadata and messages of
 exceptions never are: a span that fails says the reason of its error.
@@ -35,7 +35,7 @@ _taken: ContextVar[Taken | None] = ContextVar("astrocyte_actions_taken", default
 
 
 class Tracing:
-    """Makes spans.
+    """Creates spans.
 
     A program that has set up OpenTelemetry itself gets them where its own go. Otherwise they go where the variables
     ``OTEL_*`` say.
@@ -119,7 +119,7 @@ class Tracing:
             began = ended
 
     def close(self) -> None:
-        """Send what waits, if it goes to an exporter of ours. A second call does nothing."""
+        """Flush the queued spans, if the exporter is this server's. A second call does nothing."""
         events.unsubscribe(self._on_event)
         if self._own is not None:
             self._own.shutdown()
@@ -162,7 +162,7 @@ def answered(*, native: bool) -> None:
 
 
 def recording() -> bool:
-    """True if there is a span that somebody will see; work in the background has none."""
+    """True if a recorded span is current; background work has none."""
     return trace.get_current_span().is_recording()
 
 
@@ -172,7 +172,7 @@ def now() -> int:
 
 
 def _failed(span: Span, error: BaseException) -> None:
-    """Say why, without the message, which may hold what a caller wrote."""
+    """Record the reason of a failure without its message, which may hold a caller's text."""
     if isinstance(error, GeneratorExit):
         # Who asked has heard enough.
         return
@@ -196,7 +196,8 @@ def _exporter(name: str) -> SpanExporter:
     found = {point.name: point for point in entry_points(group=EXPORTERS)}
     if name not in found:
         raise ConfigError(
-            f"OTEL_TRACES_EXPORTER names {name[:64]!r}; there are none, otlp, {', '.join(sorted(found))}",
+            f"OTEL_TRACES_EXPORTER: there is no exporter {name[:64]!r}; expected one of none, otlp, "
+            f"{', '.join(sorted(found))}",
             metadata={"key": "OTEL_TRACES_EXPORTER"},
         )
     made: SpanExporter = found[name].load()()

@@ -82,7 +82,7 @@ class Curating:
         self._access = parts.access
         self._overrides = parts.policies.overrides
         self._barriers = parts.policies.barriers
-        self._deliveries = parts.policies.deliveries
+        self._outbox_relay = parts.policies.outbox_relay
         self._places = asyncio.Semaphore(PARALLEL)
 
     async def judge(self, caller: Caller, bank_id: str, items: Sequence[Placed]) -> list[Ruling]:
@@ -200,14 +200,14 @@ class Curating:
         selector = ForgetSelector(memory_ids=(decision.target_id,))
         principal = self._access.name(caller)
         try:
-            copies = self._deliveries.order(bank.tenant, bank.bank_id, principal, caller.on_behalf_of, caller.hops)
+            copies = self._outbox_relay.order(bank.tenant, bank.bank_id, principal, caller.on_behalf_of, caller.hops)
             await self._forget.forget(bank, selector, reason=REASON, principal=principal, request=None, copies=copies)
         except AstrocyteError as error:
             emit("curation_failed", operation="retain", bank_id=bank.bank_id, reason=error.reason)
             decision = replace(decision, applied=False, reason=error.message)
             return replace(result, curated=False, curation=decision)
         if copies is not None:
-            self._deliveries.note(copies.engine)
+            self._outbox_relay.note(copies.engine)
         return result
 
 

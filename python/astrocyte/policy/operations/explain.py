@@ -57,7 +57,7 @@ class Explaining:
         if banks.strategy is None and not beside and not self._hybrid.concerns(handles):
             return await self._told(handles[0], screened, asked, warnings)
         if banks.strategy is not None and asked.position:
-            raise ValidationError("is of one bank; several have one each", field="position")
+            raise ValidationError("applies to one bank, and the call names several; leave it out", field="position")
         others = [one.bank.bank_id for those in beside.values() for one in those]
         most_tokens = min(self._most_tokens(bank_id) for bank_id in banks.bank_ids)
         sides = Sides(caller, OPERATION, handles, beside, most_tokens, self._passes((*banks.bank_ids, *others)))

@@ -34,7 +34,7 @@ Passes = Callable[[MemoryHit], MemoryHit | None]
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """Whose answer is explained: to whom, from which banks, with what of other banks, and for how many tokens."""
+    """The answer to explain: its caller, its banks, the other banks merged with it, and the token budget."""
 
     caller: Caller
     operation: str

@@ -54,7 +54,7 @@ class Operating:
         min_overlap, sample = request.min_overlap, request.sample_size
         self._banks.require(caller, "StartReindex", bank_id)
         if (model is not None) == rollback:
-            raise ValidationError("is needed, or rollback, and not both", field="embedding_model")
+            raise ValidationError("cannot be combined with rollback; set exactly one of them", field="embedding_model")
         if model is not None:
             field_checks.label(model, "embedding_model", self._settings.limits.name_chars)
         if min_overlap is not None:
@@ -153,7 +153,7 @@ class Operating:
         embedder = self._spaces.embedder(name)
         if embedder is None:
             raise ValidationError(
-                f"this server makes no vectors of {name!r}; it makes those of {', '.join(self._spaces.models)}: add an "
+                f"there is no embedder for {name!r}; expected one of {', '.join(self._spaces.models)}, or add an "
                 "embedder to the setting embedders",
                 field=field,
                 metadata={"embedding_model": name},
@@ -164,17 +164,18 @@ class Operating:
         """Refuse what would leave vectors of the former model somewhere.
 
         Raises:
-            FailedPrecondition: A store from outside has copies of them, or one model alone makes those of images.
+            FailedPrecondition: An external store has copies of them, or one model alone makes those of images.
         """
         if self._settings.vector_store not in {"sqlite", "in_memory"}:
             raise FailedPrecondition(
-                f"vector_store {self._settings.vector_store!r} holds copies of the vectors, which would not move; "
+                f"vector_store {self._settings.vector_store!r} holds copies of the vectors, which a reindex does not "
+                "change; "
                 "reindex without it",
                 metadata={"key": "vector_store"},
             )
         if self._settings.pipeline.multimodal.mode == "multimodal_embed":
             raise FailedPrecondition(
-                "vectors of images and recordings are made by one model only, so their banks cannot move; "
+                "banks with vectors of images and recordings cannot be reindexed; "
                 "set pipeline.multimodal.mode to another one",
                 metadata={"key": "pipeline.multimodal.mode"},
             )

@@ -61,7 +61,9 @@ class Memories:
         if request.page_token:
             position, after = decode_token(request.page_token, scope, int, 2)
         if not (0 <= position <= bank.position and 0 <= after <= LARGEST_POSITION):
-            raise ValidationError("names a position that the bank has not reached; start again", field="page_token")
+            raise ValidationError(
+                "names a position that the bank has not reached; request the first page again", field="page_token"
+            )
 
         def read() -> MemoryPage:
             rows, total = self._store.list_memories(

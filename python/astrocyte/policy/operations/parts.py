@@ -11,7 +11,7 @@ from astrocyte.config import Settings
 from astrocyte.model import ServerInfo
 from astrocyte.pipelines.explain.pipeline import ExplainPipeline
 from astrocyte.pipelines.forget import ForgetPipeline
-from astrocyte.pipelines.index.embedding_spaces import Spaces
+from astrocyte.pipelines.index.embedding_spaces import EmbeddingSpaces
 from astrocyte.pipelines.index.registry import IndexRegistry
 from astrocyte.pipelines.multi_bank.pipeline import MultiBankPipeline
 from astrocyte.pipelines.recall.protocols import Recall
@@ -25,7 +25,7 @@ from astrocyte.policy.banks.cross_references import Relevance
 from astrocyte.policy.banks.lifecycle import Banks
 from astrocyte.policy.banks.selection import BankSets
 from astrocyte.policy.engines.recall import Hybrid
-from astrocyte.policy.engines.result_screening import Foreign
+from astrocyte.policy.engines.result_screening import ResultScreening
 from astrocyte.policy.engines.writes import EngineWriting
 from astrocyte.policy.policies import Policies
 from astrocyte.policy.requests.validation import Validator
@@ -77,7 +77,7 @@ class GateParts:
     keys: KeyStore
     operations: OperationStore
     registry: IndexRegistry
-    spaces: Spaces
+    spaces: EmbeddingSpaces
     pipelines: Pipelines
     policies: Policies
 
@@ -104,7 +104,7 @@ class OperationParts:
 
     settings: Settings
     store: MemoryStore
-    spaces: Spaces
+    spaces: EmbeddingSpaces
     pipelines: Pipelines
     policies: Policies
     check: Validator
@@ -112,7 +112,7 @@ class OperationParts:
     banks: Banks
     bank_sets: BankSets
     relevance: Relevance
-    engine_results: Foreign
+    engine_results: ResultScreening
     hybrid: Hybrid
     engine_writes: EngineWriting
 
@@ -131,7 +131,7 @@ def operation_parts(parts: GateParts) -> OperationParts:
     banks = Banks(store, parts.registry, parts.spaces, check, access, policies.overrides, parts.lifecycle.start_purging)
     banks.at_deletion(policies.deleted)
     banks.at_deletion(parts.pipelines.recall.forget)
-    engine_results = Foreign(store, policies.barriers, check)
+    engine_results = ResultScreening(store, policies.barriers, check)
     return OperationParts(
         settings=settings,
         store=store,
@@ -145,5 +145,5 @@ def operation_parts(parts: GateParts) -> OperationParts:
         relevance=Relevance(store, banks, access),
         engine_results=engine_results,
         hybrid=Hybrid(policies.engines, engine_results, access.name, settings.recall.rank_constant),
-        engine_writes=EngineWriting(policies.engines, policies.deliveries, store, access.name),
+        engine_writes=EngineWriting(policies.engines, policies.outbox_relay, store, access.name),
     )

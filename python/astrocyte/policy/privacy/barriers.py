@@ -177,7 +177,7 @@ class Barriers:
                 update = self._without_vector(update, "") if "content" in parts.changed(verdict) else update
         _, blocked = content_rules.strip_metadata(update.metadata, barriers.metadata, "metadata")
         if blocked:
-            raise ValidationError(f"the key {blocked[0]!a} is not taken here; leave it out", field="metadata")
+            raise ValidationError(f"the key {blocked[0]!a} is blocked; leave it out", field="metadata")
         return update
 
     async def query(self, operation: str, query: Q, bank_ids: Sequence[str], at: str = "") -> tuple[Q, tuple[str, ...]]:
@@ -277,12 +277,12 @@ class Barriers:
         """True if a memory would be left out of what answers are made of."""
         return is_refused(self._of[hit.bank_id or ""].evidence, hit)
 
-    def foreign(self, bank_id: str, operation: str, result: RecallResult) -> RecallResult:
-        """Hits of an engine, which no barrier has seen: judged by patterns, as items that are to be stored."""
+    def screen_engine_result(self, bank_id: str, operation: str, result: RecallResult) -> RecallResult:
+        """Screens the hits of an engine by the patterns, as items that are to be stored."""
         return self._screened("pii", (bank_id,), operation, result)
 
     def metadata(self, bank_id: str, metadata: Metadata) -> Metadata:
-        """Metadata that an engine brought, without the keys that have no place in a memory of the bank.
+        """Metadata of an engine's hit without the keys that the bank blocks.
 
         Raises:
             ValidationError: A key is refused, or what is left is too large.
@@ -337,7 +337,8 @@ class Barriers:
         """A redacted item or update without its vector, from which the content could be guessed."""
         if whole.embedding is not None and whole.embedding.model not in self._embedding_models:
             raise ValidationError(
-                "is of a content with personal data, which was redacted; send content without it and its own vector",
+                "belongs to content with personal data, which was redacted; send content without personal data and the "
+                "vector of that content",
                 field=f"{at}embedding",
             )
         return replace(whole, embedding=None)
@@ -416,6 +417,6 @@ def _refuse(verdict: Verdict, path: str) -> None:
     refused = verdict.counts.get("reject")
     if refused:
         raise PiiRejected(
-            f"{path}: holds {listed(refused)}, which this bank does not take; send it without",
+            f"{path}: contains {listed(refused)}, which this bank refuses; remove it from the text",
             metadata={"field": path, "types": ",".join(sorted(refused))},
         )

@@ -31,7 +31,7 @@ def check_item(item: RetainItem, settings: ContentSettings, at: str) -> None:
     allowed = settings.allowed_content_types
     if allowed is not None and item.content_type not in allowed:
         raise ValidationError(
-            f"{ascii(str(item.content_type))[:64]} is not taken here, only {', '.join(allowed) or 'nothing'}",
+            f"{ascii(str(item.content_type))[:64]} is not accepted; expected one of {', '.join(allowed) or 'none'}",
             field=f"{at}content_type",
         )
 
@@ -50,7 +50,7 @@ def check_content(content: str, settings: ContentSettings, path: str) -> None:
             metadata={"limit": str(settings.max_content_length)},
         )
     if settings.reject_binary_content and is_binary(content):
-        raise ValidationError("is binary; send the text that it holds", field=path)
+        raise ValidationError("is binary; send text", field=path)
 
 
 def is_binary(content: str) -> bool:
@@ -73,7 +73,7 @@ def strip_metadata(metadata: Metadata, settings: MetadataSettings, path: str) ->
     words = [_parts(word) for word in settings.blocked_keys]
     blocked = tuple(key for key, value in metadata.items() if _is_blocked(key, words, text=isinstance(value, str)))
     if blocked and settings.action == "reject":
-        raise ValidationError(f"the key {blocked[0]!a} is not taken here; leave it out", field=path)
+        raise ValidationError(f"the key {blocked[0]!a} is blocked; leave it out", field=path)
     left = {key: value for key, value in metadata.items() if key not in blocked} if blocked else metadata
     size = len(json.dumps(dict(left), ensure_ascii=False, separators=(",", ":")).encode())
     if size > settings.max_metadata_size_bytes:

@@ -95,14 +95,14 @@ class ModelDetector:
             findings = json.loads(completion.text)["findings"]
             return [span for one in findings for span in self._places(texts, one["text"], one["quote"], one["type"])]
         except (ValueError, TypeError, KeyError):
-            raise self._failure("did not answer as it was asked to") from None
+            raise self._failure("returned an answer of an unexpected form") from None
 
     def _places(self, texts: Sequence[str], text: object, quote: object, kind: object) -> Iterator[Span]:
         if not isinstance(text, int) or not 0 <= text < len(texts) or not isinstance(quote, str) or not quote:
-            raise self._failure("named a place that there is not")
+            raise self._failure("returned a span outside the text")
         start = texts[text].find(quote)
         if start < 0:
-            raise self._failure("quoted what is not there")
+            raise self._failure("quoted text that is not in the content")
         name = kind if isinstance(kind, str) and kind in MODEL_TYPES else OTHER
         while start >= 0:
             yield Span(text, start, start + len(quote), name)

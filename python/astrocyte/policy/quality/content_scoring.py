@@ -97,5 +97,5 @@ def _read(answer: str) -> float:
     except (ValueError, TypeError, KeyError):
         worth = None
     if isinstance(worth, bool) or not isinstance(worth, (int, float)) or not 0 <= worth <= 1:
-        raise ProviderUnavailable("the language model answered with something else than a score")
+        raise ProviderUnavailable("the language model's answer is not a score")
     return float(worth)

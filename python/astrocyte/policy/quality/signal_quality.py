@@ -102,7 +102,7 @@ class SignalQuality:
         reasons = ", ".join(flags)
         if settings.action == "throttle":
             raise LimitReached(
-                f"bank {bank_id!r} is noisy ({reasons}) and is slowed down; try again in {SPIKE_SECONDS} s",
+                f"bank {bank_id!r} is noisy ({reasons}) and is rate limited; try again in {SPIKE_SECONDS} s",
                 retry_after=float(SPIKE_SECONDS),
                 metadata={"kind": "noisy_bank", "limit": reasons, "operation": "retain", "bank_id": bank_id},
             )

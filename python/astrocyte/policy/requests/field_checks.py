@@ -74,7 +74,7 @@ def content(value: object, path: str, most_bytes: int) -> None:
     """Text worth keeping: not blank, encodable, without NUL, within the limit."""
     checked = text(value, path, most_bytes)
     if not checked or checked.isspace():
-        raise ValidationError("is empty; there is nothing to remember", field=path)
+        raise ValidationError("is empty; send text to store", field=path)
 
 
 def text(value: object, path: str, most_bytes: int) -> str:
@@ -126,7 +126,10 @@ def principal(value: str, path: str) -> str:
     """The name of a principal, or a pattern of such names, that somebody may be called by."""
     name(value, path)
     if value == DEFAULT_PRINCIPAL:
-        raise ValidationError(f"{value!r} is what callers without a name are called; it cannot be granted", field=path)
+        raise ValidationError(
+            f"{value!r} is reserved for callers without a principal and cannot be granted; name another principal",
+            field=path,
+        )
     return value
 
 
@@ -198,7 +201,7 @@ def weights(values: Mapping[str, float], path: str, known: Iterable[str] | None 
         # A million to one silences the others already; more only costs precision.
         number(value, f"{path}[{key}]", 0.0, 1e6)
     if names is not None and len(values) == len(names) and not any(values.values()):
-        raise ValidationError("all weights are 0; nothing could be found", field=path)
+        raise ValidationError("all weights are 0; set one above 0", field=path)
 
 
 def a_datetime(value: object, path: str) -> None:
@@ -213,9 +216,7 @@ def instant(value: datetime, path: str) -> None:
     """A datetime with a zone."""
     a_datetime(value, path)
     if value.tzinfo is None or value.utcoffset() is None:
-        raise ValidationError(
-            f"{value.isoformat()} has no time zone; say which, for instance datetime(..., tzinfo=UTC)", field=path
-        )
+        raise ValidationError(f"{value.isoformat()} has no time zone; use datetime(..., tzinfo=UTC)", field=path)
 
 
 def time_zone(value: str, path: str) -> None:
@@ -253,7 +254,7 @@ def metadata(values: Metadata, path: str, limits: LimitSettings, *, reserved: bo
     for key, value in pairs:
         where = f"{path}[{key}]" if isinstance(key, str) and key.isprintable() else path
         if not isinstance(key, str) or not key or UNPRINTABLE.search(key):
-            raise ValidationError("keys are printable text and not empty", field=path)
+            raise ValidationError("expected keys of printable text that are not empty", field=path)
         if reserved and key.startswith("_"):
             raise ValidationError("keys that start with an underscore are reserved", field=where)
         key_bytes = len(key.encode())
@@ -271,7 +272,7 @@ def metadata(values: Metadata, path: str, limits: LimitSettings, *, reserved: bo
 def _named_banks(value: object, path: str) -> None:
     """Ids of banks with commas between."""
     if not isinstance(value, str):
-        raise ValidationError(f"expected bank ids with commas between, got {type(value).__name__}", field=path)
+        raise ValidationError(f"expected bank ids separated by commas, got {type(value).__name__}", field=path)
     names = value.split(SEPARATOR)
     count(names, path, MOST_NAMED)
     for name in names:
@@ -289,7 +290,7 @@ def _metadata_value(value: object, path: str, most_bytes: int) -> int:
         return len(value.encode())
     if isinstance(value, int):
         if value not in INT64:
-            raise ValidationError("is beyond 64 bits; send it as text", field=path)
+            raise ValidationError("does not fit in 64 bits; send it as text", field=path)
         return 20
     if isinstance(value, float):
         if not math.isfinite(value):
@@ -371,22 +372,22 @@ def _text(part: ContentPart, at: str, limits: LimitSettings) -> None:
     if not part.text.strip():
         raise ValidationError("is empty", field=f"{at}.text")
     if part.data or part.url or part.media_type:
-        raise ValidationError("is text, and has something else too", field=at)
+        raise ValidationError("has text and other fields; leave the other fields out", field=at)
 
 
 def _media(part: ContentPart, at: str) -> None:
     if part.text:
-        raise ValidationError(f"has no place in a part of kind {part.kind}", field=f"{at}.text")
+        raise ValidationError(f"is not allowed in a part of kind {part.kind}; leave it out", field=f"{at}.text")
     if not isinstance(part.data, bytes):
         raise ValidationError(f"expected bytes, got {type(part.data).__name__}", field=f"{at}.data")
     if bool(part.data) == bool(part.url):
-        raise ValidationError("needs data or url, one of them", field=at)
+        raise ValidationError("needs exactly one of data and url", field=at)
     if part.url:
         label(part.url, f"{at}.url", MOST_URL_CHARS)
         if part.kind is not PartKind.IMAGE:
-            raise ValidationError("is taken for images only; send data", field=f"{at}.url")
+            raise ValidationError("is accepted for images only; send data", field=f"{at}.url")
         if not URL.fullmatch(part.url):
-            raise ValidationError("is no address of http or https", field=f"{at}.url")
+            raise ValidationError("expected an http or https URL", field=f"{at}.url")
     elif part.media_type not in MEDIA_TYPES[part.kind]:
         known = ", ".join(sorted(MEDIA_TYPES[part.kind]))
         raise ValidationError(f"must be one of {known}, got {ascii(part.media_type)[:64]}", field=f"{at}.media_type")

@@ -17,7 +17,7 @@ from astrocyte.errors import ValidationError
 DIGEST_CHARS = 16
 # No token of ours is longer: a digest, two numbers or a bank id, and their frame.
 LONGEST_TOKEN = 1_024
-NOT_OURS = "is not a token of this server; start again without it"
+NOT_OURS = "is not a page token of this server; request the first page again"
 
 
 def encode_token(scope: tuple[object, ...], place: list[int] | list[str]) -> str:
@@ -37,7 +37,7 @@ def decode_token(token: str, scope: tuple[object, ...], kind: type, parts: int) 
         raise ValidationError(NOT_OURS, field="page_token")
     if digest != _digest(scope):
         raise ValidationError(
-            "belongs to another list: send the same bank and filter as for the first page, or start again without it",
+            "belongs to another list; send the bank and filter of the first page, or request the first page again",
             field="page_token",
         )
     return place

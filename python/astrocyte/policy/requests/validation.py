@@ -104,7 +104,8 @@ class Validator:
             field_checks.label(item.fact_type, f"{at}fact_type", limits.label_chars)
         if item.extraction_profile is not None and item.extraction_profile not in self._profiles:
             raise ValidationError(
-                f"there is no profile {ascii(item.extraction_profile)[:64]}; there are {', '.join(self._profiles)}",
+                f"there is no profile {ascii(item.extraction_profile)[:64]}; expected one of "
+                f"{', '.join(self._profiles)}",
                 field=f"{at}extraction_profile",
             )
         _deduplication(item, at)
@@ -129,7 +130,7 @@ class Validator:
         if query.embedding is not None:
             field_checks.embedding(query.embedding, f"{at}embedding", limits.dimensions)
         elif not query.query or query.query.isspace():
-            raise ValidationError("is empty; ask something, or send an embedding", field=f"{at}query")
+            raise ValidationError("is empty; send a query or an embedding", field=f"{at}query")
         field_checks.integer(query.max_results, f"{at}max_results", 1, limits.max_results)
         if query.max_tokens is not None:
             field_checks.integer(query.max_tokens, f"{at}max_tokens", 1, LARGEST_POSITION)
@@ -144,10 +145,10 @@ class Validator:
     def history(query: RecallQuery) -> datetime:
         """The instant that a history looks from, in one bank."""
         if query.as_of is None:
-            raise ValidationError("is missing; say the instant to look from", field="as_of")
+            raise ValidationError("is missing; set the instant of the query", field="as_of")
         for path in ("banks", "bank_group", "strategy"):
             if getattr(query, path):
-                raise ValidationError("a history is of one bank; use recall with as_of for several", field=path)
+                raise ValidationError("history takes one bank; use recall with as_of for several", field=path)
         return query.as_of
 
     def _external(self, items: Sequence[MemoryHit], path: str) -> None:
@@ -156,9 +157,9 @@ class Validator:
         for index, item in enumerate(items):
             if not isinstance(item, MemoryHit):
                 raise ValidationError(f"expected a MemoryHit, got {type(item).__name__}", field=f"{path}[{index}]")
-            self.foreign(item, f"{path}[{index}].")
+            self.external_hit(item, f"{path}[{index}].")
 
-    def foreign(self, item: MemoryHit, at: str = "") -> None:
+    def external_hit(self, item: MemoryHit, at: str = "") -> None:
         """A hit of another system: as right as a memory would have to be."""
         limits = self._limits
         if not field_checks.text(item.text, f"{at}text", limits.external_bytes).strip():
@@ -182,7 +183,7 @@ class Validator:
         self.query(asked.query)
         field_checks.labels(asked.memory_ids, "memory_ids", self._limits.explained_ids, self._limits.name_chars)
         if not asked.memory_ids:
-            raise ValidationError("is empty; name the memories to look for", field="memory_ids")
+            raise ValidationError("is empty; name at least one memory", field="memory_ids")
         field_checks.integer(asked.position, "position", 0, LARGEST_POSITION)
 
     def reflect(self, query: ReflectQuery) -> None:
@@ -218,7 +219,8 @@ class Validator:
             raise ValidationError(f"expected 'all' or nothing, got {ascii(selector.scope)[:64]}", field="scope")
         if not (selector.memory_ids or selector.tags or selector.scope or selector.before_date):
             raise ValidationError(
-                "names nothing; give memory_ids, tags, before_date, or scope='all' for the whole bank", field="selector"
+                "selects nothing; set memory_ids, tags, before_date, or scope='all' for the whole bank",
+                field="selector",
             )
         if selector.before_date is not None:
             field_checks.a_datetime(selector.before_date, "before_date")
@@ -246,7 +248,7 @@ class Validator:
         self._valid_range(update, "")
         if update.embedding is not None:
             if "content" not in update.fields:
-                raise ValidationError("comes without content; a vector belongs to its text", field="embedding")
+                raise ValidationError("is set without content; send the content that it belongs to", field="embedding")
             field_checks.embedding(update.embedding, "embedding", limits.dimensions)
 
     def reason(self, reason: str | None) -> None:
@@ -296,8 +298,8 @@ class Validator:
         near = get_close_matches(name.lower(), sorted(self._content_types), 1, SLIP_RATIO)
         if near:
             raise ValidationError(
-                f"there is no format {name!a}, did you mean {near[0]!r}? (a format of your own, if it is not a slip, "
-                "needs a name that is less alike, or an entry in retain.chunking)",
+                f"there is no format {name!a}, did you mean {near[0]!r}? (if the name is intended, "
+                "choose a less similar one, or add it to retain.chunking)",
                 field=path,
                 metadata={"nearest": near[0]},
             )
@@ -380,8 +382,8 @@ class Validator:
         only_temporal = all(weight == 0 for weight in others) and not query.weights.get("entity")
         if only_temporal and query.time_range is None and not may_name_time(query.query):
             raise ValidationError(
-                "leave the temporal arm alone, and there is neither a time_range nor a date in the query; nothing "
-                "could be found",
+                "enable the temporal arm only, which needs a time range; set time_range, name a date in the query, or "
+                "enable another arm",
                 field=path,
             )
 

@@ -27,7 +27,7 @@ from astrocyte.errors import (
 from astrocyte.model import Bank, Caller, RetainResult, RetentionAction
 from astrocyte.pipelines.retain.drafts import Draft, new_memory_id
 from astrocyte.pipelines.retain.pipeline import Replay, RetainPipeline
-from astrocyte.policy.engines.outbox_relay import Deliveries
+from astrocyte.policy.engines.outbox_relay import OutboxRelay
 from astrocyte.policy.events import emit
 from astrocyte.policy.settings.bank_settings import Overrides
 from astrocyte.stores.queue import QueuedItem, RetryQueue
@@ -48,7 +48,7 @@ class Retries:
         overrides: How the banks deduplicate.
         queue: Where it is kept.
         pipeline: What stores it.
-        deliveries: Brings engines their copies of what was stored.
+        outbox_relay: Delivers copies of stored memories to the engines.
     """
 
     def __init__(
@@ -57,13 +57,13 @@ class Retries:
         overrides: Overrides,
         queue: RetryQueue,
         pipeline: RetainPipeline,
-        deliveries: Deliveries,
+        outbox_relay: OutboxRelay,
     ) -> None:
         self._limit = settings.escalation.queue_limit
         self._overrides = overrides
         self._queue = queue
         self._pipeline = pipeline
-        self._deliveries = deliveries
+        self._outbox_relay = outbox_relay
         # Banks for which something waits, or is about to.
         self.waiting = {bank.key for bank in queue.queued_banks()}
         # Up to which key nothing of a bank can be stored; it stays on disk, and the next process tries it again.
@@ -79,7 +79,7 @@ class Retries:
             self._draining = asyncio.get_running_loop().create_task(self._drain_for_ever(), name="astrocyte-retries")
 
     async def close(self) -> None:
-        """Stop; what waits is there for the next process."""
+        """Stop; the queued work is durable and continues in the next process."""
         if self._draining is not None:
             self._draining.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -192,11 +192,11 @@ class Retries:
             draft.memory_id = queued.memory_id
         dedup = self._overrides.of[bank.bank_id].signal_quality.dedup
         principal, behalf, hops = _of_whom(items[0])
-        copies = self._deliveries.order(bank.tenant, bank.bank_id, principal, behalf, hops)
+        copies = self._outbox_relay.order(bank.tenant, bank.bank_id, principal, behalf, hops)
         keys = [queued.key for queued in items]
         await self._pipeline.store(bank, drafts, principal, dedup, dequeue=keys, copies=copies)
         if copies is not None:
-            self._deliveries.note(copies.engine)
+            self._outbox_relay.note(copies.engine)
 
 
 def _of_whom(queued: QueuedItem) -> tuple[str, str, int]:

@@ -1,4 +1,4 @@
-"""Stores from outside: the protocols, and the implementations that ship with the package."""
+"""External stores: the protocols, and the implementations that ship with the package."""
 
 from astrocyte.providers.storage.protocols import (
     CURRENT,

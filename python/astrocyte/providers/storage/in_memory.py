@@ -1,4 +1,4 @@
-"""Stores in plain Python, exact and slow: what the protocols mean, and what others are compared with.
+"""Stores in plain Python, exact and slow: the reference implementation of the protocols.
 
 Nothing outlives the process, so at each start the change log is followed from its beginning.
 """
@@ -41,7 +41,7 @@ I = TypeVar("I", bound=_Item)  # noqa: E741 - an item
 
 
 class InMemoryOptions(BaseModel):
-    """There are none."""
+    """No options."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -56,15 +56,15 @@ class _Shelf(Generic[I]):
         self._positions: dict[str, int] = {}
 
     async def position(self, bank_id: str) -> int:
-        """How far the bank's change log is in here."""
+        """The position in the bank's change log up to which the store is current."""
         return self._positions.get(bank_id, 0)
 
     async def advance(self, bank_id: str, position: int) -> None:
-        """Note that everything up to a position is in here."""
+        """Set the position up to which the store is current."""
         self._positions[bank_id] = position
 
     async def delete(self, ids: Sequence[str], bank_id: str) -> int:
-        """Delete everything that these memories have in the bank."""
+        """Delete all items of these memories in the bank."""
         items = self._banks.get(bank_id, {})
         going = [item.id for item in items.values() if item.attributes.memory_id in set(ids)]
         for item_id in going:
@@ -72,7 +72,7 @@ class _Shelf(Generic[I]):
         return len(going)
 
     async def list_banks(self, prefix: str) -> list[str]:
-        """Banks whose names begin so."""
+        """Banks whose names have the prefix."""
         there = {bank_id for bank_id, items in self._banks.items() if items} | self._positions.keys()
         return sorted(bank_id for bank_id in there if bank_id.startswith(prefix))
 
@@ -82,11 +82,11 @@ class _Shelf(Generic[I]):
         self._positions.pop(bank_id, None)
 
     async def health(self) -> bool:
-        """Whether it works."""
+        """Always true: a store in memory cannot be unreachable."""
         return True
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
     def _put(self, items: Sequence[I]) -> list[str]:
         for item in items:
@@ -102,7 +102,7 @@ class InMemoryVectorStore(_Shelf[VectorItem]):
     """Implements `astrocyte.providers.storage.VectorStore`."""
 
     async def store_vectors(self, items: Sequence[VectorItem]) -> list[str]:
-        """Store the items, in the place of their like."""
+        """Store the items, replacing those of the same id."""
         return self._put(items)
 
     async def search_similar(
@@ -125,13 +125,13 @@ class InMemoryDocumentStore(_Shelf[Document]):
     """Implements `astrocyte.providers.storage.DocumentStore`; a score is the share of words that are there."""
 
     async def store_documents(self, documents: Sequence[Document]) -> list[str]:
-        """Store the documents, in the place of their like."""
+        """Store the documents, replacing those of the same id."""
         return self._put(documents)
 
     async def search_fulltext(
         self, query: str, bank_id: str, limit: int = 10, filters: StoreFilters | None = None
     ) -> list[StoreHit]:
-        """Documents that have a word of the query."""
+        """Documents that contain a word of the query."""
         wanted = _words(query)
         hits = [
             StoreHit(document.id, document.attributes.memory_id, len(common) / len(wanted))
@@ -149,7 +149,7 @@ class InMemoryGraphStore(_Shelf[EntityLink]):
     """Implements `astrocyte.providers.storage.GraphStore`."""
 
     async def link_memories_to_entities(self, links: Sequence[EntityLink]) -> list[str]:
-        """Store the links, in the place of their like."""
+        """Store the links, replacing those of the same id."""
         return self._put(links)
 
     async def query_entities(self, names: Sequence[str], bank_id: str, limit: int = 10) -> list[str]:

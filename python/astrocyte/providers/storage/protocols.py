@@ -1,8 +1,8 @@
-"""What a store from outside may be asked: vectors, documents and names beside the truth, found by their entry points.
+"""Protocols of external stores for vectors, documents and entities, which are found by their entry points.
 
-The SQLite store is the truth; a store from outside holds a copy of what is in it, made from the change log, and
-proposes memories in a recall. Each proposal is read back from the truth before it leaves, so that a store which is
-stale, or which forgets a filter, can cost recall, and never shows what it should not.
+The SQLite store is the primary store. An external store holds a copy of it, made from the change log, and proposes
+memories in a recall. Each proposal is read back from the primary store before it leaves, so that a store which is
+stale, or which forgets a filter, can cost recall but never shows a memory that it should not.
 
 All methods are coroutines, called from one event loop, several at a time. Writes are upserts by (bank, id): doing one
 twice does it once. A name of a bank is opaque, up to 600 characters, and never used again for another bank. Times are
@@ -25,7 +25,7 @@ Span = tuple[int | None, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What filters look at: a version of a memory, as the truth knows it.
+    """The filtered attributes of a version of a memory, as in the primary store.
 
     ``metadata`` holds values with their type, as one text (``s`` before a string, ``i`` an integer, ``d`` a number;
     ``t``, ``f`` and ``n`` for true, false and null): equal texts are equal values. ``known_from`` and ``known_until``
@@ -68,7 +68,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class EntityLink:
-    """That a version of a memory names an entity, which is there as long as a link to it is.
+    """A link from a version of a memory to an entity. An entity exists as long as a link to it does.
 
     ``id`` is unique in the bank; ``folded`` is the name as it is looked for.
     """
@@ -84,7 +84,7 @@ class EntityLink:
 
 @dataclass(frozen=True, slots=True)
 class StoreHit:
-    """A proposal: an item, whose memory it is, and a score from 0 to 1, higher for better."""
+    """A proposal: an item, its memory, and a score from 0 to 1, higher for better."""
 
     id: str
     memory_id: str
@@ -93,7 +93,7 @@ class StoreHit:
 
 @dataclass(frozen=True, slots=True)
 class StoreFilters:
-    """What an item must meet. Parts combine with AND; of several fact types or memory ids, any will do.
+    """The conditions on an item. Parts combine with AND; of several fact types or memory ids, any one is enough.
 
     Without ``as_of`` the current versions alone pass. ``time_range`` is about when it happened, or was retained where
     that is not known.
@@ -111,7 +111,7 @@ class StoreFilters:
     valid_at: int | None = None
 
     def admit(self, item: Attributes) -> bool:
-        """Whether an item passes. This is the definition; a store may use it for what it cannot filter itself."""
+        """True if the item passes. This is the definition; a store may call it for filters that it cannot evaluate."""
         happened = item.retained_at if item.occurred_at is None else item.occurred_at
         return (
             self._known(item)
@@ -154,27 +154,27 @@ CURRENT = StoreFilters()
 
 
 class OutsideStore(Protocol):
-    """What the three kinds have in common: it follows the banks of one server, each up to a position."""
+    """The common base of the three kinds: a copy of the banks of one server, each up to a position."""
 
     SPI_VERSION: ClassVar[int]
 
     async def position(self, bank_id: str) -> int:
-        """How far the bank's change log is in the store; 0 for a bank that it does not have."""
+        """The position in the bank's change log up to which the store is current; 0 for an unknown bank."""
 
     async def advance(self, bank_id: str, position: int) -> None:
-        """Note that everything up to a position is in the store, as durably as what was written before."""
+        """Set the position up to which the store is current, as durably as the earlier writes."""
 
     async def delete(self, ids: Sequence[str], bank_id: str) -> int:
-        """Delete everything that these memories have in the bank; returns how many items went. No ids, no change."""
+        """Delete all items of these memories in the bank; returns their number. Without ids nothing changes."""
 
     async def list_banks(self, prefix: str) -> list[str]:
-        """Banks that have items or a position, and whose names begin so, in ascending order."""
+        """Banks with items or a position whose names have the prefix, in ascending order."""
 
     async def drop_bank(self, bank_id: str) -> None:
-        """Delete the bank with everything in it, its position included. One that is not there is of no concern."""
+        """Delete the bank with all its items and its position. An unknown bank is not an error."""
 
     async def health(self) -> bool:
-        """Whether the store can be written and searched now. Raises nothing."""
+        """True if the store can be written and searched now. Never raises."""
 
     async def close(self) -> None:
         """Release connections; nothing is called afterwards."""
@@ -184,7 +184,7 @@ class VectorStore(OutsideStore, Protocol):
     """Finds passages by the direction of their vectors. Vectors of one bank have one length, up to 4,096."""
 
     async def store_vectors(self, items: Sequence[VectorItem]) -> list[str]:
-        """Store the items, in the place of those of equal bank and id; returns their ids, in order."""
+        """Store the items, replacing those of the same bank and id; returns their ids, in order."""
 
     async def search_similar(
         self, query_vector: bytes, bank_id: str, limit: int = 10, filters: StoreFilters | None = None
@@ -203,7 +203,7 @@ class DocumentStore(OutsideStore, Protocol):
     """Finds passages by their words."""
 
     async def store_documents(self, documents: Sequence[Document]) -> list[str]:
-        """Store the documents, in the place of those of equal bank and id; returns their ids, in order."""
+        """Store the documents, replacing those of the same bank and id; returns their ids, in order."""
 
     async def search_fulltext(
         self, query: str, bank_id: str, limit: int = 10, filters: StoreFilters | None = None
@@ -219,10 +219,10 @@ class DocumentStore(OutsideStore, Protocol):
 
 
 class GraphStore(OutsideStore, Protocol):
-    """Finds memories by what they name, and by what is named together with it."""
+    """Finds memories by the entities that they name, and by entities that are named together."""
 
     async def link_memories_to_entities(self, links: Sequence[EntityLink]) -> list[str]:
-        """Store the links, in the place of those of equal bank and id; returns their ids, in order."""
+        """Store the links, replacing those of the same bank and id; returns their ids, in order."""
 
     async def query_entities(self, names: Sequence[str], bank_id: str, limit: int = 10) -> list[str]:
         """The ids of the entities that have any of these names, as ``folded`` has them, in ascending order."""

@@ -50,7 +50,7 @@ _SHARED = (str, int, float, bytes, tuple, frozenset, datetime, types.NoneType)
 
 
 class Unset(Enum):
-    """Meaning of a field that is unset on the wire, where the wire does not tell unset from empty.
+    """The meaning of an unset field, where the wire does not distinguish unset from empty.
 
     NONE: None where the annotation allows it, else empty; repeated fields are empty. NULL: None where the annotation
     allows it, for repeated fields too. EMPTY: empty always. DEFAULT: the default of the class.
@@ -100,7 +100,7 @@ class Choices(Generic[M]):
 
 
 class Field(NamedTuple):
-    """How one field crosses.
+    """The conversion of one field.
 
     ``read`` and ``write`` are None for values that are alike on both sides. ``empty`` makes the value of an unset field
     and is None where that is the default of the class. ``always`` marks fields whose empty value is written too.
@@ -222,7 +222,7 @@ class Codec(Generic[T]):
 
 
 class SpreadCodec(Codec[T]):
-    """Codec of a class with a field whose own fields stand in the message itself.
+    """Codec of a class with a field whose own fields are fields of the message.
 
     Args:
         kind: A dataclass.
@@ -253,7 +253,7 @@ _registered: dict[type, Make] = {}
 
 
 def register(kind: type, make: Make | None = None, **options: Any) -> None:  # noqa: ANN401 - keywords of Codec
-    """Use another codec for a domain class than the one of its fields.
+    """Register a custom codec for a domain class.
 
     Args:
         kind: The domain class.
@@ -315,7 +315,7 @@ def _none() -> None:
 
 
 def _bare(annotation: Any) -> tuple[bool, Any]:  # noqa: ANN401 - types
-    """Whether None is allowed, and the annotation without it; of a union with names, its enumeration."""
+    """True if None is allowed, and the annotation without it; of a union with names, its enumeration."""
     if get_origin(annotation) not in {Union, types.UnionType}:
         return False, annotation
     kinds = [kind for kind in get_args(annotation) if kind is not types.NoneType]

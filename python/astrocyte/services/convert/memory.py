@@ -1,4 +1,4 @@
-"""Codecs of memories and of what selects and changes them, where the wire has another shape than the domain."""
+"""Codecs of memories, selectors and updates, where the wire differs from the domain."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ContentCodec(Codec[T]):
         name = message.content_type_name
         if name:
             if message.content_type:
-                raise Refused(".content_type_name", "stands beside content_type; set one of them")
+                raise Refused(".content_type_name", "cannot be combined with content_type; set one of them")
             values["content_type"] = name
         return values
 

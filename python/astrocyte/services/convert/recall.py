@@ -108,7 +108,7 @@ def encode_history_result(result: HistoryResult) -> bytes:
 
 
 def _pieces(result: RecallResult) -> tuple[bytes, bytes]:
-    """A response in bytes: its hits, where these are bytes already, and the rest."""
+    """A response in bytes: its encoded hits, and the other fields."""
     hits, trace = result.hits, result.trace
     if not isinstance(hits, FoundHits):
         return b"", _serialised(RESULTS, result)

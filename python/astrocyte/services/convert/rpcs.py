@@ -159,14 +159,14 @@ def _decode_results(message: Any, request: requests.BatchRecall) -> Any:  # noqa
 
 def _decode_history(message: Any) -> requests.History:  # noqa: ANN401 - a message
     if not message.HasField("as_of"):
-        raise ValidationError("is required: the instant to look from", field="as_of")
+        raise ValidationError("is missing; set the instant of the query", field="as_of")
     return requests.History(recall.HISTORY_QUERIES.decode(message))
 
 
 def _encode_history(request: requests.History) -> Any:  # noqa: ANN401 - a message
     query = request.query
     if query.as_of is None:
-        raise ValidationError("is required: the instant to look from", field="as_of")
+        raise ValidationError("is missing; set the instant of the query", field="as_of")
     if query != RecallQuery(**{name: getattr(query, name) for name in recall.HISTORY_FIELDS}):
         raise CapabilityNotSupported("history takes query, as_of, limits and tags only; use recall with as_of instead")
     with encoding({"": query}):
@@ -175,7 +175,7 @@ def _encode_history(request: requests.History) -> Any:  # noqa: ANN401 - a messa
 
 def _decode_explain(message: Any) -> requests.Explain:  # noqa: ANN401 - a message
     if not message.HasField("recall"):
-        raise ValidationError("is required: the recall as it was sent", field="recall")
+        raise ValidationError("is missing; send the recall request to explain", field="recall")
     query = recall.QUERIES.decode(message.recall)
     return requests.Explain(ExplainQuery(query, tuple(message.memory_ids), message.position))
 
@@ -189,7 +189,7 @@ def _encode_explain(request: requests.Explain) -> Any:  # noqa: ANN401 - a messa
 
 
 def _decode_reflect_result(message: Any, request: Any) -> ReflectResult:  # noqa: ANN401 - a message and its request
-    """A response; whether sources were asked for tells none from not wanted."""
+    """Decode a response; the request tells empty sources from sources that were not requested."""
     result: ReflectResult = REFLECT_RESULTS.decode(message)
     return replace(result, sources=result.sources if request.query.include_sources else None)
 

@@ -125,7 +125,7 @@ def decode_metadata(values: Mapping[str, types_pb2.MetadataValue]) -> dict[str, 
 
 @contextmanager
 def encoding(values: Mapping[str, object], path: str = "") -> Iterator[None]:
-    """Turn whatever fails while a message is made of ``values`` into what `refuse` returns; its arguments are those."""
+    """Convert errors of encoding ``values`` by `refuse`, which has the same arguments."""
     try:
         yield
     except AstrocyteError:
@@ -135,7 +135,7 @@ def encoding(values: Mapping[str, object], path: str = "") -> Iterator[None]:
 
 
 def refuse(error: Exception, values: Mapping[str, object], path: str = "") -> ValidationError:
-    """What to raise when ``values`` could not be put on the wire because of ``error``.
+    """The error to raise when ``values`` could not be put on the wire because of ``error``.
 
     Args:
         error: What the encoder or protobuf raised.
@@ -154,7 +154,7 @@ def refuse(error: Exception, values: Mapping[str, object], path: str = "") -> Va
 
 
 def _fault(value: object) -> tuple[str, str] | None:
-    """Path below ``value`` and description of the first thing that no message can carry, or None."""
+    """Path below ``value`` and description of the first value that no message can carry, or None."""
     if is_dataclass(value) and not isinstance(value, type):
         return _first_fault((f".{field.name}", getattr(value, field.name)) for field in dataclass_fields(value))
     if isinstance(value, Mapping):

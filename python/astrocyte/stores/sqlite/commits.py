@@ -80,7 +80,7 @@ def commit(  # noqa: PLR0913, PLR0917 - the parts of one transaction
     for key, response in settle(outcomes) if settle is not None else ():
         if idempotency.stored(transaction.connection, bank.tenant, key) is not None:
             raise Conflict(
-                f"request_id {key.request_id!r} has been answered before; ask for that answer on its own",
+                f"request_id {key.request_id!r} has been answered before; send that request alone to get its answer",
                 metadata={"request_id": key.request_id},
             )
         idempotency.store(transaction.connection, bank.tenant, key, response, work.now, bank_key=bank.key)
@@ -207,7 +207,7 @@ class _VersionRows:
         try:
             insert_rows(self._connection, "memories", self._memories)
         except apsw.ConstraintError as error:
-            raise AlreadyExists("the bank has a memory of that id, perhaps a forgotten one; use a new id") from error
+            raise AlreadyExists("the bank has, or had, a memory with this id; use a new id") from error
         for table, rows in (
             ("contents", self._contents),
             ("tags", self._tags),
@@ -234,7 +234,7 @@ class _VersionRows:
         fitting = memory.in_space(bank.embedding_model)
         if fitting is None:
             raise Conflict(
-                f"bank {bank.bank_id!r} has moved to {bank.embedding_model!r} meanwhile; retry",
+                f"bank {bank.bank_id!r} was reindexed to {bank.embedding_model!r} meanwhile; retry",
                 metadata={"bank_id": bank.bank_id, "bank_model": bank.embedding_model},
             )
         # Who looks at the record later must not have to guess.

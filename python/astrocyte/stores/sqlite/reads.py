@@ -54,7 +54,7 @@ class Reads:
 
     def bank_of_key(self, bank_key: int) -> Bank | None:
         """The bank with this key, or None."""
-        # A bank without tenant is one that goes.
+        # A bank without a tenant is being deleted.
         rows = self._connections.query(
             f"SELECT {BANK_COLUMNS} FROM banks WHERE bank_key = ? AND tenant <> ''", (bank_key,)
         )

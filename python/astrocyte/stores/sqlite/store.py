@@ -81,7 +81,7 @@ def open_store(  # noqa: PLR0913 - a setting each
     hash_fits: HashFits | None = None,
     read_only: bool = False,
 ) -> SqliteStore:
-    """Open, or make, the store of a data directory; None keeps everything in memory, for as long as the store is open.
+    """Open or create the store of a data directory; None keeps all data in memory while the store is open.
 
     Args:
         data_dir: This process owns it until the store is closed.
@@ -193,12 +193,12 @@ class SqliteStore(Reads):
 
     @property
     def healthy(self) -> bool:
-        """True if the store takes writes: a disk that failed once is not trusted again."""
+        """True if the store accepts writes: a disk that failed once is not used again."""
         return self._writer.fault is None and not self._closed
 
     @property
     def waiting_writes(self) -> int:
-        """Writes that wait for the disk."""
+        """The number of queued writes."""
         return self._writer.waiting
 
     def verify(self) -> Verification:
@@ -234,7 +234,7 @@ class SqliteStore(Reads):
         expected_etag: str | None,
         request: RequestKey | None = None,
     ) -> Bank:
-        """Change what is not None."""
+        """Change the fields that are not None."""
         change = banks.BankChange(display_name, description, expected_etag)
         return await self._writer.submit(lambda transaction: banks.update(transaction, bank, change, request))
 
@@ -333,7 +333,7 @@ class SqliteStore(Reads):
         return memory
 
     async def purge(self, now: int) -> int:
-        """Erase what is due."""
+        """Erase the rows that are due."""
         total = await self._writer.submit_sliced(lambda: self._eraser.purge(now))
         before = now - self._keep_requests
         expired = EXPIRED_AT_ONCE
@@ -344,7 +344,7 @@ class SqliteStore(Reads):
         return total
 
     def close(self) -> None:
-        """Finish the writes that wait, then release the files."""
+        """Finish the queued writes, then release the files."""
         if self._closed:
             return
         self._closed = True

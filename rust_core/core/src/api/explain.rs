@@ -29,7 +29,7 @@ pub struct Standing {
     pub rank: u32,
     /// The arm's own score.
     pub score: Option<f64>,
-    /// Whether the rank is within the depth, so that the arm proposes it.
+    /// True if the rank is within the depth, so that the arm proposes it.
     pub proposed: bool,
 }
 

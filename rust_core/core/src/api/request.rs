@@ -100,7 +100,7 @@ pub struct RecallRequest {
     pub weights: [f64; 3],
     /// Weight of the words that the first hits add to the query, against 1 of its own; 0 adds none.
     pub feedback: f32,
-    /// Whether a short turn is scored with its neighbours in the conversation.
+    /// True if a short turn is scored with its neighbours in the conversation.
     pub context_windows: bool,
     /// Factors per memory layer; layers not named count 1.
     pub layer_weights: Vec<(String, f64)>,

@@ -88,7 +88,7 @@ pub struct RecallResponse {
     pub allowed: u32,
     /// The plan of the search: "scan", "gather" or "graph", with counts.
     pub plan: String,
-    /// Whether the token budget dropped a hit, or the first one must be cut.
+    /// True if the token budget dropped a hit, or the first one must be cut.
     pub truncated: bool,
     /// Ids of outside lists that this bank does not hold.
     pub unknown_external: u32,

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 pub struct Share {
     /// Places of the hits that are taken, ascending.
     pub places: Vec<usize>,
-    /// Whether a hit was left out for the budget, or the first one must be cut.
+    /// True if a hit was left out for the budget, or the first one must be cut.
     pub truncated: bool,
-    /// Whether the first hit is larger than the whole budget: it is taken alone, and its text must be cut.
+    /// True if the first hit is larger than the whole budget: it is taken alone, and its text must be cut.
     pub cut: bool,
     /// Each bank's part of the budget.
     pub parts: Vec<u64>,

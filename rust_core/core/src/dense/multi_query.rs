@@ -118,7 +118,7 @@ struct Near<'a> {
     floor: f32,
 }
 
-/// Whether a row may reach the floor.
+/// Tests each row for a score that may reach the floor.
 impl Work for &Near<'_> {
     type Output = bool;
 

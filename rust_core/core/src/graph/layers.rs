@@ -29,7 +29,7 @@ impl<const ROOM: usize> Links<ROOM> {
         all
     }
 
-    /// Whether there is no room left.
+    /// Returns true if there is no room left.
     pub(super) fn is_full(&self) -> bool {
         self.0[ROOM - 1] != NONE
     }
@@ -89,7 +89,7 @@ impl Layers {
         self.lowest.capacity() * size_of::<Links<LOWEST>>() + upper.sum::<usize>()
     }
 
-    /// Whether every link leads to a vector that there is, and no search can leave the graph.
+    /// Returns true if every link leads to an existing vector, so that no search can leave the graph.
     pub(super) fn is_closed(&self) -> bool {
         let count = self.lowest.len() as u32;
         let inside = |number: u32| number < count;

@@ -23,7 +23,7 @@ impl Graph {
         self.saved.store(saved, Ordering::Relaxed);
     }
 
-    /// Whether the newest checkpoint has it.
+    /// Returns true if the newest checkpoint has it.
     pub(crate) fn is_saved(&self) -> bool {
         self.saved.load(Ordering::Relaxed)
     }

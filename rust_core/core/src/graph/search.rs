@@ -93,7 +93,7 @@ impl SearchBuffers {
         !self.leading.is_empty()
     }
 
-    /// Whether `count` are kept that are all nearer.
+    /// Returns true if `count` are kept that are all nearer.
     fn is_behind(&self, one: Found, count: usize) -> bool {
         self.kept.len() >= count && self.kept.peek().is_some_and(|last| one < last.0)
     }

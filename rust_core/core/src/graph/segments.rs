@@ -42,7 +42,7 @@ pub(crate) struct Segments {
     pub(crate) covered: Bitmap,
     /// Graphs of the checkpoint that the bank is from, and that are not put back yet.
     pub(crate) saved: Vec<Saved>,
-    /// Whether some of these are still to come: nothing is built before.
+    /// True if some of these are still to come: nothing is built before.
     pub(crate) restoring: bool,
     /// Held by whoever puts them back.
     pub(crate) putting: Arc<Mutex<()>>,
@@ -50,7 +50,7 @@ pub(crate) struct Segments {
     pub(crate) renumberings: u64,
     /// Measured recall of the graphs.
     pub(crate) quality: Quality,
-    /// Whether the bank waits for the builder.
+    /// True if the bank waits for the builder.
     pub(crate) queued: bool,
     /// Vectors of the graph that is built.
     pub(crate) building: u32,
@@ -78,7 +78,7 @@ impl Segments {
         }
     }
 
-    /// Whether any is to be put back.
+    /// Returns true if any graph is still to be restored.
     pub(crate) fn restoring(&self) -> bool {
         self.restoring
     }
@@ -89,7 +89,7 @@ impl Segments {
         self.restoring = false;
     }
 
-    /// Whether the builder should look at a bank of so many rows; says so once.
+    /// Returns true, once, if the builder should look at a bank of so many rows.
     pub(crate) fn due(&mut self, rows: u32, graph_rows: u32) -> bool {
         if self.queued || graph_rows == 0 {
             return false;

@@ -39,7 +39,7 @@ pub(crate) fn compact<'a>(bank: &'a IndexLock, index: Intending<'a>) -> Intendin
 }
 
 impl Index {
-    /// Whether enough is dead to be dropped.
+    /// Returns true if enough rows are dead for a compaction.
     pub(crate) fn is_wasteful(&self) -> bool {
         let worth_it = self.dead_rows >= DEAD_MINIMUM || self.dead_rows == self.rows();
         let dead = worth_it && self.dead_rows > self.rows() / DEAD_SHARE;

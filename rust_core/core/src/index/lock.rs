@@ -26,7 +26,7 @@ pub(crate) type Changing<'a> = RwLockWriteGuard<'a, Index>;
 #[derive(Debug)]
 pub(crate) struct IndexLock {
     index: RwLock<Index>,
-    /// Whether a writer has waited long enough.
+    /// True if a writer has waited long enough.
     pressing: AtomicBool,
 }
 

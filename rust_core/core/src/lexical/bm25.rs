@@ -120,8 +120,7 @@ impl Bm25Index {
         exact.copied().unwrap_or(low) as f32
     }
 
-    /// Whether there is neither a filter nor a removed row: then every posting counts, and its row need not be looked
-    /// up.
+    /// Returns true if there is neither a filter nor a removed row: then every posting counts without a look-up of its row.
     fn all_pass(&self, allowed: &Bitmap) -> bool {
         allowed.len() as usize == self.spans.len()
     }

@@ -63,7 +63,7 @@ impl Lengths {
         }
     }
 
-    /// Whether a row is counted.
+    /// Returns true if a row is counted.
     pub(super) fn is_counted(&self, row: u32) -> bool {
         row < self.counted.bound() && self.counted.contains(row)
     }

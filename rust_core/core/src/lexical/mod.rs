@@ -51,7 +51,7 @@ impl TermFilter {
         Self(bits)
     }
 
-    /// Whether a term of this number may be one of them.
+    /// Returns true if a term of this number may be one of them.
     #[inline]
     pub fn may_hold(self, number: u32) -> bool {
         self.0[(number >> 6 & 3) as usize] >> (number & 63) & 1 == 1
@@ -72,7 +72,7 @@ pub trait LexicalIndex {
     fn retire(&mut self, row: u32);
     /// Forgets a row: its terms, its place in the statistics. It may no longer be allowed in a search.
     fn remove(&mut self, row: u32);
-    /// Whether what is left of removed rows is worth a [`compact`](Self::compact).
+    /// Returns true if the postings of removed rows are worth a [`compact`](Self::compact).
     fn is_wasteful(&self) -> bool;
     /// Renumbers rows after removed ones were dropped: `new_rows[old]` is the new number, or `u32::MAX`. Order holds.
     fn compact(&mut self, new_rows: &[u32]);
@@ -89,7 +89,7 @@ pub trait LexicalIndex {
     fn add_terms(&self, terms: &[QueryTerm], allowed: &Bitmap, spread: bool, sums: &mut Sums);
     /// Adds the term's part to `sums`, one for each of `rows`, which are ascending.
     fn add_term_to(&self, term: QueryTerm, rows: &[u32], sums: &mut [f32]);
-    /// Whether so few rows are allowed that reading their words costs less than reading the postings of the terms.
+    /// Returns true if so few rows are allowed that reading their words costs less than reading the postings.
     fn few(&self, terms: &[QueryTerm], allowed: &Bitmap) -> bool;
     /// Calls `scored` with the score of each row of `allowed` that holds one of `terms`: for few rows and words that
     /// many hold; see [`few`](Self::few).

@@ -67,7 +67,7 @@ pub(crate) fn everything(index: &Index) -> Allowed<'_> {
     }
 }
 
-/// Whether a request leaves anything out.
+/// Returns true if a request has any filter.
 pub(crate) fn restricts(request: &RecallRequest) -> bool {
     !request.tags.is_empty()
         || !request.fact_types.is_empty()

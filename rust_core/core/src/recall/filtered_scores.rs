@@ -10,7 +10,7 @@ use crate::topk::{Scored, Selection};
 /// One version in so many has to pass for the whole array to be read in order, which takes less time for each.
 const SPARSE: usize = 16;
 
-/// Whether so little passes that the whole array costs more.
+/// Returns true if so few versions pass that the whole array costs more.
 pub(super) fn is_few(allowed: Allowed<'_>, scores: &[f32]) -> bool {
     (allowed.versions.len() as usize) < scores.len() / SPARSE
 }

@@ -20,7 +20,7 @@ pub(super) const COMPARED: usize = 200;
 /// The hits of an answer.
 pub(super) struct Built {
     pub(super) hits: Vec<Hit>,
-    /// Whether the budget excluded a hit, or the first one must be cut.
+    /// True if the budget excluded a hit, or the first one must be cut.
     pub(super) truncated: bool,
 }
 

@@ -81,12 +81,12 @@ pub(crate) struct Planner {
 /// Work that is under way, until it is dropped.
 pub(crate) struct Running<'a> {
     running: &'a AtomicU32,
-    /// Whether there was no other when it began.
+    /// True if there was no other when it began.
     first: bool,
 }
 
 impl Running<'_> {
-    /// Whether there was no other when it began, and there are threads that it may take.
+    /// Returns true if there was no other when it began, and there are threads that it may take.
     pub(crate) fn alone(&self) -> bool {
         // Threads of the pool are at work on several recalls already.
         self.first && rayon::current_thread_index().is_none() && rayon::current_num_threads() > 1
@@ -110,7 +110,7 @@ pub(crate) enum Way {
     Graph {
         /// Candidates to keep.
         candidates: usize,
-        /// Whether nearly all rows pass.
+        /// True if nearly all rows pass.
         most_pass: bool,
     },
 }

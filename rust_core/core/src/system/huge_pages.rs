@@ -76,7 +76,7 @@ fn collapse(address: usize) {
     let _ = address;
 }
 
-/// Whether transparent huge pages are there and not switched off, which the advice itself would not look at.
+/// Returns true if transparent huge pages are present and not switched off, which the advice itself does not check.
 fn system_has_them() -> bool {
     std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
         .is_ok_and(|said| !said.contains("[never]"))

@@ -62,7 +62,7 @@ pub struct AnalyzedQuery {
 }
 
 impl AnalyzedQuery {
-    /// Whether nothing is left to search for.
+    /// Returns true if there is no term to search for.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
@@ -394,7 +394,7 @@ mod tests {
 
     use super::{Language, SURFACE_WEIGHT, analyze_query, analyze_text};
 
-    /// How much of the query's weight the text meets.
+    /// The share of the query's weight that the text meets.
     fn overlap(query: &str, text: &str) -> f32 {
         let text = analyze_text(text);
         let met = |term: u64| {

@@ -8,7 +8,7 @@
 use unicode_normalization::char::is_combining_mark;
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
-/// What [`for_each_piece`] finds, in the order of the text.
+/// A piece that [`for_each_piece`] finds, in the order of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
     /// A word in its own case; commas of large numbers are still in it.
@@ -170,7 +170,7 @@ fn word_end(text: &str, start: usize) -> usize {
     at
 }
 
-/// Whether the sign at `at`, after a character of kind `last`, is part of the word around it.
+/// Returns true if the sign at `at`, after a character of kind `last`, is part of the word around it.
 fn joins_inside(text: &str, at: usize, last: Kind) -> bool {
     let bytes = text.as_bytes();
     if at + 1 >= bytes.len() {

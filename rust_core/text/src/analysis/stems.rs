@@ -26,7 +26,7 @@ pub(super) struct WordTerms {
     pub(super) stem: u64,
     /// The word as written, in lower case.
     pub(super) surface: u64,
-    /// Whether the stem is another word than the surface form.
+    /// True if the stem is another word than the surface form.
     pub(super) differs: bool,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn stem_term(lower: &str) -> u64 {
     (xxh3_64_with_seed(lower.as_bytes(), STEM_SEED) & !SURFACE_BIT).max(1)
 }
 
-/// Whether the fingerprint is one of a stem, not of a surface form.
+/// Returns true if the fingerprint is one of a stem, not of a surface form.
 pub fn is_stem(term: u64) -> bool {
     term & SURFACE_BIT == 0
 }

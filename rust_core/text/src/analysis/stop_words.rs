@@ -137,13 +137,13 @@ pub(super) const STOP_WORDS: &[&str] = &[
     "yourselves",
 ];
 
-/// Whether `word`, in lower case, is a stop word. A contraction counts by its first part: "don't", "it's", "we'll".
+/// Returns true if `word`, in lower case, is a stop word. A contraction counts by its first part: "don't", "it's".
 pub(super) fn is_stop_word(word: &str) -> bool {
     let stem = word.split_once('\'').map_or(word, |(head, _)| head);
     STOP_WORDS.binary_search(&word).is_ok() || (stem.len() < word.len() && is_contracted(stem))
 }
 
-/// Whether `head` is a stop word, also with the n of "n't" at its end: "don", "isn", "wouldn".
+/// Returns true if `head` is a stop word, also with the n of "n't" at its end: "don", "isn", "wouldn".
 fn is_contracted(head: &str) -> bool {
     let without_n = head.strip_suffix('n').unwrap_or(head);
     STOP_WORDS.binary_search(&head).is_ok() || STOP_WORDS.binary_search(&without_n).is_ok()

@@ -43,7 +43,7 @@ PLACES = dict(
         ("lost", "cannot be loaded"),
         ("no_such_module:Thing", "cannot be loaded: No module named 'no_such_module'"),
         ("third_party:Nothing", "cannot be loaded"),
-        ("third_party:FAULTS", "nothing that can be called"),
+        ("third_party:FAULTS", "not callable"),
         ("builtins:dict", "has no method"),
         (":", "cannot be loaded"),
     ],

@@ -1,4 +1,4 @@
-"""Stores from outside: they follow the truth through every failure, and what they propose cannot leak."""
+"""External stores: they follow the truth through every failure, and what they propose cannot leak."""
 
 import asyncio
 import random

@@ -52,9 +52,9 @@ async def test_a_date_of_the_language_becomes_a_window(language: str, text: str,
 
 @pytest.mark.parametrize("text", ["Wer ist Anna?", "was ist die Liste?", "mit wem?", "x" * 10_000, "\0"])
 def test_what_is_no_date_makes_no_window(text: str) -> None:
-    from astrocyte.pipelines.query.multilingual_dates import ForeignDates
+    from astrocyte.pipelines.query.multilingual_dates import MultilingualDates
 
-    assert ForeignDates(settings("de")).windows(text, TODAY) == []
+    assert MultilingualDates(settings("de")).windows(text, TODAY) == []
 
 
 @pytest.mark.parametrize("languages", [(), ("fr",)])

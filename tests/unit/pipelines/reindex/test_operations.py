@@ -85,7 +85,7 @@ async def test_a_refused_start_changes_nothing(app: App) -> None:
             await app.gate.call(ME, StartReindex(BANK, **fields))
     with pytest.raises(FailedPrecondition, match="already"):
         await app.gate.call(ME, StartReindex(BANK, embedding_model=OWN))
-    with pytest.raises(FailedPrecondition, match="go back"):
+    with pytest.raises(FailedPrecondition, match="roll back"):
         await app.gate.call(ME, StartReindex(BANK, rollback=True))
     assert (await app.gate.call(ME, ListOperations())).operations == ()
 
@@ -140,7 +140,7 @@ async def test_former_vectors_are_dropped_when_their_time_is_up() -> None:
     app.pipelines.reindexer.notify()
     await dropped(app)
     assert (rows(app, "embeddings"), rows(app, "second_embeddings")) == (0, len(TEXTS))
-    with pytest.raises(FailedPrecondition, match="go back"):
+    with pytest.raises(FailedPrecondition, match="roll back"):
         await app.gate.call(ME, StartReindex(BANK, rollback=True))
     assert await answers(app) == await fresh_answers(SMALL)
     await app.close()
@@ -245,7 +245,7 @@ async def test_the_store_refuses_vectors_of_the_model_before(app: App) -> None:
     record = app.storage.store.version(before, memory.memory_id)
     assert record is not None
     await moved(app)
-    with pytest.raises(Conflict, match="has moved"):
+    with pytest.raises(Conflict, match="was reindexed"):
         await app.storage.store.commit(before, [Replace(record.memory)])
     assert lengths(app) == {4 * 128}
 
@@ -391,7 +391,7 @@ async def test_a_store_of_documents_hears_of_no_memory_that_moved(
     assert app.storage.external is not None
     gone: list[str] = []
     (follower,) = app.storage.external._followers.values()
-    monkeypatch.setattr(follower._outside, "delete", lambda ids, _: _noted(gone, ids))
+    monkeypatch.setattr(follower._external, "delete", lambda ids, _: _noted(gone, ids))
     await fill(app)
     operation = await moved(app)
     bank = app.storage.store.get_bank("default", BANK)

@@ -209,7 +209,7 @@ async def test_an_embedder_that_cannot_leaves_it_to_the_model() -> None:
 async def test_parts_by_address_are_taken_where_the_operator_says_so() -> None:
     part = ContentPart(PartKind.IMAGE, url="https://example.org/pier.png")
     async with opened(Seer()) as gate:
-        with pytest.raises(CapabilityNotSupported, match="by address"):
+        with pytest.raises(CapabilityNotSupported, match="with a URL"):
             await gate.call(ME, Retain("b", RetainItem("", parts=(part,))))
     async with opened(Seer(), pipeline={"multimodal": {"urls": True}}) as gate:
         assert (await stored(gate, RetainItem("", parts=(part,)))).content == "Image: A pier at dusk."

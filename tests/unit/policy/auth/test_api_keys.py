@@ -88,7 +88,7 @@ async def test_a_key_expires(app: App, clock: Clock) -> None:
     clock.now += 1
     with pytest.raises(AuthorizationError, match="expired"):
         app.gate.keys.caller(secret)
-    with pytest.raises(ValidationError, match="is past"):
+    with pytest.raises(ValidationError, match="is in the past"):
         await app.gate.call(ROOT, CreateApiKey("assistant", "agent:a", expires_at=until))
 
 

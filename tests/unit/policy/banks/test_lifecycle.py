@@ -151,7 +151,7 @@ async def test_a_watch_ends_with_its_bank(gate: Gate, shelf: Bank, *, cancelled:
 
 async def test_a_watch_from_a_position_that_was_not_reached_is_refused(gate: Gate) -> None:
     await gate.call(ME, Retain("b", RetainItem("tea")))
-    with pytest.raises(ValidationError, match="is 5, but the bank is at 1") as caught:
+    with pytest.raises(ValidationError, match="is 5, but the bank is at position 1") as caught:
         await anext(gate.stream(ME, Watch("b", after_position=5)))
     assert caught.value.field == "after_position"
     assert caught.value.metadata["position"] == "1"

@@ -73,7 +73,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def caught_up(app: App) -> None:
     """The engine is back: let it have all."""
-    app.policies.deliveries.wake()
+    app.policies.outbox_relay.wake()
     await until(lambda: not app.storage.store.outbox.waiting_count("shelf"))
 
 
@@ -238,7 +238,7 @@ async def test_what_an_engine_refuses_is_set_aside_until_it_changes() -> None:
     async with copying(shelf) as app:
         ids = await keep(app.gate, "one", "bad", "three")
         shelf.failure, shelf.refuses = None, {"bad": PiiRejected("no")}
-        app.policies.deliveries.wake()
+        app.policies.outbox_relay.wake()
         await until(lambda: app.storage.store.outbox.waiting_count("shelf") == 1)
         assert shelf.texts == ["one", "three"]
         told = await outbox(app.gate)
@@ -323,7 +323,7 @@ async def test_what_waits_goes_with_its_bank() -> None:
     async with copying(shelf) as app:
         await keep(app.gate, "one", "two")
         shelf.failure = None
-        turn = app.policies.deliveries.turn(next(iter(app.providers.engines)), "notes")
+        turn = app.policies.outbox_relay.turn(next(iter(app.providers.engines)), "notes")
         async with turn:
             deleting = asyncio.create_task(app.gate.call(ANN, DeleteBank("notes")))
             await asyncio.sleep(0)
@@ -341,7 +341,7 @@ async def test_an_engine_that_fails_again_and_again_is_left_alone_and_then_gets_
         shelf.failure = None
         (engine,) = app.providers.engines
         engine.breaker._clock = lambda: time.monotonic_ns() + round(NEVER * 1e9)
-        app.policies.deliveries.wake()
+        app.policies.outbox_relay.wake()
         await until(lambda: not app.storage.store.outbox.waiting_count("shelf"))
         assert shelf.texts == [f"number {n}" for n in range(20)]
 
@@ -374,7 +374,7 @@ async def test_a_copy_never_arrives_after_what_took_it_back() -> None:
 
 
 async def test_without_turns_it_would(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox_relay.Deliveries, "turn", lambda *_: asyncio.Lock())
+    monkeypatch.setattr(outbox_relay.OutboxRelay, "turn", lambda *_: asyncio.Lock())
     shelf = Shelf()
     async with copying(shelf) as app:
         assert await forgotten_while_it_travels(app, shelf, seconds=20) == ["tea"]

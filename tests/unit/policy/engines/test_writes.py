@@ -228,9 +228,9 @@ async def test_an_update_that_an_engine_missed_fails_where_both_are_required() -
         ({"banks": ()}, "banks"),
         ({"colour": "red"}, "colour"),
         ({"engine_recall_weight": 0.0, "pipeline_recall_weight": 0.0}, "are both 0"),
-        ({"retain_target": "both"}, "cannot retain"),
-        ({}, "cannot forget"),
-        ({"read_only": True, "reflect_target": "engine"}, "cannot reflect"),
+        ({"retain_target": "both"}, "does not support retain"),
+        ({}, "does not support forget"),
+        ({"read_only": True, "reflect_target": "engine"}, "does not support reflect"),
     ],
 )
 async def test_settings_that_cannot_be_fulfilled_are_refused(options: dict[str, Any], message: str) -> None:
@@ -247,7 +247,7 @@ async def test_a_name_is_taken_once() -> None:
     app = hybrid_app(Shelf())
     try:
         for name in ("shelf", "pipeline"):
-            with pytest.raises(ConfigError, match="taken"):
+            with pytest.raises(ConfigError, match="in use"):
                 app.providers.engines.attach(HybridEngineProvider(Shelf(), name=name))
     finally:
         await app.close()

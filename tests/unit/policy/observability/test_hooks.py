@@ -330,9 +330,9 @@ def _register_wrongly() -> Any:
 @pytest.mark.parametrize(
     ("name", "load", "message"),
     [
-        ("nose", _broken, "there is no 'nose'; there are ear"),
+        ("nose", _broken, "there is no hook 'nose'; expected one of ear"),
         ("ear", _broken, r"'ear' \(ears:register\) cannot be used: no module"),
-        ("ear", _register_wrongly, "there is no 'on_nothing'"),
+        ("ear", _register_wrongly, "there is no event 'on_nothing'"),
     ],
 )
 def test_a_hook_that_cannot_be_used_is_a_wrong_setting(

@@ -269,7 +269,9 @@ def test_without_the_extra_the_start_fails_and_says_what_to_install(monkeypatch:
 
 def test_an_exporter_that_does_not_exist_is_a_wrong_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "carrier_pigeon")
-    with pytest.raises(ConfigError, match="OTEL_TRACES_EXPORTER names 'carrier_pigeon'; there are none, otlp, "):
+    with pytest.raises(
+        ConfigError, match="OTEL_TRACES_EXPORTER: there is no exporter 'carrier_pigeon'; expected one of none, otlp, "
+    ):
         App(Settings.from_mapping({"vector_store": "in_memory", "observability": TRACED}))
 
 

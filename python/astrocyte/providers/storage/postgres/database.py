@@ -1,4 +1,4 @@
-"""The database of a PostgreSQL store: connections, its schema, and the notes of how far each bank is."""
+"""The database of a PostgreSQL store: connections, schema, and the position of each bank."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOCK = 0x6173_7472_6F63
 
 
 class PostgresOptions(BaseModel):
-    """Where the database is, and how it is used."""
+    """The address of the database, and options of its use."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -92,7 +92,7 @@ class Database:
             return self._pool
 
     async def _make(self, connection: Connection, kind: str, tables: Sequence[str], language: str) -> None:
-        """Make the tables of a kind, or bring them to this version."""
+        """Create the tables of a kind, or migrate them to this version."""
         await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         await connection.execute(self.sql("CREATE SCHEMA IF NOT EXISTS {schema}"))
         await connection.execute(
@@ -113,7 +113,8 @@ class Database:
         version, filled_by = (0, language) if row is None else row
         if version > len(tables):
             raise StoreError(
-                f"schema {self._options.schema_name!r} of the database was made by a newer version",
+                f"schema {self._options.schema_name!r} of the database was created by a newer version; upgrade "
+                "Astrocyte",
                 metadata={"kind": kind, "version": str(version)},
             )
         for statement in tables[version:]:

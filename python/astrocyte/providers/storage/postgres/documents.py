@@ -37,7 +37,7 @@ class PostgresDocumentStore(PostgresTable):
     )
 
     async def store_documents(self, documents: Sequence[Document]) -> list[str]:
-        """Store the documents, in the place of their like."""
+        """Store the documents, replacing those of the same id."""
         rows = [
             {
                 "bank_id": document.bank_id,
@@ -63,7 +63,7 @@ class PostgresDocumentStore(PostgresTable):
     async def search_fulltext(
         self, query: str, bank_id: str, limit: int = 10, filters: StoreFilters | None = None
     ) -> list[StoreHit]:
-        """Documents that have a word of the query."""
+        """Documents that contain a word of the query."""
         where, values = condition(filters)
         # Of a question any word will do; PostgreSQL's own reading is that all must be there.
         statement = self._sql(

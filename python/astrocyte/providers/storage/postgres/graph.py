@@ -34,7 +34,7 @@ class PostgresGraphStore(PostgresTable):
     )
 
     async def link_memories_to_entities(self, links: Sequence[EntityLink]) -> list[str]:
-        """Store the links, in the place of their like."""
+        """Store the links, replacing those of the same id."""
         rows = [
             {
                 "bank_id": link.bank_id,

@@ -1,4 +1,4 @@
-"""What the PostgreSQL stores have in common: one table of items each, with the columns that filters look at."""
+"""The base of the PostgreSQL stores: a table with one row per item and a column per filtered attribute."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ class PostgresTable:
         self._database = database
 
     async def position(self, bank_id: str) -> int:
-        """How far the bank's change log is in the table."""
+        """The position in the bank's change log up to which the table is current."""
         async with self._connection() as connection:
             query = self._sql("SELECT position FROM {schema}.positions WHERE kind = %(kind)s AND bank_id = %(bank_id)s")
             row = await self._database.one(connection, query, {"kind": self.KIND, "bank_id": bank_id})
         return 0 if row is None else int(row[0])
 
     async def advance(self, bank_id: str, position: int) -> None:
-        """Note that everything up to a position is in the table."""
+        """Set the position up to which the table is current."""
         async with self._connection() as connection:
             await connection.execute(
                 self._sql(
@@ -87,7 +87,7 @@ class PostgresTable:
             )
 
     async def delete(self, ids: Sequence[str], bank_id: str) -> int:
-        """Delete everything that these memories have in the bank."""
+        """Delete all items of these memories in the bank."""
         async with self._connection() as connection:
             done = await connection.execute(
                 self._sql("DELETE FROM {schema}.{table} WHERE bank_id = %s AND memory_id = ANY(%s)"),
@@ -96,7 +96,7 @@ class PostgresTable:
         return done.rowcount
 
     async def list_banks(self, prefix: str) -> list[str]:
-        """Banks whose names begin so."""
+        """Banks whose names have the prefix."""
         async with self._connection() as connection:
             found = await connection.execute(
                 self._sql(
@@ -117,7 +117,7 @@ class PostgresTable:
             )
 
     async def health(self) -> bool:
-        """Whether the database answers."""
+        """True if the database answers."""
         try:
             async with self._connection() as connection:
                 await connection.execute("SELECT 1")
@@ -154,13 +154,13 @@ def values_of(item: Attributes) -> dict[str, Any]:
 
 
 def attributes_of(row: Sequence[Any]) -> Attributes:
-    """What `SELECTED` read."""
+    """The attributes of a row that `SELECTED` read."""
     named = dict(zip(NAMES, row, strict=True))
     return Attributes(**{**named, "tags": tuple(named["tags"])})
 
 
 def condition(filters: StoreFilters | None) -> tuple[sql.SQL, dict[str, Any]]:
-    """A filter as SQL over the columns, and the values that it names."""
+    """A filter as SQL over the columns, and its parameters."""
     wanted = filters or CURRENT
     parts = ["known_until IS NULL" if wanted.as_of is None else _AS_OF]
     values: dict[str, Any] = {"as_of": wanted.as_of}
@@ -179,7 +179,7 @@ def condition(filters: StoreFilters | None) -> tuple[sql.SQL, dict[str, Any]]:
 
 
 def _bound(value: object) -> object:
-    """A value as psycopg takes it."""
+    """A value in the form for psycopg."""
     match value:
         case tuple():
             return list(value)

@@ -34,7 +34,7 @@ class PostgresVectorStore(PostgresTable):
     )
 
     async def store_vectors(self, items: Sequence[VectorItem]) -> list[str]:
-        """Store the items, in the place of their like."""
+        """Store the items, replacing those of the same id."""
         rows = [
             {"bank_id": item.bank_id, "id": item.id, "embedding": _text(item.vector), **values_of(item.attributes)}
             for item in items
@@ -81,7 +81,7 @@ class PostgresVectorStore(PostgresTable):
 
 
 def _text(vector: bytes) -> str:
-    """As pgvector reads it."""
+    """A vector in the text form of pgvector."""
     return f"[{','.join(map(repr, vector_values(vector)))}]"
 
 

@@ -156,8 +156,7 @@ class Eraser:
             yield from self._cleaner.clean()
         except DiskFull as error:
             raise DiskFull(
-                "the disk of the data directory is full; not all that was to be erased is erased yet; "
-                "free space and erase again"
+                "the disk of the data directory is full; the erasure is incomplete; free space and erase again"
             ) from error
         after, completed_at = self._writer.transact(lambda transaction: _left(transaction, bank, erasure.before))
         receipt = yield from receipts.receipt(

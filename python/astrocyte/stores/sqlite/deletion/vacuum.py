@@ -58,8 +58,8 @@ class Cleaner:
         while not self._log_emptied():
             if monotonic() > deadline:
                 raise StoreError(
-                    "the rows are erased, but a reader of the database keeps their bytes in its log; "
-                    "end it and erase again"
+                    "the rows are erased, but a reader of the database keeps their bytes in the write-ahead log; "
+                    "end the reader and erase again"
                 )
             yield
 

@@ -230,7 +230,7 @@ def _read_only_uri(path: Path) -> str:
 
 def _read_failure(error: apsw.Error) -> Exception:
     if isinstance(error, apsw.InterruptError):
-        return StoreError(f"the read took longer than {READ_LIMIT_SECONDS:g} s; ask for less")
+        return StoreError(f"the read took longer than {READ_LIMIT_SECONDS:g} s; request less at once")
     if isinstance(error, (apsw.ConnectionClosedError, apsw.CursorClosedError)):
         return StoreError("the store is closed")
     return translate(error)

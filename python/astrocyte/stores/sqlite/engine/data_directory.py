@@ -128,7 +128,7 @@ def create_private(path: Path) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable."""
+    """Sync a directory, so that its entries are durable."""
     fd = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(fd)

@@ -63,7 +63,7 @@ def migrate(connection: apsw.Connection, migrations: Sequence[Migration], now: i
     for version, checksum in applied.items():
         if known[version].checksum != checksum:
             raise StoreError(
-                f"migration {version} was applied with another text than this version has; "
+                f"migration {version} differs from the one that was applied to the database; "
                 "install the version that wrote the database",
                 metadata={"migration": str(version)},
             )

@@ -139,7 +139,7 @@ class Writer:
             # A job larger than the limit still gets in when nothing else waits.
             if self._waiting and self._waiting + weight > self._waiting_limit:
                 raise RateLimited(
-                    f"{self._waiting} writes wait for the disk, the limit is {self._waiting_limit}; try again",
+                    f"{self._waiting} writes are queued, the limit is {self._waiting_limit}; try again",
                     retry_after=RETRY_AFTER_SECONDS,
                 )
             self._queue.append(job)

@@ -49,7 +49,7 @@ class SqliteKeys:
         return await self._writer.submit(lambda transaction: self._revoke(transaction, tenant, key_id, by, request))
 
     async def note_uses(self, uses: Mapping[str, int]) -> None:
-        """Keep when keys were used last."""
+        """Store the times of the last use of keys."""
 
         def note(transaction: Transaction) -> None:
             for key_id, moment in uses.items():
@@ -74,7 +74,7 @@ class SqliteKeys:
         )
         if count >= MOST_LIVE_KEYS:
             raise FailedPrecondition(
-                f"there are {count} live keys of the name {new.name!r}, as many as a rotation needs; revoke one first",
+                f"there are {count} live keys of the name {new.name!r}, which is the limit; revoke one first",
                 metadata={"name": new.name},
             )
         connection.execute(

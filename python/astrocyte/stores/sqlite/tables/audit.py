@@ -73,7 +73,7 @@ class SqliteAudit:
 
 
 def _decode(row: Row) -> AuditEvent:
-    """A row, whatever somebody made of it: what cannot be read any more has a hash that does not fit."""
+    """A row, also a tampered one: an unreadable value yields a hash that does not match."""
     tenant, sequence, event, occurred_at, actor, bank_key, details, digest = row
     try:
         when = to_datetime(occurred_at)

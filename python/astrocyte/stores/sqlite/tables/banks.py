@@ -1,4 +1,4 @@
-"""Making and changing banks."""
+"""Creation and changes of banks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class NewBank:
 
 @dataclass(frozen=True, slots=True)
 class BankChange:
-    """The changes of a bank: what is not None."""
+    """The changed fields of a bank; None leaves a field unchanged."""
 
     display_name: str | None
     description: str | None
@@ -70,7 +70,7 @@ def create(transaction: Transaction, new: NewBank, request: RequestKey | None) -
             ),
         )[0]
     except apsw.ConstraintError as error:
-        raise AlreadyExists(f"bank {new.bank_id!r} exists", metadata={"bank_id": new.bank_id}) from error
+        raise AlreadyExists(f"bank {new.bank_id!r} already exists", metadata={"bank_id": new.bank_id}) from error
     made = decode_bank(row)
     if request is not None:
         idempotency.store(
@@ -112,7 +112,7 @@ def update(transaction: Transaction, bank: Bank, change: BankChange, request: Re
 
 
 def check_etag(bank: Bank, revision: int, expected: str | None) -> None:
-    """Refuse a change over somebody else's.
+    """Refuse a change whose expected etag is not current.
 
     Raises:
         Conflict: Another etag than the expected is there.

@@ -1,4 +1,4 @@
-"""Looking memories up by the names that they hold."""
+"""Look-up of memories by the names in them."""
 
 from __future__ import annotations
 

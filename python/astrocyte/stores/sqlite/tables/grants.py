@@ -1,4 +1,4 @@
-"""Grants in SQLite: rows that are closed, never changed, and the epoch that each change begins."""
+"""Grants in SQLite: rows that are closed, never changed, and an epoch that each change increments."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class SqliteAccess:
         return await self._writer.submit(lambda transaction: self._revoke(transaction, tenant, change, by, request))
 
     def revoke_bank(self, transaction: Transaction, tenant: str, bank_id: str, by: str) -> None:
-        """Close the grants that name a bank which goes: whoever makes one of that name again has not given them."""
+        """Close the grants on a deleted bank, so that they do not apply to a later bank of that name."""
         rows = fetch(
             transaction.connection,
             f"SELECT grant_key, {COLUMNS} FROM grants WHERE tenant = ? AND bank_id = ? AND revoked_at IS NULL",
@@ -118,7 +118,7 @@ class SqliteAccess:
         closes: int | None,
         leaves: Grant | None,
     ) -> None:
-        """The one place where a grant changes: the row that held is closed, what is left is a new one, the epoch ends.
+        """Change a grant: close its row, insert a row of the remaining permissions, and increment the epoch.
 
         Args:
             transaction: What else belongs to the change is written in it.
@@ -151,7 +151,7 @@ def _holding(connection: apsw.Connection, tenant: str, change: GrantChange) -> t
 def _keep(
     transaction: Transaction, tenant: str, request: RequestKey | None, answer: Callable[[], Sequence[object]]
 ) -> None:
-    """Keep an answer for the retries of its request."""
+    """Store an answer for retries of its request."""
     if request is not None:
         response = json.dumps(answer()).encode()
         now = transaction.clock()

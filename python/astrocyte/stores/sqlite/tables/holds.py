@@ -1,4 +1,4 @@
-"""Legal holds in SQLite: rows that are closed, never changed, and asked in the transaction that would delete."""
+"""Legal holds in SQLite: rows that are closed, never changed, and checked in the transaction of a deletion."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ HELD = (
 
 
 def check_memories(connection: apsw.Connection, bank: Bank, memory_ids: Sequence[str]) -> None:
-    """Refuse to let memories go that a hold covers.
+    """Refuse the deletion of memories that a hold covers.
 
     Raises:
         LegalHoldActive: One does; it names all that do.
@@ -63,7 +63,7 @@ def check_memories(connection: apsw.Connection, bank: Bank, memory_ids: Sequence
 
 
 def check_queue(connection: apsw.Connection, bank: Bank, selector: ForgetSelector) -> None:
-    """Refuse to let go what waits in the retry queue, is met by the selector, and is covered by a hold.
+    """Refuse the deletion of selected items in the retry queue that a hold covers.
 
     Raises:
         LegalHoldActive: One covers it.
@@ -88,7 +88,7 @@ def check_queue(connection: apsw.Connection, bank: Bank, selector: ForgetSelecto
 
 
 def check_bank(connection: apsw.Connection, bank: Bank) -> None:
-    """Refuse to let a bank go in which any hold stands, whether it covers a memory yet or not.
+    """Refuse the deletion of a bank with any hold, even one that covers no memory yet.
 
     Raises:
         LegalHoldActive: One does.
@@ -155,7 +155,7 @@ def _place(transaction: Transaction, bank: Bank, hold: NewHold, by: str, request
         )
     except apsw.ConstraintError as error:
         raise AlreadyExists(
-            f"there is, or was, a hold {hold.hold_id!r}; use another id", metadata={"hold_id": hold.hold_id}
+            f"hold {hold.hold_id!r} exists or existed; use another id", metadata={"hold_id": hold.hold_id}
         ) from error
     key = connection.last_insert_rowid()
     kind = "bank" if not (hold.memory_ids or hold.tags) else "memories"
@@ -188,7 +188,7 @@ def _release(transaction: Transaction, bank: Bank, hold_id: str, by: str, reques
 
 
 def _keep(transaction: Transaction, bank: Bank, request: RequestKey | None, key: int) -> None:
-    """Keep an answer for the retries of its request: the hold's key, since its row says the rest."""
+    """Store an answer for retries of its request: the hold's key, whose row has the rest."""
     if request is not None:
         now = transaction.bank(bank).now
         idempotency.store(transaction.connection, bank.tenant, request, str(key).encode(), now, bank_key=bank.key)

@@ -57,7 +57,7 @@ def store(  # noqa: PLR0913 - a row of the table
     bank_key: int | None,
     outlives_bank: bool = False,
 ) -> None:
-    """Keep a response beside what it answers for.
+    """Store a response in the transaction of its writes.
 
     Args:
         connection: In the transaction that carries the request out, which has looked for an earlier answer.
@@ -87,7 +87,7 @@ def decode_row(response: bytes) -> Row:
 
 
 def clear_names(connection: apsw.Connection, bank_key: int) -> None:
-    """Take what a bank was called, and what for, out of the responses that say it."""
+    """Remove a bank's display name and description from stored responses."""
     places = ", ".join(f"'$[{place}]', ''" for place in NAME_PLACES)
     connection.execute(
         f"UPDATE requests SET response = CAST(json_set(CAST(response AS TEXT), {places}) AS BLOB)"
@@ -97,7 +97,7 @@ def clear_names(connection: apsw.Connection, bank_key: int) -> None:
 
 
 def blank(connection: apsw.Connection, bank_key: int, until: int) -> int:
-    """Forget by what the requests in a bank were recognised, up to an instant, some at a time; returns how many.
+    """Erase the request digests of a bank up to an instant, some at a time; returns their number.
 
     The fingerprint of a request that stored a text lets whoever has the files check a guess of it. A request may hold
     several texts, and texts that were left out as near duplicates, so all of the bank's are taken.
@@ -112,7 +112,7 @@ def blank(connection: apsw.Connection, bank_key: int, until: int) -> int:
 
 
 def expire(connection: apsw.Connection, before: int, limit: int) -> int:
-    """Remove the oldest responses from before an instant, at most ``limit``; returns how many went."""
+    """Remove the oldest responses from before an instant, at most ``limit``; returns their number."""
     connection.execute(
         "DELETE FROM requests WHERE (tenant, request_id) IN"
         " (SELECT tenant, request_id FROM requests WHERE created_at < ? ORDER BY created_at LIMIT ?)",

@@ -54,8 +54,7 @@ def start(transaction: Transaction, bank: Bank, new: NewReindex, by: str, reques
     if new.to_model is None:
         if not kept or kept[0][0] != spaces.KEPT:
             raise FailedPrecondition(
-                f"bank {bank.bank_id!r} has no former vectors to go back to: it never moved, or they were dropped; "
-                "name embedding_model to make them anew",
+                f"bank {bank.bank_id!r} has no previous vectors to roll back to; set embedding_model to reindex",
                 metadata={"bank_id": bank.bank_id},
             )
         model, dimensions = kept[0][1:3]
@@ -63,7 +62,7 @@ def start(transaction: Transaction, bank: Bank, new: NewReindex, by: str, reques
         model, dimensions = new.to_model, new.to_dimensions
     if model == now.embedding_model:
         raise FailedPrecondition(
-            f"bank {bank.bank_id!r} holds vectors of {model!r} already; name another model",
+            f"bank {bank.bank_id!r} already has vectors of {model!r}; name another model",
             metadata={"bank_id": bank.bank_id, "embedding_model": model},
         )
     plan = Reindex(now.embedding_model, now.dimensions, model, dimensions, rollback, new.min_overlap, new.sample)
@@ -102,7 +101,7 @@ def _none_open(connection: apsw.Connection, bank: Bank) -> None:
     rows = fetch(connection, "SELECT operation_id FROM operations WHERE bank_key = ? AND ended_at IS NULL", (bank.key,))
     if rows:
         raise FailedPrecondition(
-            f"operation {rows[0][0]!r} of bank {bank.bank_id!r} is not done; wait for it, or cancel it",
+            f"operation {rows[0][0]!r} of bank {bank.bank_id!r} is still running; wait for it, or cancel it",
             metadata={"bank_id": bank.bank_id, "operation_id": rows[0][0]},
         )
 
@@ -219,7 +218,7 @@ def end(transaction: Transaction, key: int, state: OperationState, error: Operat
 
 
 def abandon(connection: apsw.Connection, bank_key: int) -> None:
-    """Have what was made for a bank dropped; former vectors that it was to go back to are kept as long as before."""
+    """Schedule the new vectors of a bank for deletion; previous vectors for a rollback keep their expiry."""
     connection.execute(
         "UPDATE spare_sets SET state = iif(keep_until IS NULL, ?, ?), dropped = '' WHERE bank_key = ? AND state = ?",
         (spaces.DROPPING, spaces.KEPT, bank_key, spaces.BUILDING),
@@ -233,7 +232,7 @@ def starter(connection: apsw.Connection, key: int) -> str:
 
 
 def _keep(transaction: Transaction, bank: Bank, request: RequestKey | None, key: int) -> None:
-    """Keep an answer for the retries of its request: the operation's key, since its row says the rest."""
+    """Store an answer for retries of its request: the operation's key, whose row has the rest."""
     if request is not None:
         now = transaction.bank(bank).now
         idempotency.store(transaction.connection, bank.tenant, request, str(key).encode(), now, bank_key=bank.key)

@@ -1,4 +1,4 @@
-"""Operations in SQLite: each a row that says what is to be done, how far it is, and how it ended."""
+"""Operations in SQLite: one row each, with the task, its progress and its end."""
 
 from __future__ import annotations
 
@@ -80,11 +80,11 @@ class SqliteOperations:
         return Work(columns[0], decode_bank(row), changes.decode(tuple(columns)), cursor, start_position)
 
     async def begin(self, key: int) -> None:
-        """Note that an operation runs, and how much there is to do."""
+        """Record that an operation runs, and its total."""
         await self._writer.submit(lambda transaction: changes.begin(transaction, key))
 
     async def note(self, key: int, phase: ReindexPhase, comparison: Comparison | None = None) -> None:
-        """Note what an operation is at, and what was found out."""
+        """Record the progress and the findings of an operation."""
         text = None if comparison is None else json.dumps(dataclasses.asdict(comparison))
 
         def run(transaction: Transaction) -> None:

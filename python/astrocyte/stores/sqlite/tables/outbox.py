@@ -1,4 +1,4 @@
-"""The outbox's rows: they come in the transaction that changes a memory, and go when an engine has confirmed it."""
+"""The outbox's rows: inserted in the transaction that changes a memory, removed when an engine confirmed it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def put(
     action: CopyAction,
     changes: Sequence[tuple[str, int]],
 ) -> None:
-    """Let memories, each with the position of its change, wait for the engine of an order, in the place of their like.
+    """Queue memories, each with the position of its change, for the engine of an order, replacing earlier entries.
 
     Raises:
         RateLimited: Too many wait for it; the transaction is to be undone.
@@ -52,7 +52,8 @@ def put(
     rows = fetch(connection, "SELECT waiting FROM outboxes WHERE engine = ?", (order.engine,))
     if rows and rows[0][0] > order.limit:
         raise RateLimited(
-            f"{order.limit} memories wait for engine {order.engine!r}, which is the limit; nothing was changed",
+            f"{order.limit} memories are queued for engine {order.engine!r}, which is the limit; nothing was changed; "
+            "retry later",
             retry_after=RETRY_AFTER_SECONDS,
             metadata={"kind": "engine_outbox", "limit": str(order.limit)},
         )
@@ -87,7 +88,7 @@ class SqliteOutbox:
         ]
 
     def still_waiting(self, engine: str, bank: Bank, memory_ids: Sequence[str]) -> set[str]:
-        """Those of the memories that wait."""
+        """The memories of these that are queued."""
         rows = self._connections.query(
             "SELECT memory_id FROM waiting_copies"
             " WHERE bank_key = ? AND engine = ? AND memory_id IN (SELECT value FROM json_each(?))",
@@ -96,7 +97,7 @@ class SqliteOutbox:
         return {memory_id for (memory_id,) in rows}
 
     def waiting_banks(self, engine: str) -> list[Bank]:
-        """Banks of which something waits."""
+        """Banks with queued entries."""
         rows = self._connections.query(
             f"SELECT {BANK_COLUMNS} FROM banks WHERE tenant <> ''"
             " AND bank_key IN (SELECT bank_key FROM waiting_copies WHERE engine = ?) ORDER BY bank_key",
@@ -105,19 +106,19 @@ class SqliteOutbox:
         return [decode_bank(row) for row in rows]
 
     def waiting_count(self, engine: str) -> int:
-        """The number of memories that wait for the engine."""
+        """The number of memories queued for the engine."""
         rows = self._connections.query("SELECT waiting FROM outboxes WHERE engine = ?", (engine,))
         return int(rows[0][0]) if rows else 0
 
     def waiting_since(self, engine: str) -> int | None:
-        """Since when the one that waits longest does."""
+        """The time of the oldest queued entry."""
         ((since,),) = self._connections.query(
             "SELECT min(waiting_since) FROM waiting_copies WHERE engine = ?", (engine,)
         )
         return None if since is None else int(since)
 
     async def delivered(self, engine: str, bank: Bank, copies: Sequence[WaitingCopy]) -> None:
-        """Take out what the engine has confirmed."""
+        """Remove confirmed entries."""
         rows = [(bank.key, engine, one.memory_id, one.position, one.action.value) for one in copies]
 
         def remove(transaction: Transaction) -> None:
@@ -130,7 +131,7 @@ class SqliteOutbox:
         await self._writer.submit(remove)
 
     async def forgotten(self, engine: str, bank: Bank, position: int) -> None:
-        """Take out what waits to be forgotten by changes up to a position."""
+        """Remove the queued deletions up to a position."""
 
         def remove(transaction: Transaction) -> None:
             transaction.connection.execute(

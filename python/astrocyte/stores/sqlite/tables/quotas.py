@@ -1,4 +1,4 @@
-"""The book of a day's use, in a database of its own that several processes may open at once."""
+"""The usage of daily quotas, in a database of its own that several processes may open."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class SqliteQuotaBook:
                 self._connection.pragma("synchronous", "FULL")
             self._connection.execute(_SCHEMA)
         except (apsw.Error, OSError) as error:
-            raise StoreError(f"the book of quotas {str(path)!r} cannot be opened ({error})") from error
+            raise StoreError(f"the quota database {str(path)!r} cannot be opened ({error})") from error
 
     def _keep_a_log(self) -> None:
         """Turn the write-ahead log on, also when another process opens the same new file at this moment.
@@ -83,7 +83,7 @@ class SqliteQuotaBook:
         self._connection.pragma("journal_mode", "WAL")
 
     def reserve(self, day: int, use: Use, *, least: int, limit: int) -> int:
-        """Count some of what is left of a day's limit as used."""
+        """Reserve a part of a day's remaining limit."""
         with self._lock:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -107,7 +107,7 @@ class SqliteQuotaBook:
             return taken
 
     def give_back(self, day: int, use: Use, count: int) -> None:
-        """Count so many as not used after all."""
+        """Return unused reservations."""
         with self._lock:
             try:
                 self._connection.execute(_ADD, (day, *use, -count))

@@ -1,4 +1,4 @@
-"""The retry queue's rows: how they come, how they are read, and how they go with what they were."""
+"""The rows of the retry queue: insertion, reading, and deletion with their content."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def enqueue(
     ((waiting,),) = fetch(connection, "SELECT count(*) FROM queued_retains")
     if waiting + len(items) > limit:
         raise RateLimited(
-            f"{waiting} memories wait for a provider, the limit is {limit}; nothing was changed",
+            f"{waiting} memories are queued for a provider, the limit is {limit}; nothing was changed; retry later",
             retry_after=RETRY_AFTER_SECONDS,
             metadata={"kind": "retry_queue", "limit": str(limit)},
         )
@@ -67,14 +67,14 @@ def enqueue(
     for key, response in responses:
         if idempotency.stored(connection, bank.tenant, key) is not None:
             raise Conflict(
-                f"request_id {key.request_id!r} has been answered before; ask for that answer on its own",
+                f"request_id {key.request_id!r} has been answered before; send that request alone to get its answer",
                 metadata={"request_id": key.request_id},
             )
         idempotency.store(connection, bank.tenant, key, response, work.now, bank_key=bank.key)
 
 
 def dequeue(connection: apsw.Connection, bank: Bank, keys: Sequence[int]) -> None:
-    """Take items out, in the transaction that stores them.
+    """Dequeue items, in the transaction that stores them.
 
     Raises:
         NotFound: One is no longer there: it was forgotten meanwhile.
@@ -84,7 +84,7 @@ def dequeue(connection: apsw.Connection, bank: Bank, keys: Sequence[int]) -> Non
         (bank.key, json.dumps(list(keys))),
     )
     if connection.changes() != len(keys):
-        raise NotFound("a memory that waited in the retry queue was forgotten before it was stored")
+        raise NotFound("a memory in the retry queue was forgotten before it was stored")
 
 
 def selection(bank: Bank, selector: ForgetSelector) -> tuple[str, list[object]]:
@@ -106,7 +106,7 @@ def selection(bank: Bank, selector: ForgetSelector) -> tuple[str, list[object]]:
 
 
 def drop(connection: apsw.Connection, bank: Bank, selector: ForgetSelector) -> list[str]:
-    """Delete what a selector meets, and its text; returns the ids that it would have had, in order."""
+    """Delete the selected items with their text; returns the ids of their memories, in order."""
     condition, bindings = selection(bank, selector)
     ids = fetch(connection, f"SELECT memory_id FROM queued_retains WHERE {condition} ORDER BY queue_key", bindings)
     if ids:

@@ -1,4 +1,4 @@
-"""The two sets of vectors of a bank: which holds those of a model, which lack them, and how they come and go."""
+"""The two sets of vectors of a bank: look-up by model, missing vectors, insertion and deletion."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def keep(connection: apsw.Connection, bank_key: int, model: str, rows: Sequence[
     """
     own = fetch(connection, "SELECT embedding_model FROM banks WHERE bank_key = ?", (bank_key,))
     if own != [(model,)] and building(connection, bank_key) != model:
-        raise Conflict(f"the bank has no vectors of {model!r} any more; read it again and retry")
+        raise Conflict(f"the bank no longer has vectors of {model!r}; read the bank again and retry")
     there = (
         fetch(
             connection,
@@ -95,14 +95,14 @@ def keep(connection: apsw.Connection, bank_key: int, model: str, rows: Sequence[
 
 
 def put(connection: apsw.Connection, table: str, rows: Iterable[Row]) -> None:
-    """Put rows into a set of vectors, in the place of what is left there of other models."""
+    """Insert rows into a set of vectors, replacing leftovers of other models."""
     connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?)", rows)
 
 
 def spare(
     connection: apsw.Connection, bank_key: int, model: str, dimensions: int, state: str, until: int | None
 ) -> None:
-    """Say what the set that the bank does not use holds from now on."""
+    """Record the content of the bank's unused set of vectors."""
     connection.execute(
         "INSERT OR REPLACE INTO spare_sets (bank_key, model, dimensions, state, keep_until) VALUES (?, ?, ?, ?, ?)",
         (bank_key, model, dimensions, state, until),
@@ -110,7 +110,7 @@ def spare(
 
 
 def drop_some(connection: apsw.Connection, bank_key: int) -> bool:
-    """Drop some vectors of a set that is being dropped; returns whether more may be left."""
+    """Drop some vectors of a set that is being dropped; returns True if more may be left."""
     rows = fetch(
         connection,
         "SELECT s.dropped, b.vector_set FROM spare_sets s JOIN banks b USING (bank_key)"

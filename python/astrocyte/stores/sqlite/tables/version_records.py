@@ -76,7 +76,7 @@ def records(
 def spared_records(
     connection: apsw.Connection, bank: Bank, clause: str, bindings: Sequence[object], *, at_position: int
 ) -> list[VersionRecord]:
-    """As `records`; where the bank is on its way to another model, with the vectors of that model as well."""
+    """As `records`; during a reindex also with the vectors of the new model."""
     found = records(connection, bank, clause, bindings, at_position=at_position)
     target = spaces.building(connection, bank.key)
     if target is None:

@@ -86,7 +86,7 @@ impl ExactVectors {
     }
 }
 
-/// Whether these are bytes of numbers, and of nothing else.
+/// Returns true if all values in the bytes are finite.
 pub(crate) fn finite(bytes: &[u8]) -> bool {
     let bad = |&four: &[u8; 4]| u32::from_le_bytes(four) & EXPONENT == EXPONENT;
     !bytes

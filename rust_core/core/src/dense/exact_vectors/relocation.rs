@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{ExactVectors, Slab};
 
 impl ExactVectors {
-    /// Whether vectors are still where the checkpoint has them.
+    /// Returns true if vectors are still where the checkpoint has them.
     pub(crate) fn stay(&self) -> bool {
         self.last_saved().is_some()
     }

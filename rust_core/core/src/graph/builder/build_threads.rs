@@ -17,7 +17,7 @@ pub(crate) struct BuildThreads<'a> {
     /// Processor cores that all of them take, above 0; those that take less than a whole one rest. There are as many
     /// threads, but no more than processors.
     pub(crate) share: f64,
-    /// Whether the graph is still wanted.
+    /// Returns true while the graph is wanted.
     pub(crate) wanted: &'a (dyn Fn() -> bool + Sync),
 }
 

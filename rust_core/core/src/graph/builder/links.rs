@@ -54,10 +54,10 @@ fn choose<const ROOM: usize>(
     })
 }
 
-/// Whether what has this `cosine` with a vector leads elsewhere than one that was `chosen` for its own with it, from
-/// what is `between` the two: it is nearer to the vector (Toussaint, The relative neighbourhood graph of a finite
-/// planar set, 1980; for search Malkov and Yashunin 2016, algorithm 4). What is as near to a copy of the vector leads
-/// elsewhere, another copy does not.
+/// Returns true if a candidate of this `cosine` with a vector leads elsewhere than a link that was `chosen` for its own
+/// cosine: the candidate is nearer to the vector than the cosine `between` the two (Toussaint, The relative neighbourhood
+/// graph of a finite planar set, 1980; for search Malkov and Yashunin 2016, algorithm 4). A candidate as near to a copy of
+/// the vector leads elsewhere, another copy does not.
 pub(super) fn leads_elsewhere(cosine: f32, between: f32, chosen: f32) -> bool {
     between < cosine || (between <= cosine && cosine < chosen)
 }

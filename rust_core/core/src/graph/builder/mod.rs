@@ -132,7 +132,7 @@ fn link<const ROOM: usize>(
     links::link(codes, pools, links, threads)
 }
 
-/// Whether one of a layer is on the next.
+/// Returns true if a vector of a layer is on the next.
 fn is_above(number: u32, layer: usize) -> bool {
     Random(u64::from(number) << 8 | layer as u64).below(LAYER_SHARE) == 0
 }

@@ -28,7 +28,7 @@ struct Conversation {
     places: Vec<Entry>,
     /// Largest key that ever came; below it, a new key does not belong to the end.
     newest: u64,
-    /// Whether a memory without a time is in it, whose place depends on others.
+    /// True if a memory without a time is in it, whose place depends on others.
     untimed: bool,
     /// The latest time of a place; of those that are still held, when `untimed`.
     latest: i64,

@@ -59,7 +59,7 @@ impl Neighbours {
     }
 }
 
-/// Whether the whole of a version is short enough to share its score.
+/// Returns true if the whole of a version is short enough to share its score.
 pub(crate) fn is_short(index: &Index, version: u32) -> bool {
     index.tokens[index.columns.first_row[version as usize] as usize] <= SHORT_TOKENS
 }

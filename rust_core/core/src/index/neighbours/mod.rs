@@ -105,7 +105,7 @@ impl NeighbourTable {
         }
     }
 
-    /// Whether a version, or what stands for a gap, gives its score to neighbours: 1, or 0.
+    /// The factor of the score that a version, or the number of a gap, gives to neighbours: 1 or 0.
     pub(crate) fn gives(&self, version: u32) -> f32 {
         // A gap is no version's number.
         self.short
@@ -114,7 +114,7 @@ impl NeighbourTable {
             .unwrap_or(0.0)
     }
 
-    /// Whether scores are smoothed where they stand, in blocks, and not only of `scattered` conversations.
+    /// Returns true if scores are smoothed where they stand, in blocks, and not only of `scattered` conversations.
     pub(crate) fn is_in_order(&self) -> bool {
         !self.follows.is_empty()
     }

@@ -49,7 +49,7 @@ pub(crate) fn coarse_scan(
     scores_by_version(index, allowed, scores);
 }
 
-/// Whether a scan of the rows that pass is coarse, so that one scan for several queries finds the same.
+/// Returns true if a scan of the rows that pass is coarse, so that one scan for several queries finds the same.
 pub(crate) fn is_coarse(allowed: Allowed<'_>) -> bool {
     allowed.rows.len() > WHOLE_ROWS
 }

@@ -46,7 +46,7 @@ impl ScanMode<'_> {
     }
 }
 
-/// Whether the scan of what passes is a coarse scan in order, which serves several requests at once.
+/// Returns true if the scan of the rows that pass is a coarse scan in order, which serves several requests at once.
 pub(crate) fn coarse_scan_serves(index: &Index, allowed: Allowed<'_>) -> bool {
     read_order(index, allowed) == ReadOrder::Scan && semantic::is_coarse(allowed)
 }

@@ -40,9 +40,9 @@ pub(crate) struct GraphBuffers {
 pub(crate) struct GraphCandidates<'a> {
     recall: Recall<'a>,
     plan: Plan,
-    /// Whether the search is to be compared with a scan.
+    /// True if the search is to be compared with a scan.
     compared: bool,
-    /// Whether a second thread may be taken.
+    /// True if a second thread may be taken.
     alone: bool,
     versions: ScoredVersions<'a>,
     found: &'a mut rare_words::Found,

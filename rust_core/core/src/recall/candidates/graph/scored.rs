@@ -16,9 +16,9 @@ pub(crate) struct ScoredVersions<'a> {
     pub(crate) index: &'a Index,
     pub(crate) allowed: Allowed<'a>,
     pub(crate) scores: &'a mut SparseScores,
-    /// Whether a version is scored with its neighbours.
+    /// True if a version is scored with its neighbours.
     pub(crate) windows: bool,
-    /// Whether any version that was looked at has a neighbour: without, nothing is smoothed.
+    /// True if any scored version has a neighbour: without, nothing is smoothed.
     pub(crate) linked: bool,
 }
 
