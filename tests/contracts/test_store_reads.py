@@ -49,6 +49,21 @@ class TestListing:
         assert listed(store, bank, tags=("b",), session_id="s") == [memory_id(3)]
         assert listed(store, bank, tags=("A",)) == []
 
+    @pytest.mark.parametrize(
+        ("content_chars", "read"), [(None, 5), (10_000, 5), (39, 5), (29, 4), (30, 5), (10, 3), (9, 2), (0, 2)]
+    )
+    async def test_a_page_is_read_up_to_its_content(
+        self, store: MemoryStore, bank: Bank, content_chars: int | None, read: int
+    ) -> None:
+        await insert(store, bank, *[memory(number, f"ten chars{number}") for number in range(1, 6)])
+        position = current(store, bank).position
+        rows, total = store.list_memories(
+            bank, tags=(), session_id=None, at_position=position, after=0, limit=10, content_chars=content_chars
+        )
+        assert ([one.memory_id for _, one in rows], total) == ([memory_id(number + 1) for number in range(read)], 5)
+        # The reader is free again.
+        assert len(listed(store, bank)) == 5
+
     async def test_pages_show_one_position(self, store: MemoryStore, bank: Bank) -> None:
         await insert(store, bank, *[memory(number) for number in range(1, 8)])
         position = current(store, bank).position

@@ -14,7 +14,7 @@ from astrocyte import connect
 from astrocyte.config import Settings
 from astrocyte.config.limits import DEFAULT_ANSWER_BYTES, MOST_ANSWER_BYTES
 from astrocyte.errors import ConfigError, MessageTooLarge
-from astrocyte.model import RecallQuery
+from astrocyte.model import DetailLevel, RecallQuery
 from astrocyte.v1 import admin_pb2, memory_pb2
 from serving import Served, reason, serving
 
@@ -26,6 +26,7 @@ SMALL_LIMIT = 8_192
 MODEL = "static-minilm-256-v1-128"
 EMBEDDERS = {"small": {"provider": "static", "options": {"dimensions": 128}}}
 CREDENTIAL = (("authorization", "Bearer root"),)
+PERMISSIONS = [number for number in admin_pb2.Permission.values() if number]
 FULL = memory_pb2.DETAIL_LEVEL_FULL
 
 
@@ -51,7 +52,7 @@ async def retain(served: Served, count: int, size: int, metadata: Any = ()) -> l
 
 async def pages(method: Any, request: Any, metadata: Any = ()) -> list[Any]:
     """All pages of a list."""
-    found = []
+    found: list[Any] = []
     while not found or request.page_token:
         found.append(await method(request, metadata=metadata))
         request.page_token = found[-1].next_page_token
@@ -107,7 +108,7 @@ async def test_recalls_and_batches_beyond_the_limit_are_refused(
     assert f"the limit is {SMALL_LIMIT:,}" in str(error.details())
     recall = memory_pb2.RecallRequest(bank_id="family", query="lighthouse", max_results=1, include_trace=False)
     assert (await small.memory.Recall(recall)).hits
-    query = RecallQuery("lighthouse", "family", max_results=4, detail_level="full")
+    query = RecallQuery("lighthouse", "family", max_results=4, detail_level=DetailLevel.FULL)
     async with connect(small.address) as brain:
         with pytest.raises(MessageTooLarge, match="max_answer_bytes"):
             await brain.recall(query.query, bank_id="family", max_results=4, detail_level="full")
@@ -120,7 +121,7 @@ async def fill_lists(served: Served, count: int) -> None:
         bank_id = f"bank-{number}"
         for method, request in (
             ("CreateBank", admin_pb2.CreateBankRequest(bank_id=bank_id, description=long)),
-            ("Grant", admin_pb2.GrantRequest(bank_id=bank_id, principal=f"user:{number}", permissions=[1, 2, 3, 4])),
+            ("Grant", admin_pb2.GrantRequest(bank_id=bank_id, principal=f"user:{number}", permissions=PERMISSIONS)),
             ("PlaceHold", admin_pb2.PlaceHoldRequest(bank_id=bank_id, hold_id=f"hold-{number}", reason=long)),
             ("StartReindex", admin_pb2.StartReindexRequest(bank_id=bank_id, embedding_model=MODEL)),
         ):
@@ -160,6 +161,13 @@ async def test_an_entry_that_exceeds_the_limit_alone_is_refused(small: Served) -
     await refused(small.memory.ListMemories(memory_pb2.ListMemoriesRequest(bank_id="family")))
 
 
+async def test_the_lowest_limit_still_lists_everything() -> None:
+    async with serving(server={"max_answer_bytes": 1_024}) as served:
+        ids = await retain(served, 5, 300)
+        found = await pages(served.memory.ListMemories, memory_pb2.ListMemoriesRequest(bank_id="family"))
+    assert [memory.memory_id for page in found for memory in page.memories] == ids
+
+
 async def test_the_client_takes_what_the_server_may_be_set_to_send() -> None:
     raised = 3 * DEFAULT_ANSWER_BYTES
     async with serving(server={"max_answer_bytes": raised}, **LARGE) as served:
@@ -172,6 +180,7 @@ async def test_the_client_takes_what_the_server_may_be_set_to_send() -> None:
 
 
 def test_no_setting_exceeds_what_the_client_takes() -> None:
-    assert Settings.from_mapping({"server": {"max_answer_bytes": MOST_ANSWER_BYTES}})
+    settings = Settings.from_mapping({"server": {"max_answer_bytes": MOST_ANSWER_BYTES}})
+    assert settings.server.max_answer_bytes == MOST_ANSWER_BYTES
     with pytest.raises(ConfigError, match="max_answer_bytes"):
         Settings.from_mapping({"server": {"max_answer_bytes": MOST_ANSWER_BYTES + 1}})

@@ -17,6 +17,8 @@ from astrocyte.errors import AstrocyteError, ConfigError, Unavailable
 from certificates import certificates
 from processes import running_server
 
+pytestmark = pytest.mark.process
+
 Cli = Callable[..., Result]
 # No call of these tests waits for anything.
 TIMEOUT = 20.0
@@ -147,7 +149,8 @@ async def test_connect_without_a_certificate_is_unavailable(address: str, files:
     ],
 )
 def test_files_that_do_not_fit_are_refused_before_a_call(files: dict[str, str], given: Any, said: str) -> None:
+    named: dict[str, Any] = {name: files[file] for name, file in given.items()}
     with pytest.raises(ConfigError, match=said) as caught:
-        connect("localhost:1", **{name: files[file] for name, file in given.items()})
+        connect("localhost:1", **named)
     assert isinstance(caught.value, AstrocyteError)
     assert "PRIVATE KEY" not in str(caught.value)

@@ -379,13 +379,22 @@ class MemoryStore(Protocol):
     def versions(self, bank: Bank, memory_id: str) -> list[Memory]:
         """All versions, oldest first; none when the memory is forgotten."""
 
-    def list_memories(
-        self, bank: Bank, *, tags: Sequence[str], session_id: str | None, at_position: int, after: int, limit: int
+    def list_memories(  # noqa: PLR0913 - a filter and the bounds of a page
+        self,
+        bank: Bank,
+        *,
+        tags: Sequence[str],
+        session_id: str | None,
+        at_position: int,
+        after: int,
+        limit: int,
+        content_chars: int | None = None,
     ) -> tuple[list[tuple[int, Memory]], int]:
         """Visible memories as they were at a position, with their row keys, in ascending row key; and the total count.
 
         A memory has any of the ``tags``. What was forgotten since that position is left out, and not counted, unless it
-        was brought back.
+        was brought back. Reading ends at ``limit`` memories, or with the first one after more than ``content_chars``
+        characters of content.
         """
 
     def hydrate(self, bank: Bank, passages: Sequence[tuple[int, int]], visibility: Visibility) -> list[HydratedRow]:

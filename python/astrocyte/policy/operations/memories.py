@@ -67,7 +67,14 @@ class Memories:
 
         def read() -> MemoryPage:
             rows, total = self._store.list_memories(
-                bank, tags=tags, session_id=session_id, at_position=position, after=after, limit=limit.entries + 1
+                bank,
+                tags=tags,
+                session_id=session_id,
+                at_position=position,
+                after=after,
+                limit=limit.entries + 1,
+                # No more is read than the page holds, and one memory to know that the list goes on.
+                content_chars=limit.size_bytes,
             )
             memories, last = cut_page(rows, limit)
             token = "" if last is None else encode_token(scope, [position, last])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import NamedTuple, TypeVar
@@ -29,7 +29,7 @@ class PageLimit(NamedTuple):
     @classmethod
     def within(cls, entries: int, answer_bytes: int) -> PageLimit:
         """The limit of a page that is sent as an answer of at most ``answer_bytes``."""
-        return cls(entries, answer_bytes - RESERVED_BYTES)
+        return cls(entries, max(answer_bytes - RESERVED_BYTES, 0))
 
 
 def cut_page(rows: Sequence[tuple[P, T]], limit: PageLimit) -> tuple[tuple[T, ...], P | None]:
@@ -71,7 +71,7 @@ def largest_size(value: object) -> int:
 
 
 @cache
-def _names(kind: type) -> tuple[str, ...]:
+def _names(kind: Hashable) -> tuple[str, ...]:
     """The fields and computed values of a dataclass or NamedTuple; none for other types."""
     names = tuple(field.name for field in fields(kind)) if is_dataclass(kind) else getattr(kind, "_fields", ())
     # Computed values, such as an entity's id, may be sent too.

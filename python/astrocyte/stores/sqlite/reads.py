@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from itertools import islice
 
@@ -14,11 +15,21 @@ from astrocyte.stores.queue import QueuedItem
 from astrocyte.stores.sqlite import damage
 from astrocyte.stores.sqlite.deletion.soft_delete import LISTED_IDS, selection
 from astrocyte.stores.sqlite.engine.connections import Connections
-from astrocyte.stores.sqlite.rows import BANK_COLUMNS, MEMORY_COLUMNS, decode_bank, decode_memory, fetch, to_datetime
+from astrocyte.stores.sqlite.rows import (
+    BANK_COLUMNS,
+    MEMORY_COLUMNS,
+    Row,
+    decode_bank,
+    decode_memory,
+    fetch,
+    to_datetime,
+)
 from astrocyte.stores.sqlite.tables import entities, holds, idempotency, retry_queue
 from astrocyte.stores.sqlite.tables.version_records import records
 
 _MEMORIES = f"SELECT {MEMORY_COLUMNS} FROM memories m JOIN contents c USING (row_key)"
+# Place of the content in the columns.
+_CONTENT = 3
 # The bank exists, and is the caller's: a handle is not taken at its word.
 _BANK_HOLDS = "EXISTS (SELECT 1 FROM banks b WHERE b.bank_key = ? AND b.tenant = ? AND b.bank_id = ?)"
 # Visible now, and as of a position ?2 in bank ?1: there by then, not yet replaced, and not forgotten at that time.
@@ -175,8 +186,16 @@ class Reads:
         )
         return [decode_memory(row, bank.bank_id) for row in rows]
 
-    def list_memories(
-        self, bank: Bank, *, tags: Sequence[str], session_id: str | None, at_position: int, after: int, limit: int
+    def list_memories(  # noqa: PLR0913 - a filter and the bounds of a page
+        self,
+        bank: Bank,
+        *,
+        tags: Sequence[str],
+        session_id: str | None,
+        at_position: int,
+        after: int,
+        limit: int,
+        content_chars: int | None = None,
     ) -> tuple[list[tuple[int, Memory]], int]:
         """Visible memories as they were at a position."""
         clause = _LISTED
@@ -193,8 +212,10 @@ class Reads:
         def read(after: int, limit: int) -> tuple[list[tuple[int, Memory]], int]:
             with self._connections.snapshot() as connection:
                 ((total,),) = fetch(connection, f"SELECT count(*) FROM memories m WHERE {clause}", bindings)
-                rows = fetch(connection, listing, (*bindings, after, bank.key, bank.tenant, bank.bank_id, limit))
-            return [(row[0], decode_memory(row, bank.bank_id)) for row in rows], total
+                found = connection.execute(listing, (*bindings, after, bank.key, bank.tenant, bank.bank_id, limit))
+                with closing(found):
+                    memories = ((row[0], decode_memory(row, bank.bank_id)) for row in found)
+                    return list(_up_to(memories, content_chars)), total
 
         try:
             return read(after, limit)
@@ -209,7 +230,8 @@ class Reads:
             found, _ = read(row_key - 1, 1)
             return found[0] if found and found[0][0] == row_key else None
 
-        return list(islice(damage.around(read_one, iter(keys), bank, self._quarantine), limit)), total
+        intact = damage.around(read_one, iter(keys), bank, self._quarantine)
+        return list(_up_to(islice(intact, limit), content_chars)), total
 
     def select(self, bank: Bank, selector: ForgetSelector, *, include_forgotten: bool = False) -> tuple[int, list[str]]:
         """The number of memories that the selector meets, and the first 1,000 ids."""
@@ -304,3 +326,14 @@ class Reads:
     def naming(self, bank: Bank, names: Sequence[str], *, as_of: int | None, most: int) -> Mapping[str, Sequence[str]]:
         """Memories by the names that they hold."""
         return entities.naming(self._connections, bank, names, as_of, most)
+
+
+def _up_to(rows: Iterable[Row], content_chars: int | None) -> Iterator[Row]:
+    """The rows of memories, up to the first one after more than so many characters of content."""
+    left = content_chars
+    for row in rows:
+        yield row
+        if left is not None:
+            if left < 0:
+                return
+            left -= len(row[_CONTENT])

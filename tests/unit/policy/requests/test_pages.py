@@ -34,6 +34,7 @@ def test_a_last_page_that_its_bytes_cut_goes_on() -> None:
 
 def test_an_answer_keeps_room_for_the_rest_of_the_page() -> None:
     assert PageLimit.within(5, 4 << 20) == (5, (4 << 20) - RESERVED_BYTES)
+    assert PageLimit.within(5, 1_024) == (5, 0)
 
 
 def test_sizes_count_bytes_and_what_is_computed() -> None:
