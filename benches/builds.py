@@ -239,6 +239,7 @@ def _measure(
     start = time.perf_counter()
     engine.fill(corpus, track(parts, description=f"{engine.name}: rows", transient=True))
     filled = time.perf_counter() - start
+    result: Result | None = None
     for parameters in engine.parameters:
         start = time.perf_counter()
         with console.status(f"{engine.name}: graph of {parameters or 'its own parameters'}"):
@@ -250,6 +251,8 @@ def _measure(
             result = Result(parameters, candidates, filled, built, recall, milliseconds)
             if recall >= floor:
                 return result
+    if result is None:
+        raise ValueError(f"{engine.name} has no parameters to build with")
     return result
 
 
