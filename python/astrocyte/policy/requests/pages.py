@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from astrocyte.policy.requests.page_tokens import LONGEST_TOKEN
 
@@ -63,7 +63,8 @@ def largest_size(value: object) -> int:
         return FIELD_BYTES + len(value)
     if isinstance(value, Mapping):
         return sum(MAP_ENTRY_BYTES + largest_size(key) + largest_size(item) for key, item in value.items())
-    if names := _names(type(value)):  # type: ignore[arg-type]  # every type is hashable
+    kind: type[Any] = type(value)
+    if names := _names(kind):
         return FIELD_BYTES + sum(largest_size(getattr(value, name)) for name in names)
     if isinstance(value, Collection):
         return FIELD_BYTES + sum(map(largest_size, value))

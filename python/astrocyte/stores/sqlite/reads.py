@@ -18,7 +18,6 @@ from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.rows import (
     BANK_COLUMNS,
     MEMORY_COLUMNS,
-    Row,
     decode_bank,
     decode_memory,
     fetch,
@@ -28,8 +27,6 @@ from astrocyte.stores.sqlite.tables import entities, holds, idempotency, retry_q
 from astrocyte.stores.sqlite.tables.version_records import records
 
 _MEMORIES = f"SELECT {MEMORY_COLUMNS} FROM memories m JOIN contents c USING (row_key)"
-# Place of the content in the columns.
-_CONTENT = 3
 # The bank exists, and is the caller's: a handle is not taken at its word.
 _BANK_HOLDS = "EXISTS (SELECT 1 FROM banks b WHERE b.bank_key = ? AND b.tenant = ? AND b.bank_id = ?)"
 # Visible now, and as of a position ?2 in bank ?1: there by then, not yet replaced, and not forgotten at that time.
@@ -328,12 +325,12 @@ class Reads:
         return entities.naming(self._connections, bank, names, as_of, most)
 
 
-def _up_to(rows: Iterable[Row], content_chars: int | None) -> Iterator[Row]:
-    """The rows of memories, up to the first one after more than so many characters of content."""
+def _up_to(memories: Iterable[tuple[int, Memory]], content_chars: int | None) -> Iterator[tuple[int, Memory]]:
+    """The memories, up to the first one after more than so many characters of content."""
     left = content_chars
-    for row in rows:
-        yield row
+    for row_key, memory in memories:
+        yield row_key, memory
         if left is not None:
             if left < 0:
                 return
-            left -= len(row[_CONTENT])
+            left -= len(memory.content)
