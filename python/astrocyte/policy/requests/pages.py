@@ -64,7 +64,7 @@ def largest_size(value: object) -> int:
     if isinstance(value, Mapping):
         return sum(MAP_ENTRY_BYTES + largest_size(key) + largest_size(item) for key, item in value.items())
     kind: type[Any] = type(value)
-    if names := _names(kind):
+    if names := _names(kind):  # type: ignore[arg-type]  # every type is hashable
         return FIELD_BYTES + sum(largest_size(getattr(value, name)) for name in names)
     if isinstance(value, Collection):
         return FIELD_BYTES + sum(map(largest_size, value))
