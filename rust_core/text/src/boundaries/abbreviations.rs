@@ -53,7 +53,7 @@ const AFTER_ORDINALS: &[&str] = &[
     "Weltkrieg",
 ];
 
-/// Returns true if the sentence goes on after `word` and its stop. `next` is the text that follows, trimmed at its start.
+/// Returns true if the sentence goes on after `word` and its stop. `next` is the following text without leading space.
 pub(super) fn goes_on_after(word: &str, next: &str) -> bool {
     let lower = word.to_lowercase();
     let before_number = next.starts_with(char::is_numeric);
