@@ -285,7 +285,7 @@ pub(super) fn failpoint(py: Python<'_>, name: Text) -> PyResult<()> {
     })
 }
 
-/// What a bank of Python's arguments holds.
+/// The options of a bank from Python's arguments.
 fn options(dimensions: usize, language: &Text) -> PyResult<BankOptions> {
     let language = Language::from_name(&language.0).ok_or_else(|| {
         let names: Vec<&str> = Language::ALL.iter().map(|one| one.name()).collect();

@@ -110,7 +110,7 @@ class _Reader:
         return (_Start(at) if blank and turn is None else None), turn
 
     def _ends_turn(self, at: int, turn: Label, *, blank: bool) -> bool:
-        """Whether a line without a name is not the speaker's."""
+        """True if a line without a name does not belong to the speaker."""
         unsaid = UNSAID.get(turn.form)
         if is_rule(self._text, at) or (unsaid is not None and unsaid.match(self._text, at)):
             return True

@@ -29,7 +29,7 @@ class Chunk:
 
 @dataclass(slots=True)
 class _Unit:
-    """What is not cut further, and what stands before it in a chunk that begins with it."""
+    """A text that is not cut further, with the text before it in a chunk that begins with it."""
 
     text: str
     tokens: int
@@ -88,7 +88,7 @@ class _Cutter:
         return units
 
     def _lead(self, lead: str) -> str:
-        """What a chunk repeats: all of it, only its last line where that is too much, or nothing."""
+        """The repeated lead of a chunk: all of it, only its last line where that is too much, or nothing."""
         for shown in (lead, lead.rpartition("\n")[2], ""):
             if shown not in self._leads:
                 self._leads[shown] = self._count([shown])[0]

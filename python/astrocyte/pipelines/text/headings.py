@@ -61,7 +61,7 @@ def heading_end(text: str, start: int, *, after_blank: bool) -> int | None:
 
 
 def _is_capitals(line: str) -> bool:
-    """Whether a line is a few words in capitals."""
+    """True if a line is a few words in capitals."""
     return (
         line.upper() == line != line.lower()
         and line[0].isalnum()
@@ -72,13 +72,13 @@ def _is_capitals(line: str) -> bool:
 
 
 def is_section(text: str, start: int) -> bool:
-    """Whether a line begins with the name of a section of minutes: "Decisions:", "Agenda: ..."."""
+    """True if a line begins with the name of a section of minutes: "Decisions:", "Agenda: ..."."""
     match = NAMED.match(text, start)
     return match is not None and " ".join(match["name"].casefold().split()) in SECTIONS
 
 
 def is_rule(text: str, start: int) -> bool:
-    """Whether a line is nothing but a line."""
+    """True if a line is a horizontal rule."""
     return RULE.match(text, start) is not None
 
 

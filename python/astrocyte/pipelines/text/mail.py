@@ -65,7 +65,7 @@ def decoded(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """What a mail says: its subject and its text; empty where nothing is left.
+    """The subject and the text of a mail; empty where nothing is left.
 
     Left out are the header and, from its delimiter to the end of that mail, each signature.
     """
@@ -77,7 +77,7 @@ def plain(text: str) -> str:
 
 
 def _is_header(head: str, *, least: int) -> bool:
-    """Whether a block is the header of a mail, but for one line."""
+    """True if a block is the header of a mail, but for one line."""
     # A folded header continues on a line that starts with white space.
     lines = [line for line in head.split("\n") if not line.startswith((" ", "\t"))]
     headers = sum(1 for line in lines if HEADER.match(line))

@@ -118,12 +118,12 @@ HANDLE = re.compile(r"[^\s!\"$%&()*+,/:;<=>?@\u2026\u3001\u3002\u060c\u061f\u201
 
 
 def is_role(name: str) -> bool:
-    """Whether a name is a part of a conversation with a language model."""
+    """True if a name is a role in a conversation with a language model."""
     return name.casefold() in ROLES
 
 
 def is_label(name: str) -> bool:
-    """Whether a name is a known heading or remark, with or without a number behind it."""
+    """True if a name is a known heading or remark, with or without a number behind it."""
     folded = " ".join(name.casefold().split()).strip(".")
     if folded in LABELS:
         return True
@@ -132,7 +132,7 @@ def is_label(name: str) -> bool:
 
 
 def is_name(name: str) -> bool:
-    """Whether a text before a colon looks like somebody's name.
+    """True if a text before a colon looks like the name of a speaker.
 
     Known headings and remarks, clauses, places in a text, and what begins with a digit do not.
     """
@@ -150,7 +150,7 @@ def is_name(name: str) -> bool:
 
 
 def is_short(name: str) -> bool:
-    """Whether a text is short enough for a name that nothing else speaks against."""
+    """True if a text is short enough for a name, if nothing else speaks against it."""
     words = name.split()
     return (
         0 < len(words) <= NAME_WORDS - 2

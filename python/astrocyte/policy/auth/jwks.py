@@ -74,7 +74,7 @@ class KeySet(PyJWKClient):
 
     @property
     def usable(self) -> bool:
-        """Whether keys are present and not expired. Starts a refresh when half of their lifetime is over."""
+        """True if keys are present and not expired. Starts a refresh when half of their lifetime is over."""
         half = self._settings.jwks_max_age_seconds / 2
         if self._settings.jwks_url is not None and self._cached() and time.monotonic() - self._tried_at > half:
             self._begin()
@@ -82,7 +82,7 @@ class KeySet(PyJWKClient):
 
     @property
     def refreshable(self) -> bool:
-        """Whether a refresh is running, or the last attempt is old enough for another."""
+        """True if a refresh is running, or the last attempt is old enough for another."""
         if self._settings.jwks_url is None:
             return False
         waited = time.monotonic() - self._tried_at >= self._settings.jwks_min_refresh_seconds
@@ -136,7 +136,7 @@ def unreachable() -> Unavailable:
 
 
 def _verifies(entry: object) -> bool:
-    """Whether an entry of a key set is a public key for signatures."""
+    """True if an entry of a key set is a public key for signatures."""
     if not isinstance(entry, dict) or entry.get("use", "sig") != "sig" or entry.get("kty") == "oct":
         return False
     operations = entry.get("key_ops", ["verify"])

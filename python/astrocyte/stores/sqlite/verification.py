@@ -59,7 +59,7 @@ class Verification:
 
     @property
     def intact(self) -> bool:
-        """Whether nothing is damaged."""
+        """True if nothing is damaged."""
         return not self.damaged and not self.database
 
 

@@ -1,8 +1,8 @@
-//! What a bank is made with.
+//! The options of a bank.
 
 use astrocyte_text::analysis::Language;
 
-/// What a bank holds. Made of a number of dimensions, its words are English.
+/// The options of a bank at its creation. From a number of dimensions alone, its words are English.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BankOptions {
     /// Values of a vector.

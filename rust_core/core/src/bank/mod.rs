@@ -208,7 +208,7 @@ impl Bank {
         self.options.dimensions
     }
 
-    /// What the bank holds.
+    /// The options of the bank.
     pub(crate) fn options(&self) -> BankOptions {
         self.options
     }

@@ -168,7 +168,7 @@ pub(super) fn read(directory: &Path) -> Result<Manifest> {
     Manifest::decode(parts.0).ok_or_else(damaged)
 }
 
-/// What hashing and quantisation make of a sample: a checkpoint of code that did otherwise is not used.
+/// The result of hashing and quantising a sample: a checkpoint of code with another result is not used.
 fn probe() -> u64 {
     static PROBE: OnceLock<u64> = OnceLock::new();
     *PROBE.get_or_init(|| {

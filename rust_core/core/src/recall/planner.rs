@@ -270,7 +270,7 @@ impl Planner {
         plan
     }
 
-    /// Whether this search is one of those that are compared with a scan: a share of all, and the first of a bank.
+    /// Returns true if this search is one of those that are compared with a scan: a share of all, and each bank's first.
     pub(crate) fn samples(&self, quality: &Quality) -> bool {
         if self.options.sampling <= 0.0 {
             return false;

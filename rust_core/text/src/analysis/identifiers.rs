@@ -48,7 +48,7 @@ pub(super) fn for_each_part(word: &str, mut found: impl FnMut(&str, bool)) {
     }
 }
 
-/// Whether a hump begins at `at`: a capital after a small letter or a digit, or the last capital of several before a small
+/// Returns true if a hump begins at `at`: a capital after a small letter or a digit, or the last capital before a small
 /// letter.
 fn is_hump(bytes: &[u8], at: usize) -> bool {
     bytes[at].is_ascii_uppercase()

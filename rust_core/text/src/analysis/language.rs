@@ -56,7 +56,7 @@ impl Language {
             .find(|language| language.name() == name)
     }
 
-    /// How the word `lower`, in lower case, is stemmed: by its script, or as the language's where it is Latin.
+    /// The stemmer of the word `lower`, in lower case: by its script, or as the language's where it is Latin.
     pub(super) fn algorithm_for(self, lower: &str) -> Option<Algorithm> {
         // The rules know letters and apostrophes; anything else is compared as it is.
         if lower

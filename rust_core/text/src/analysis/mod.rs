@@ -348,7 +348,7 @@ fn is_acronym(word: &str) -> bool {
     word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_uppercase())
 }
 
-/// Whether a letter, a part of `text`, names something: "plan A", "vitamin D", "is it box a?".
+/// Returns true if a letter, a part of `text`, names something: "plan A", "vitamin D", "is it box a?".
 fn is_letter_name(text: &str, letter: &str) -> bool {
     let &[byte] = letter.as_bytes() else {
         return false;

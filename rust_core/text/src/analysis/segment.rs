@@ -78,7 +78,7 @@ fn symbol_end(text: &str, start: usize) -> usize {
 pub(super) const JOINER: char = '\u{200D}';
 const REGIONAL_BYTES: usize = '\u{1F1E6}'.len_utf8();
 
-/// Whether the character is a symbol beyond ASCII.
+/// Returns true if the character is a symbol beyond ASCII.
 pub(super) fn is_symbol(character: char) -> bool {
     !character.is_ascii()
         && (matches!(
@@ -89,7 +89,7 @@ pub(super) fn is_symbol(character: char) -> bool {
         ) || is_modifier(character))
 }
 
-/// Whether the character says of which colour the emoji before it is.
+/// Returns true if the character sets the skin tone of the emoji before it.
 pub(super) fn is_skin_tone(character: char) -> bool {
     matches!(character, '\u{1F3FB}'..='\u{1F3FF}')
 }
@@ -193,7 +193,7 @@ fn joins_inside(text: &str, at: usize, last: Kind) -> bool {
     }
 }
 
-/// Whether the letters at the beginning of `rest` are an ending of an English word: "don't", "she's".
+/// Returns true if the letters at the beginning of `rest` are an ending of an English word: "don't", "she's".
 fn is_ending(rest: &str) -> bool {
     const ENDINGS: [&str; 7] = ["s", "t", "d", "m", "ll", "re", "ve"];
     let end = rest
@@ -204,7 +204,7 @@ fn is_ending(rest: &str) -> bool {
         .any(|ending| rest[..end].eq_ignore_ascii_case(ending))
 }
 
-/// Whether a Latin letter stands before `at`. In other scripts an apostrophe is a letter.
+/// Returns true if a Latin letter stands before `at`. In other scripts an apostrophe is a letter.
 fn is_latin_before(text: &str, at: usize) -> bool {
     text[..at]
         .chars()

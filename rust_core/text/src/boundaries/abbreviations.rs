@@ -53,7 +53,7 @@ const AFTER_ORDINALS: &[&str] = &[
     "Weltkrieg",
 ];
 
-/// Whether the sentence goes on after `word` and its stop, given the text that follows without white space before it.
+/// Returns true if the sentence goes on after `word` and its stop. `next` is the following text without leading space.
 pub(super) fn goes_on_after(word: &str, next: &str) -> bool {
     let lower = word.to_lowercase();
     let before_number = next.starts_with(char::is_numeric);
@@ -61,7 +61,7 @@ pub(super) fn goes_on_after(word: &str, next: &str) -> bool {
         || (before_number && BEFORE_NUMBERS.binary_search(&lower.as_str()).is_ok())
 }
 
-/// Whether `next` begins with a word that an ordinal number precedes.
+/// Returns true if `next` begins with a word that an ordinal number precedes.
 pub(super) fn follows_ordinal(next: &str) -> bool {
     let end = next
         .find(|character: char| !character.is_alphabetic())

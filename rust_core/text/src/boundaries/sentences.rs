@@ -150,7 +150,7 @@ fn is_closer(character: char) -> bool {
     )
 }
 
-/// Whether the sentence before `end` ends there.
+/// Returns true if the sentence before `end` ends there.
 fn is_end(text: &str, end: usize, every_stop: bool) -> bool {
     let rest = &text[end..];
     let next = rest.trim_start();
@@ -189,7 +189,7 @@ fn is_end(text: &str, end: usize, every_stop: bool) -> bool {
     }
 }
 
-/// Whether the stop at the end of `before` belongs to an abbreviation, an initial or a list number.
+/// Returns true if the stop at the end of `before` belongs to an abbreviation, an initial or a list number.
 fn goes_on(before: &str, next: &str) -> bool {
     let before = &before[..before.len() - 1];
     let near = &before[char_border(before, before.len().saturating_sub(LOOK_BACK))..];

@@ -156,17 +156,17 @@ FORGED: dict[str, tuple[str, str]] = {
     # Times.
     "expired by 31 seconds": (token(claims(exp=NOW - 31)), "expired"),
     "expired long ago": (token(claims(exp=0)), "expired"),
-    "'exp' is missing": (token(claims(exp=...)), "exp_missing"),
+    "no exp": (token(claims(exp=...)), "exp_missing"),
     "exp as text": (token(claims(exp=str(NOW + 60))), "exp_malformed"),
     "exp as a truth": (token(claims(exp=True)), "exp_malformed"),
     "exp as null": (token(claims(exp=None)), "exp_malformed"),
     "exp not a number": (token(claims(exp=float("nan"))), "exp_malformed"),
     "exp beyond all time": (token(claims(exp=float("inf"))), "exp_malformed"),
-    "not valid yet": (token(claims(nbf=NOW + 31)), "not_yet_valid"),
+    "not good yet": (token(claims(nbf=NOW + 31)), "not_yet_valid"),
     "nbf as text": (token(claims(nbf="soon")), "nbf_malformed"),
     "issued in the future": (token(claims(iat=NOW + 31)), "issued_in_future"),
     # For whom, by whom.
-    "'iss' does not match": (token(claims(iss=f"{ISSUER}/")), "issuer"),
+    "another issuer": (token(claims(iss=f"{ISSUER}/")), "issuer"),
     "no issuer": (token(claims(iss=...)), "issuer"),
     "a list of issuers": (token(claims(iss=[ISSUER])), "issuer"),
     "another audience": (token(claims(aud="astrocyte-dev")), "audience"),
@@ -212,7 +212,7 @@ def test_a_forged_token_is_refused_for_its_own_reason(tmp_path: Path, name: str)
 
 
 def test_a_name_without_prefix_cannot_be_that_of_callers_without_one(tmp_path: Path) -> None:
-    with pytest.raises(AuthorizationError, match="is reserved"):
+    with pytest.raises(AuthorizationError, match="callers without one"):
         verifier(tmp_path, principal_prefix="").caller(token(claims(sub="local")))
 
 
@@ -329,7 +329,7 @@ def test_settings_that_would_accept_too_much(settings: dict[str, Any], message: 
 
 @pytest.mark.parametrize("url", ["http://issuer.example/keys", "file:///etc/passwd", "ftp://x/y", "issuer.example"])
 def test_keys_come_over_a_safe_way_only(url: str) -> None:
-    with pytest.raises(ConfigError, match="https URL"):
+    with pytest.raises(ConfigError, match="https address"):
         KeySet(JwtSettings(issuer="i", audience=("a",), jwks_url=url))
 
 

@@ -27,7 +27,7 @@ pub(super) fn base(character: char) -> Base {
     }
 }
 
-/// Whether `mark` after a base says nothing that words are told apart by.
+/// Returns true if `mark` after a base does not distinguish words.
 pub(super) fn drops(base: Base, mark: char) -> bool {
     match base {
         Base::Plain | Base::Umlaut(_) => matches!(mark, '\u{300}'..='\u{36F}'),
