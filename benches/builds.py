@@ -29,14 +29,11 @@ from rich.table import Table
 from astrocyte.core import Core, Label, RecallRequest, Row
 from benches.corpus import Corpus, Queries
 from benches.machine import PROCESSORS, describe, native_float
-from benches.peers.embedded import TOP, Answer, Numpy
+from benches.peers.embedded import CANDIDATES, RECALL, TOP, Answer, Numpy
 from benches.scale import SEED, corpus_of
 
 # Rows of a commit, a step of COPY's bar.
 BATCH = 10_000
-# Candidates of a search, for all engines.
-CANDIDATES = (16, 32, 64, 96, 128, 160, 200, 256, 320)
-RECALL = 0.98
 LABEL = Label("bank", "model", "recipe")
 
 # Links of a row and candidates of the build.

@@ -6,7 +6,8 @@
 
 Peers that are not installed are left out (`make bench-peers` installs them). Each block of queries goes to every peer
 before the next block, so that noise of the machine meets all alike; medians are compared as ratios. A filtered query is
-compared with those peers that take the filter: usearch's Python package has none.
+compared with those peers that take the filter: usearch's Python package has none. usearch keeps the fewest candidates
+that find .98 of the ten nearest rows.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from benches.peers.embedded import (
     BATCH,
     DEPTH,
     DIMENSIONS,
+    RECALL,
     SEED,
     TOP,
     WORDS,
@@ -87,6 +89,7 @@ def run(rows: int, count: int, only: set[str], source: Path | None) -> None:
     with tempfile.TemporaryDirectory() as name:
         ours = Ours(corpus, queries, folder := Path(name))
         numpy = Numpy(corpus, queries)
+        exact = [set(numpy.dense(index)) for index in range(count)]
         searches: dict[str, Search] = {
             "astrocyte hybrid": ours.hybrid,
             "astrocyte hybrid, 2 % filter": ours.filtered,
@@ -99,7 +102,7 @@ def run(rows: int, count: int, only: set[str], source: Path | None) -> None:
             searches["numpy f32 scan (dense only)"] = numpy.dense
             searches["numpy f32 scan (dense only), 2 % filter"] = numpy.filtered
         if "usearch" in only and (peer := available(lambda: UsearchTantivy(corpus, queries, threads=1))):
-            kind = f"usearch {native_float()} ({peer.kernel})"
+            kind = f"usearch {native_float()} ({peer.kernel}, {peer.reach(exact, RECALL)} candidates)"
             searches[f"{kind} + tantivy, fused in Python"] = peer.hybrid
             searches[f"{kind} (dense only)"] = found[kind] = peer.dense
         if "qdrant" in only and (edge := available(lambda: QdrantEdge(corpus, queries, folder / "edge", threads=1))):
@@ -108,7 +111,6 @@ def run(rows: int, count: int, only: set[str], source: Path | None) -> None:
             found["qdrant-edge"] = edge.dense
         medians = measure(searches, count)
         print_table(rows, medians)
-        exact = [set(numpy.dense(index)) for index in range(count)]
         shares = {
             name: statistics.fmean(len(exact[index] & set(search(index))) / TOP for index in range(count))
             for name, search in found.items()
@@ -152,7 +154,7 @@ def print_table(rows: int, medians: dict[str, tuple[float, float]]) -> None:
         # Filtered queries are compared with filtered ones.
         ours = medians[f"astrocyte {kind}{FILTERED if name.endswith(FILTERED) else ''}"][0]
         table.add_row(name, f"{median:.3f}", f"{high:.3f}", f"{median / ours:.2f}")
-    Console(width=100).print(table)
+    Console(width=120).print(table)
 
 
 def resident_per_row(rows: int) -> float:

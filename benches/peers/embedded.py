@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,9 @@ TOP = 10
 # What each arm proposes to the fusion.
 DEPTH = 100
 SEED = 20_250_112
+# Recall at which graphs are compared, and candidates of a search that may reach it.
+RECALL = 0.98
+CANDIDATES = (16, 32, 64, 96, 128, 160, 200, 256, 320)
 # Rows per apply, as a busy writer commits them.
 BATCH = 1_000
 # Rows that the filter lets through.
@@ -153,6 +156,22 @@ class UsearchTantivy:
 
     def dense(self, index: int) -> Answer:
         return self._nearest(index, TOP)
+
+    def reach(self, wanted: Sequence[set[int]], floor: float) -> int:
+        """Set the fewest candidates of a search with which the dense arm finds the wanted share, or the most.
+
+        Args:
+            wanted: The nearest rows of each query.
+            floor: The share of them to find.
+
+        Returns:
+            The number of candidates.
+        """
+        for candidates in CANDIDATES:
+            self._dense.expansion_search = candidates
+            if statistics.fmean(len(near & set(self.dense(at))) / TOP for at, near in enumerate(wanted)) >= floor:
+                break
+        return candidates
 
     def _nearest(self, index: int, count: int) -> Answer:
         keys: Answer = self._dense.search(self._queries.vectors[index], count, threads=1).keys.tolist()
