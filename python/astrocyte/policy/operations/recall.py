@@ -70,7 +70,8 @@ class Recalling:
         if self._is_limited:
             await self._limits.admit_each(caller.tenant, asked.bank_ids, LimitKind.RECALL)
         self._check.query(query)
-        query = composed(query)
+        if query.tags or query.metadata or query.session_id is not None:
+            query = composed(query)
         banks: Sequence[Bank]
         if known is None or self._access.enabled or self._spaces.moved:
             banks = self._banks.expected_each(caller, operation, asked.bank_ids)
