@@ -146,7 +146,7 @@ class Endpoint:
         """Send a request and yield the data of each server-sent event of the response.
 
         Raises:
-            ProviderUnavailable: The endpoint failed, refused, sent no event stream within the bounds, or broke off.
+            ProviderUnavailable: The endpoint failed, refused, sent no event stream within the bounds, or cut it off.
             DeadlineExceeded: The next attempt would begin after the deadline.
         """
         async with self._answer(body, deadline) as response:
@@ -179,7 +179,7 @@ class Endpoint:
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
-            raise self.failure("sent something else than JSON") from None
+            raise self.failure("sent a body that is not JSON") from None
         if not isinstance(value, dict):
             raise self.failure("sent a body that is not a JSON object")
         return value
@@ -213,7 +213,7 @@ class Endpoint:
         try:
             return await self._transport.handle_async_request(request)
         except httpx.TransportError as error:
-            raise self.failure(f"gave no answer ({type(error).__name__})") from error
+            raise self.failure(f"did not answer ({type(error).__name__})") from error
         except WaitRefusedError as refused:
             if refused.after_deadline:
                 raise DeadlineExceeded(
@@ -232,7 +232,7 @@ class Endpoint:
     def _broken(self, error: httpx.HTTPError) -> ProviderUnavailable:
         if isinstance(error, response_body.BodyTooLarge):
             return self.failure(f"sent too much: {error}")
-        return self.failure(f"broke off ({type(error).__name__})")
+        return self.failure(f"closed the stream early ({type(error).__name__})")
 
 
 def error_code(body: str | bytes) -> str:

@@ -102,7 +102,7 @@ class OpenAIEmbedder:
                 raise self._endpoint.failure(f"sent {len(entries)} vectors for {len(texts)} texts")
             return [self._unit(entry["embedding"]) for entry in ordered]
         except (ValueError, KeyError, TypeError, OverflowError) as error:
-            raise self._endpoint.failure(f"sent something else than vectors ({type(error).__name__})") from None
+            raise self._endpoint.failure(f"sent invalid vectors ({type(error).__name__})") from None
 
     def _unit(self, values: list[float]) -> bytes:
         if len(values) != self.dimensions:

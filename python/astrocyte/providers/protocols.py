@@ -33,7 +33,7 @@ class Embedder(Protocol):
         """Vectors as little-endian f32, in order.
 
         Raises:
-            ProviderUnavailable: The provider failed, refused, timed out, or answered with something else than vectors.
+            ProviderUnavailable: The provider failed, refused, timed out, or did not return valid vectors.
                 The message must not repeat what was sent or received.
         """
 
@@ -62,7 +62,7 @@ class LanguageModel(Protocol):
     A model that takes in more than text says so by an attribute ``modalities``, a set of ``image`` and ``audio``.
 
     Both methods raise:
-        ProviderUnavailable: The provider failed, refused the request, or answered with something else than an answer.
+        ProviderUnavailable: The provider failed, refused the request, or returned an invalid answer.
         DeadlineExceeded: The deadline came first.
     """
 

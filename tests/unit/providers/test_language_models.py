@@ -458,7 +458,7 @@ STREAM = HEAD + b"Content-Type: text/event-stream\r\n\r\n"
         (STREAM, b": " + b"x" * 1_000 + b"\n", 0.0, "exceeds"),
         (STREAM, b"\n" * 65_536, 0.0, "lines"),
         (STREAM, b":\n", 0.02, "takes longer than"),
-        (HEAD, b"X-A: b\r\n", 0.02, "gave no answer"),
+        (HEAD, b"X-A: b\r\n", 0.02, "did not answer"),
     ],
 )
 @pytest.mark.parametrize("vendor", VENDORS)

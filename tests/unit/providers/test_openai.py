@@ -173,8 +173,8 @@ async def test_a_server_that_is_not_there(fake: Fake) -> None:
 @pytest.mark.parametrize(
     ("payload", "message"),
     [
-        ("not json", "invalid vectors"),
-        ("[]", "invalid vectors"),
+        ("not json", "not JSON"),
+        ("[]", "not a JSON object"),
         ('{"data": []}', "0 vectors for 1"),
         ('{"data": [{"index": 0}]}', "invalid vectors"),
         ('{"data": [{"index": 1, "embedding": [1, 2]}]}', "1 vectors for 1"),
@@ -234,7 +234,7 @@ async def test_no_error_shows_the_password_of_an_address(fake: Fake) -> None:
 @pytest.mark.parametrize(
     ("begin", "drop", "pause", "problem"),
     [
-        (HEAD, b"X-A: b\r\n", 0.02, "gave no answer"),
+        (HEAD, b"X-A: b\r\n", 0.02, "did not answer"),
         (HEAD + b"\r\n", b" ", 0.02, "takes longer than"),
         (HEAD + b"\r\n", b" " * 65_536, 0.0, "bytes"),
         (HEAD + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b" " * 1_000_000), b"", 0.0, "bytes"),

@@ -91,7 +91,9 @@ class Operating:
         scope = ("operations", caller.tenant, bank_id)
         after = int(decode_token(page_token, scope, int, 1)[0]) if page_token else 0
         if not 0 <= after <= LARGEST_POSITION:
-            raise ValidationError("is not a token of this server; start again without it", field="page_token")
+            raise ValidationError(
+                "is not a page token of this server; request the first page again", field="page_token"
+            )
         rows = self._operations.listed(caller.tenant, bank=bank, after=after, limit=limit.entries + 1)
         operations, last = cut_page(rows, limit)
         return OperationPage(operations, "" if last is None else encode_token(scope, [last]))

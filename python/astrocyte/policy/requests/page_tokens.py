@@ -30,7 +30,7 @@ def decode_token(token: str, scope: tuple[object, ...], kind: type, parts: int) 
     """The place that `encode_token` wrote.
 
     Raises:
-        ValidationError: The token is none of ours, or belongs to another list.
+        ValidationError: The token is not of this server, or belongs to another list.
     """
     digest, *place = _read(token)
     if len(place) != parts or not all(type(part) is kind for part in place):
