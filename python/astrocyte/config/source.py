@@ -125,7 +125,7 @@ def _too_deep(name: str, line: int) -> ConfigError:
 class _Constructor(yaml.SafeLoader):
     """Constructs values; every failure is an error with a line."""
 
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - PyYAML's signature
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002 - as PyYAML has it
         try:
             return super().construct_object(node, deep)  # type: ignore[no-untyped-call]
         # A scalar that its tag does not fit raises whatever its conversion raises.

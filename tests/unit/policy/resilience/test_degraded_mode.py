@@ -475,11 +475,11 @@ async def test_the_failure_of_a_bank_does_not_keep_others_waiting(
             raise failure
         return await prepare(bank, items)
 
-    monkeypatch.setattr(retries._pipeline, "prepare", failing)
-    monkeypatch.setattr(retry_queue, "REST_SECONDS", AT_ONCE)
     # The bank that fails comes first.
     for bank_id in ("b", "other"):
         assert (await gate.call(ME, Retain(bank_id, RetainItem("tea")))).retention_action == "queued"
+    monkeypatch.setattr(retries._pipeline, "prepare", failing)
+    monkeypatch.setattr(retry_queue, "REST_SECONDS", AT_ONCE)
     embedder.down = False
     await until(lambda: contents(gate, "other") == ["tea"])
     await until(lambda: len(retries.waiting) == 1)
