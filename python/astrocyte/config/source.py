@@ -111,7 +111,7 @@ def _check_depth(text: str, name: str) -> None:
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        if depth > MOST_LEVELS:
+        if depth > MOST_LEVELS and event.start_mark is not None:
             raise _too_deep(name, event.start_mark.line + 1)
 
 
@@ -127,7 +127,7 @@ class _Constructor(yaml.SafeLoader):
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002 - as PyYAML has it
         try:
-            return super().construct_object(node, deep)  # type: ignore[no-untyped-call]
+            return super().construct_object(node, deep)
         # A scalar that its tag does not fit raises whatever its conversion raises.
         except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
             kind = node.tag.rpartition(":")[2]
