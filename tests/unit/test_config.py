@@ -397,3 +397,41 @@ def test_features_that_are_not_built_may_be_turned_off(tmp_path: Path, text: str
 def test_a_feature_that_is_not_built_is_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         written(tmp_path, text)
+
+
+def test_an_alias_is_substituted_once(tmp_path: Path) -> None:
+    text = "llm_provider_config: {a: &key '${KEY}', b: *key}\n"
+    assert written(tmp_path, text, KEY="${OTHER}").llm_provider_config == {"a": "${OTHER}", "b": "${OTHER}"}
+    text = "llm_provider_config: {a: &key '$${KEY}', b: *key}\n"
+    assert written(tmp_path, text, KEY="x").llm_provider_config == {"a": "${KEY}", "b": "${KEY}"}
+
+
+@pytest.mark.parametrize("environ", [{}, {"A": "a"}])
+def test_a_default_contains_no_variable(tmp_path: Path, environ: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match=r"settings\.yaml, line 2: the default of A contains \$\{"):
+        written(tmp_path, "\ndata_dir: ${A:-${B}}", **environ)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("!!python/name:os.system x", "could not determine a constructor"),
+        ("2020-13-45", "expected a valid timestamp"),
+        ("!!int ''", "expected a valid int"),
+        ("!!bool maybe", "expected a valid bool"),
+        ("9" * 5_000, "expected a valid int"),
+        ("{? [a] : b}", "unhashable key"),
+        ("&a [*a]", "do not contain themselves"),
+        ("&a {b: {c: *a}}", "do not contain themselves"),
+        ("[" * 5_000 + "]" * 5_000, "nested too deeply"),
+    ],
+)
+def test_a_value_that_cannot_be_constructed_is_named_with_its_line(tmp_path: Path, value: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=rf"settings\.yaml, line 2: .*{message}"):
+        written(tmp_path, f"read_only: true\nllm_provider_config: {{x: {value}}}\n")
+
+
+def test_aliases_of_aliases_nest_no_deeper(tmp_path: Path) -> None:
+    chain = "".join(f"  k{n}: &a{n} {'[' * 40}{f'*a{n - 1}' if n else ''}{']' * 40}\n" for n in range(40))
+    with pytest.raises(ConfigError, match="nested too deeply"):
+        written(tmp_path, f"llm_provider_config:\n{chain}")

@@ -20,8 +20,8 @@ def verify(context: click.Context, /) -> None:
     astrocyte verify
     astrocyte --data-dir /var/lib/astrocyte verify
 
-    Reads only, and needs the directory for itself: stop the server first. A damaged memory is left out of answers:
-    restore it from a backup, or forget it with --compliance.
+    Writes nothing, and takes a shared lock on the directory: stop a server that writes first; read-only servers may
+    keep running. A damaged memory is left out of answers: restore it from a backup, or forget it with --compliance.
     """
     with failures():
         from astrocyte.pipelines.retain.drafts import hash_fits

@@ -10,7 +10,7 @@ import structlog
 
 # Returns whether a content hash fits content, speaker, session and time.
 HashFits = Callable[[bytes, str, str | None, str | None, int | None], bool]
-# More damage than this is a damaged disk; the list must not grow without bound.
+# Where more is damaged, the disk is. The names take far more memory than the keys, which are all kept.
 MOST_NAMED = 10_000
 
 log = structlog.get_logger(__name__)
@@ -36,24 +36,29 @@ class Quarantine:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._keys: set[int] = set()
+        # The first of them.
         self._rows: dict[int, DamagedRow] = {}
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._keys)
 
     def __contains__(self, row_key: int) -> bool:
-        return row_key in self._rows
+        return row_key in self._keys
 
     @property
     def rows(self) -> list[DamagedRow]:
-        """All of them, by row key."""
+        """The first `MOST_NAMED` of them, by row key."""
         with self._lock:
             return [self._rows[key] for key in sorted(self._rows)]
 
     def add(self, bank_key: int, row_key: int, problem: str) -> None:
         """Leave a row out of answers from now on."""
         with self._lock:
-            if row_key in self._rows or len(self._rows) >= MOST_NAMED:
+            if row_key in self._keys:
+                return
+            self._keys.add(row_key)
+            if len(self._rows) >= MOST_NAMED:
                 return
             self._rows[row_key] = DamagedRow(bank_key, row_key, problem)
         log.error("row_quarantined", bank_key=bank_key, row_key=row_key, problem=problem)
@@ -61,4 +66,5 @@ class Quarantine:
     def discard(self, row_key: int) -> None:
         """Take a row off the list: it was erased."""
         with self._lock:
+            self._keys.discard(row_key)
             self._rows.pop(row_key, None)

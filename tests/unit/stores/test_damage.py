@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,18 @@ from astrocyte.api.requests import (
 from astrocyte.app import App
 from astrocyte.cli import cli
 from astrocyte.config import Settings
-from astrocyte.errors import FailedPrecondition, StoreError
-from astrocyte.model import Caller, ForgetSelector, RecallQuery, RecallResult, RetainItem
+from astrocyte.errors import FailedPrecondition, MemoryNotFound, StoreError
+from astrocyte.model import Bank, Caller, ForgetSelector, RecallQuery, RecallResult, RetainItem
+from astrocyte.stores import quarantine as quarantines
+from astrocyte.stores.quarantine import Quarantine
+from astrocyte.stores.sqlite import damage, reads
 from astrocyte.stores.sqlite.engine.data_directory import DATABASE
 
 ME = Caller()
 BANK = "family"
 WORDS = ("tea", "jam", "bread", "honey", "milk", "salt", "rice", "plum")
 COUNT = 40
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def opened(folder: Path, **sections: Any) -> App:
@@ -56,6 +61,7 @@ async def filled(folder: Path) -> list[str]:
 
 def change(folder: Path, sql: str, *values: object) -> None:
     connection = apsw.Connection(str(folder / DATABASE))
+    connection.set_busy_timeout(5_000)
     connection.pragma("writable_schema", "ON")
     connection.execute(sql, values)
     connection.close()
@@ -214,3 +220,116 @@ def test_a_directory_that_is_not_there_is_not_made_by_reading(tmp_path: Path) ->
     with pytest.raises(StoreError, match="cannot be opened"):
         opened(tmp_path / "none", read_only=True)
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("name", sorted(BROKEN_ROWS.keys() - {"content that changed"}))
+async def test_a_damaged_memory_is_missing_wherever_it_is_asked_for(tmp_path: Path, name: str) -> None:
+    ids = await filled(tmp_path)
+    app = opened(tmp_path)
+    await recalled(app)
+    change(tmp_path, BROKEN_ROWS[name], ids[7])
+    store = app.storage.store
+    bank = store.get_bank("default", BANK)
+    assert bank is not None
+    assert store.version(bank, ids[7]) is None
+    assert len(store.quarantine) == 1
+    assert store.memory(bank, ids[7]) is None
+    assert store.versions(bank, ids[7]) == []
+    sound = store.version_records(bank, ids, at_position=bank.position)
+    assert [record.memory.memory_id for record in sound] == [one for one in ids if one != ids[7]]
+    with pytest.raises(MemoryNotFound):
+        await app.gate.call(ME, GetMemory(BANK, ids[7]))
+    await app.close()
+
+
+@pytest.mark.parametrize("name", sorted(BROKEN_ROWS.keys() - {"content that changed", "a vector cut in half"}))
+@pytest.mark.parametrize("method", ["memory", "versions"])
+async def test_damage_is_met_by_the_methods_that_read_no_vectors(tmp_path: Path, name: str, method: str) -> None:
+    ids = await filled(tmp_path)
+    app = opened(tmp_path)
+    change(tmp_path, BROKEN_ROWS[name], ids[7])
+    store = app.storage.store
+    bank = store.get_bank("default", BANK)
+    assert not getattr(store, method)(bank, ids[7])
+    assert len(store.quarantine) == 1
+    await app.close()
+
+
+@pytest.mark.parametrize("tags", [(), ("kitchen", "new")])
+@pytest.mark.parametrize("loaded", [True, False])
+async def test_the_content_of_a_damaged_memory_can_be_retained_again(
+    tmp_path: Path, tags: tuple[str, ...], loaded: bool
+) -> None:
+    ids = await filled(tmp_path)
+    app = opened(tmp_path)
+    content = (await app.gate.call(ME, GetMemory(BANK, ids[7]))).content
+    if loaded:
+        await recalled(app)
+    change(tmp_path, BROKEN_ROWS["metadata that is a list"], ids[7])
+    await recalled(app)
+    item = RetainItem(content, tags=tags, metadata={"n": 7})
+    first = await app.gate.call(ME, Retain(BANK, item))
+    assert (first.stored, first.retention_action) == (True, "created")
+    # What was stored in its place is a memory like any other.
+    second = await app.gate.call(ME, Retain(BANK, RetainItem(content, tags=("third",), metadata={"n": 7})))
+    assert second.memory_id == first.memory_id
+    assert set((await app.gate.call(ME, GetMemory(BANK, str(first.memory_id)))).tags) == {*tags, "third"}
+    assert len(app.storage.store.quarantine) == 1
+    await app.close()
+
+
+@pytest.mark.parametrize("keys_at_once", [3, 4_096])
+async def test_a_listing_around_damage_has_every_other_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys_at_once: int
+) -> None:
+    monkeypatch.setattr(reads, "KEYS_AT_ONCE", keys_at_once)
+    ids = await filled(tmp_path)
+    app = opened(tmp_path)
+    # Few match, and they come after many that do not.
+    items = [RetainItem(f"The {word} is on the table.", tags=("table",)) for word in WORDS]
+    late = [str(one.memory_id) for one in await app.gate.call(ME, BatchRetain(BANK, items))]
+    change(tmp_path, BROKEN_ROWS["tags that are a number"], late[2])
+    change(tmp_path, BROKEN_ROWS["metadata that is a list"], ids[3])
+    listed = await app.gate.call(ME, ListMemories(BANK, tags=("table",), page_size=100))
+    assert [one.memory_id for one in listed.memories] == [one for one in late if one != late[2]]
+    listed = await app.gate.call(ME, ListMemories(BANK, tags=("table",), page_size=4))
+    assert [one.memory_id for one in listed.memories] == [late[n] for n in (0, 1, 3, 4)]
+    await app.close()
+
+
+async def test_versions_are_counted_once(tmp_path: Path) -> None:
+    ids = await filled(tmp_path)
+    for name, memory_id in zip(BROKEN_ROWS, ids, strict=False):
+        change(tmp_path, BROKEN_ROWS[name], memory_id)
+    result = CliRunner().invoke(cli, ["--data-dir", str(tmp_path), "verify"])
+    assert result.output.splitlines()[-1] == f"41 versions in 2 banks, {len(BROKEN_ROWS)} damaged"
+
+
+@pytest.mark.parametrize("error", [apsw.IOError, apsw.CorruptError, apsw.NotADBError])
+def test_a_failed_system_call_is_no_damage(error: type[apsw.Error]) -> None:
+    failure = StoreError("the database failed")
+    failure.__cause__ = error("disk")
+    is_damage = error is not apsw.IOError
+    assert (damage.problem_of(failure) is not None, damage.problem_of(error("disk")) is not None) == (is_damage,) * 2
+    quarantine = Quarantine()
+
+    def read(row_key: int) -> None:
+        raise failure
+
+    bank = Bank(1, "default", BANK, "", "", "m", 4, EPOCH, EPOCH, 0, "", "")
+    if is_damage:
+        assert list(damage.around(read, iter([5]), bank, quarantine)) == []
+    else:
+        with pytest.raises(StoreError):
+            list(damage.around(read, iter([5]), bank, quarantine))
+    assert (5 in quarantine) is is_damage
+
+
+def test_rows_beyond_the_named_ones_are_left_out_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quarantines, "MOST_NAMED", 2)
+    quarantine = Quarantine()
+    for row_key in (1, 2, 3, 3):
+        quarantine.add(1, row_key, damage.ROW)
+    assert (len(quarantine), 3 in quarantine, [row.row_key for row in quarantine.rows]) == (3, True, [1, 2])
+    quarantine.discard(3)
+    assert (len(quarantine), 3 in quarantine) == (2, False)

@@ -94,7 +94,10 @@ class Decider:
         if same is None and indexed not in self._pending:
             same = indexed
         if same is not None:
-            return self._same(draft, same)
+            kept, etag = self._kept(same)
+            # None where it was forgotten since, or is damaged.
+            if kept is not None:
+                return self._same(draft, same, kept, etag)
         if draft.curation is not None and draft.target_etag is not None and draft.curation.target_id is not None:
             return self._curated(draft, draft.curation.target_id, draft.target_etag)
         # What an earlier draft replaces is no longer what the index says.
@@ -107,18 +110,17 @@ class Decider:
                 return self._repeated(draft, one, kept, etag)
         return self._insert(draft)
 
-    def _same(self, draft: Draft, same: str) -> Decision:
+    def _same(self, draft: Draft, same: str, kept: NewMemory, etag: str | None) -> Decision:
         """The memory of the same identity stays as it is, with the draft's tags added to its own.
 
         Where it would have more tags than a memory may have, it keeps its own, and the caller is warned.
         """
-        kept, etag = self._kept(same)
-        tags = () if kept is None else tuple(dict.fromkeys((*kept.tags, *draft.item.tags)))
-        if kept is not None and len(tags) > max(self._most_tags, len(kept.tags)):
+        tags = tuple(dict.fromkeys((*kept.tags, *draft.item.tags)))
+        if len(tags) > max(self._most_tags, len(kept.tags)):
             said = f"the memory keeps its tags: it would have {len(tags)}, the limit is {self._most_tags}"
             draft.warnings = tuple(dict.fromkeys((*draft.warnings, said)))
             tags = kept.tags
-        if kept is None or len(tags) == len(kept.tags):
+        if len(tags) == len(kept.tags):
             self._note(same, draft)
             return Decision(draft, Insert(draft.memory(self._principal)), same=same)
         spare = draft.spare if len(draft.chunks) == len(kept.chunks) else None

@@ -27,6 +27,8 @@ from astrocyte.providers import response_body
 # A hundred RSA keys of the largest common size fit.
 MOST_BYTES = 262_144
 MOST_KEYS = 100
+# Members of a key that are strings where they are present; PyJWT does not check their types.
+STRINGS = ("kty", "use", "alg", "kid", "crv", "n", "e", "x", "y")
 
 log = structlog.get_logger(__name__)
 
@@ -137,7 +139,9 @@ def unreachable() -> Unavailable:
 
 def _verifies(entry: object) -> bool:
     """True if an entry of a key set is a public key for signatures."""
-    if not isinstance(entry, dict) or entry.get("use", "sig") != "sig" or entry.get("kty") == "oct":
+    if not isinstance(entry, dict) or not all(isinstance(entry.get(name, ""), str) for name in STRINGS):
+        return False
+    if entry.get("use", "sig") != "sig" or entry.get("kty") == "oct":
         return False
     operations = entry.get("key_ops", ["verify"])
     return isinstance(operations, list) and "verify" in operations

@@ -130,23 +130,30 @@ class Retries:
     async def _drain_for_ever(self) -> None:
         while True:
             self._changed.clear()
-            rest = None
-            try:
-                for bank in self._queue.queued_banks():
-                    await self._drain(bank)
-                self.waiting = {bank.key for bank in self._queue.queued_banks() if self._first(bank, 1)}
-            except CircuitOpen as error:
-                rest = error.retry_after
-            except AstrocyteError:
-                rest = REST_SECONDS
-            except Exception as error:  # noqa: BLE001 - what waits is still there, and the next round may fare better
-                emit("retry_failed", error=type(error).__name__, place=frames(error)[-1])
-                rest = REST_SECONDS
+            rest = await self._drain_all()
             self._resting = rest is not None
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(rest):
                     await self._changed.wait()
             self._resting = False
+
+    async def _drain_all(self) -> float | None:
+        """Store what waits for each bank; the failure of one does not keep the others waiting.
+
+        Returns:
+            Seconds until the next attempt, the fewest that a failed bank asks for; None where nothing failed.
+        """
+        rests: list[float] = []
+        try:
+            for bank in self._queue.queued_banks():
+                try:
+                    await self._drain(bank)
+                except Exception as error:  # noqa: BLE001 - what waits is still there, and may be stored next time
+                    rests.append(_rest_after(error))
+            self.waiting = {bank.key for bank in self._queue.queued_banks() if self._first(bank, 1)}
+        except Exception as error:  # noqa: BLE001 - the queue itself cannot be read; it may be next time
+            rests.append(_rest_after(error))
+        return min(rests, default=None)
 
     async def _drain(self, bank: Bank) -> None:
         """Store what waits for a bank.
@@ -197,6 +204,15 @@ class Retries:
         await self._pipeline.store(bank, drafts, principal, dedup, dequeue=keys, copies=copies)
         if copies is not None:
             self._outbox_relay.note(copies.engine)
+
+
+def _rest_after(error: Exception) -> float:
+    """Return the seconds to wait after a failure, and report it if it is not one of the expected kinds."""
+    if isinstance(error, CircuitOpen) and error.retry_after is not None:
+        return error.retry_after
+    if not isinstance(error, AstrocyteError):
+        emit("retry_failed", error=type(error).__name__, place=frames(error)[-1])
+    return REST_SECONDS
 
 
 def _of_whom(queued: QueuedItem) -> tuple[str, str, int]:

@@ -22,6 +22,7 @@ from astrocyte.stores.protocols import (
     WriteOutcome,
     memory_etag,
 )
+from astrocyte.stores.quarantine import Quarantine
 from astrocyte.stores.sqlite.engine.transaction import BankWork, Transaction
 from astrocyte.stores.sqlite.rows import (
     Row,
@@ -41,7 +42,7 @@ Settle = Callable[[Sequence[WriteOutcome]], Sequence[tuple[RequestKey, bytes]]]
 
 _LAST_ROW_KEY = "SELECT seq FROM sqlite_sequence WHERE name = 'memories'"
 _BY_HASH = (
-    "SELECT m.content_hash, m.memory_id FROM carray(?2) w CROSS JOIN memories m INDEXED BY memories_current"
+    "SELECT m.row_key, m.content_hash, m.memory_id FROM carray(?2) w CROSS JOIN memories m INDEXED BY memories_current"
     " ON m.bank_key = ?1 AND m.content_hash = w.value AND m.known_until IS NULL AND m.forgotten_at IS NULL"
     # Where several share a hash the last one stays in the mapping: the oldest.
     " ORDER BY m.row_key DESC"
@@ -59,10 +60,11 @@ def commit(  # noqa: PLR0913, PLR0917 - the parts of one transaction
     request: RequestKey | None,
     respond: Respond | None,
     settle: Settle | None,
-    dequeue: Sequence[int] = (),
-    copies: CopyOrder | None = None,
+    dequeue: Sequence[int],
+    copies: CopyOrder | None,
+    quarantine: Quarantine,
 ) -> tuple[list[WriteOutcome], bytes | None]:
-    """Do all writes; see `MemoryStore.commit`."""
+    """Do all writes; see `MemoryStore.commit`. Rows in quarantine are nobody's duplicates."""
     earlier = None if request is None else idempotency.stored(transaction.connection, bank.tenant, request)
     if earlier is not None:
         return [], earlier
@@ -72,7 +74,7 @@ def commit(  # noqa: PLR0913, PLR0917 - the parts of one transaction
     outcomes: list[WriteOutcome] = []
     for kind, run in groupby(writes, type):
         if kind is Insert:
-            outcomes += _insert(transaction.connection, work, run)
+            outcomes += _insert(transaction.connection, work, run, quarantine)
         else:
             outcomes += [_replace(transaction.connection, work, write) for write in run if isinstance(write, Replace)]
     if copies is not None:
@@ -99,13 +101,22 @@ def _let_wait(connection: apsw.Connection, work: BankWork, copies: CopyOrder, ou
         outbox.put(connection, work, copies, action, changes)
 
 
-def _insert(connection: apsw.Connection, work: BankWork, writes: Iterable[Write]) -> list[WriteOutcome]:
+def _insert(
+    connection: apsw.Connection, work: BankWork, writes: Iterable[Write], quarantine: Quarantine
+) -> list[WriteOutcome]:
     memories, hashes = [], set()
     for write in writes:
         memories.append(write.memory)
         hashes.add(write.memory.content_hash)
     # Of those that share a hash, the oldest.
-    known: dict[bytes, str] = dict(fetch(connection, _BY_HASH, (work.bank.key, apsw.carray(tuple(hashes)))))
+    rows = fetch(connection, _BY_HASH, (work.bank.key, apsw.carray(tuple(hashes))))
+    known: dict[bytes, str] = {}
+    for row_key, content_hash, kept in rows:
+        if row_key in quarantine:
+            # The index would go on to offer it as the duplicate of what is stored in its place.
+            work.remove(row_key)
+        else:
+            known[content_hash] = kept
     versions = _VersionRows(connection, work)
     outcomes = []
     for memory in memories:

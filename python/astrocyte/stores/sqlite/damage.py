@@ -17,7 +17,8 @@ T = TypeVar("T")
 PAGE, ROW, HASH, VECTOR = "unreadable page", "malformed row", "content hash mismatch", "vector of another size"
 # Decoding a malformed row raises these. Text that is not UTF-8 raises a ValueError.
 _MALFORMED = (ValueError, TypeError, AttributeError, LookupError, RecursionError, OverflowError)
-_UNREADABLE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError)
+# A failed system call is not among them: it may succeed the next time, and the row may be intact.
+_UNREADABLE = (apsw.CorruptError, apsw.NotADBError)
 FLOAT_BYTES = 4
 # Forwards up to the damage, if there is any; then backwards down to it, and what the index knows.
 _KEYS = (

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import islice
+from typing import TypeVar
 
 from astrocyte.model import Bank, BankStats, Change, ChangeKind, ForgetSelector, Memory, Reference
 from astrocyte.stores.protocols import RequestKey, VersionRecord
@@ -18,6 +19,7 @@ from astrocyte.stores.sqlite.engine.connections import Connections
 from astrocyte.stores.sqlite.rows import (
     BANK_COLUMNS,
     MEMORY_COLUMNS,
+    Row,
     decode_bank,
     decode_memory,
     fetch,
@@ -39,9 +41,12 @@ _LISTED = (
 # What recall may see as of a position, given twice, and has not been forgotten since.
 _INDEXED = "m.forgotten_at IS NULL AND m.position <= ? AND (m.restored_position IS NULL OR m.restored_position <= ?)"
 
-
 # Rows of which one is compared with its content hash when an index is loaded.
 ROWS_PER_CHECK = 64
+# Row keys read at once where a listing meets damage; a damaged page is met again with each further read.
+KEYS_AT_ONCE = 4_096
+
+T = TypeVar("T")
 
 
 class Reads:
@@ -158,30 +163,72 @@ class Reads:
     def memory(
         self, bank: Bank, memory_id: str, *, version: int | None = None, include_forgotten: bool = False
     ) -> Memory | None:
-        """The current version, or the one of that number, or None."""
+        """The current version, or the one of that number, or None, also where it is damaged."""
         forgotten = " AND m.erasing IS NULL" if include_forgotten else " AND m.forgotten_at IS NULL"
         which = ("m.known_until IS NULL", ()) if version is None else ("m.version = ?", (version,))
-        rows = self._connections.query(
-            f"{_MEMORIES} WHERE m.bank_key = ? AND m.memory_id = ? AND {which[0]}{forgotten} AND {_BANK_HOLDS}",
-            (bank.key, memory_id, *which[1], bank.key, bank.tenant, bank.bank_id),
-        )
-        return decode_memory(rows[0], bank.bank_id) if rows else None
+        found = self._memories(bank, memory_id, which[0] + forgotten, which[1])
+        return found[0] if found else None
 
     def version(self, bank: Bank, memory_id: str) -> VersionRecord | None:
-        """The current version with its chunks and vectors, or None."""
+        """The current version with its chunks and vectors, or None, also where it is damaged."""
         clause = "m.bank_key = ? AND m.memory_id = ? AND m.known_until IS NULL AND m.forgotten_at IS NULL"
-        with self._connections.snapshot() as connection:
-            found = records(connection, bank, clause, (bank.key, memory_id), at_position=0)
+        found = self._records(bank, [memory_id], clause, (bank.key, memory_id), at_position=0)
         return found[0] if found else None
 
     def versions(self, bank: Bank, memory_id: str) -> list[Memory]:
-        """All versions, oldest first."""
-        rows = self._connections.query(
-            f"{_MEMORIES} WHERE m.bank_key = ? AND m.memory_id = ? AND m.forgotten_at IS NULL AND {_BANK_HOLDS}"
-            " ORDER BY m.version",
-            (bank.key, memory_id, bank.key, bank.tenant, bank.bank_id),
+        """All versions that are not damaged, oldest first."""
+        return self._memories(bank, memory_id, "m.forgotten_at IS NULL", ())
+
+    def _memories(self, bank: Bank, memory_id: str, condition: str, bindings: Sequence[object]) -> list[Memory]:
+        """Return the versions of a memory that meet a condition over ``m`` and are not damaged, oldest first."""
+        listing = f"{_MEMORIES} WHERE m.bank_key = ? AND m.memory_id = ? AND {condition} AND {_BANK_HOLDS}"
+        values = (bank.key, memory_id, *bindings, bank.key, bank.tenant, bank.bank_id)
+
+        def read(row_key: int | None) -> list[tuple[int, Memory]]:
+            one, key = ("", ()) if row_key is None else (" AND m.row_key = ?", (row_key,))
+            rows = self._connections.query(f"{listing}{one} ORDER BY m.version", (*values, *key))
+            return [(row[0], _decoded(row, bank)) for row in rows]
+
+        found = self._undamaged(bank, [memory_id], read)
+        return [memory for row_key, memory in found if row_key not in self._quarantine]
+
+    def _records(
+        self, bank: Bank, memory_ids: Sequence[str], clause: str, bindings: Sequence[object], *, at_position: int
+    ) -> list[VersionRecord]:
+        """Return the versions of memories that a clause meets and that are not damaged, by row key."""
+
+        def read(row_key: int | None) -> list[VersionRecord]:
+            one, key = ("", ()) if row_key is None else (" AND m.row_key = ?", (row_key,))
+            with self._connections.snapshot() as connection:
+                return records(connection, bank, clause + one, (*bindings, *key), at_position=at_position)
+
+        found = self._undamaged(bank, memory_ids, read)
+        return sorted((record for record in found if self._whole(bank, record)), key=lambda record: record.row_key)
+
+    def _undamaged(self, bank: Bank, memory_ids: Sequence[str], read: Callable[[int | None], list[T]]) -> list[T]:
+        """Read versions of memories at once, or one by one where that meets damage.
+
+        Args:
+            bank: Whose.
+            memory_ids: The memories.
+            read: Returns what is asked for; given a row key, of that version alone.
+
+        Raises:
+            StoreError: The row keys of the memories cannot be read either.
+        """
+        try:
+            return read(None)
+        except Exception as error:
+            if damage.problem_of(error) is None:
+                raise
+        # The index of versions alone answers this.
+        keys = self._connections.query(
+            "SELECT row_key FROM memories WHERE bank_key = ? AND memory_id IN (SELECT value FROM json_each(?))"
+            " ORDER BY memory_id, version",
+            (bank.key, json.dumps(list(memory_ids))),
         )
-        return [decode_memory(row, bank.bank_id) for row in rows]
+        found = damage.around(read, (row_key for (row_key,) in keys), bank, self._quarantine)
+        return [one for versions in found for one in versions]
 
     def list_memories(  # noqa: PLR0913 - a filter and the bounds of a page
         self,
@@ -204,31 +251,39 @@ class Reads:
             marks = ",".join("?" * len(tags))
             clause += f" AND m.row_key IN (SELECT row_key FROM tags WHERE bank_key = ? AND tag IN ({marks}))"
             bindings += [bank.key, *tags]
-        listing = f"{_MEMORIES} WHERE {clause} AND m.row_key > ? AND {_BANK_HOLDS} ORDER BY m.row_key LIMIT ?"
-
-        def read(after: int, limit: int) -> tuple[list[tuple[int, Memory]], int]:
-            with self._connections.snapshot() as connection:
-                ((total,),) = fetch(connection, f"SELECT count(*) FROM memories m WHERE {clause}", bindings)
-                found = connection.execute(listing, (*bindings, after, bank.key, bank.tenant, bank.bank_id, limit))
-                with closing(found):
-                    memories = ((row[0], decode_memory(row, bank.bank_id)) for row in found)
-                    return list(_up_to(memories, content_chars)), total
-
+        count = f"SELECT count(*) FROM memories m WHERE {clause}"
+        listing = f"{_MEMORIES} WHERE {clause} AND {_BANK_HOLDS} AND m.row_key"
+        holder = (bank.key, bank.tenant, bank.bank_id)
         try:
-            return read(after, limit)
+            with self._connections.snapshot() as connection:
+                ((total,),) = fetch(connection, count, bindings)
+                found = connection.execute(
+                    f"{listing} > ? ORDER BY m.row_key LIMIT ?", (*bindings, *holder, after, limit)
+                )
+                with closing(found):
+                    memories = ((row[0], _decoded(row, bank)) for row in found)
+                    return list(_up_to(memories, content_chars)), total
         except Exception as error:
             if damage.problem_of(error) is None:
                 raise
-        with self._connections.snapshot() as connection:
-            ((total,),) = fetch(connection, f"SELECT count(*) FROM memories m WHERE {clause}", bindings)
-            keys = damage.keys_of(connection, bank, after, total)
+        ((total,),) = self._connections.query(count, bindings)
 
         def read_one(row_key: int) -> tuple[int, Memory] | None:
-            found, _ = read(row_key - 1, 1)
-            return found[0] if found and found[0][0] == row_key else None
+            rows = self._connections.query(f"{listing} = ?", (*bindings, *holder, row_key))
+            return (row_key, _decoded(rows[0], bank)) if rows else None
 
-        intact = damage.around(read_one, iter(keys), bank, self._quarantine)
+        intact = damage.around(read_one, self._keys(bank, after), bank, self._quarantine)
         return list(_up_to(islice(intact, limit), content_chars)), total
+
+    def _keys(self, bank: Bank, after: int) -> Iterator[int]:
+        """Yield the row keys of a bank that can be read."""
+        while True:
+            with self._connections.snapshot() as connection:
+                keys = damage.keys_of(connection, bank, after, KEYS_AT_ONCE)
+            if not keys:
+                return
+            yield from keys
+            after = keys[-1]
 
     def select(self, bank: Bank, selector: ForgetSelector, *, include_forgotten: bool = False) -> tuple[int, list[str]]:
         """The number of memories that the selector meets, and the first 1,000 ids."""
@@ -314,11 +369,10 @@ class Reads:
         return fits
 
     def version_records(self, bank: Bank, memory_ids: Sequence[str], *, at_position: int) -> list[VersionRecord]:
-        """Every version of these memories that recall may ever see."""
+        """Every version of these memories that recall may ever see and that is not damaged."""
         clause = f"m.bank_key = ? AND m.memory_id IN (SELECT value FROM json_each(?)) AND {_INDEXED}"
         bindings = (bank.key, json.dumps(list(memory_ids)), at_position, at_position)
-        with self._connections.snapshot() as connection:
-            return records(connection, bank, clause, bindings, at_position=at_position)
+        return self._records(bank, memory_ids, clause, bindings, at_position=at_position)
 
     def naming(self, bank: Bank, names: Sequence[str], *, as_of: int | None, most: int) -> Mapping[str, Sequence[str]]:
         """Memories by the names that they hold."""
@@ -334,3 +388,15 @@ def _up_to(memories: Iterable[tuple[int, Memory]], content_chars: int | None) ->
             if left < 0:
                 return
             left -= len(memory.content)
+
+
+def _decoded(row: Row, bank: Bank) -> Memory:
+    """Return a memory from `MEMORY_COLUMNS`.
+
+    Raises:
+        TypeError: Its metadata is no mapping.
+    """
+    memory = decode_memory(row, bank.bank_id)
+    if type(memory.metadata) is not dict:
+        raise TypeError("the metadata of a row is no mapping")
+    return memory

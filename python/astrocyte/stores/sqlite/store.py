@@ -268,7 +268,9 @@ class SqliteStore(Reads):
     ) -> tuple[list[WriteOutcome], bytes | None]:
         """Commit all writes in one transaction, or none."""
         return await self._writer.submit(
-            lambda transaction: commits.commit(transaction, bank, writes, request, respond, settle, dequeue, copies),
+            lambda transaction: commits.commit(
+                transaction, bank, writes, request, respond, settle, dequeue, copies, self.quarantine
+            ),
             weight=max(1, len(writes)),
         )
 

@@ -48,7 +48,7 @@ class Verification:
     Attributes:
         banks: How many banks were read.
         versions: How many versions of memories were read, forgotten ones included.
-        damaged: The damaged versions.
+        damaged: The damaged versions, at most `astrocyte.stores.quarantine.MOST_NAMED`.
         database: Problems of the database file, as SQLite names them.
     """
 
@@ -76,9 +76,10 @@ def verify(connections: Connections, hash_fits: HashFits | None) -> Verification
     versions = 0
     for bank in banks:
         for record in _all_records(connections, bank, quarantine):
-            versions += 1
             problem = _problem(record, bank, hash_fits)
-            if problem is not None:
+            if problem is None:
+                versions += 1
+            else:
                 quarantine.add(bank.key, record.row_key, problem)
     by_key = {bank.key: bank for bank in banks}
     damaged = tuple(
@@ -91,7 +92,7 @@ def verify(connections: Connections, hash_fits: HashFits | None) -> Verification
         )
         for row in quarantine.rows
     )
-    return Verification(len(banks), versions + len(damaged), damaged, _file_problems(connections))
+    return Verification(len(banks), versions + len(quarantine), damaged, _file_problems(connections))
 
 
 def _all_records(connections: Connections, bank: Bank, quarantine: Quarantine) -> Iterator[VersionRecord]:

@@ -352,6 +352,17 @@ def test_a_key_of_another_curve_verifies_nothing(tmp_path: Path) -> None:
     assert tokens.caller(token()) == Caller("default", "user:ann")
 
 
+@pytest.mark.parametrize("name", ["alg", "kty", "use", "kid", "crv", "n", "e"])
+@pytest.mark.parametrize("value", [5, None, ["RS256"], {"a": 1}])
+async def test_an_entry_with_a_member_that_is_no_string_is_skipped(
+    fetched: tuple[Tokens, Issuer, Clock], name: str, value: object
+) -> None:
+    tokens, issuer, _ = fetched
+    entries = json.loads(issuer.keys)["keys"]
+    issuer.keys = json.dumps({"keys": [{**entries[0], "kid": "odd", name: value}, *entries]}).encode()
+    assert await ask(tokens, token()) == Caller("default", "user:ann")
+
+
 @pytest.mark.parametrize(
     ("algorithms", "alg"), [(("PS256", "RS256"), "PS256"), (("RS512", "RS256"), "RS512"), (("RS256",), "RS256")]
 )

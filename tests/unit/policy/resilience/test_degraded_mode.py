@@ -33,6 +33,7 @@ from astrocyte.errors import (
     ProviderUnavailable,
     RateLimited,
     RequestIdReused,
+    StoreError,
     ValidationError,
 )
 from astrocyte.model import (
@@ -48,6 +49,7 @@ from astrocyte.model import (
     RetainResult,
 )
 from astrocyte.policy.gate import Gate
+from astrocyte.policy.resilience import retry_queue
 from astrocyte.stores.sqlite.tables.retry_queue import decode_item, encode_item
 from remote_embedders import DIMENSIONS, RemoteEmbedder, remote_app, vector
 from strategies import items
@@ -456,6 +458,34 @@ async def test_what_can_never_be_stored_stops_nothing_else(
     assert (await gate.call(ME, Retain("b", RetainItem("three")))).retention_action == "created"
     (bank,) = gate._memories._store.queued_banks()  # type: ignore[attr-defined]
     assert bank.bank_id == "b"
+
+
+@pytest.mark.parametrize("failure", [StoreError("the database failed"), TypeError("unexpected")])
+async def test_the_failure_of_a_bank_does_not_keep_others_waiting(
+    build: Build, embedder: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    app = build(**escalation(recovery=0.2))
+    gate, retries = app.gate, app.policies.escalation.retries
+    await gate.call(ME, CreateBank("b"))
+    await open_circuit(gate, embedder)
+    prepare = retries._pipeline.prepare
+
+    async def failing(bank: Any, items: Any) -> Any:
+        if bank.bank_id == "b":
+            raise failure
+        return await prepare(bank, items)
+
+    # The bank that fails comes first.
+    for bank_id in ("b", "other"):
+        assert (await gate.call(ME, Retain(bank_id, RetainItem("tea")))).retention_action == "queued"
+    monkeypatch.setattr(retries._pipeline, "prepare", failing)
+    monkeypatch.setattr(retry_queue, "REST_SECONDS", AT_ONCE)
+    embedder.down = False
+    await until(lambda: contents(gate, "other") == ["tea"])
+    await until(lambda: len(retries.waiting) == 1)
+    assert contents(gate) == []
+    monkeypatch.setattr(retries._pipeline, "prepare", prepare)
+    await until(lambda: contents(gate) == ["tea"])
 
 
 async def test_an_update_is_refused(build: Build, embedder: RemoteEmbedder) -> None:
