@@ -6,34 +6,34 @@ v1, with v1alpha's descriptors under the new name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool
-from google.protobuf.descriptor import Descriptor, EnumDescriptor, FileDescriptor
+from google.protobuf.descriptor import FileDescriptor
 from grpc_reflection.v1alpha import reflection_pb2
 from grpc_reflection.v1alpha.reflection import SERVICE_NAME as V1ALPHA
 from grpc_reflection.v1alpha.reflection import aio
 
-from astrocyte.v1 import errors_pb2
+# No service uses the reasons of errors, which are texts in the details of a status: the import puts them into the pool.
+from astrocyte.v1 import errors_pb2  # noqa: F401
 
 V1 = "grpc.reflection.v1.ServerReflection"
 V1_FILE = "grpc/reflection/v1/reflection.proto"
 
 
 class SymbolPool:
-    """The default descriptor pool, which also finds the file of a method, an enum value or a oneof.
+    """The default descriptor pool, which also finds the file of a method.
 
     Args:
-        files: Files whose symbols are found, with those that they import.
+        services: Full names of the services whose methods are found.
     """
 
-    def __init__(self, files: Iterable[FileDescriptor]) -> None:
+    def __init__(self, services: Iterable[str]) -> None:
         self._pool = descriptor_pool.Default()
-        self._files: dict[str, FileDescriptor] = {}
-        for file in _with_imports(files):
-            self._files |= dict.fromkeys(_symbols(file), file)
+        found = [self._pool.FindServiceByName(name) for name in services]
+        self._files = {method.full_name: service.file for service in found for method in service.methods}
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a method of the pool
         return getattr(self._pool, name)
@@ -54,9 +54,7 @@ def reflection_handlers(services: list[str]) -> list[grpc.GenericRpcHandler]:
     """Answer reflection about ``services``, by full name, about the reasons of errors, and about itself."""
     _describe_v1()
     names = [*services, V1ALPHA, V1]
-    find = descriptor_pool.Default().FindServiceByName
-    # No service uses the reasons: they are texts in the details of a status.
-    pool: Any = SymbolPool([*(find(name).file for name in names), errors_pb2.DESCRIPTOR])
+    pool: Any = SymbolPool(names)
     servicer = aio.ReflectionServicer(names, pool=pool)
     handler = grpc.stream_stream_rpc_method_handler(
         servicer.ServerReflectionInfo,
@@ -85,33 +83,3 @@ def _describe_v1() -> None:
                 method.input_type = method.input_type.replace(old, new)
                 method.output_type = method.output_type.replace(old, new)
         pool.Add(file)
-
-
-def _with_imports(files: Iterable[FileDescriptor]) -> list[FileDescriptor]:
-    """The files and all that they import, each once."""
-    found: dict[str, FileDescriptor] = {}
-    open_files = list(files)
-    while open_files:
-        file = open_files.pop()
-        if file.name not in found:
-            found[file.name] = file
-            open_files += file.dependencies
-    return list(found.values())
-
-
-def _symbols(file: FileDescriptor) -> Iterator[str]:
-    """The symbols of a file that the pool does not look up: methods, enum values and oneofs."""
-    for service in file.services_by_name.values():
-        yield from (method.full_name for method in service.methods)
-    yield from _values(file.package, file.enum_types_by_name.values())
-    messages: list[Descriptor] = list(file.message_types_by_name.values())
-    while messages:
-        message = messages.pop()
-        yield from (f"{message.full_name}.{oneof.name}" for oneof in message.oneofs)
-        yield from _values(message.full_name, message.enum_types)
-        messages += message.nested_types
-
-
-def _values(scope: str, enums: Iterable[EnumDescriptor]) -> Iterator[str]:
-    """The values of enums; they belong to the scope of their enum."""
-    return (f"{scope}.{value.name}" for enum in enums for value in enum.values)
