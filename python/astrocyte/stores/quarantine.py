@@ -32,19 +32,23 @@ class DamagedRow:
 
 
 class Quarantine:
-    """The damaged rows that this process has met. Safe to use from any thread."""
+    """The damaged rows that this process has met. Safe to use from any thread.
+
+    Attributes:
+        keys: Their row keys, to be read only.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._keys: set[int] = set()
+        self.keys: set[int] = set()
         # The first of them.
         self._rows: dict[int, DamagedRow] = {}
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self.keys)
 
     def __contains__(self, row_key: int) -> bool:
-        return row_key in self._keys
+        return row_key in self.keys
 
     @property
     def rows(self) -> list[DamagedRow]:
@@ -55,9 +59,9 @@ class Quarantine:
     def add(self, bank_key: int, row_key: int, problem: str) -> None:
         """Leave a row out of answers from now on."""
         with self._lock:
-            if row_key in self._keys:
+            if row_key in self.keys:
                 return
-            self._keys.add(row_key)
+            self.keys.add(row_key)
             if len(self._rows) >= MOST_NAMED:
                 return
             self._rows[row_key] = DamagedRow(bank_key, row_key, problem)
@@ -66,5 +70,5 @@ class Quarantine:
     def discard(self, row_key: int) -> None:
         """Take a row off the list: it was erased."""
         with self._lock:
-            self._keys.discard(row_key)
+            self.keys.discard(row_key)
             self._rows.pop(row_key, None)

@@ -9,7 +9,7 @@ import apsw
 
 from astrocyte.errors import StoreError
 from astrocyte.model import Bank
-from astrocyte.stores.protocols import HydratedRow, VersionRecord
+from astrocyte.stores.protocols import VersionRecord
 from astrocyte.stores.quarantine import Quarantine
 
 T = TypeVar("T")
@@ -91,8 +91,3 @@ def record_problem(record: VersionRecord, bank: Bank) -> str | None:
 def _shown(*times: int | None) -> bool:
     """Return whether times can be shown."""
     return all(time is None or FIRST_TIME <= time <= LAST_TIME for time in times)
-
-
-def sound(row: HydratedRow) -> bool:
-    """Return whether the decoded parts of a row are of their kinds, and its times can be shown."""
-    return type(row.metadata) is dict and _shown(row.retained_at, row.occurred_at)

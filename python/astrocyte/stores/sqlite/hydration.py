@@ -118,9 +118,19 @@ class Hydration:
         if self._hash_fits is not None and self._answers % ANSWERS_PER_CHECK == 1:
             self._check_hashes(bank, rows)
         for row in rows:
-            if not damage.sound(row):
+            retained_at, occurred_at = row.retained_at, row.occurred_at
+            # Decoded parts of their kinds, and times that can be shown. In line, for this is on the path of every hit.
+            if not (
+                type(row.metadata) is dict
+                and type(retained_at) is int
+                and damage.FIRST_TIME <= retained_at <= damage.LAST_TIME
+                and (
+                    occurred_at is None
+                    or (type(occurred_at) is int and damage.FIRST_TIME <= occurred_at <= damage.LAST_TIME)
+                )
+            ):
                 self._quarantine.add(bank.key, row.row_key, damage.ROW)
-        if not self._quarantine:
+        if not self._quarantine.keys:
             return rows
         return [row for row in rows if row.row_key not in self._quarantine]
 
