@@ -30,7 +30,6 @@ __all__ = [
     "describe_checkpoint",
     "encode_answer",
     "encode_answers",
-    "encode_found_trace",
     "encode_hits",
     "encode_trace",
     "failpoint",
@@ -459,23 +458,6 @@ def encode_answer(result: object, trace: bytes | None) -> bytes:
 
 def encode_answers(answers: Sequence[tuple[bytes, bytes]]) -> bytes:
     """An `astrocyte.v1.BatchRecallResponse` of results that are `RecallResponse` in two pieces each."""
-
-def encode_found_trace(
-    response: RecallResponse,
-    rows: Sequence[tuple[object, ...]],
-    fusion: str,
-    latency_ms: float,
-    tier: int,
-    stages: Mapping[str, float],
-    windows: Sequence[bytes],
-    degraded: str,
-    intent: str,
-    intent_confidence: float,
-) -> bytes:
-    """An `astrocyte.v1.RecallTrace` of what the core answered; ``rows`` are those of its hits, as in `encode_hits`.
-
-    ``stages`` are milliseconds by name, ``windows`` its time windows as messages.
-    """
 
 def encode_hits(
     response: RecallResponse, rows: Sequence[tuple[object, ...]], bank_id: str, include_sources: bool

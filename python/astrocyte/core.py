@@ -40,7 +40,6 @@ from astrocyte._core import (
     build_info,
     encode_answer,
     encode_answers,
-    encode_found_trace,
     encode_hits,
     encode_trace,
 )  # fmt: skip
@@ -70,7 +69,6 @@ __all__ = [
     "describe_checkpoint",
     "encode_answer",
     "encode_answers",
-    "encode_found_trace",
     "encode_hits",
     "encode_trace",
     "failpoint",

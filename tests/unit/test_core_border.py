@@ -48,7 +48,6 @@ def test_what_takes_the_interpreter_runs_behind_the_guard(path: Path) -> None:
         "detached",
         "encode_answer",
         "encode_answers",
-        "encode_found_trace",
         "encode_hits",
         "encode_trace",
         "response",

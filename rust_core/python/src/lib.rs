@@ -23,7 +23,7 @@ use pyo3::prelude::*;
 #[pymodule(name = "_core")]
 mod core_module {
     #[pymodule_export]
-    use super::answer::{encode_answer, encode_answers, encode_found_trace, encode_trace};
+    use super::answer::{encode_answer, encode_answers, encode_trace};
     #[pymodule_export]
     use super::bank::{Bank, Core, describe_checkpoint, failpoint};
     #[pymodule_export]
@@ -85,7 +85,6 @@ fn declare_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
             "describe_checkpoint",
             "encode_answer",
             "encode_answers",
-            "encode_found_trace",
             "encode_hits",
             "encode_trace",
             "failpoint",
