@@ -1,21 +1,14 @@
-//! The fields of an answer beside its hits, for the wire. They come from the attributes of the result and the trace, or
-//! from the core's response where no trace was made.
+//! The fields of an answer beside its hits, for the wire. They come from the attributes of the result and the trace.
 //!
 //! As in `encode`, all of it reads Python's objects. Attributes are read by interned names, which costs a tenth of setting
 //! each field of a protobuf message from Python.
 
-use std::collections::BTreeMap;
-
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
-use super::encode::layers;
-use super::response::RecallResponse;
 use astrocyte_wire::Message;
 use astrocyte_wire::answer::field;
-
-const MICROS_PER_MILLI: f64 = 1e3;
 
 /// Calls a method of [`Message`] with a field's number and the value of an attribute.
 macro_rules! copy {
@@ -159,22 +152,6 @@ pub(super) fn encode_trace<'py>(
     );
     copy_text(to, trace, intern!(py, "tier_reason"), number::TIER_REASON)?;
     Ok(PyBytes::new(py, message.bytes()))
-}
-
-/// Writes a map, whose entries come in the order of their keys.
-fn put_map<'a, V>(
-    message: &mut Message,
-    number: u32,
-    map: impl IntoIterator<Item = (&'a str, V)>,
-    put: impl Fn(&mut Message, u32, V),
-) {
-    let mut entry = Message::default();
-    for (key, value) in map {
-        entry.clear();
-        entry.put_text(1, key);
-        put(&mut entry, 2, value);
-        message.put_message(number, &entry);
-    }
 }
 
 /// Copies an attribute that holds text or None.

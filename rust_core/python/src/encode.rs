@@ -4,7 +4,6 @@
 //! kilobytes, so that letting go of the interpreter would cost more than it frees.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use pyo3::Borrowed;
 use pyo3::prelude::*;
@@ -167,22 +166,6 @@ pub(super) fn encode_hits<'py>(
         }
     }
     Ok(PyBytes::new(py, answer.bytes()))
-}
-
-/// The number of rows of each layer.
-pub(super) fn layers(rows: &Bound<'_, PyList>) -> PyResult<BTreeMap<String, i64>> {
-    let mut layers = BTreeMap::new();
-    for row in rows {
-        let row = Row(row.cast_into()?);
-        let layer = row.at(column::MEMORY_LAYER)?;
-        let layer = layer.cast::<PyString>()?;
-        // Mostly it is one of one or two.
-        match layers.get_mut(layer.to_str()?) {
-            Some(count) => *count += 1,
-            None => _ = layers.insert(layer.to_str()?.to_owned(), 1),
-        }
-    }
-    Ok(layers)
 }
 
 /// Writes one hit, its fields in the order of their numbers.
