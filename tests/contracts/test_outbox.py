@@ -107,7 +107,7 @@ async def test_too_much_is_refused_whole_and_forgetting_never_is(store: SqliteSt
     await insert(store, bank, 1, order=None)
     await insert(store, bank, 2, order=narrow)
     position = current(store, bank).position
-    with pytest.raises(RateLimited, match="2 memories wait"):
+    with pytest.raises(RateLimited, match="2 memories are queued"):
         await insert(store, bank, 3, 4, order=narrow)
     assert current(store, bank).position == position
     await insert(store, bank, 3, order=narrow)
