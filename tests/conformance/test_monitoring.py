@@ -122,8 +122,8 @@ async def test_prometheus_scrapes_it_and_answers_what_is_asked(tmp_path: Path) -
     watched = {"prometheus_enabled": True, "metrics_port": 0}
     app = App(Settings.from_mapping({"vector_store": "in_memory", "observability": watched}))
     assert isinstance(app.telemetry.metrics, Metrics)
-    await app.gate.call(Caller(), Retain("family", RetainItem("Mara plays the oboe.")))
-    await app.gate.call(Caller(), Recall(RecallQuery("oboe", "family")))
+    await app.backend.call(Caller(), Retain("family", RetainItem("Mara plays the oboe.")))
+    await app.backend.call(Caller(), Recall(RecallQuery("oboe", "family")))
     with prometheus(tmp_path, app.telemetry.metrics.serve()) as ask:
         found = await asyncio.to_thread(ask, 'query?query=astrocyte_recall_total{status="ok"}')
         (result,) = found["result"]
