@@ -146,7 +146,7 @@ class _Server:
 
 
 def profiles() -> dict[str, Profile]:
-    """What a warm Recall and a warm Retain pass through: of several calls, the one with the median count of calls."""
+    """Profiles of a warm Recall and a warm Retain: of several calls, the one with the median number of calls."""
     tracer = Tracer()
     with tempfile.TemporaryDirectory() as folder:
         with tracer.installed():

@@ -50,7 +50,7 @@ WORDS = [
 
 @dataclass(frozen=True)
 class Turn:
-    """Who said something, when, and the numbers of the sentences."""
+    """A turn: its speaker, its time and the numbers of its sentences."""
 
     speaker: str
     at: datetime
@@ -58,7 +58,7 @@ class Turn:
 
     @property
     def text(self) -> str:
-        """What was said."""
+        """The text of the turn."""
         return " ".join(self.sentences)
 
 
@@ -178,7 +178,7 @@ def plain(turns: list[Turn], random: Random) -> str:
 
 
 def _lines(turn: Turn, random: Random) -> str:
-    """What was said, in one line, several, or paragraphs, one of which looks like a label."""
+    """The text in one line, several lines, or paragraphs, one of which looks like a label."""
     text = random.choice((" ", " ", "\n", "\n\n")).join(turn.sentences)
     return f"{text}\nNote: see https://example.org/a:b at 10:30" if random.random() < 0.1 else text
 

@@ -45,7 +45,7 @@ class Case:
 
 @dataclass(frozen=True)
 class World:
-    """What phrases are made for.
+    """The reference and the bank that phrases are made for.
 
     Attributes:
         random: Where choices come from.

@@ -26,7 +26,7 @@ class RemoteEmbedder:
         self.calls = 0
 
     def embed_now(self, texts: Sequence[str]) -> list[bytes]:
-        raise NotImplementedError
+        raise AssertionError("a remote embedder has no vectors at once")
 
     async def embed(self, texts: Sequence[str]) -> list[bytes]:
         self.calls += 1

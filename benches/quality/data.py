@@ -49,7 +49,7 @@ class Bank:
     questions: tuple[Question, ...]
 
     def asked_at(self, question: Question) -> datetime | None:
-        """What relative dates in a question count from: when it was asked, else the newest memory's time."""
+        """Reference of relative dates in a question: the time it was asked, else the newest memory's time."""
         return question.asked_at or max((turn.occurred_at for turn in self.turns if turn.occurred_at), default=None)
 
 

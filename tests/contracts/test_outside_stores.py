@@ -1,4 +1,4 @@
-"""What every external store promises, by those that ship with the package."""
+"""The contract of external stores, run against those that ship with the package."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

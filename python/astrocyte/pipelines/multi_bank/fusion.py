@@ -1,8 +1,7 @@
-"""From the lists of several banks to one, by the core: what goes in, and what comes out.
+"""Fusion of the answers of several banks by the core.
 
-The core pools the scores of all banks on one scale, leaves out repeats, weighs, orders, and shares the token budget;
-`rust_core/core/src/bank_fusion.rs` says how and why. Answers go in as they are, so that of a thousand hits only those
-become objects of Python that leave.
+The core puts the scores of all banks on one scale, drops repeats, weighs, orders, and splits the token budget
+(`rust_core/core/src/cross_bank/mod.rs`). Answers are passed as they are: only hits that leave become Python objects.
 """
 
 from __future__ import annotations

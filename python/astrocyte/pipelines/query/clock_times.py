@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from dataclasses import replace
 from datetime import timedelta
 from typing import NamedTuple
 
 from astrocyte.pipelines.query import spans
-from astrocyte.pipelines.query.dated_tokens import IMPOSSIBLE, Match
+from astrocyte.pipelines.query.date_parts import IMPOSSIBLE, Match
 from astrocyte.pipelines.query.relative_dates import RelativeDates
 from astrocyte.pipelines.query.spans import DAY, Point, Span
 
@@ -96,9 +97,9 @@ class ClockTimes(RelativeDates):
             point = replace(point, limits=Span(start, start), within=day[0].spans[0])
         return point, day[1]
 
+    @abstractmethod
     def point(self, place: int, depth: int = 0, *, joined: bool = False) -> Match:
         """The point that begins at a place."""
-        raise NotImplementedError
 
     def refined(self, point: Point, place: int) -> tuple[Point, int]:  # noqa: PLR0911 - one return for each form
         """A day with the time of day that may follow it."""

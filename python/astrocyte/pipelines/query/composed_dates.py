@@ -17,7 +17,7 @@ from astrocyte.pipelines.query.calendar import (
     Calendar,
 )
 from astrocyte.pipelines.query.clock_times import ClockTimes
-from astrocyte.pipelines.query.dated_tokens import IMPOSSIBLE, Match
+from astrocyte.pipelines.query.date_parts import IMPOSSIBLE, Match
 from astrocyte.pipelines.query.spans import DAY, OPEN_START, SECONDS_OF, Point, Span
 
 # An expression within an expression ("the week before the last Monday of May") has few levels.

@@ -26,7 +26,7 @@ from astrocyte.pipelines.query.calendar import (
 )
 from astrocyte.pipelines.query.clock_times import NAMED
 from astrocyte.pipelines.query.composed_dates import ComposedDates
-from astrocyte.pipelines.query.dated_tokens import IMPOSSIBLE, Match
+from astrocyte.pipelines.query.date_parts import IMPOSSIBLE, Match
 from astrocyte.pipelines.query.relative_dates import DAY_WORDS, WHICH
 from astrocyte.pipelines.query.spans import DAY, OPEN_END, OPEN_START, Point, Span
 

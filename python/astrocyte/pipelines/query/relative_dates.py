@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from astrocyte.pipelines.query import spans
-from astrocyte.pipelines.query.absolute_dates import AbsoluteDates, of_weekday
 from astrocyte.pipelines.query.calendar import (
     HOLIDAYS,
     MONTHS,
@@ -19,7 +18,8 @@ from astrocyte.pipelines.query.calendar import (
     Calendar,
 )
 from astrocyte.pipelines.query.date_context import CAPITAL_WEEKDAYS, NO_WEEKDAY, WEEKDAY_CONTEXT
-from astrocyte.pipelines.query.dated_tokens import Match
+from astrocyte.pipelines.query.date_parts import Match
+from astrocyte.pipelines.query.named_dates import AbsoluteDates, of_weekday
 from astrocyte.pipelines.query.spans import DAY, SECONDS_OF, SLACK_DAYS, Point, Span, unit_of
 
 # Days back that "recently" may mean.

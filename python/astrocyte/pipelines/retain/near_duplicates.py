@@ -63,6 +63,8 @@ SIGNS = frozenset("-\u2010\u2011\u2012\u2013\u2212")
 EMPHASIS = frozenset("*_")
 # Grades and names of one or two letters ("A+", "Bb").
 LONGEST_GRADE = 2
+# Characters beside a mark that are looked at: a grade or the nearest digits.
+BESIDE = 4
 # A text with more than twice the words of another says something else as well, however near their vectors are.
 LEAST_SHARE = 0.5
 # A mark and its repetitions.
@@ -181,9 +183,8 @@ def _marks(text: str) -> list[str]:
         start, end = match.span()
         before, after = folded[start - 1 : start], folded[end : end + 1]
         if _counts(match.group()[0], before, after):
-            found.append(
-                f"{_short(BEFORE, folded[:start][-4:])}{match.group()[0]}{_short(AFTER, folded[end : end + 4])}"
-            )
+            left, right = folded[max(0, start - BESIDE) : start], folded[end : end + BESIDE]
+            found.append(f"{_short(BEFORE, left)}{match.group()[0]}{_short(AFTER, right)}")
     return found
 
 

@@ -13,9 +13,9 @@ from astrocyte.policy.auth.access_control import NO_BANK, Access
 from astrocyte.policy.banks.lifecycle import Banks
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.idempotency import key_of
-from astrocyte.policy.requests.page_tokens import decode_token, encode_token
+from astrocyte.policy.requests.page_tokens import decode_place, encode_token
 from astrocyte.policy.requests.pages import cut_page
-from astrocyte.policy.requests.validation import LARGEST_POSITION, Validator
+from astrocyte.policy.requests.validation import Validator
 from astrocyte.stores.audit import AuditStore
 from astrocyte.stores.holds import HoldStore, NewHold
 
@@ -84,7 +84,7 @@ class Holding:
         bank = self._banks.current(caller, "ListHolds", bank_id) if bank_id else None
         limit = self._check.page_limit(request.page_size)
         scope = ("holds", caller.tenant, bank_id, released)
-        after = _place(request.page_token, scope)
+        after = decode_place(request.page_token, scope)
         rows = self._holds.listed(caller.tenant, bank=bank, released=released, after=after, limit=limit.entries + 1)
         holds, last = cut_page(rows, limit)
         return HoldPage(holds, "" if last is None else encode_token(scope, [last]))
@@ -97,7 +97,7 @@ class Holding:
         bank_key = self._banks.current(caller, "ListAuditEvents", bank_id).key if bank_id else None
         limit = self._check.page_limit(request.page_size)
         scope = ("audit", caller.tenant, bank_key)
-        after = _place(request.page_token, scope)
+        after = decode_place(request.page_token, scope)
         read, head, digest = self._audit.read(caller.tenant, bank_key=bank_key, after=after, limit=limit.entries + 1)
         events, last = cut_page([(event.sequence, event) for event in read], limit)
         return AuditPage(events, head, digest, "" if last is None else encode_token(scope, [last]))
@@ -110,11 +110,3 @@ def _check_hold_id(hold_id: object) -> None:
             f"{ascii(hold_id)[: field_checks.SHOWN_CHARS]}",
             field="hold_id",
         )
-
-
-def _place(page_token: str, scope: tuple[object, ...]) -> int:
-    """The row after which a page begins."""
-    after = int(decode_token(page_token, scope, int, 1)[0]) if page_token else 0
-    if not 0 <= after <= LARGEST_POSITION:
-        raise ValidationError("is not a page token of this server; request the first page again", field="page_token")
-    return after

@@ -20,9 +20,8 @@ from astrocyte.policy.auth.access_control import NO_BANK
 from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.idempotency import key_of
-from astrocyte.policy.requests.page_tokens import decode_token, encode_token
+from astrocyte.policy.requests.page_tokens import decode_place, encode_token
 from astrocyte.policy.requests.pages import cut_page
-from astrocyte.policy.requests.validation import LARGEST_POSITION
 from astrocyte.stores.operations import NewReindex, OperationStore
 
 # Longest wait of one call: after it the caller asks again.
@@ -89,11 +88,7 @@ class Operating:
         bank = self._banks.current(caller, "ListOperations", bank_id) if bank_id else None
         limit = self._check.page_limit(request.page_size)
         scope = ("operations", caller.tenant, bank_id)
-        after = int(decode_token(page_token, scope, int, 1)[0]) if page_token else 0
-        if not 0 <= after <= LARGEST_POSITION:
-            raise ValidationError(
-                "is not a page token of this server; request the first page again", field="page_token"
-            )
+        after = decode_place(page_token, scope)
         rows = self._operations.listed(caller.tenant, bank=bank, after=after, limit=limit.entries + 1)
         operations, last = cut_page(rows, limit)
         return OperationPage(operations, "" if last is None else encode_token(scope, [last]))

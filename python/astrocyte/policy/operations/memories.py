@@ -16,9 +16,8 @@ from astrocyte.policy.operations.parts import OperationParts
 from astrocyte.policy.permissions import FORGET_ALL
 from astrocyte.policy.requests.composed_text import composed, composed_name
 from astrocyte.policy.requests.idempotency import key_of
-from astrocyte.policy.requests.page_tokens import decode_token, encode_token
+from astrocyte.policy.requests.page_tokens import LARGEST_POSITION, decode_token, encode_token
 from astrocyte.policy.requests.pages import cut_page
-from astrocyte.policy.requests.validation import LARGEST_POSITION
 
 
 class Memories:

@@ -17,6 +17,8 @@ from astrocyte.errors import ValidationError
 DIGEST_CHARS = 16
 # No token of ours is longer: a digest, two numbers or a bank id, and their frame.
 LONGEST_TOKEN = 1_024
+# SQLite and the wire hold signed 64-bit integers.
+LARGEST_POSITION = 2**63 - 1
 NOT_OURS = "is not a page token of this server; request the first page again"
 
 
@@ -40,6 +42,18 @@ def decode_token(token: str, scope: tuple[object, ...], kind: type, parts: int) 
             "belongs to another list; send the bank and filter of the first page, or request the first page again",
             field="page_token",
         )
+    return place
+
+
+def decode_place(token: str, scope: tuple[object, ...]) -> int:
+    """The number after which a page begins; 0 for the first page, which has no token.
+
+    Raises:
+        ValidationError: The token is not of this server, belongs to another list, or names an impossible number.
+    """
+    place = int(decode_token(token, scope, int, 1)[0]) if token else 0
+    if not 0 <= place <= LARGEST_POSITION:
+        raise ValidationError(NOT_OURS, field="page_token")
     return place
 
 

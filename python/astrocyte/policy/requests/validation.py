@@ -30,6 +30,7 @@ from astrocyte.model.memory import MEMORY_LAYERS
 from astrocyte.pipelines.query.date_parser import may_name_time
 from astrocyte.policy.requests import field_checks
 from astrocyte.policy.requests.field_checks import check_parts
+from astrocyte.policy.requests.page_tokens import LARGEST_POSITION
 from astrocyte.policy.requests.pages import PageLimit
 
 # Arms whose weight a caller may set.
@@ -40,8 +41,6 @@ UPDATABLE = frozenset({"content", "tags", "metadata", "source", "occurred_at", "
 SHARED_FIELDS = tuple(field for field in fields(RecallQuery) if field.name in {it.name for it in fields(ReflectQuery)})
 # A disposition goes from 1 to this.
 MOST_LEANING = 5
-# Positions are 63-bit on the way into the index.
-LARGEST_POSITION = 2**63 - 1
 # Scores of other systems are cosines, BM25 or ranks; sums with larger ones would lose digits.
 LARGEST_SCORE = 1e9
 # Room for a UUID with a prefix of the client's own.

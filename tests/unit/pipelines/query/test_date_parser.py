@@ -16,7 +16,7 @@ from astrocyte.pipelines.query.date_parser import (
     find_windows,
     read_dates,
 )
-from astrocyte.pipelines.query.dated_tokens import Match
+from astrocyte.pipelines.query.date_parts import Match
 from astrocyte.pipelines.query.spans import OPEN_END, OPEN_START
 
 # A Saturday.

@@ -227,7 +227,7 @@ async def test_an_impossible_date_is_told_in_the_trace() -> None:
 
 
 async def test_a_side_of_a_date_outweighs_the_words_of_the_date() -> None:
-    """What names the year that is left out comes after what happened before it."""
+    """The memory that names the missing year comes after the earlier ones."""
     async with opened() as app:
         for year, what in ((2021, "a tent"), (2022, "a canoe"), (2023, "a stove"), (2024, "a kettle")):
             for month in (3, 8):

@@ -25,7 +25,7 @@ from astrocyte.errors import DiskFull
 from astrocyte.model import AuditEventKind, Bank, ChangeKind, ErasureReceipt, ForgetSelector
 from astrocyte.stores.outbox import CopyOrder
 from astrocyte.stores.protocols import RequestKey
-from astrocyte.stores.sqlite.deletion import receipts, soft_delete, tombstones
+from astrocyte.stores.sqlite.deletion import receipts, soft_delete, unfinished_erasures
 from astrocyte.stores.sqlite.deletion.bank_rows import delete_some
 from astrocyte.stores.sqlite.deletion.batched_deletes import SLICE_MEMORIES, delete_versions, first_slice
 from astrocyte.stores.sqlite.deletion.receipts import Answer
@@ -74,7 +74,7 @@ class Eraser:
             earlier = idempotency.stored(transaction.connection, bank.tenant, request)
             if earlier is not None:
                 return int(earlier), False
-            count = tombstones.hide_bank(transaction, bank, expected_etag)
+            count = unfinished_erasures.hide_bank(transaction, bank, expected_etag)
             at_once(transaction)
             event, details = AuditEventKind.BANK_DELETED, {"count": count}
             audit.record(transaction, bank.tenant, event, principal, bank_key=bank.key, details=details)
@@ -123,27 +123,27 @@ class Eraser:
     ) -> Slices[Answer]:
         finished = yield from self._finish_interrupted()
         if request is None:
-            selector_digest = tombstones.digest(selector, tombstone.principal)
+            selector_digest = unfinished_erasures.digest(selector, tombstone.principal)
             for erasure, answer in finished:
                 if erasure.bank.key == bank.key and erasure.selector == selector_digest:
                     return answer
         begun = self._writer.transact(
-            lambda transaction: tombstones.begin(transaction, bank, selector, tombstone, request, copies)
+            lambda transaction: unfinished_erasures.begin(transaction, bank, selector, tombstone, request, copies)
         )
-        if not isinstance(begun, tombstones.Erasure):
+        if not isinstance(begun, unfinished_erasures.Erasure):
             return begun
         return (yield from self._finish(begun))
 
-    def _finish_interrupted(self) -> Slices[list[tuple[tombstones.Erasure, Answer]]]:
+    def _finish_interrupted(self) -> Slices[list[tuple[unfinished_erasures.Erasure, Answer]]]:
         """Finish the erasures that have notes."""
-        finished: list[tuple[tombstones.Erasure, Answer]] = []
+        finished: list[tuple[unfinished_erasures.Erasure, Answer]] = []
         # Without a transaction where there is none, which is nearly always.
-        while tombstones.interrupted(self._writer.connection):
-            erasure = self._writer.transact(tombstones.unfinished)
+        while unfinished_erasures.interrupted(self._writer.connection):
+            erasure = self._writer.transact(unfinished_erasures.unfinished)
             finished.append((erasure, (yield from self._finish(erasure))))
         return finished
 
-    def _finish(self, erasure: tombstones.Erasure) -> Slices[Answer]:
+    def _finish(self, erasure: unfinished_erasures.Erasure) -> Slices[Answer]:
         """Carry out an erasure that has begun, up to its receipt."""
         bank = erasure.bank
         try:
@@ -166,16 +166,18 @@ class Eraser:
         self._writer.transact(lambda transaction: _complete(transaction, erasure, answer))
         return answer
 
-    def _hide(self, bank: Bank, erasure: tombstones.Erasure) -> Slices[tuple[int, int]]:
+    def _hide(self, bank: Bank, erasure: unfinished_erasures.Erasure) -> Slices[tuple[int, int]]:
         """Hide what is not hidden yet; returns when that was done, and the position after it."""
         done = erasure.begun
-        for start in range(0, len(erasure.chosen), tombstones.HIDE_AT_ONCE):
-            part = erasure.chosen[start : start + tombstones.HIDE_AT_ONCE]
-            done = self._writer.transact(partial(tombstones.hide, bank=bank, chosen=part, tombstone=erasure.tombstone))
+        for start in range(0, len(erasure.chosen), unfinished_erasures.HIDE_AT_ONCE):
+            part = erasure.chosen[start : start + unfinished_erasures.HIDE_AT_ONCE]
+            done = self._writer.transact(
+                partial(unfinished_erasures.hide, bank=bank, chosen=part, tombstone=erasure.tombstone)
+            )
             yield
         return done
 
-    def _erase_all(self, erasure: tombstones.Erasure, position: int) -> Slices[tuple[Counter[str], int]]:
+    def _erase_all(self, erasure: unfinished_erasures.Erasure, position: int) -> Slices[tuple[Counter[str], int]]:
         """Delete the rows; returns how many, by table, and the position of the last change."""
         counts: Counter[str] = Counter(dict.fromkeys(("memories", "versions", "chunks", "embeddings"), 0))
         counts.update(erasure.counts)
@@ -211,13 +213,13 @@ def _blank(transaction: Transaction, bank: Bank, until: int) -> bool:
 
 
 def _erase_slice(
-    transaction: Transaction, *, erasure: tombstones.Erasure, rest: Sequence[str]
+    transaction: Transaction, *, erasure: unfinished_erasures.Erasure, rest: Sequence[str]
 ) -> tuple[int, Counter[str], int]:
     """The number of memories of this slice, the rows that went, and the position after it."""
     part = first_slice(transaction.connection, erasure.bank.key, rest)
     work = transaction.bank(erasure.bank)
     counts = _erase_memories(transaction.connection, work, part)
-    tombstones.note_counts(transaction.connection, erasure.key, counts)
+    unfinished_erasures.note_counts(transaction.connection, erasure.key, counts)
     return len(part), counts, work.position
 
 
@@ -250,17 +252,19 @@ def _left(transaction: Transaction, bank: Bank, before: Sequence[str]) -> tuple[
     They are read, not computed: this is what the receipt proves. What came meanwhile is not its matter.
     """
     then = set(before)
-    left = [memory_id for memory_id in tombstones.memory_ids(transaction.connection, bank) if memory_id in then]
+    left = [
+        memory_id for memory_id in unfinished_erasures.memory_ids(transaction.connection, bank) if memory_id in then
+    ]
     return left, transaction.bank(bank).now
 
 
-def _complete(transaction: Transaction, erasure: tombstones.Erasure, answer: Answer) -> None:
+def _complete(transaction: Transaction, erasure: unfinished_erasures.Erasure, answer: Answer) -> None:
     """Record what the receipt says, and keep the answer for the retries of its request."""
     bank, request = erasure.bank, erasure.request
     now = transaction.bank(bank).now
     event, details = AuditEventKind.ERASE_COMPLETED, _proof(answer[2])
     audit.record(transaction, bank.tenant, event, erasure.tombstone.principal, bank_key=bank.key, details=details)
-    tombstones.complete(transaction.connection, erasure.key)
+    unfinished_erasures.complete(transaction.connection, erasure.key)
     if request is None:
         return
     response = receipts.encode(answer)

@@ -21,9 +21,9 @@ from astrocyte.pipelines.query.date_context import (
     WEAK_MONTH_CONTEXT,
     YEAR_CONTEXT,
 )
-from astrocyte.pipelines.query.dated_tokens import IMPOSSIBLE, YEAR, Match
+from astrocyte.pipelines.query.date_parts import IMPOSSIBLE, YEAR, Match
+from astrocyte.pipelines.query.numeric_dates import DIGITS, WrittenDates
 from astrocyte.pipelines.query.spans import Point, Span
-from astrocyte.pipelines.query.written_dates import DIGITS, WrittenDates
 
 QUARTERS = 4
 OLDEST_BARE_YEAR = 1900

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from astrocyte.pipelines.query import spans
 from astrocyte.pipelines.query.date_context import YEAR_CONTEXT
-from astrocyte.pipelines.query.dated_tokens import DatedTokens, Match, long_year
+from astrocyte.pipelines.query.date_parts import DatedTokens, Match, long_year
 from astrocyte.pipelines.query.spans import DAY, Point, Span
 
 DIGITS = re.compile(r"\d+")

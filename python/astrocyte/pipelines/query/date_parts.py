@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from astrocyte.pipelines.query.calendar import Calendar
@@ -24,7 +25,7 @@ NEWEST_SHORT_YEAR = 68
 DAY_DIGITS, LARGEST_DAY = 2, 39
 
 
-class DatedTokens(Tokens):
+class DatedTokens(Tokens, ABC):
     """Access to tokens, and to the calendar that dates are resolved on.
 
     Args:
@@ -63,9 +64,9 @@ class DatedTokens(Tokens):
             return [long_year(int(token.text[1:]))], after + 1
         return self.relative_year(after) or ([], place)
 
+    @abstractmethod
     def relative_year(self, place: int) -> tuple[list[int], int] | None:
         """The year that counts from now ("last year"), and the place behind it."""
-        raise NotImplementedError
 
     def day_number(self, place: int) -> int | None:
         """The number of a day of a month, or None."""
